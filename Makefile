@@ -1,0 +1,73 @@
+# What a person types. `make demo` and `make test` set up whatever is missing by themselves.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
+SERVERS := bind@forky knot@forky nsd@forky powerdns@forky
+
+.PHONY: help demo setup servers browser test unit lint format docs bench clean
+
+help:
+	@echo 'make demo    set up, then run the experiment "tour" and draw its report'
+	@echo 'make test    set up what is missing, then run all tests'
+	@echo 'make unit    only the tests that need neither root nor network'
+	@echo 'make lint    ruff, mypy, clippy, rustfmt'
+	@echo 'make docs    write the generated part of the reference again'
+	@echo 'make bench   measure the instruments'
+
+demo: setup
+	$(BIN)/dnsrig run tour --scale quick
+
+setup: $(BIN)/dnsrig-engine
+
+$(VENV)/.ready: pyproject.toml constraints.txt
+	@echo 'setup: Python packages into $(VENV) (from the package index that pip is set up for)' >&2
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin
+	@touch $@
+
+$(BIN)/dnsrig-engine: $(VENV)/.ready $(ENGINE_SOURCES)
+	@command -v cargo >/dev/null || { echo 'setup: cargo is missing: install Rust first' >&2; exit 1; }
+	@echo 'setup: building the engine and installing dnsrig into $(VENV)' >&2
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+servers: setup
+	@echo 'setup: DNS servers as root file systems (packages from the Debian mirror that apt is set up for)' >&2
+	$(BIN)/dnsrig servers install $(SERVERS)
+
+# Chromium looks at the report in tests; nothing else needs it.
+browser:
+	@command -v chromium >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no chromium: its tests are skipped' >&2; exit 0; }; \
+	  echo 'setup: chromium from Debian, for the tests that look at the report' >&2; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; } >/dev/null; }
+
+test: lint servers browser
+	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --release --quiet
+	$(BIN)/pytest
+
+unit: setup
+	cd engine && cargo test --release --quiet
+	$(BIN)/pytest tests/unit
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	cd engine && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings
+
+format: setup
+	$(BIN)/ruff check --fix-only --quiet
+	$(BIN)/ruff format
+	cd engine && cargo fmt
+
+docs: setup
+	$(BIN)/python docs/generate.py
+
+bench: setup
+	$(BIN)/python benches/instruments.py
+
+clean:
+	rm -rf $(VENV) engine/target dist

@@ -1,0 +1,20 @@
+"""dnsrig: a test rig for DNS servers.
+
+What lives where:
+
+- ``cli``         one file a command; prints, and turns errors into sentences and exit codes
+- ``experiment``  what a TOML file means, the plan (order of trials), the runner, the trial
+- ``procedures``  one file a kind of measurement
+- ``lab``         hosts, links, cgroups: makes and removes the small network
+- ``servers``     one file a server; where its binaries come from
+- ``datasets``    zones and their like, made once and kept in the cache
+- ``analysis``    reading a run, metrics, statistics
+- ``traps``       one file a known way for a measurement to lie
+- ``report``      charts, HTML, tables, exports
+
+Dependencies point one way: cli -> experiment -> procedures -> lab, servers, datasets.
+``analysis``, ``traps`` and ``report`` read run directories only and never import the lab.
+``rundir`` (what a run directory holds) is the contract between the two sides.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,6 @@
+"""``python -m dnsrig``."""
+
+from dnsrig.cli._app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Reading a run, metrics, statistics. Reads run directories only; never imports the lab."""

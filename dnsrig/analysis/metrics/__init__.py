@@ -1,0 +1,58 @@
+"""The registry of metrics: a metric is a function over a trial, in a module of this folder.
+
+Each says its unit, whether lower or higher is better, and exactly from which moment to which.
+To add one, add a function with ``@metric`` in a new file here; nothing else needs to know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from dnsrig import discovery
+
+if TYPE_CHECKING:
+    from dnsrig.analysis.read import Trial
+
+Better = Literal["lower", "higher", "neither"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named figure of a trial. ``name`` ends in its unit where it has one."""
+
+    name: str
+    title: str
+    unit: str
+    better: Better
+    definition: str
+    order: int
+    compute: Callable[[Trial], float | None]
+    """None where the trial lacks the data; never a guess."""
+
+
+_registry: dict[str, Metric] = {}
+
+
+def metric(
+    *, title: str, unit: str, better: Better, order: int = 100
+) -> Callable[[Callable[[Trial], float | None]], Callable[[Trial], float | None]]:
+    """Register the decorated function; its name is the metric's, its docstring the definition."""
+
+    def register(function: Callable[[Trial], float | None]) -> Callable[[Trial], float | None]:
+        if function.__name__ in _registry:
+            raise ValueError(f"metric {function.__name__} is defined twice")
+        definition = " ".join((function.__doc__ or "").split())
+        _registry[function.__name__] = Metric(function.__name__, title, unit, better, definition, order, function)
+        return function
+
+    return register
+
+
+@cache
+def all_metrics() -> dict[str, Metric]:
+    """Every metric by name, the most telling first."""
+    discovery.modules(__name__)
+    return dict(sorted(_registry.items(), key=lambda item: (item[1].order, item[0])))

@@ -1,0 +1,232 @@
+"""Statistics of a handful of repeats: exact where that is possible, silent where it is not.
+
+The trial is the unit, never the query: a value here is one figure of one trial. Nothing is dropped
+as an outlier. Below ``FEWEST_REPEATS`` there are points and a range, and every function that would
+have to invent more returns None.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+FEWEST_REPEATS = 5
+"""Four against four give p = 2/70 = 0.029 at best, which no correction for several comparisons leaves below 0.05."""
+
+ALPHA = 0.05
+"""A difference counts as told apart from chance when its corrected p is below this."""
+
+NEGLIGIBLE = 1e-9
+"""Points of a bootstrap distribution lighter than this are left out: no quantile that we print sees them."""
+
+Better = Literal["lower", "higher", "neither"]
+Change = Literal["better", "worse", "different", "undecided"]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """``n`` values in five numbers; ``low`` and ``high`` are the smallest and the largest of them."""
+
+    n: int
+    median: float
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A confidence interval, in the unit of the values."""
+
+    low: float
+    high: float
+    confidence: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A variant relative to the baseline.
+
+    ``percent`` is 100 × the ratio of medians, ``interval`` that of the percentage; ``difference`` is the
+    variant's median less the baseline's, in the unit of the values. ``p`` is of the rank test;
+    ``p_corrected`` the same after correction for the number of comparisons, filled in by who knows it.
+    """
+
+    percent: float | None
+    difference: float | None
+    interval: Interval | None
+    p: float | None
+    better: Better
+    p_corrected: float | None = None
+
+    @property
+    def change(self) -> Change:
+        """What may be said: nothing, unless the corrected p is below ``ALPHA`` and 100 % is out of the interval."""
+        if self.percent is None or self.interval is None or self.p_corrected is None:
+            return "undecided"
+        if self.p_corrected >= ALPHA or self.interval.low <= 100 <= self.interval.high:
+            return "undecided"
+        if self.better == "neither":
+            return "different"
+        return "better" if (self.percent < 100) == (self.better == "lower") else "worse"
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """The five numbers of ``values``; None of nothing."""
+    if not values:
+        return None
+    return Spread(len(values), statistics.median(values), statistics.fmean(values), min(values), max(values))
+
+
+def bootstrap_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
+    """Percentile bootstrap interval of the median; None below ``FEWEST_REPEATS``.
+
+    Not simulated: the distribution of a resample's median is known in closed form (see
+    ``median_distribution``), so the interval has no seed and no error of its own. Percentile method:
+    Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13. With five repeats
+    it is their range, which covers the true median with 94 %.
+    """
+    if len(values) < FEWEST_REPEATS:
+        return None
+    return _central_interval(median_distribution(values), confidence)
+
+
+def ratio_interval(a: Sequence[float], b: Sequence[float], confidence: float = 0.95) -> Interval | None:
+    """Percentile bootstrap interval of median(a) / median(b), both resampled independently.
+
+    None when either has fewer than ``FEWEST_REPEATS`` values or ``b`` has one that is not above zero.
+    """
+    if min(len(a), len(b)) < FEWEST_REPEATS or min(b) <= 0:
+        return None
+    ratios: defaultdict[float, float] = defaultdict(float)
+    below = median_distribution(b)
+    for x, weight_x in median_distribution(a):
+        for y, weight_y in below:
+            ratios[x / y] += weight_x * weight_y
+    return _central_interval(sorted(ratios.items()), confidence)
+
+
+def median_distribution(values: Sequence[float]) -> list[tuple[float, float]]:
+    """The exact distribution of the median of a bootstrap resample, as sorted (median, probability).
+
+    Efron, Bootstrap methods: another look at the jackknife (1979), section 3, has it for odd sizes; for even
+    sizes the two middle values of the resample are taken jointly, by the same counting.
+    """
+    ordered = sorted(values)
+    n = len(ordered)
+    weights: defaultdict[float, float] = defaultdict(float)
+    if n % 2:
+        middle = n // 2 + 1
+        for i, value in enumerate(ordered, start=1):
+            weights[value] += _at_least(n, i / n, middle) - _at_least(n, (i - 1) / n, middle)
+    else:
+        half = n // 2
+        ways = math.comb(n, half)
+        for i, low in enumerate(ordered, start=1):
+            lower_half = (i / n) ** half - ((i - 1) / n) ** half
+            apart = 0.0
+            for j in range(i + 1, n + 1):
+                upper_half = ((n - j + 1) / n) ** half - ((n - j) / n) ** half
+                weights[(low + ordered[j - 1]) / 2] += ways * lower_half * upper_half
+                apart += ways * lower_half * upper_half
+            both_here = _at_least(n, i / n, half) - _at_least(n, (i - 1) / n, half) - apart
+            weights[low] += both_here
+    return sorted((value, weight) for value, weight in weights.items() if weight > NEGLIGIBLE)
+
+
+def rank_test(a: Sequence[float], b: Sequence[float]) -> float | None:
+    """Exact two-sided p of the Wilcoxon-Mann-Whitney test; None below ``FEWEST_REPEATS`` values on either side.
+
+    Ties get midranks, and the distribution is that of these very ranks over all ways to split
+    them (Streitberg and Röhmel, Exact distributions for permutation and rank tests: the shift algorithm, 1986).
+    Two-sided: every split whose rank sum lies at least as far from its expectation as the one seen.
+    """
+    if min(len(a), len(b)) < FEWEST_REPEATS:
+        return None
+    ranks = _doubled_midranks([*a, *b])
+    seen = sum(ranks[: len(a)])
+    counts = _rank_sums(tuple(sorted(ranks)), len(a))
+    # Twice the expectation of the doubled rank sum: whole numbers, so that no tie is decided by rounding.
+    expected_twice = len(a) * 2 * (len(ranks) + 1)
+    distance = abs(2 * seen - expected_twice)
+    extreme = sum(count for total, count in enumerate(counts) if abs(2 * total - expected_twice) >= distance)
+    return extreme / math.comb(len(ranks), len(a))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction (1979): p in the order given, so that any of them is wrong with at most alpha."""
+    corrected = [0.0] * len(p_values)
+    largest = 0.0
+    for position, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - position) * p_values[index]))
+        corrected[index] = largest
+    return corrected
+
+
+def compare(variant: Sequence[float], baseline: Sequence[float], better: Better) -> Comparison:
+    """``variant`` in percent of ``baseline``: the ratio of medians, with what the number of repeats allows."""
+    ours, theirs = spread(variant), spread(baseline)
+    if ours is None or theirs is None or theirs.median <= 0:
+        return nothing_to_compare(better)
+    ratio = ratio_interval(variant, baseline)
+    interval = Interval(100 * ratio.low, 100 * ratio.high, ratio.confidence) if ratio else None
+    return Comparison(
+        percent=100 * ours.median / theirs.median,
+        difference=ours.median - theirs.median,
+        interval=interval,
+        p=rank_test(variant, baseline),
+        better=better,
+    )
+
+
+def nothing_to_compare(better: Better) -> Comparison:
+    """A comparison that was wanted and has no figures."""
+    return Comparison(None, None, None, None, better)
+
+
+def _at_least(n: int, probability: float, k: int) -> float:
+    """P(at least ``k`` successes in ``n``)."""
+    return math.fsum(math.comb(n, i) * probability**i * (1 - probability) ** (n - i) for i in range(k, n + 1))
+
+
+def _central_interval(distribution: Sequence[tuple[float, float]], confidence: float) -> Interval:
+    tail = (1 - confidence) / 2
+    return Interval(_quantile(distribution, tail), _quantile(distribution[::-1], tail), confidence)
+
+
+def _quantile(distribution: Sequence[tuple[float, float]], tail: float) -> float:
+    """The first value at which the weight from the front exceeds ``tail``."""
+    passed = 0.0
+    for value, weight in distribution:
+        passed += weight
+        if passed > tail:
+            return value
+    return distribution[-1][0]
+
+
+def _doubled_midranks(values: Sequence[float]) -> list[int]:
+    """Twice the midrank of each value: whole numbers even with ties."""
+    counts = Counter(values)
+    doubled, below = {}, 0
+    for value in sorted(counts):
+        doubled[value] = 2 * below + counts[value] + 1
+        below += counts[value]
+    return [doubled[value] for value in values]
+
+
+@lru_cache(maxsize=64)
+def _rank_sums(ranks: tuple[int, ...], size: int) -> list[int]:
+    """How many ways there are to choose ``size`` of ``ranks`` with each sum; index is the sum."""
+    total = sum(ranks)
+    ways = [[0] * (total + 1) for _ in range(size + 1)]
+    ways[0][0] = 1
+    for rank in ranks:
+        for chosen in range(size, 0, -1):
+            fewer, row = ways[chosen - 1], ways[chosen]
+            ways[chosen] = row[:rank] + [x + y for x, y in zip(row[rank:], fewer, strict=False)]
+    return ways[size]

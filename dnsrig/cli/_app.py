@@ -1,0 +1,68 @@
+"""Puts the commands together, and turns errors into one sentence, a hint and an exit status."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+import traceback
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from dnsrig import discovery
+from dnsrig.errors import DnsrigError
+
+EXIT_ERROR = 1
+EXIT_INTERRUPTED = 130
+HELP = """A test rig for DNS servers: real servers in a small network, real traffic, repeated, with the cause of odd results.
+
+Begin with `dnsrig check` (is this machine fit?), then `dnsrig run tour`.
+"""
+
+
+def application() -> typer.Typer:
+    app = typer.Typer(
+        name="dnsrig",
+        help=HELP,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for module in discovery.modules("dnsrig.cli"):
+        module.add(app)
+    return app
+
+
+def complain(message: str, hint: str = "") -> None:
+    console = Console(stderr=True, soft_wrap=True, highlight=False)
+    console.print(Text("dnsrig: ", style="bold red") + Text(message, style=""))
+    if hint:
+        console.print(Text("hint: ", style="bold") + Text(hint, style=""))
+
+
+def main() -> None:
+    try:
+        application()(standalone_mode=True)
+    except DnsrigError as error:
+        complain(error.message, error.hint)
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        complain("interrupted")
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(EXIT_ERROR)
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            complain(
+                f"the disk is full ({error.filename or 'while writing'})",
+                "free some space; a run goes on with --resume",
+            )
+            sys.exit(EXIT_ERROR)
+        complain(f"{error.strerror or error} ({error.filename})" if error.filename else str(error))
+        if os.environ.get("DNSRIG_TRACEBACK"):
+            traceback.print_exc()
+        sys.exit(EXIT_ERROR)

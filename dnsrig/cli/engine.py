@@ -1,0 +1,29 @@
+"""`dnsrig generate`, `watch`, `probe`: the engine's subcommands, passed straight through."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from dnsrig import paths
+
+SUBCOMMANDS = {
+    "generate": "Make zones of any number or size, from a seed (engine).",
+    "watch": "Sample what the operating system counts (engine).",
+    "probe": "See when a serial becomes visible on a server (engine).",
+}
+PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+
+
+def add(app: typer.Typer) -> None:
+    for name, text in SUBCOMMANDS.items():
+        app.command(name, help=text, context_settings=PASS_THROUGH, add_help_option=False)(_passing(name))
+
+
+def _passing(name: str):  # type: ignore[no-untyped-def]
+    def command(context: typer.Context) -> None:
+        engine = str(paths.engine())
+        os.execv(engine, [engine, name, *context.args])
+
+    return command

@@ -1,0 +1,140 @@
+"""`dnsrig run`: execute an experiment, or resume a run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from dnsrig.cli._app import EXIT_INTERRUPTED, complain
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.rundir import Manifest, read_json
+
+if TYPE_CHECKING:
+    from dnsrig.experiment.runner import Request
+
+
+def add(app: typer.Typer) -> None:
+    app.command("run")(command)
+
+
+def command(
+    experiment: Annotated[
+        str | None, typer.Argument(help="name of a built-in experiment (`dnsrig list experiments`), or a TOML file")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="quick, standard, or published (the source's own numbers)")] = "quick",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="PATH=VALUE",
+            help="change one value of the experiment, or the values of an axis; repeatable",
+        ),
+    ] = None,
+    repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="how often each variant is measured")] = None,
+    seed: Annotated[int | None, typer.Option(help="seed of the order of trials; recorded either way")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="execute what RUN lacks; finished trials are not touched")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="print matrix, order and an estimate of the time")] = False,
+    runs: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs"),
+    max_trials: Annotated[int, typer.Option(help="refuse a matrix that is larger, by mistake")] = 1000,
+) -> None:
+    """Execute EXPERIMENT: every variant of its matrix, repeated and interleaved; then its report.
+
+    Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
+    dnsrig run --resume runs/tour/20260101T120000Z-abcd
+    """
+    from dnsrig.experiment.model import SCALES
+    from dnsrig.experiment.runner import Request
+
+    console = Console(stderr=True, highlight=False)
+    if resume is not None:
+        if experiment is not None:
+            raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {resume}")
+        _resume(resume, console)
+        return
+    if experiment is None:
+        raise UsageError(
+            "which experiment?", hint="`dnsrig list experiments` shows them; `dnsrig run tour` is a good first one"
+        )
+    if scale not in SCALES:
+        raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
+    request = Request(experiment, scale, settings or [], repeats, seed, max_trials)
+    if dry_run:
+        _dry_run(request)
+        return
+    _start(request, runs, console)
+
+
+def _dry_run(request: Request) -> None:
+    from dnsrig.cli._dry_run import show
+
+    show(request)
+
+
+def _start(request: Request, runs: Path, console: Console) -> None:
+    from dnsrig.experiment import runner
+
+    runner.draft(request)  # bad input is told before anything is installed or made
+    _need_root()
+    manifest = runner.prepare(request, lambda text: console.print(text, markup=False))
+    directory = runner.create(manifest, runs)
+    console.print(f"run {directory}", markup=False)
+    _execute(manifest, directory, console)
+
+
+def _resume(directory: Path, console: Console) -> None:
+    from dnsrig.experiment import runner
+
+    manifest = read_json(directory / "manifest.json", Manifest)
+    runner.check_unchanged(manifest)
+    _need_root()
+    _execute(manifest, directory, console)
+
+
+def _need_root() -> None:
+    if os.geteuid() != 0:
+        raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
+
+
+def _execute(manifest: Manifest, directory: Path, console: Console) -> None:
+    from dnsrig.cli._progress import LiveProgress, PlainProgress
+    from dnsrig.experiment import runner
+    from dnsrig.lab import ledger, network
+
+    removed, left = network.clean()
+    if removed:
+        console.print(f"removed what {len(removed)} interrupted trial(s) had left behind")
+    if left:
+        complain(f"cannot remove {', '.join(left)}", "`dnsrig clean` tells more")
+    if others := ledger.live():
+        complain(
+            f"another trial of dnsrig is running on this machine ({', '.join(others)}): both measure each other",
+            "the results are marked; better wait for it to end and run this one again",
+        )
+    try:
+        with contextlib.ExitStack() as stack:
+            live = console.is_terminal
+            progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
+            errors = runner.execute(manifest, directory, progress)
+    except KeyboardInterrupt:
+        complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
+        sys.exit(EXIT_INTERRUPTED)
+    _conclude(directory)
+    if errors:
+        raise DnsrigError(
+            f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
+            hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `dnsrig run --resume {directory}`",
+        )
+
+
+def _conclude(directory: Path) -> None:
+    from dnsrig.cli.report import show
+
+    show(directory)

@@ -1,0 +1,34 @@
+"""`dnsrig servers`: install servers from Debian suites."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+
+def add(app: typer.Typer) -> None:
+    group = typer.Typer(
+        no_args_is_help=True, help="Install servers from Debian suites, beside each other, out of the system's way."
+    )
+    group.command("install")(install)
+    app.add_typer(group, name="servers")
+
+
+def install(
+    names: Annotated[list[str], typer.Argument(metavar="KIND@SOURCE…", help="e.g. bind@forky knot@trixie")],
+) -> None:
+    """Resolve KIND@SOURCE to the newest versions of its suite and unpack them into the cache.
+
+    A version that is there already stays; runs made with it can still be resumed.
+    """
+    from dnsrig.servers import sources
+
+    console = Console(stderr=True, highlight=False)
+    for name in names:
+        sources.parse(name)
+    for name in names:
+        with console.status(f"installing {name}"):
+            found = sources.install(name)
+        print(f"{found.name}\t{found.version}\t{found.root or found.prefix or 'system'}")

@@ -1,0 +1,47 @@
+"""`dnsrig trial`: execute one trial from its spec."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from dnsrig.cli._app import EXIT_INTERRUPTED, complain
+from dnsrig.rundir import TrialSpec, read_json
+
+
+def add(app: typer.Typer) -> None:
+    app.command("trial")(command)
+
+
+def command(
+    spec: Annotated[
+        Path, typer.Argument(help="spec of the trial; a manifest's `specs` and every trial.json hold them")
+    ],
+    directory: Annotated[Path, typer.Argument(help="where the trial is to appear; must not exist")],
+    until_eof: Annotated[bool, typer.Option("--until-eof", help="end when standard input closes")] = False,
+) -> None:
+    """Execute one trial from SPEC and write it to DIRECTORY.
+
+    Makes the network, starts the servers, measures, and takes everything down. Reads nothing but SPEC. Phases and
+    progress go to standard output as JSON lines. Exit status 0 for every result, `limit` and `server-failed` among them.
+    """
+    from dnsrig.experiment import trial
+    from dnsrig.lab import network
+
+    network.clean()
+    if until_eof:
+        trial.end_with_stdin()
+    try:
+        record = trial.run_trial(read_json(spec, TrialSpec), directory, _print_event)
+    except trial.Interrupted:
+        complain("interrupted; everything that this trial made was removed")
+        sys.exit(EXIT_INTERRUPTED)
+    _print_event({"event": "ended", "outcome": record.outcome, "reason": record.reason})
+
+
+def _print_event(event: dict[str, Any]) -> None:
+    print(json.dumps(event), flush=True)

@@ -1,0 +1,86 @@
+"""Datasets: what servers serve. One file a kind; made by the engine's `generate`, once, and kept in the cache.
+
+A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name) and
+``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
+``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. A dataset is keyed by its kind,
+its parameters and the engine's version, so the same experiment meets the same zones on every machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from dnsrig import discovery, paths
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.rundir import DatasetSpec, Scalar
+
+FORMAT_VERSION = 1
+
+
+@cache
+def kinds() -> dict[str, ModuleType]:
+    return {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in discovery.modules(__name__)}
+
+
+def parameters(kind: str, chosen: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """``chosen`` over the kind's defaults; unknown names and wrong types are errors."""
+    if kind not in kinds():
+        raise UsageError(f"there is no dataset of kind {kind!r}", hint=f"known kinds: {', '.join(kinds())}")
+    defaults: dict[str, Scalar] = kinds()[kind].DEFAULTS
+    for name, value in chosen.items():
+        if name not in defaults:
+            raise UsageError(f"dataset {kind} has no {name!r}", hint=f"it has: {', '.join(defaults)}")
+        if type(value) is not type(defaults[name]):
+            wanted = "a whole number" if isinstance(defaults[name], int) else "a text"
+            raise UsageError(f"dataset.{name} must be {wanted}, not {value!r}")
+    return {**defaults, **chosen}
+
+
+def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
+    """(zones, records) without making the dataset; records are approximate."""
+    zones, records = kinds()[kind].size(values)
+    return int(zones), int(records)
+
+
+def path_of(kind: str, values: Mapping[str, Scalar]) -> Path:
+    key = json.dumps([FORMAT_VERSION, kind, sorted(values.items())])
+    return paths.cache() / "datasets" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+
+
+def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
+    """The dataset, made now if it is not in the cache."""
+    values = parameters(kind, chosen)
+    folder = path_of(kind, values)
+    if not (folder / "dataset.json").is_file():
+        _generate(kind, values, folder)
+    facts = json.loads((folder / "dataset.json").read_text())
+    return DatasetSpec(
+        kind=kind,
+        path=str(folder),
+        zones=facts["count"],
+        records=facts["records_total"],
+        serial=facts["serial"],
+        parameters=values,
+    )
+
+
+def _generate(kind: str, values: dict[str, Scalar], folder: Path) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as temporary:
+        made = Path(temporary, "dataset")
+        command = [str(paths.engine()), "generate", *kinds()[kind].arguments(values), "--out", str(made)]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        if result.returncode != 0:
+            detail = result.stderr.strip() or f"exit status {result.returncode}"
+            raise DnsrigError(f"the dataset {kind} could not be made: {detail}")
+        if folder.exists():
+            shutil.rmtree(folder)
+        made.rename(folder)

@@ -1,0 +1,24 @@
+"""Very many tiny zones, as a hosting company has them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dnsrig.rundir import Scalar
+
+DESCRIPTION = "N zones of a few records each, every zone a file of its own"
+DEFAULTS: dict[str, Scalar] = {"zones": 100, "records_per_zone": 4, "serial": 1, "seed": 1}
+
+
+def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
+    return [
+        "zones",
+        f"--count={parameters['zones']}",
+        f"--records={parameters['records_per_zone']}",
+        f"--serial={parameters['serial']}",
+        f"--seed={parameters['seed']}",
+    ]
+
+
+def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
+    return int(parameters["zones"]), int(parameters["zones"]) * int(parameters["records_per_zone"])

@@ -1,0 +1,25 @@
+"""One large signed zone of delegations, as a top-level domain has it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dnsrig.rundir import Scalar
+
+DESCRIPTION = "one zone of N delegations with a real TLD's mix of records"
+RECORDS_PER_DELEGATION = 5.45
+"""As the generator mixes them, after the .ch zone: see `dnsrig generate tld --help`."""
+DEFAULTS: dict[str, Scalar] = {"delegations": 10_000, "serial": 1, "seed": 1}
+
+
+def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
+    return [
+        "tld",
+        f"--delegations={parameters['delegations']}",
+        f"--serial={parameters['serial']}",
+        f"--seed={parameters['seed']}",
+    ]
+
+
+def size(parameters: Mapping[str, Scalar]) -> tuple[int, int]:
+    return 1, round(int(parameters["delegations"]) * RECORDS_PER_DELEGATION)

@@ -1,0 +1,1 @@
+"""Experiments: the model (what a TOML file means), the plan (order of trials), the runner, the trial."""

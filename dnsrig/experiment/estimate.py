@@ -1,0 +1,44 @@
+"""How long a run will take: a guess before, and at most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dnsrig.rundir import TrialSpec
+from dnsrig.servers import driver
+
+OVERHEAD_S = 4.0
+"""A trial's own time: network, servers, removal; as measured on a machine of 2 cores."""
+RECORDS_PER_S = 100_000
+ZONES_PER_S = 1_000
+"""Cautious rates of a server that nothing else limits, as measured on a machine of 2 cores."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    expected_s: float
+    at_most_s: float
+
+
+def of_trial(spec: TrialSpec) -> Estimate:
+    """From the size of the dataset and the limits that the servers set themselves."""
+    zones, records = spec.dataset.zones, spec.dataset.records
+    work_s = zones / ZONES_PER_S + records / RECORDS_PER_S
+    for limit in _limits(spec):
+        work_s = max(work_s, zones / limit)
+    at_most_s = OVERHEAD_S + 2 * work_s + spec.limit_s
+    return Estimate(OVERHEAD_S + min(2 * work_s, spec.limit_s), at_most_s)
+
+
+def of_run(specs: list[TrialSpec]) -> Estimate:
+    each = [of_trial(spec) for spec in specs]
+    return Estimate(sum(e.expected_s for e in each), sum(e.at_most_s for e in each))
+
+
+def _limits(spec: TrialSpec) -> list[float]:
+    found = []
+    for host in spec.hosts.values():
+        if host.server is not None and host.role is not None:
+            limits = driver(host.server.kind).limits(host.role, host.settings)
+            found += [limit.zones_per_s for limit in limits if limit.zones_per_s]
+    return found

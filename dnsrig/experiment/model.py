@@ -1,0 +1,239 @@
+"""What an experiment's TOML file means.
+
+A document names a procedure, the servers on its hosts, a dataset and a matrix: axes over which it varies. An axis is
+either a path into the document with a list of values, or a name with a table of named overlays::
+
+    [matrix]
+    "hosts.secondary.server" = ["bind@forky", "knot@forky"]     # label: server
+    "dataset.zones" = [100, 300]                                # label: zones
+
+    [matrix.ports]
+    default = {}
+    wide.hosts.secondary.sysctls."net.ipv4.ip_local_port_range" = "1024 65535"
+
+``[scale.quick]``, ``[scale.standard]`` and ``[scale.published]`` are overlays of the whole document; ``--set`` is one more.
+"""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import itertools
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dnsrig import paths
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Scalar
+
+SCALES = ("quick", "standard", "published")
+Raw = dict[str, Any]
+
+
+class Part(BaseModel):
+    """A part of a document: unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class HostDocument(Part):
+    """What an experiment says of a host."""
+
+    server: str | None = Field(None, description="KIND@SOURCE, e.g. `bind@forky`; none for a host of instruments")
+    settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of the server, by its own names")
+    sysctls: dict[str, str | int] = Field(
+        default_factory=dict, description="`net.*` sysctls that a network namespace has of its own"
+    )
+    cpus: list[int] | None = Field(None, description="CPUs of everything on the host; by default design §4")
+
+
+class Document(Part):
+    """An experiment, with scale and --set applied."""
+
+    title: str = Field(description="a few words")
+    question: str = Field(description="what the result is to answer")
+    sources: list[str] = Field(default_factory=list, description="where the question comes from")
+    procedure: str = Field(description="the kind of measurement")
+    repeats: int = Field(10, ge=1, le=1000, description="how often each variant is measured")
+    limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
+    link: Literal["veth"] = Field("veth", description="what carries packets between hosts")
+    kernel: Literal["running"] = Field("running", description="the kernel that a trial runs under")
+    hosts: dict[str, HostDocument] = Field(description="host -> server, settings, sysctls, CPUs")
+    dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
+    options: dict[str, Scalar] = Field(default_factory=dict, description="options of the procedure")
+    matrix: dict[str, list[Scalar] | dict[str, Raw]] = Field(default_factory=dict, description="the axes")
+    baseline: dict[str, Scalar] = Field(
+        default_factory=dict, description="axis label -> value that others are shown relative to"
+    )
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of the matrix: its parameters by axis label, and the document that results."""
+
+    parameters: dict[str, Scalar]
+    document: Document
+
+
+def builtin() -> dict[str, Path]:
+    """The built-in experiments by name."""
+    return {path.stem: path for path in sorted(paths.builtin_experiments().glob("*.toml"))}
+
+
+def find(name: str) -> Path:
+    """A built-in experiment's name, or the path of a TOML file."""
+    if name.endswith(".toml") or "/" in name:
+        path = Path(name)
+        if not path.is_file():
+            raise UsageError(f"there is no file {path}", hint="`dnsrig list experiments` shows the built-in ones")
+        return path
+    known = builtin()
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f"did you mean {close[0]}?" if close else f"known: {', '.join(known)}; or give the path of a TOML file"
+        raise UsageError(f"there is no experiment {name!r}", hint=hint)
+    return known[name]
+
+
+def load(path: Path, scale: str, settings: list[str]) -> Document:
+    """Read a TOML file, apply the overlay of ``scale`` and each ``PATH=VALUE`` of ``settings``."""
+    try:
+        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not TOML: {error}") from error
+    scales = raw.pop("scale", {})
+    unknown = set(scales) - set(SCALES)
+    if unknown:
+        raise UsageError(f"{path}: unknown scale {sorted(unknown)[0]!r}", hint=f"scales are {', '.join(SCALES)}")
+    raw = merged(raw, scales.get(scale, {}))
+    for setting in settings:
+        raw = _with_setting(raw, setting)
+    return validate(raw, str(path))
+
+
+def validate(raw: Raw, where: str) -> Document:
+    try:
+        return Document.model_validate(raw)
+    except ValidationError as error:
+        raise _explained(error, where) from error
+
+
+def points(document: Document) -> list[Point]:
+    """All points of the matrix, in its order, each with a document of its own."""
+    raw = document.model_dump(exclude={"matrix"})
+    axes = [_choices(label, path, values) for (path, values), label in zip(document.matrix.items(), labels(document))]
+    found = []
+    for combination in itertools.product(*axes):
+        here = raw
+        for _, _, overlay in combination:
+            here = merged(here, overlay)
+        parameters = {label: value for label, value, _ in combination}
+        where = "the variant " + " ".join(f"{k}={v}" for k, v in parameters.items())
+        found.append(Point(parameters, validate(here, where)))
+    return found
+
+
+def axes(document: Document) -> dict[str, list[Scalar]]:
+    """Axis label -> values."""
+    return {label: list(values) for label, values in zip(labels(document), document.matrix.values())}
+
+
+def labels(document: Document) -> list[str]:
+    """Short names of the axes: the last part of the path, or the last two where that is not unique."""
+    parts = [_path(name) if isinstance(values, list) else (name,) for name, values in document.matrix.items()]
+    last = [part[-1] for part in parts]
+    return [part[-1] if last.count(part[-1]) == 1 else "-".join(part[-2:]) for part in parts]
+
+
+def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
+    """``overlay`` over ``base``, table by table; neither is changed."""
+    result = copy.deepcopy(dict(base))
+    for key, value in overlay.items():
+        both_tables = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+        result[key] = merged(result[key], value) if both_tables else copy.deepcopy(value)
+    return result
+
+
+def _choices(label: str, name: str, values: list[Scalar] | dict[str, Raw]) -> Iterator[tuple[str, Scalar, Raw]]:
+    if isinstance(values, dict):
+        yield from ((label, value, overlay) for value, overlay in values.items())
+    else:
+        yield from ((label, value, _nested(_path(name), value)) for value in values)
+
+
+def _path(text: str) -> tuple[str, ...]:
+    """A dotted path with TOML's rules, so that a part with dots in it can be quoted."""
+    try:
+        table: Any = tomllib.loads(f"{text} = 0")
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(
+            f"{text!r} is not a path into an experiment", hint='e.g. hosts.secondary.settings."serial-query-rate"'
+        ) from error
+    found = []
+    while isinstance(table, dict):
+        key = next(iter(table))
+        found.append(key)
+        table = table[key]
+    return tuple(found)
+
+
+def _nested(path: tuple[str, ...], value: Any) -> Raw:
+    for part in reversed(path):
+        value = {part: value}
+    return value  # type: ignore[no-any-return]
+
+
+def _with_setting(raw: Raw, setting: str) -> Raw:
+    """``PATH=VALUE`` applied; a path or label of an axis sets the values of that axis."""
+    name, equals, text = setting.partition("=")
+    if not equals or not name.strip():
+        raise UsageError(f"--set {setting!r} is not PATH=VALUE", hint="e.g. --set dataset.zones=500")
+    path, value = _path(name.strip()), _value(text.strip())
+    for axis, values in raw.get("matrix", {}).items():
+        whole = _path(axis) if isinstance(values, list) else (axis,)
+        if path in (whole, whole[-1:]):
+            chosen = value if isinstance(value, list) else [value]
+            narrowed = {v: values[v] for v in chosen if v in values} if isinstance(values, dict) else chosen
+            if len(narrowed) != len(chosen):
+                raise UsageError(f"axis {axis} has no {text}", hint=f"it has: {', '.join(values)}")
+            return {**raw, "matrix": {**raw["matrix"], axis: narrowed}}
+    return merged(raw, _nested(path, value))
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+UNITS = {"_s": "seconds", "_ms": "milliseconds", "_bytes": "bytes"}
+
+
+def _explained(error: ValidationError, where: str) -> UsageError:
+    """The first problem as one sentence, with the nearest key that exists."""
+    first = error.errors()[0]
+    location = [str(part) for part in first["loc"] if not str(part).startswith(("list[", "dict["))]
+    path = ".".join(location)
+    if first["type"] == "extra_forbidden":
+        known = HostDocument.model_fields if location[0] == "hosts" and len(location) > 2 else Document.model_fields
+        close = difflib.get_close_matches(location[-1], known, 1, cutoff=0.5)
+        hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
+        return UsageError(f"{where}: unknown key {path}", hint=hint)
+    if first["type"] == "missing":
+        return UsageError(f"{where}: the key {path} is missing", hint=_described(location))
+    unit = next((name for suffix, name in UNITS.items() if location[-1].endswith(suffix)), "")
+    hint = (
+        f'it is a number of {unit}, without a unit of its own: write 60, not "60 s"' if unit else _described(location)
+    )
+    return UsageError(f"{where}: {path} = {first['input']!r}: {first['msg'].lower()}", hint=hint)
+
+
+def _described(location: list[str]) -> str:
+    field = (HostDocument if location[0] == "hosts" else Document).model_fields.get(location[-1])
+    return field.description or "" if field else ""

@@ -1,0 +1,135 @@
+"""The plan of a run: variants, the spec of each trial, the order of trials, an estimate of the time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import re
+from collections.abc import Mapping
+from types import ModuleType
+
+from dnsrig import datasets
+from dnsrig.errors import UsageError
+from dnsrig.experiment.model import Document, Point
+from dnsrig.procedures import procedure
+from dnsrig.rundir import DatasetSpec, HostSpec, LinkSpec, Scalar, ServerSource, TrialKey, TrialSpec, Variant
+from dnsrig.servers import sources
+
+MAX_TRIALS = 1000
+ADDRESS = "198.18.0.{}"
+
+
+def variant(point: Point) -> Variant:
+    """The point's identity: readable, safe as a folder name, and unique."""
+    text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
+    slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60]
+    key = json.dumps(point.document.model_dump(exclude={"repeats", "title", "question", "sources"}), sort_keys=True)
+    return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
+
+
+def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]]:
+    """Host -> CPUs. ``roles``: host -> whether its server is under test.
+
+    Two CPUs: the server under test on the last, everything else on the first. With three or more, each other server
+    host gets one of its own in between, in the order of the procedure, as far as they last.
+    """
+    first, last = available[0], available[-1]
+    between = available[1:-1]
+    chosen = {}
+    for host, under_test in roles.items():
+        chosen[host] = [last] if under_test else [between.pop(0)] if between else [first]
+    return chosen
+
+
+def spec(
+    run: str,
+    experiment: str,
+    point: Point,
+    servers: Mapping[str, ServerSource],
+    dataset: DatasetSpec,
+    available: list[int],
+) -> TrialSpec:
+    """Everything that `dnsrig trial` needs for ``point``."""
+    document = point.document
+    kind = procedure(document.procedure)
+    _check_names(document, kind)
+    by_default = cpus({name: role.under_test for name, role in kind.HOSTS.items()}, available)
+    hosts = {}
+    for number, (name, role) in enumerate(kind.HOSTS.items(), start=1):
+        said = document.hosts.get(name)
+        if role.role is not None and (said is None or said.server is None):
+            raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
+        chosen = servers[said.server].model_copy(update={"packages": {}}) if said and said.server else None
+        hosts[name] = HostSpec(
+            address=ADDRESS.format(number),
+            cpus=(said.cpus if said and said.cpus else by_default[name]),
+            sysctls={key: str(value) for key, value in said.sysctls.items()} if said else {},
+            server=chosen,
+            role=role.role,
+            settings=said.settings if said else {},
+        )
+    return TrialSpec(
+        run=run,
+        experiment=experiment,
+        procedure=document.procedure,
+        variant=variant(point),
+        repeat=0,
+        link=document.link,
+        kernel=document.kernel,
+        hosts=hosts,
+        links=[LinkSpec(ends=ends, kind=document.link) for ends in kind.LINKS],
+        dataset=dataset,
+        limit_s=document.limit_s,
+        options={**kind.OPTIONS, **document.options},
+    )
+
+
+def order(variants: list[str], repeats: int, seed: int) -> list[TrialKey]:
+    """Every variant once a round, each round shuffled anew: drift of the machine hits all variants alike."""
+    shuffler = random.Random(seed)
+    found = []
+    for repeat in range(1, repeats + 1):
+        round_ = sorted(variants)
+        shuffler.shuffle(round_)
+        found += [TrialKey(variant=name, repeat=repeat) for name in round_]
+    return found
+
+
+def wanted_servers(points: list[Point]) -> list[str]:
+    return sorted({h.server for point in points for h in point.document.hosts.values() if h.server})
+
+
+def wanted_dataset(document: Document) -> tuple[str, dict[str, Scalar]]:
+    values = dict(document.dataset)
+    kind = values.pop("kind", None)
+    if not isinstance(kind, str):
+        raise UsageError("dataset.kind is missing", hint=f"one of {', '.join(datasets.kinds())}")
+    return kind, datasets.parameters(kind, values)
+
+
+def check_size(trials: int, allowed: int) -> None:
+    if trials > allowed:
+        raise UsageError(
+            f"that would be {trials:,} trials, more than {allowed:,}",
+            hint="narrow the matrix with --set, lower --repeats, or allow it with --max-trials",
+        )
+
+
+def check_servers(names: list[str]) -> None:
+    """Unknown kinds are errors before anything is installed or made."""
+    for name in names:
+        sources.parse(name)
+
+
+def _check_names(document: Document, kind: ModuleType) -> None:
+    for name in document.hosts:
+        if name not in kind.HOSTS:
+            raise UsageError(
+                f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(kind.HOSTS)}"
+            )
+    for name in document.options:
+        if name not in kind.OPTIONS:
+            raise UsageError(
+                f"procedure {document.procedure} has no option {name!r}", hint=f"it has: {', '.join(kind.OPTIONS)}"
+            )

@@ -1,0 +1,195 @@
+"""One trial: makes the network, starts the servers, measures, takes everything down, and reads nothing but its spec."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from dnsrig.analysis.metrics import all_metrics
+from dnsrig.analysis.read import Trial
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import conditions, network
+from dnsrig.lab.network import Network
+from dnsrig.procedures import procedure
+from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
+from dnsrig.rundir import LogDrilldown, TrialRecord, TrialSpec, write_json
+from dnsrig.servers import driver
+
+COMPRESS_FROM_BYTES = 1 << 20
+EXIT_OF_CHILD = 128 + signal.SIGTERM
+MISSED_TICKS_ALLOWED = 0.1
+"""Share of its ticks that `watch` may miss before the trial counts as badly observed."""
+
+
+class Interrupted(BaseException):
+    """SIGINT or SIGTERM: not an error, so that nothing that handles errors stops it."""
+
+
+def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
+    """Execute ``spec``; ``directory`` appears by rename when all is written, or not at all.
+
+    A trial that fails by our own fault leaves ``<directory>.aborted`` and raises.
+    """
+    if directory.exists():
+        raise DnsrigError(
+            f"{directory} is there already", hint="a finished trial is never overwritten: choose another folder"
+        )
+    _catch_signals()
+    working = directory.with_name(f"{directory.name}.running")
+    set_aside(working)
+    working.mkdir(parents=True)
+    try:
+        record = _execute(spec, working, report)
+        _conclude(record, working)
+        working.rename(directory)
+        return record
+    except BaseException:
+        if working.exists():
+            (working / "error.txt").write_text(traceback.format_exc())
+            set_aside(working)
+        raise
+
+
+def set_aside(working: Path) -> None:
+    """Rename what an interrupted trial left to ``….aborted``, replacing an older one."""
+    if working.exists():
+        aside = working.with_name(working.name.removesuffix(".running") + ".aborted")
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(working / "state", ignore_errors=True)
+        working.rename(aside)
+
+
+def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
+    observer = spec.hosts["observer"]
+    os.sched_setaffinity(0, observer.cpus)
+    before = conditions.moment(working)
+    with Network(spec.hosts, spec.links) as lab:
+        checks = [network.measure_link(lab.hosts[a], lab.hosts[b]) for a, b in (link.ends for link in spec.links)]
+        stage = Stage(spec, working, lab, report)
+        try:
+            result = _measure(stage)
+            stage.stop_instrument("watch")
+        finally:
+            stage.close()
+        record = TrialRecord(
+            spec=spec,
+            outcome=result.outcome,
+            reason=result.reason,
+            phases=stage.phases,
+            anchors=stage.anchors,
+            servers=stage.server_records(),
+            instruments={name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
+            link_checks=checks,
+            conditions={
+                "before": before,
+                "after": conditions.moment(working),
+                "hosts": {name: {"sysctls": host.sysctls} for name, host in lab.hosts.items()},
+            },
+        )
+    return _validated(record)
+
+
+def _measure(stage: Stage) -> Result:
+    try:
+        return procedure(stage.spec.procedure).measure(stage)  # type: ignore[no-any-return]
+    except ServerFailed as failure:
+        return Result("server-failed", str(failure))
+
+
+def _validated(record: TrialRecord) -> TrialRecord:
+    """`invalid` where the instruments or the links were not as they must be."""
+    if broken := [check for check in record.link_checks if not check["works"]]:
+        record.outcome, record.reason = "invalid", f"no packets between {broken[0]['from']} and {broken[0]['to']}"
+    watch = record.instruments.get("watch", {})
+    ticks = watch.get("samples", 0) + watch.get("missed_ticks", 0)
+    if record.outcome == "done" and watch.get("missed_ticks", 0) > MISSED_TICKS_ALLOWED * ticks:
+        record.outcome = "invalid"
+        record.reason = f"watch missed {watch['missed_ticks']} of {ticks} ticks: the instruments' CPU was overloaded"
+    return record
+
+
+def _conclude(record: TrialRecord, working: Path) -> None:
+    """Logs, metrics, and the record itself."""
+    for name, server in record.servers.items():
+        log = working / "servers" / name / "server.log"
+        if server.role == "secondary" and log.exists():
+            record.logs[name] = drill_down(server.server.kind, log)
+    trial = Trial(working, record)
+    record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
+    for path in (working / "servers").rglob("*"):
+        if path.is_file() and path.stat().st_size > COMPRESS_FROM_BYTES:
+            _compress(path)
+    write_json(working / "trial.json", record)
+
+
+def drill_down(kind: str, log: Path) -> LogDrilldown:
+    """What a secondary's log says of its transfers."""
+    server = driver(kind)
+    zones: set[str] = set()
+    times: list[int] = []
+    found = LogDrilldown(
+        zones=0, first_realtime_ns=None, last_realtime_ns=None, resolution_ns=server.log_clock_resolution_ns
+    )
+    for event in server.read_log(log):
+        if event.kind == "zone-done":
+            zones.add(event.zone)
+            if event.realtime_ns is not None:
+                times.append(event.realtime_ns)
+            continue
+        found.failures[event.kind] = found.failures.get(event.kind, 0) + 1
+        found.examples.setdefault(event.kind, event.line[:500])
+        if event.realtime_ns is not None:
+            found.first_failure_realtime_ns.setdefault(event.kind, event.realtime_ns)
+    found.zones = len(zones)
+    if times:
+        found.first_realtime_ns, found.last_realtime_ns = min(times), max(times)
+    return found
+
+
+def _compress(path: Path) -> None:
+    with path.open("rb") as plain, gzip.open(f"{path}.gz", "wb", compresslevel=4) as packed:
+        shutil.copyfileobj(plain, packed, 1 << 20)
+    path.unlink()
+
+
+def _catch_signals() -> None:
+    owner = os.getpid()
+
+    def interrupt(number: int, _frame: FrameType | None) -> None:
+        if os.getpid() != owner:
+            os._exit(EXIT_OF_CHILD)  # a forked helper of a library: it must not unwind our stack
+        # One interruption is enough: the removal that follows must not be cut short.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise Interrupted(signal.Signals(number).name)
+
+    signal.signal(signal.SIGTERM, interrupt)
+    signal.signal(signal.SIGINT, interrupt)
+
+
+def end_with_stdin() -> None:
+    """End this trial when standard input closes: the runner holds it open while it lives, however it dies."""
+
+    def watch() -> None:
+        while sys.stdin.buffer.read(1 << 16):
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def describe(event: dict[str, Any]) -> str:
+    """An event as a few words, for a person."""
+    if event["event"] == "phase":
+        return str(event["phase"])
+    if event["event"] == "progress":
+        return f"{event['seen']:,} of {event['zones']:,} zones"
+    return str(event["event"])

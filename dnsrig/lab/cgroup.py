@@ -1,0 +1,99 @@
+"""A cgroup a host, on machines with cgroup v2, v1 or both (hybrid).
+
+A host's cgroup is one folder in each hierarchy that has something to tell: in a v2 tree CPU time, PSI and
+``cgroup.kill``; in v1 trees ``memory`` and ``cpuacct`` where v2 does not have them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+PARENT = "dnsrig"
+REMOVE_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One mounted cgroup tree. ``controllers`` is empty for v2."""
+
+    mount: Path
+    version: int
+    controllers: tuple[str, ...] = ()
+
+
+def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
+    """The trees worth using, from the text of /proc/self/mounts: v2, and v1 memory and cpuacct."""
+    found = []
+    for line in (mounts if mounts is not None else Path("/proc/self/mounts").read_text()).splitlines():
+        _, mount, kind, options, *_ = line.split()
+        if kind == "cgroup2":
+            found.append(Hierarchy(Path(mount), 2))
+        elif kind == "cgroup":
+            useful = tuple(c for c in options.split(",") if c in ("memory", "cpuacct"))
+            if useful:
+                found.append(Hierarchy(Path(mount), 1, useful))
+    return found
+
+
+def folders(tag: str, host: str, trees: list[Hierarchy]) -> list[Path]:
+    return [tree.mount / PARENT / tag / host for tree in trees]
+
+
+def make(folder: Path) -> None:
+    """Make one folder of a host, asking v2 for the controllers that measure memory and I/O."""
+    mount = next(parent for parent in folder.parents if parent.name == PARENT).parent
+    level = mount
+    for part in folder.relative_to(mount).parts:
+        _enable_controllers(level)
+        level = level / part
+        level.mkdir(exist_ok=True)
+
+
+def _enable_controllers(folder: Path) -> None:
+    """Best effort: where a controller lives in a v1 tree or is not delegated, v2 refuses, and v1 has it."""
+    control = folder / "cgroup.subtree_control"
+    if not control.exists():
+        return
+    for controller in ("memory", "cpu", "io"):
+        with contextlib.suppress(OSError):
+            control.write_text(f"+{controller}")
+
+
+def processes(folder: Path) -> list[int]:
+    try:
+        return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
+    except (FileNotFoundError, OSError):
+        return []
+
+
+def kill(folder: Path) -> None:
+    """End every process in ``folder``: only those that were started in it."""
+    with contextlib.suppress(OSError):
+        (folder / "cgroup.kill").write_text("1")
+    for pid in processes(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def remove(folder: Path) -> bool:
+    """Remove a host's folder and its parents when these are empty. False if it would not go in time."""
+    deadline = time.monotonic() + REMOVE_LIMIT_S
+    while folder.exists():
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            break
+        except OSError:
+            if time.monotonic() > deadline:
+                return False
+            kill(folder)
+            time.sleep(0.02)
+    for parent in (folder.parent, folder.parent.parent):
+        with contextlib.suppress(OSError):
+            parent.rmdir()
+    return True

@@ -1,0 +1,200 @@
+"""Is this machine fit to measure on? Each remark with its remedy."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import cgroup, conditions, ledger
+from dnsrig.lab.network import Network, measure_link
+from dnsrig.rundir import HostSpec, LinkSpec
+
+Grade = Literal["good", "note", "bad"]
+DISK_WANTED_BYTES = 5 << 30
+OPEN_FILES_WANTED = 20_000
+TIME_ERROR = 5
+"""adjtimex(2): TIME_ERROR, the clock is not synchronised."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """``bad`` keeps dnsrig from working; a ``note`` is something that results may depend on."""
+
+    what: str
+    grade: Grade
+    says: str
+    remedy: str = ""
+
+
+def remarks() -> Iterator[Remark]:
+    for look in LOOKS:
+        yield from look()
+
+
+def _root() -> Iterator[Remark]:
+    if os.geteuid() == 0:
+        yield Remark("root", "good", "hosts can be made")
+    else:
+        yield Remark("root", "bad", "network namespaces need root", "run dnsrig with sudo")
+
+
+def _engine() -> Iterator[Remark]:
+    try:
+        path = paths.engine()
+        version = subprocess.run([path, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+        yield Remark("engine", "good", version)
+    except (DnsrigError, OSError, subprocess.CalledProcessError) as error:
+        yield Remark("engine", "bad", str(error), "`make setup` builds and installs it")
+
+
+def _network() -> Iterator[Remark]:
+    if os.geteuid() != 0:
+        return
+    hosts = {name: HostSpec(address=f"198.18.255.{n}", cpus=[0]) for n, name in enumerate(("left", "right"), start=1)}
+    try:
+        with Network(hosts, [LinkSpec(ends=("left", "right"))]) as network:
+            link = measure_link(network.hosts["left"], network.hosts["right"])
+    except (OSError, DnsrigError) as error:
+        yield Remark(
+            "network", "bad", f"two hosts joined by veth cannot be made: {error}", "does the kernel have veth?"
+        )
+        return
+    if link["works"]:
+        yield Remark("network", "good", f"two hosts joined by veth: {link['rtt_median_us']} µs there and back")
+    else:
+        yield Remark(
+            "network", "bad", "no packets pass between two hosts joined by veth", "look at the firewall of this machine"
+        )
+
+
+def _cpus() -> Iterator[Remark]:
+    available = len(os.sched_getaffinity(0))
+    if available >= 2:
+        yield Remark("CPUs", "good", f"{available}: the server under test has one for itself")
+    else:
+        yield Remark(
+            "CPUs", "note", "one: server, instruments and peer share it", "use a machine with two or more CPUs"
+        )
+
+
+def _cgroups() -> Iterator[Remark]:
+    trees = cgroup.hierarchies()
+    if not trees:
+        yield Remark("cgroups", "bad", "no cgroup tree is mounted", "mount -t cgroup2 none /sys/fs/cgroup")
+        return
+    yield Remark("cgroups", "good", ", ".join(f"v{t.version} {' '.join(t.controllers)}".strip() for t in trees))
+
+
+def _pressure() -> Iterator[Remark]:
+    if Path("/proc/pressure/cpu").exists():
+        yield Remark("PSI", "good", "the kernel tells who waited for CPU, memory and I/O")
+    else:
+        yield Remark("PSI", "note", "no pressure stall information: some traps cannot tell", "boot with psi=1")
+
+
+def _governor() -> Iterator[Remark]:
+    governor = conditions.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+    if governor not in (None, "performance"):
+        yield Remark(
+            "CPU frequency",
+            "note",
+            f"governor {governor}: the clock rate varies with load",
+            "cpupower frequency-set -g performance",
+        )
+
+
+def _load() -> Iterator[Remark]:
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        yield Remark(
+            "load",
+            "note",
+            f"{load:.1f} programs run on average: something else uses the CPUs",
+            "`top` shows what it is; stop it",
+        )
+    if tags := ledger.live():
+        yield Remark("other trials", "note", f"dnsrig is measuring already ({', '.join(tags)})", "wait until it ends")
+
+
+def _virtual() -> Iterator[Remark]:
+    if "hypervisor" in Path("/proc/cpuinfo").read_text():
+        yield Remark(
+            "hypervisor",
+            "note",
+            "a virtual machine: other guests may take CPU time",
+            "trust ratios within one run, not absolute figures",
+        )
+
+
+def _clock() -> Iterator[Remark]:
+    source = conditions.read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    if source not in ("tsc", "kvm-clock", None):
+        yield Remark(
+            "clock source",
+            "note",
+            f"{source}: reading the time is slow",
+            "boot with clocksource=tsc if the CPU's is stable",
+        )
+    if ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512)) == TIME_ERROR:
+        yield Remark(
+            "wall clock", "note", "not synchronised: times in logs may be off", "run an NTP client, e.g. chrony"
+        )
+
+
+def _ports() -> Iterator[Remark]:
+    ports = conditions.sysctl("net.ipv4.ip_local_port_range")
+    buckets = conditions.sysctl("net.ipv4.tcp_max_tw_buckets")
+    yield Remark(
+        "TCP",
+        "good",
+        f"ephemeral ports {ports}, tcp_max_tw_buckets {buckets}, {conditions.sysctl('net.ipv4.tcp_congestion_control')}",
+    )
+
+
+def _files() -> Iterator[Remark]:
+    limit = conditions.snapshot()["open_files_limit"]
+    if limit < OPEN_FILES_WANTED:
+        yield Remark(
+            "open files", "note", f"at most {limit:,} a process: too few for very many connections", "ulimit -Hn 100000"
+        )
+
+
+def _disk() -> Iterator[Remark]:
+    folder = paths.cache()
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < DISK_WANTED_BYTES:
+        yield Remark(
+            "disk",
+            "note",
+            f"{free / 1e9:.1f} GB free at {folder}",
+            f"make room, or move the cache: DNSRIG_CACHE={folder}",
+        )
+    else:
+        yield Remark("disk", "good", f"{free / 1e9:.0f} GB free at {folder}")
+
+
+def _suites() -> Iterator[Remark]:
+    if shutil.which("apt-get"):
+        yield Remark("Debian suites", "good", "apt-get is here: servers of any suite can be installed")
+    else:
+        yield Remark(
+            "Debian suites",
+            "note",
+            "no apt-get: only KIND@system and KIND@/path",
+            "build the servers that you want to compare",
+        )
+
+
+LOOKS: tuple[Callable[[], Iterator[Remark]], ...] = (
+    _root, _engine, _network, _cpus, _cgroups, _pressure, _governor, _load, _virtual, _clock, _ports, _files, _disk, _suites,
+)  # fmt: skip

@@ -1,0 +1,101 @@
+"""The snapshot of conditions: what a result depends on and nobody remembers later.
+
+Everything is read back from the system, never repeated from what was asked for. What a machine does not tell is None.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import shutil
+from pathlib import Path
+from typing import Any
+
+from dnsrig.lab import cgroup, ledger
+
+NETWORK_SYSCTLS = (
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.core.somaxconn",
+    "net.core.netdev_max_backlog",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_fin_timeout",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+)
+
+
+def snapshot() -> dict[str, Any]:
+    """The machine: constant while it is up, or nearly so. Taken at the start of a run."""
+    return {
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "system": _os_release(),
+        "boot_id": read("/proc/sys/kernel/random/boot_id"),
+        "cpu_model": _cpu_model(),
+        "cpus": os.cpu_count(),
+        "memory_total_bytes": _meminfo("MemTotal"),
+        "virtualisation": _virtualisation(),
+        "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "transparent_hugepages": read("/sys/kernel/mm/transparent_hugepage/enabled"),
+        "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
+        "cgroups": [f"v{t.version} {','.join(t.controllers)}".strip() for t in cgroup.hierarchies()],
+        "psi": Path("/proc/pressure/cpu").exists(),
+        "sysctls": {name: sysctl(name) for name in NETWORK_SYSCTLS},
+    }
+
+
+def moment(folder: Path) -> dict[str, Any]:
+    """What may differ from one trial to the next. ``folder``: where the trial writes."""
+    return {
+        "load_average_1min": round(os.getloadavg()[0], 2),
+        "memory_available_bytes": _meminfo("MemAvailable"),
+        "disk_free_bytes": shutil.disk_usage(folder).free,
+        "other_trials_running": max(0, len(ledger.live()) - 1),
+    }
+
+
+def read(path: str | Path) -> str | None:
+    try:
+        return " ".join(Path(path).read_text().split())
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def sysctl(name: str) -> str | None:
+    return read(Path("/proc/sys", *name.split(".")))
+
+
+def _os_release() -> str | None:
+    text = Path("/etc/os-release").read_text() if Path("/etc/os-release").exists() else ""
+    pairs = dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return pairs.get("PRETTY_NAME", "").strip('"') or None
+
+
+def _cpu_model() -> str | None:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _meminfo(name: str) -> int | None:
+    for line in Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith(name + ":"):
+            return int(line.split()[1]) * 1024
+    return None
+
+
+def _virtualisation() -> str | None:
+    """The hypervisor as far as the kernel tells: a virtual machine's clock and CPUs are not its own."""
+    if vendor := read("/sys/class/dmi/id/sys_vendor"):
+        return vendor
+    flags = Path("/proc/cpuinfo").read_text()
+    return "virtual machine (hypervisor flag)" if "hypervisor" in flags else None

@@ -1,0 +1,119 @@
+"""Who made what: one locked file a trial under /run/dnsrig.
+
+A trial takes a tag, holds an exclusive flock on ``/run/dnsrig/<tag>.json`` while it lives, and writes
+there what it is going to make *before* making it. The kernel drops the lock when the trial dies, however it dies, so
+an unlocked ledger is a dead trial's, and what it lists may be removed.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dnsrig.errors import DnsrigError
+
+FOLDER = Path("/run/dnsrig")
+PREFIX = "dnsrig-"
+TAG_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+
+
+@dataclass
+class Ledger:
+    """What one trial made: names of network namespaces, folders of cgroups."""
+
+    path: Path
+    handle: int
+    network_namespaces: list[str] = field(default_factory=list)
+    cgroups: list[str] = field(default_factory=list)
+
+    @property
+    def tag(self) -> str:
+        return self.path.stem
+
+    @classmethod
+    def open_new(cls) -> Ledger:
+        """Take a tag nobody has. Needs root."""
+        try:
+            FOLDER.mkdir(mode=0o755, exist_ok=True)
+            while True:
+                path = FOLDER / ("".join(secrets.choice(TAG_LETTERS) for _ in range(5)) + ".json")
+                try:
+                    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+                except FileExistsError:
+                    continue
+                fcntl.flock(handle, fcntl.LOCK_EX)
+                return cls(path, handle)
+        except PermissionError as error:
+            raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo") from error
+
+    def add(self, *, network_namespace: str = "", cgroup: str = "") -> None:
+        """Note what is about to be made."""
+        if network_namespace:
+            self.network_namespaces.append(network_namespace)
+        if cgroup:
+            self.cgroups.append(cgroup)
+        self._write()
+
+    def _write(self) -> None:
+        content = {"pid": os.getpid(), "network_namespaces": self.network_namespaces, "cgroups": self.cgroups}
+        data = json.dumps(content).encode()
+        os.pwrite(self.handle, data, 0)
+        os.ftruncate(self.handle, len(data))
+
+    def close(self) -> None:
+        """Everything listed is gone: forget it."""
+        self.path.unlink(missing_ok=True)
+        os.close(self.handle)
+
+
+def live() -> list[str]:
+    """Tags of trials that are running now."""
+    return [path.stem for path in _ledgers() if _is_locked(path)]
+
+
+def dead() -> Iterator[Ledger]:
+    """Ledgers of trials that died, locked by us while we look at each."""
+    for path in _ledgers():
+        try:
+            handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        except (FileNotFoundError, PermissionError):
+            continue
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(handle)
+            continue
+        yield _read(path, handle)
+
+
+def _ledgers() -> list[Path]:
+    return sorted(FOLDER.glob("*.json")) if FOLDER.is_dir() else []
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except (FileNotFoundError, PermissionError):
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return False
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(handle)
+
+
+def _read(path: Path, handle: int) -> Ledger:
+    """A ledger as its dead trial left it; one cut short in writing lists nothing."""
+    try:
+        content = json.loads(os.pread(handle, 1 << 20, 0))
+        namespaces = [n for n in content["network_namespaces"] if n.startswith(PREFIX)]
+        return Ledger(path, handle, namespaces, list(content["cgroups"]))
+    except (ValueError, KeyError, TypeError):
+        return Ledger(path, handle)

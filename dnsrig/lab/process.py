@@ -1,0 +1,131 @@
+"""Starts programs on hosts, through the engine's `enter`, and stops them.
+
+`enter` joins the host's cgroup and network namespace, enters the root file system if there is one, takes its CPUs and
+then becomes the program: no process stays in between, and the moment of execve is recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError
+from dnsrig.lab.network import Host
+
+STOP_LIMIT_S = 10.0
+ENVIRONMENT = {
+    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+    "LANG": "C.UTF-8",
+    "TZ": "UTC",
+    "HOME": "/root",
+}
+
+
+@dataclass(frozen=True)
+class Bind:
+    """A folder of the machine as a program sees it."""
+
+    machine: Path
+    seen: str
+    read_only: bool = False
+
+    def argument(self) -> str:
+        return f"{self.machine}:{self.seen}{':ro' if self.read_only else ''}"
+
+
+@dataclass
+class Process:
+    """A program that was started on a host."""
+
+    name: str
+    host: str
+    command: list[str]
+    popen: subprocess.Popen[str]
+    stamp_file: Path | None = None
+    stopped_by_us: bool = False
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def running(self) -> bool:
+        return self.popen.poll() is None
+
+    def exec_ns(self) -> int:
+        """Monotonic ns immediately before execve; only where a stamp was asked for."""
+        if self.stamp_file is None or not self.stamp_file.exists():
+            raise DnsrigError(f"{self.name} on host {self.host} did not start: see its stderr")
+        return int(json.loads(self.stamp_file.read_text())["exec_monotonic_ns"])
+
+    def stop(self, *, limit_s: float = STOP_LIMIT_S) -> None:
+        """SIGTERM, then SIGKILL after ``limit_s``."""
+        if self.running:
+            self.stopped_by_us = True
+            self.popen.send_signal(signal.SIGTERM)
+            try:
+                self.popen.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                self.popen.wait()
+        for stream in (self.popen.stdin, self.popen.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+    def how_it_ended(self) -> str:
+        """A few words for an unexpected end: the signal or the exit status."""
+        status = self.popen.poll()
+        if status is None:
+            return "is still running"
+        if status < 0:
+            return f"was ended by {signal.Signals(-status).name}"
+        return f"exited with status {status}"
+
+
+def start(
+    name: str,
+    host: Host,
+    command: Sequence[str],
+    *,
+    root: Path | None = None,
+    binds: Sequence[Bind] = (),
+    workdir: str | None = None,
+    environment: dict[str, str] | None = None,
+    stamp_file: Path | None = None,
+    stdin: int | None = subprocess.DEVNULL,
+    stdout: IO[str] | IO[bytes] | int | None = None,
+    stderr: IO[str] | IO[bytes] | int | None = None,
+) -> Process:
+    """Start ``command`` on ``host``. It dies with the calling process (PR_SET_PDEATHSIG)."""
+    arguments = [str(paths.engine()), "enter", "--netns", str(host.namespace_path)]
+    for folder in host.cgroups:
+        arguments += ["--cgroup", str(folder)]
+    arguments += ["--cpus", ",".join(map(str, host.cpus))]
+    if root is not None:
+        arguments += ["--root", str(root)]
+    for bind in binds:
+        arguments += ["--bind", bind.argument()]
+    if workdir is not None:
+        arguments += ["--workdir", workdir]
+    for key, value in (environment or {}).items():
+        arguments += ["--env", f"{key}={value}"]
+    if stamp_file is not None:
+        arguments += ["--stamp", str(stamp_file)]
+    popen = subprocess.Popen(
+        [*arguments, "--", *command],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        env=ENVIRONMENT,
+        start_new_session=True,
+        text=True,
+    )
+    return Process(name, host.name, list(command), popen, stamp_file)

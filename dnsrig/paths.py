@@ -1,0 +1,40 @@
+"""Where things lie on this machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from dnsrig.errors import DnsrigError
+
+
+def cache() -> Path:
+    """Root file systems and datasets: made once, safe to delete. ``DNSRIG_CACHE`` moves it."""
+    if chosen := os.environ.get("DNSRIG_CACHE"):
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "dnsrig"
+
+
+def engine() -> Path:
+    """The engine's binary: beside the interpreter that runs us, else on PATH. ``DNSRIG_ENGINE`` overrides."""
+    if chosen := os.environ.get("DNSRIG_ENGINE"):
+        return Path(chosen)
+    for folder in (Path(sysconfig.get_path("scripts")), Path(sys.argv[0]).parent):
+        if (folder / "dnsrig-engine").is_file():
+            return folder / "dnsrig-engine"
+    if found := shutil.which("dnsrig-engine"):
+        return Path(found)
+    raise DnsrigError("the program dnsrig-engine is missing", hint="`make setup` builds and installs it")
+
+
+def builtin_experiments() -> Path:
+    """The folder of the built-in experiments, in the checkout or as installed with the package."""
+    here = Path(__file__).resolve().parent
+    for folder in (here.parent / "experiments", here / "builtin_experiments"):
+        if folder.is_dir():
+            return folder
+    raise DnsrigError("the built-in experiments are missing", hint="reinstall dnsrig")

@@ -1,0 +1,42 @@
+"""Procedures: one file a kind of measurement.
+
+A procedure is a module of this folder with
+
+- ``DESCRIPTION``: what it measures, in a sentence,
+- ``HOSTS``: name -> ``HostRole``, the hosts it needs, the server under test among them,
+- ``LINKS``: pairs of hosts,
+- ``OPTIONS``: name (unit last) -> default,
+- ``measure(stage) -> Outcome``: the phases of one trial.
+
+``stage.py`` is what they all stand on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Literal
+
+from dnsrig import discovery
+from dnsrig.errors import UsageError
+
+
+@dataclass(frozen=True)
+class HostRole:
+    """What a procedure does with a host: the role of its server, and whether that server is under test."""
+
+    role: Literal["primary", "secondary"] | None = None
+    under_test: bool = False
+
+
+@cache
+def all_procedures() -> dict[str, ModuleType]:
+    found = discovery.modules(__name__)
+    return {m.__name__.rpartition(".")[2].replace("_", "-"): m for m in found if hasattr(m, "measure")}
+
+
+def procedure(name: str) -> ModuleType:
+    if name not in all_procedures():
+        raise UsageError(f"there is no procedure {name!r}", hint=f"known procedures: {', '.join(all_procedures())}")
+    return all_procedures()[name]

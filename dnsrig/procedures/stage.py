@@ -1,0 +1,362 @@
+"""The stage on which a procedure measures: hosts, servers, instruments and phases of one trial."""
+
+from __future__ import annotations
+
+import json
+import queue
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import IO, Any, Literal
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import clock, process
+from dnsrig.lab.network import Host, Network
+from dnsrig.lab.process import Bind, Process
+from dnsrig.rundir import Anchor, Outcome, Phase, ServerRecord, TrialSpec
+from dnsrig.servers import driver, sources
+from dnsrig.servers.driver import Placement, Zone
+
+INSTRUMENT_STOP_S = 10.0
+PREPARATION_LIMIT_S = 1800.0
+ANCHOR_EVERY_S = 10.0
+
+Report = Callable[[dict[str, Any]], None]
+"""Takes events: phases and progress."""
+
+
+class ServerFailed(Exception):
+    """A server ended or never became ready: a result, not an error of ours."""
+
+
+@dataclass
+class Instrument:
+    """An engine process whose events we read."""
+
+    name: str
+    process: Process
+    events: queue.Queue[dict[str, Any]]
+    summary: dict[str, Any] | None = None
+
+
+@dataclass
+class Server:
+    placement: Placement
+    process: Process
+    log: Path
+    threads: int | None = None
+
+
+@dataclass
+class Stage:
+    """One trial in progress. The caller owns ``network``; `close` ends every process started here."""
+
+    spec: TrialSpec
+    directory: Path
+    network: Network
+    report: Report
+    phases: list[Phase] = field(default_factory=list)
+    anchors: list[Anchor] = field(default_factory=list)
+    servers: dict[str, Server] = field(default_factory=dict)
+    instruments: dict[str, Instrument] = field(default_factory=dict)
+    placements: dict[str, Placement] = field(default_factory=dict)
+    _last_anchor_s: float = 0.0
+
+    # Phases
+
+    @contextmanager
+    def phase(self, name: Literal["setup", "warmup", "measure", "drain"]) -> Iterator[None]:
+        """Everything inside belongs to this phase, also when it ends by an exception."""
+        self.report({"event": "phase", "phase": name})
+        start = clock.anchor()
+        try:
+            yield
+        finally:
+            self.phases.append(Phase(name=name, start=start, end=clock.anchor()))
+
+    def option(self, name: str) -> Any:
+        return self.spec.options[name]
+
+    def host(self, name: str) -> Host:
+        return self.network.hosts[name]
+
+    # Servers
+
+    def prepare_server(self, name: str) -> None:
+        """Configure the server of host ``name`` and run its preparations."""
+        placement = self._place(name)
+        self.placements[name] = placement
+        kind = driver(placement.source.kind)
+        kind.configure(placement)
+        for step in kind.preparations(placement):
+            self._prepare(name, placement, step.command, step.stdout)
+
+    def start_server(self, name: str) -> None:
+        """Start the configured server; it is running, not necessarily ready, afterwards."""
+        placement = self.placements[name]
+        kind = driver(placement.source.kind)
+        log = placement.directory / "server.log"
+        with log.open("wb") as output:
+            started = process.start(
+                placement.source.kind,
+                self.host(name),
+                sources.executable(placement.source, kind.command(placement)),
+                workdir=kind.workdir(placement),
+                stamp_file=placement.directory / "exec.json",
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                **self._view(placement),
+            )
+        self.servers[name] = Server(placement, started, log)
+
+    def check_servers(self) -> None:
+        """Raise ``ServerFailed`` if a server has ended."""
+        for name, server in self.servers.items():
+            if not server.process.running and not server.process.stopped_by_us:
+                raise ServerFailed(
+                    f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
+                    f"{_last_words(server.log)}"
+                )
+
+    def server_records(self) -> dict[str, ServerRecord]:
+        records = {}
+        for name, server in self.servers.items():
+            place, kind = server.placement, driver(server.placement.source.kind)
+            by_us = server.process.stopped_by_us or server.process.running
+            records[name] = ServerRecord(
+                server=place.source,
+                role=place.role,
+                host=name,
+                command=server.process.command,
+                pid=server.process.pid,
+                exec_ns=server.process.exec_ns(),
+                settings=dict(place.settings),
+                threads=server.threads,
+                limits=kind.limits(place.role, place.settings),
+                log_clock_resolution_ns=kind.log_clock_resolution_ns,
+                exit_status=None if by_us else server.process.popen.poll(),
+            )
+        return records
+
+    def count_threads(self) -> None:
+        """Note how many threads each server runs now."""
+        for name, server in self.servers.items():
+            server.threads = sum(_threads(pid) for pid in self._pids(name)) or None
+
+    # Instruments
+
+    def start_watch(self) -> None:
+        """Sample every host until the trial ends."""
+        arguments = ["watch", "--out", str(self.directory / "samples.arrow"), "--until-eof"]
+        for host in self.network.hosts.values():
+            folders = "".join(f",cgroup={folder}" for folder in host.cgroups)
+            arguments += ["--host", f"{host.name},netns={host.namespace_path}{folders}"]
+        self._start_instrument("watch", arguments)
+
+    def start_probe(self, name: str, target: str, *, limit_s: float, out: Path | None = None) -> Instrument:
+        """Watch for the dataset's serial to become visible on host ``target``."""
+        arguments = [
+            "probe",
+            str(self.host(target).address),
+            f"--zones={Path(self.spec.dataset.path) / 'zones.list'}",
+            f"--serial={self.spec.dataset.serial}",
+            f"--rate={self.option('probe_rate_per_s')}",
+            f"--limit-s={limit_s:g}",
+            "--until-eof",
+        ]
+        if out is not None:
+            arguments.append(f"--out={out}")
+        return self._start_instrument(name, arguments)
+
+    def wait(self, instrument: Instrument, *, limit_s: float) -> dict[str, Any]:
+        """Wait for the summary of ``instrument`` while the servers live; passes its progress on."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            self._take_anchor()
+            try:
+                event = instrument.events.get(timeout=0.1)
+            except queue.Empty:
+                self.check_servers()
+                if time.monotonic() > deadline:
+                    raise DnsrigError(f"the instrument {instrument.name} did not end in {limit_s:g} s") from None
+                continue
+            if event["event"] == "summary":
+                instrument.summary = event
+                instrument.process.stop(limit_s=INSTRUMENT_STOP_S)
+                return event
+            if event["event"] == "ended":
+                raise DnsrigError(
+                    f"the instrument {instrument.name} {instrument.process.how_it_ended()}"
+                    f"{_last_words(self._errors(instrument.name))}"
+                )
+            if event["event"] == "progress":
+                self.report({**event, "instrument": instrument.name})
+
+    def stop_instrument(self, name: str) -> None:
+        """End an instrument that runs until told, and take its summary."""
+        instrument = self.instruments[name]
+        instrument.process.popen.terminate()
+        try:
+            instrument.process.popen.wait(INSTRUMENT_STOP_S)
+        except subprocess.TimeoutExpired:
+            instrument.process.stop(limit_s=0)
+        deadline = time.monotonic() + INSTRUMENT_STOP_S
+        while instrument.summary is None and time.monotonic() < deadline:
+            event = instrument.events.get(timeout=INSTRUMENT_STOP_S)
+            if event["event"] == "summary":
+                instrument.summary = event
+            if event["event"] == "ended":
+                break
+
+    def close(self) -> None:
+        """End everything, servers first; then forget what they stored."""
+        for server in self.servers.values():
+            server.process.stop()
+        for instrument in self.instruments.values():
+            instrument.process.stop(limit_s=INSTRUMENT_STOP_S)
+        shutil.rmtree(self.directory / "state", ignore_errors=True)
+
+    # Inner workings
+
+    def _place(self, name: str) -> Placement:
+        spec = self.spec.hosts[name]
+        if spec.server is None or spec.role is None:
+            raise DnsrigError(f"host {name} has no server")
+        folder, state = self.directory / "servers" / name, self.directory / "state" / name
+        folder.mkdir(parents=True)
+        state.mkdir(parents=True)
+        in_root = spec.server.root is not None
+        dataset = Path(self.spec.dataset.path)
+        others = [h for h in self.spec.hosts.values() if h.role == "primary" and h is not spec]
+        return Placement(
+            source=spec.server,
+            role=spec.role,
+            address=ip_address(spec.address),
+            cpus=tuple(spec.cpus),
+            settings=spec.settings,
+            zones=read_zones(dataset / "zones.list"),
+            primaries=[ip_address(h.address) for h in others],
+            directory=folder,
+            seen_directory="/mnt/server" if in_root else str(folder.resolve()),
+            state=state,
+            seen_state="/mnt/state" if in_root else str(state.resolve()),
+            dataset=dataset,
+            seen_dataset="/mnt/dataset" if in_root else str(dataset),
+        )
+
+    def _view(self, placement: Placement) -> dict[str, Any]:
+        """Root file system and binds of a server's programs."""
+        if placement.source.root is None:
+            return {}
+        return {
+            "root": Path(placement.source.root),
+            "binds": [
+                Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
+                Bind(placement.state.resolve(), placement.seen_state),
+                Bind(placement.dataset, placement.seen_dataset, read_only=True),
+            ],
+        }
+
+    def _prepare(self, name: str, placement: Placement, command: list[str], stdout: str | None) -> None:
+        log = placement.directory / "prepare.log"
+        output = placement.state / stdout if stdout else log
+        with output.open("ab") as out, log.open("ab") as errors:
+            started = process.start(
+                command[0],
+                self.host(name),
+                sources.executable(placement.source, command),
+                workdir=placement.seen_state,
+                stdout=out,
+                stderr=errors,
+                **self._view(placement),
+            )
+            try:
+                started.popen.wait(PREPARATION_LIMIT_S)
+            finally:
+                started.stop()
+        if started.popen.returncode != 0:
+            raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{_last_words(log)}")
+
+    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
+        self._errors(name).parent.mkdir(exist_ok=True)
+        with self._errors(name).open("wb") as errors:
+            started = process.start(
+                name,
+                self.host("observer"),
+                [str(paths.engine()), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+            )
+        instrument = Instrument(name, started, queue.Queue())
+        assert started.popen.stdout is not None
+        threading.Thread(target=_read_events, args=(started.popen.stdout, instrument.events), daemon=True).start()
+        self.instruments[name] = instrument
+        return instrument
+
+    def _errors(self, instrument: str) -> Path:
+        return self.directory / "instruments" / f"{instrument}.stderr"
+
+    def _take_anchor(self) -> None:
+        if time.monotonic() - self._last_anchor_s >= ANCHOR_EVERY_S:
+            self._last_anchor_s = time.monotonic()
+            self.anchors.append(clock.anchor())
+
+    def _pids(self, host: str) -> set[int]:
+        found: set[int] = set()
+        for folder in self.host(host).cgroups:
+            found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
+        return found
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a procedure concluded."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+def read_zones(path: Path) -> list[Zone]:
+    """``zones.list``: a line a zone, its name and its file, separated by a tab."""
+    with path.open() as lines:
+        return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
+
+
+def _read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
+    """Runs in a thread until the instrument closes its output; then says `ended`."""
+    try:
+        for line in stream:
+            try:
+                event = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(event, dict) and "event" in event:
+                events.put(event)
+    except ValueError:
+        pass  # closed under us while the trial ends
+    events.put({"event": "ended"})
+
+
+def _last_words(log: Path, limit: int = 300) -> str:
+    """The last line of a log, for a sentence."""
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f": {lines[-1][-limit:]}" if lines else ""
+
+
+def _threads(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Threads:")), 0)

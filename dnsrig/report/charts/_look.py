@@ -1,0 +1,113 @@
+"""How charts look: one palette, one configuration, one width.
+
+Charts are drawn with literal colours. The neutral ones are named in ``NEUTRALS``, and the page maps each to
+a variable of its style sheet, so a chart follows the reader's light or dark mode. Data colours stay as they
+are: they keep a contrast of 3:1 against both backgrounds and differ for colour-blind eyes
+(after Okabe and Ito, Color Universal Design, 2008, darkened where white asks for it). Wherever
+colour tells things apart, a shape or a dash does so too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+WIDTH = 560
+"""Of the plotting area of a whole chart, in CSS pixels; with labels about 700."""
+
+PAPER = "#fffffe"
+INK = "#1c1e21"
+MUTED = "#5f6672"
+GRID = "#dfe2e7"
+NEUTRALS = {"paper": PAPER, "ink": INK, "muted": MUTED, "grid": GRID}
+"""Variable of the style sheet -> the literal that stands for it in a drawing."""
+
+COLOURS = ("#1f7ac0", "#d2601a", "#0f9171", "#b0609f", "#a87b00", "#6f74c9", "#4d8a96", "#c0504d")
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-left", "triangle-right")
+DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 3], [3, 1])
+
+LOG_ABOVE = 30
+"""Ratio of the largest to the smallest value above which a linear axis hides the small ones."""
+
+FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
+"""Laid out with the widths of Liberation Sans, which the renderer carries and which are those of Arial."""
+
+OUTCOME_SHAPES = {
+    "done": "circle",
+    "limit": "triangle-right",
+    "server-failed": "cross",
+    "invalid": "diamond",
+    "error": "square",
+}
+
+
+def colours(names: Sequence[str]) -> alt.Scale:
+    """Name -> colour, the same wherever the same names are drawn."""
+    return alt.Scale(domain=list(names), range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+
+
+def shapes(names: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=list(names), range=[SHAPES[i % len(SHAPES)] for i in range(len(names))])
+
+
+def dashes(names: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=list(names), range=[list(DASHES[i % len(DASHES)]) for i in range(len(names))])
+
+
+def extent(values: pl.Series) -> tuple[float, float]:
+    """The smallest and the largest of a column of numbers; zeros for an empty one."""
+    present = values.drop_nulls().cast(pl.Float64).sort()
+    return (present[0], present[-1]) if len(present) else (0.0, 0.0)
+
+
+def measure(values: pl.Series, title: str) -> tuple[str, alt.Scale]:
+    """Title and scale of an axis for ``values``: from zero, unless that would hide the small ones.
+
+    Only then it is logarithmic, and its title says so.
+    """
+    smallest, largest = extent(values)
+    if smallest > 0 and largest / smallest > LOG_ABOVE:
+        return f"{title} (log scale)", alt.Scale(type="log", zero=False)
+    return title, alt.Scale(type="linear", zero=True)
+
+
+def heading(text: str | list[str]) -> alt.Title:
+    """Of a panel: small, left, above it."""
+    return alt.Title(text, anchor="start", fontSize=12, fontWeight=600, offset=6, color=INK)
+
+
+def stack(panels: Sequence[Any], spacing: int = 16) -> alt.VConcatChart:
+    """``panels`` one below the other, finished with the common configuration."""
+    finished: alt.VConcatChart = (
+        alt.vconcat(*panels, spacing=spacing)
+        .configure(aria=False, background=PAPER, font=FONT, padding={"left": 4, "right": 10, "top": 4, "bottom": 4})
+        .configure_axis(
+            gridColor=GRID,
+            domainColor=MUTED,
+            tickColor=MUTED,
+            labelColor=MUTED,
+            titleColor=INK,
+            labelFontSize=11,
+            titleFontSize=11,
+            titleFontWeight="normal",
+            labelLimit=240,
+        )
+        .configure_view(stroke=None)
+        .configure_legend(
+            orient="bottom",
+            title=None,
+            labelColor=INK,
+            labelFontSize=11,
+            labelLimit=300,
+            symbolStrokeWidth=2,
+            symbolOpacity=1,
+            symbolBaseFillColor="transparent",
+            symbolBaseStrokeColor=INK,
+            columnPadding=16,
+            symbolLimit=40,
+        )
+    )
+    return finished

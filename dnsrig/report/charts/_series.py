@@ -1,0 +1,56 @@
+"""Series of samples.arrow made small enough to draw: first thinned, then turned into what is shown."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.read import Trial
+from dnsrig.report.charts._split import exec_ns
+
+MOST_POINTS = 400
+"""Of one line; about two for each three pixels of its width."""
+
+BEFORE_S = 0.5
+AFTER_S = 0.5
+"""How much is drawn around `measure`."""
+
+
+def gauge(trial: Trial, host: str, source: str, name: str) -> pl.DataFrame:
+    """A gauge as columns time_s (since exec of the secondary) and value: of each stretch drawn the largest."""
+    rows = _since_exec(trial, trial.series(host, source, name))
+    step = _step(rows)
+    return rows.group_by(pl.int_range(pl.len()) // step, maintain_order=True).agg(
+        pl.col("time_s").last(), pl.col("value").max().cast(pl.Float64)
+    ).select("time_s", "value")  # fmt: skip
+
+
+def rate(trial: Trial, host: str, source: str, name: str) -> pl.DataFrame:
+    """A counter as its growth a second: the exact mean of each stretch drawn, for it is thinned before."""
+    rows = _since_exec(trial, trial.series(host, source, name))
+    thin = rows.gather_every(_step(rows))
+    grown = thin.select("time_s", value=pl.col("value").diff().cast(pl.Float64) / pl.col("time_s").diff())
+    return grown.drop_nulls().filter(pl.col("value").is_finite())
+
+
+def zones_done(trial: Trial) -> pl.DataFrame:
+    """How many zones had been answered with the expected serial, over time."""
+    start = exec_ns(trial)
+    if start is None:
+        return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
+    seen = trial.zones.select("seen_ns").drop_nulls().sort("seen_ns")
+    rows = seen.select(time_s=(pl.col("seen_ns") - start) / 1e9, value=pl.int_range(1, pl.len() + 1).cast(pl.Float64))
+    return pl.concat([rows.gather_every(_step(rows)), rows.tail(1)]).unique(maintain_order=True)
+
+
+def _since_exec(trial: Trial, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows during `measure` and a little around it, with time_s for time_ns."""
+    start = exec_ns(trial)
+    if start is None or trial.measure is None:
+        return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Int64})
+    end_s = (trial.measure.end.monotonic_ns - start) / 1e9
+    timed = rows.select(time_s=(pl.col("time_ns") - start) / 1e9, value="value")
+    return timed.filter(pl.col("time_s").is_between(-BEFORE_S, end_s + AFTER_S))
+
+
+def _step(rows: pl.DataFrame) -> int:
+    return max(1, -(-rows.height // MOST_POINTS))

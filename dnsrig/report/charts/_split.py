@@ -1,0 +1,74 @@
+"""How the matrix is laid out in charts: the number of zones apart, the server by colour, the rest by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report.figures import parameter, visible
+from dnsrig.rundir import Variant
+
+ZONES = "zones"
+"""The axis that is drawn along x wherever it is in the matrix."""
+
+ONLY = "all"
+"""Stands for the one value of an axis that has no other."""
+
+EXEC_HOST = "secondary"
+
+
+def varying_axes(run: Run) -> list[str]:
+    return [axis for axis, values in run.manifest.axes.items() if len(values) > 1]
+
+
+def colour_axis(run: Run) -> str | None:
+    """The axis told apart by colour: the server, or what the baseline is about, or the first there is."""
+    axes = [axis for axis in varying_axes(run) if axis != ZONES]
+    servers = [axis for axis in axes if "server" in axis.lower()]
+    compared = [axis for axis in axes if axis in run.manifest.baseline]
+    return next(iter([*servers, *compared, *axes]), None)
+
+
+def other_axes(run: Run) -> list[str]:
+    """The axes with more than one value that are neither the zones nor told apart by colour."""
+    return [axis for axis in varying_axes(run) if axis not in (ZONES, colour_axis(run))]
+
+
+def row_axes(run: Run) -> list[str]:
+    return [axis for axis in varying_axes(run) if axis != ZONES]
+
+
+def colour_of(run: Run, variant: Variant) -> str:
+    axis = colour_axis(run)
+    return label(variant, [axis] if axis else [])
+
+
+def colour_names(run: Run) -> list[str]:
+    """What colours stand for, in the order of the matrix."""
+    return list(dict.fromkeys(colour_of(run, variant) for variant in run.manifest.variants))
+
+
+def label(variant: Variant, axes: Sequence[str]) -> str:
+    """The variant's values on ``axes``, made safe to show."""
+    return visible(" · ".join(parameter(variant.parameters[a]) for a in axes if a in variant.parameters)) or ONLY
+
+
+def zone_counts(run: Run) -> list[int]:
+    """The sizes of the matrix, smallest first."""
+    return sorted({spec.dataset.zones for spec in run.manifest.specs.values()})
+
+
+def exec_ns(trial: Trial) -> int | None:
+    """When the cold secondary was executed: zero of every time axis. Without it, the start of `measure`."""
+    server = trial.record.servers.get(EXEC_HOST)
+    if server is not None:
+        return server.exec_ns
+    return trial.measure.start.monotonic_ns if trial.measure else None
+
+
+def elapsed_s(trial: Trial) -> float | None:
+    """From exec to the end of `measure`: where a trial without a result ended."""
+    start = exec_ns(trial)
+    if start is None or trial.measure is None:
+        return None
+    return (trial.measure.end.monotonic_ns - start) / 1e9

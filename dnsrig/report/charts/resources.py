@@ -1,0 +1,181 @@
+"""What it costs over time: mean and range over the repeats, one row a resource, one column a group of variants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report.charts import Drawing, _look, _series, _split
+from dnsrig.rundir import Variant
+
+TITLE = "Resources over time"
+ORDER = 40
+METRICS = ("secondary_cpu_s", "secondary_memory_peak_bytes", "time_wait_peak", "transfer_bytes", "transfer_packets")
+
+COLUMNS = 3
+"""Columns side by side; more go into another drawing."""
+
+POINTS = 150
+"""Of one line: the common grid of time onto which repeats are laid before their mean is taken."""
+
+
+@dataclass(frozen=True)
+class Resource:
+    title: str
+    read: Callable[[Trial], pl.DataFrame]
+    """Of a trial, columns time_s and value."""
+
+
+def _scaled(rows: pl.DataFrame, divisor: float) -> pl.DataFrame:
+    return rows.with_columns(pl.col("value") / divisor)
+
+
+RESOURCES = (
+    Resource(
+        "CPU of the secondary, % of one core",
+        lambda t: _scaled(_series.rate(t, "secondary", "cgroup", "cpu_usage_us"), 1e4),
+    ),
+    Resource(
+        "Anonymous memory of the secondary, MB",
+        lambda t: _scaled(_series.gauge(t, "secondary", "cgroup", "memory_anonymous_bytes"), 1e6),
+    ),
+    Resource("TIME_WAIT on the secondary", lambda t: _series.gauge(t, "secondary", "sockets", "tcp_time_wait")),
+    Resource(
+        "Received from the primary, MB/s",
+        lambda t: _scaled(_series.rate(t, "secondary", "link:primary", "rx_bytes"), 1e6),
+    ),
+)
+
+
+def applies(run: Run) -> bool:
+    return any(not trial.samples.is_empty() for trial in _trials(run))
+
+
+def caption(run: Run) -> str:
+    sizes = _split.zone_counts(run)
+    only = f" Drawn for the largest size only: {sizes[-1]:,} zones." if len(sizes) > 1 else ""
+    return (
+        "Line: mean over the repeats; band: smallest to largest. Look for variants that buy time with CPU or memory, and for"
+        " a wide band: repeats that did not do the same. Where some repeats are over already, the line goes on"
+        " pale, as the mean of the others. Trials that are done or at their limit; seconds count from exec of the"
+        f" secondary.{only}"
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    groups = _columns(run)
+    names = list(groups)
+    parts = [names[start : start + COLUMNS] for start in range(0, len(names), COLUMNS)]
+    data = [
+        (resource.title, {name: _over_repeats(run, groups[name], resource) for name in names}) for resource in RESOURCES
+    ]
+    present = [(title, by_group) for title, by_group in data if any(not rows.is_empty() for rows in by_group.values())]
+    return [Drawing(str(number), _grid(run, part, present)) for number, part in enumerate(parts, start=1)]
+
+
+def _columns(run: Run) -> dict[str, list[Variant]]:
+    """Column heading -> its variants, of the largest size only."""
+    largest = _split.zone_counts(run)[-1]
+    columns: dict[str, list[Variant]] = {}
+    for variant in run.manifest.variants:
+        if run.manifest.specs[variant.id].dataset.zones == largest:
+            columns.setdefault(_split.label(variant, _split.other_axes(run)), []).append(variant)
+    return columns
+
+
+def _trials(run: Run) -> list[Trial]:
+    variants = [variant for column in _columns(run).values() for variant in column]
+    return [trial for variant in variants for trial in _comparable(run, variant)]
+
+
+def _comparable(run: Run, variant: Variant) -> list[Trial]:
+    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "limit")]
+
+
+def _over_repeats(run: Run, variants: Sequence[Variant], resource: Resource) -> pl.DataFrame:
+    """Columns colour, time_s, mean, low, high, all (repeats were still running): the repeats of each variant laid onto one grid of time."""
+    frames = [
+        _band([resource.read(trial) for trial in _comparable(run, variant)]).with_columns(
+            colour=pl.lit(_split.colour_of(run, variant))
+        )
+        for variant in variants
+    ]
+    return pl.concat(frames)
+
+
+def _band(series: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Mean, smallest and largest over ``series`` in each stretch of time."""
+    rows = pl.concat([s.with_columns(repeat=pl.lit(i)) for i, s in enumerate(series)]) if series else pl.DataFrame()
+    if rows.is_empty():
+        numbers = dict.fromkeys(("time_s", "mean", "low", "high"), pl.Float64())
+        return pl.DataFrame(schema=numbers | {"all": pl.Boolean()})
+    stretch = max(0.1, _look.extent(rows["time_s"])[1] / POINTS)
+    inside = rows.filter(pl.col("time_s") >= 0).with_columns(slot=(pl.col("time_s") / stretch).floor())
+    each = inside.group_by("slot", "repeat").agg(pl.col("value").mean())
+    return (
+        each.group_by("slot")
+        .agg(mean=pl.col("value").mean(), low=pl.col("value").min(), high=pl.col("value").max(), running=pl.len())
+        .sort("slot")
+        .select(
+            time_s=((pl.col("slot") + 0.5) * stretch).round(3),
+            mean=pl.col("mean").round_sig_figs(4),
+            low=pl.col("low").round_sig_figs(4),
+            high=pl.col("high").round_sig_figs(4),
+            all=pl.col("running") == len(series),
+        )
+    )
+
+
+def _grid(run: Run, part: Sequence[str], data: Sequence[tuple[str, dict[str, pl.DataFrame]]]) -> alt.VConcatChart:
+    """One row a resource; all columns of a row share their scales, across drawings too."""
+    end_s = max(_look.extent(rows["time_s"])[1] for _, by_group in data for rows in by_group.values())
+    rows = []
+    for number, (title, by_group) in enumerate(data):
+        top = max(_look.extent(frame["high"])[1] for frame in by_group.values())
+        cells = [
+            _cell(run, by_group[name], _heading(title, name, column), (end_s, top, len(part)), number == len(data) - 1)
+            for column, name in enumerate(part)
+        ]
+        rows.append(alt.hconcat(*cells, spacing=14))
+    return _look.stack(rows, 8)
+
+
+def _heading(title: str, name: str, column: int) -> str | list[str]:
+    """The resource above the first column; above each what it stands for, if that varies."""
+    first = title if column == 0 else ""
+    return first if name == _split.ONLY else [first, name]
+
+
+def _cell(
+    run: Run, rows: pl.DataFrame, heading: str | list[str], extent: tuple[float, float, int], last: bool
+) -> alt.LayerChart | alt.FacetChart:
+    end_s, top, columns = extent
+    names = _split.colour_names(run)
+    legend = alt.Legend() if len(names) > 1 else None
+    colour = alt.Color("colour:N", scale=_look.colours(names), legend=legend)
+    dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
+    x = alt.X(
+        "time_s:Q",
+        title="seconds since exec of the secondary" if last else None,
+        scale=alt.Scale(domain=[0, end_s], nice=False),
+        axis=alt.Axis(labels=last, ticks=last, tickCount=10 // columns),
+    )
+    scale = alt.Scale(domain=[0, 1.05 * top or 1], nice=False)
+    axis = alt.Axis(tickCount=4, format=",~r", minExtent=42)
+    base = alt.Chart(rows)
+    band = base.mark_area(opacity=0.18).encode(
+        x, alt.Y("low:Q", title=None, scale=scale, axis=axis), alt.Y2("high:Q"), colour
+    )
+    mean = alt.Y("mean:Q", title=None, scale=scale, axis=axis)
+    lines = [
+        alt.Chart(rows.filter(pl.col("all") == whole))
+        .mark_line(strokeWidth=1.8, opacity=1 if whole else 0.4)
+        .encode(x, mean, colour, dash)
+        for whole in (True, False)
+    ]
+    width = (_look.WIDTH - 50 * (columns - 1)) // columns
+    return alt.layer(band, *lines).properties(width=width, height=84, title=_look.heading(heading))

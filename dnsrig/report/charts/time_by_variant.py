@@ -1,0 +1,151 @@
+"""Every repeat of every variant as a mark on a line of time: what there is to know before any figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from statistics import median
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import LOWER_BOUNDS, variant_table
+from dnsrig.report import figures
+from dnsrig.report.charts import Drawing, _look, _split
+
+TITLE = "Time by variant"
+ORDER = 10
+METRICS = ("transfer_time_s",)
+
+METRIC = "transfer_time_s"
+ROW_PX = 34
+SPREAD_PX = 10
+"""Repeats lie within this distance of the middle of their row."""
+
+
+def applies(run: Run) -> bool:
+    return any(_value(trial) is not None for trial in run.trials)
+
+
+def caption(run: Run) -> str:
+    known = [v for t in run.trials if (v := t.record.metrics.get("probe_resolution_s")) is not None]
+    resolution = (
+        f" The instrument resolves {figures.figure(median(known), 's')} (median; at worst"
+        f" {figures.figure(max(known), 's')}): smaller differences are none."
+        if known
+        else " The resolution of the instrument is not known."
+    )
+    return (
+        "Each mark is one repeat, the first on top; the bar spans the fastest to the slowest, the"
+        " tick is their median. Look for bars that do not overlap, and for a repeat far from its fellows: a trap may"
+        " say why. An open triangle with ≥ hit the limit and would have taken longer; a cross is a server that"
+        " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick." + resolution
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    bands = list(_bands(run))
+    panels = [panel for zones in _split.zone_counts(run) if (panel := _panel(run, zones, bands)) is not None]
+    return [Drawing("all", _look.stack(panels))]
+
+
+def _panel(run: Run, zones: int, bands: list[dict[str, object]]) -> alt.LayerChart | alt.FacetChart | None:
+    """All variants of one size; each size has its own axis, for their times lie far apart."""
+    variants = [v for v in run.manifest.variants if run.manifest.specs[v.id].dataset.zones == zones]
+    trials = [trial for variant in variants for trial in run.of_variant(variant.id)]
+    marks = pl.DataFrame(list(_marks(run, trials)), infer_schema_length=None)
+    if marks.is_empty():
+        return None
+    title, scale = _look.measure(marks["value"], "transfer time, s")
+    x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
+    names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
+    y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
+    of_size = pl.DataFrame([band for band in bands if band["zones"] == zones], infer_schema_length=None)
+    layers = [*_band_layers(run, of_size, x, y), *_mark_layers(run, marks, x, y)]
+    several = _split.ZONES in run.manifest.axes
+    return alt.layer(*layers).properties(
+        width=_look.WIDTH - 60,
+        height=alt.Step(ROW_PX),
+        title=_look.heading(f"{zones:,} zones") if several else "",
+    )
+
+
+def _colour(run: Run) -> alt.Color:
+    """Without a legend: the rows are named."""
+    return alt.Color("colour:N", scale=_look.colours(_split.colour_names(run)), legend=None)
+
+
+def _band_layers(run: Run, bands: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """The range of each row, and the tick of its median."""
+    if bands.is_empty():
+        return []
+    base = alt.Chart(bands)
+    return [
+        base.mark_bar(height=24, opacity=0.22).encode(x, alt.X2("high:Q"), y, _colour(run)),
+        base.mark_tick(thickness=2, size=26, color=_look.INK).encode(alt.X("median:Q"), y),
+    ]
+
+
+def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+    """A mark a repeat: filled when done, open otherwise, and at the limit with ≥ beside it."""
+    outcomes = _outcomes(run)
+    shape = alt.Shape(
+        "outcome:N",
+        scale=alt.Scale(domain=outcomes, range=[_look.OUTCOME_SHAPES[o] for o in outcomes]),
+        legend=None if outcomes == ["done"] else alt.Legend(),
+    )
+    # The offset keeps repeats with the same time apart, in the order in which they were measured.
+    reach = [ROW_PX / 2 - SPREAD_PX, ROW_PX / 2 + SPREAD_PX]
+    domain = [0, max(1, run.manifest.repeats - 1)]
+    offset = alt.YOffset("repeat:Q", scale=alt.Scale(domain=domain, range=reach, nice=False, zero=False))
+    base = alt.Chart(marks)
+    done, limit = alt.datum.outcome == "done", alt.datum.outcome == "limit"
+    filled = base.transform_filter(done).mark_point(filled=True, size=32, opacity=0.9)
+    unfilled = base.transform_filter(~done).mark_point(filled=False, size=60, strokeWidth=1.6)
+    bound = base.transform_filter(limit).mark_text(text="≥", dx=11, fontSize=12, color=_look.INK)
+    return [
+        filled.encode(x, y, offset, _colour(run), shape),
+        unfilled.encode(x, y, offset, _colour(run), shape),
+        bound.encode(x, y, offset),
+    ]
+
+
+def _outcomes(run: Run) -> list[str]:
+    """Those of the whole run: panels share one scale of shapes."""
+    seen = {trial.record.outcome for trial in run.trials}
+    return [outcome for outcome in _look.OUTCOME_SHAPES if outcome in seen]
+
+
+def _bands(run: Run) -> Iterable[dict[str, object]]:
+    for row in variant_table(run, METRIC):
+        if row.spread is not None:
+            yield {
+                "zones": run.manifest.specs[row.variant.id].dataset.zones,
+                "row": _split.label(row.variant, _split.row_axes(run)),
+                "colour": _split.colour_of(run, row.variant),
+                "value": row.spread.low,
+                "high": row.spread.high,
+                "median": row.spread.median,
+            }
+
+
+def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
+    for trial in trials:
+        value = _value(trial)
+        if value is not None:
+            variant = trial.record.spec.variant
+            yield {
+                "row": _split.label(variant, _split.row_axes(run)),
+                "colour": _split.colour_of(run, variant),
+                "value": value,
+                "outcome": trial.record.outcome,
+                "repeat": trial.record.spec.repeat,
+            }
+
+
+def _value(trial: Trial) -> float | None:
+    """Where the trial is drawn: its time, its limit, or else when it ended."""
+    if trial.record.outcome == "limit":
+        return LOWER_BOUNDS[METRIC](trial)
+    value = trial.record.metrics.get(METRIC)
+    return _split.elapsed_s(trial) if value is None else value

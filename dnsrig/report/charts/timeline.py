@@ -1,0 +1,130 @@
+"""One trial on one axis of time: zones done, connections, TIME_WAIT and CPU, so that causes stand under effects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report import figures
+from dnsrig.report.charts import Drawing, _look, _series, _split
+
+TITLE = "What happened in a trial"
+ORDER = 30
+METRICS = ("transfer_time_s", "connections_opened", "time_wait_peak", "secondary_cpu_s", "primary_cpu_s")
+
+MOST_VARIANTS = 12
+"""With more, only the median repeat of each is drawn: the page stays small enough to mail."""
+
+HOSTS = ("secondary", "primary", "observer")
+"""The secondary first: it gets the unbroken line."""
+PANEL_PX = 64
+
+
+def applies(run: Run) -> bool:
+    return any(not trial.samples.is_empty() or not trial.zones.is_empty() for trial in run.trials)
+
+
+def caption(run: Run) -> str:
+    which = (
+        "the fastest, the median and the slowest repeat"
+        if len(run.manifest.variants) <= MOST_VARIANTS
+        else "the median repeat only, for there are many variants"
+    )
+    return (
+        f"For each variant {which}; seconds count from exec of the secondary. Look for a plateau in the zones done, then"
+        " straight below it for what was full, busy or idle at that time. CPU is in percent of one core. Series are thinned"
+        f" to {_series.MOST_POINTS} points: rates are means over the stretch between two points, gauges the largest in it."
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    first_open = _slowest_variant(run)
+    drawings = []
+    for variant in run.manifest.variants:
+        for role, trial in _chosen(run, run.of_variant(variant.id)):
+            title = f"Repeat {trial.record.spec.repeat}, {role}: {_result(trial)}"
+            name = f"{variant.id}-{trial.record.spec.repeat:02d}"
+            panels = _panels(trial)
+            if panels:
+                drawings.append(
+                    Drawing(name, _look.stack(panels, 8), title, variant.label, open=variant.id == first_open)
+                )
+    return drawings
+
+
+def _chosen(run: Run, trials: list[Trial]) -> Iterable[tuple[str, Trial]]:
+    """The fastest, the median and the slowest; what did not finish counts as slower than all that did."""
+    ranked = sorted(trials, key=lambda t: (t.record.outcome != "done", t.record.metrics.get("transfer_time_s") or 0))
+    roles: dict[int, str] = {}
+    if ranked:
+        roles = {(len(ranked) - 1) // 2: "the median"}
+        if len(run.manifest.variants) <= MOST_VARIANTS and len(ranked) > 1:
+            roles = {0: "the fastest", len(ranked) - 1: "the slowest"} | (roles if len(ranked) > 2 else {})
+    return [(roles[index], ranked[index]) for index in sorted(roles)]
+
+
+def _result(trial: Trial) -> str:
+    if trial.record.outcome == "done":
+        return figures.figure(trial.record.metrics.get("transfer_time_s"), "s")
+    return f"{trial.record.outcome}, {trial.record.reason}" if trial.record.reason else trial.record.outcome
+
+
+def _slowest_variant(run: Run) -> str | None:
+    """The one variant unfolded at first: there is most to see where most time went."""
+    took = [(_split.elapsed_s(trial) or 0.0, trial.record.spec.variant.id) for trial in run.trials]
+    return max(took)[1] if took else None
+
+
+def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
+    """The panels that have data, on one axis of time; only the lowest says what it is."""
+    hosts = [host for host in HOSTS if host in trial.record.spec.hosts]
+    contents = {
+        "Zones done": {"": _series.zones_done(trial)},
+        "TCP connections opened, a second": {h: _series.rate(trial, h, "tcp", "active_opens") for h in hosts},
+        "Sockets in TIME_WAIT": {h: _series.gauge(trial, h, "sockets", "tcp_time_wait") for h in hosts},
+        "CPU, % of one core": {h: _percent(_series.rate(trial, h, "cgroup", "cpu_usage_us")) for h in hosts},
+    }
+    present = [(title, rows) for title, lines in contents.items() if not (rows := _joined(lines)).is_empty()]
+    if not present:
+        return []
+    start_s, end_s = _look.extent(pl.concat([rows["time_s"] for _, rows in present]))
+    return [
+        _panel(title, rows, hosts, (min(0.0, start_s), end_s), last=index == len(present) - 1)
+        for index, (title, rows) in enumerate(present)
+    ]
+
+
+def _panel(title: str, rows: pl.DataFrame, hosts: list[str], extent: tuple[float, float], *, last: bool) -> alt.Chart:
+    x = alt.X(
+        "time_s:Q",
+        title="seconds since exec of the secondary" if last else None,
+        scale=alt.Scale(domain=list(extent), nice=False),
+        axis=alt.Axis(labels=last, ticks=last, tickCount=10, grid=True),
+    )
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=3, format=",~r", minExtent=42))
+    chart = alt.Chart(rows)
+    if set(rows["host"]) == {""}:
+        drawn = chart.mark_line(strokeWidth=1.8, interpolate="step-after", color=_look.INK).encode(x, y)
+    else:
+        drawn = chart.mark_line(strokeWidth=1.4, clip=True).encode(
+            x,
+            y,
+            alt.Color("host:N", scale=_look.colours(hosts), legend=alt.Legend()),
+            alt.StrokeDash("host:N", scale=_look.dashes(hosts), legend=alt.Legend()),
+        )
+    finished: alt.Chart = drawn.properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(title))
+    return finished
+
+
+def _percent(rows: pl.DataFrame) -> pl.DataFrame:
+    """Microseconds of CPU a second, as percent of one core."""
+    return rows.with_columns(pl.col("value") / 1e4)
+
+
+def _joined(lines: dict[str, pl.DataFrame]) -> pl.DataFrame:
+    """Series by host, one below the other, rounded to what a screen shows."""
+    frames = [rows.with_columns(host=pl.lit(host)) for host, rows in lines.items()]
+    return pl.concat(frames).with_columns(pl.col("time_s").round(3), pl.col("value").round_sig_figs(5))

@@ -1,0 +1,31 @@
+"""A run for other programs: one file a format.
+
+A format is a module of this folder, named as the format, with ``write(run, out) -> list[Path]``. ``out``
+is a folder that exists.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+
+from dnsrig import discovery
+from dnsrig.analysis.read import Run
+from dnsrig.errors import UsageError
+
+
+@cache
+def formats() -> dict[str, ModuleType]:
+    return {module.__name__.rpartition(".")[2]: module for module in discovery.modules(__name__)}
+
+
+def export(run_dir: Path, format: str, out: Path) -> list[Path]:
+    """Write the run at ``run_dir`` as ``format`` into the folder ``out``, made if need be; returns what was written."""
+    module = formats().get(format)
+    if module is None:
+        raise UsageError(f"there is no export format {format!r}", hint=f"choose one of {', '.join(formats())}")
+    run = Run.open(run_dir)
+    out.mkdir(parents=True, exist_ok=True)
+    paths: list[Path] = module.write(run, out)
+    return paths

@@ -1,0 +1,18 @@
+"""All charts as PNG, one file a drawing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dnsrig.analysis.read import Run
+from dnsrig.report import svg
+from dnsrig.report.draw import draw_all
+
+
+def write(run: Run, out: Path) -> list[Path]:
+    paths = []
+    for rendered in draw_all(run):
+        path = out / f"{rendered.name}.png"
+        path.write_bytes(svg.png(rendered.svg))
+        paths.append(path)
+    return paths

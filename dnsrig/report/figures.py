@@ -1,0 +1,117 @@
+"""Figures as people read them: rounded to what they can bear, always with their unit and spread.
+
+Also ``visible``, through which all text passes that comes from outside: names, logs, parameters.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+from dnsrig.analysis.statistics import Comparison, Spread
+from dnsrig.rundir import Scalar
+
+SIGNIFICANT = 3
+"""Digits that are shown of a figure; repeats seldom agree on the third."""
+
+NONE = "–"
+"""Shown where there is no figure."""
+
+LONGEST_TEXT = 2000
+"""Characters shown of any one text from outside: a log line has no end that we could trust."""
+
+_SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+_TIMES = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
+"""From so many seconds on: the unit's seconds, the unit."""
+_BYTES = {"bytes": "B", "B": "B", "bytes/s": "B/s", "B/s": "B/s"}
+
+
+def visible(text: str) -> str:
+    """``text`` with everything that acts instead of being seen written out, as ``\\x1b`` or ``\\u202e``.
+
+    That is: control characters, marks that turn the direction of writing, other invisible format characters,
+    line separators and lone surrogates. Longer text is cut, and says so.
+    """
+    cut = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
+    return "".join(_escaped(char) if _acts(char) else char for char in cut)
+
+
+def figure(value: float | None, unit: str = "") -> str:
+    """``value`` with its unit: ``2.54 s``, ``38.1 MB``, ``28,232``."""
+    if value is None or not math.isfinite(value):
+        return NONE
+    factor, shown_unit = _scale(value, unit)
+    return f"{_number(value / factor, _decimals(value / factor, unit))} {shown_unit}".rstrip()
+
+
+def spread(spread: Spread | None, unit: str = "", *, censored: bool = False) -> str:
+    """``2.54 s [2.26..2.81]``: the median, smallest and largest, all with the digits that the median bears.
+    ``[±0]``: exactly the same in every repeat.
+
+    ``censored``: trials that hit their limit are in it, so median and largest are at least what is said.
+    """
+    if spread is None:
+        return NONE
+    factor, shown_unit = _scale(spread.median, unit)
+    decimals = _decimals(spread.median / factor, unit)
+    low, median, high = (_number(v / factor, decimals) for v in (spread.low, spread.median, spread.high))
+    bound = "≥ " if censored else ""
+    middle = f"{bound}{median} {shown_unit}".rstrip()
+    if spread.low == spread.high and not censored:
+        return middle if spread.n == 1 else f"{middle} [±0]"
+    return middle if spread.n == 1 else f"{middle} [{low}..{bound.strip()}{high}]"
+
+
+def percent(comparison: Comparison | None) -> str:
+    """``88.5 % [86.0..91.1]``: the percentage of the baseline with its interval if there is one."""
+    if comparison is None or comparison.percent is None:
+        return NONE
+    decimals = _decimals(comparison.percent, "%")
+    text = f"{_number(comparison.percent, decimals)} %"
+    if comparison.interval is None:
+        return text
+    return f"{text} [{_number(comparison.interval.low, decimals)}..{_number(comparison.interval.high, decimals)}]"
+
+
+def p_value(p: float | None) -> str:
+    """``0.008``; what is smaller than a thousandth is only said to be so."""
+    if p is None:
+        return NONE
+    return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def parameter(value: Scalar) -> str:
+    """A value of the matrix: numbers in groups of three, yes and no for what is true or not."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    """What to divide by, and the unit that then stands: SI prefixes for bytes, smaller units for short times."""
+    if unit == "s":
+        return next((factor, name) for least, factor, name in _TIMES if abs(value) >= least) if value else (1.0, "s")
+    if unit not in _BYTES:
+        return 1.0, "" if unit == "1" else unit
+    factor, prefix = next(((f, p) for f, p in _SCALES if abs(value) >= f), (1.0, ""))
+    return factor, prefix + _BYTES[unit]
+
+
+def _decimals(value: float, unit: str) -> int:
+    """Places after the point that leave ``SIGNIFICANT`` digits; none for whole counts."""
+    if value == 0 or (value == int(value) and unit not in ("s", "ms", "%") and unit not in _BYTES):
+        return 0
+    return max(0, SIGNIFICANT - 1 - math.floor(math.log10(abs(value))))
+
+
+def _number(value: float, decimals: int) -> str:
+    return f"{value:,.{min(decimals, 9)}f}"
+
+
+def _acts(char: str) -> bool:
+    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+
+
+def _escaped(char: str) -> str:
+    code = ord(char)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -1,0 +1,137 @@
+"""Findings for people: what a trap says of every repeat of a variant is one entry, not ten.
+
+findings.json keeps them all; here they are gathered for the page and the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from dnsrig.analysis.read import Run
+from dnsrig.rundir import Finding, Scalar, Verdict
+from dnsrig.traps import all_traps
+
+_VERDICTS: tuple[Verdict, ...] = ("found", "cannot-tell", "clear")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What one trap says of one variant, or of the whole run."""
+
+    verdict: Verdict
+    variant: str | None
+    subject: str
+    """The variant's label, or ``the whole run``."""
+    where: str
+    """``in 3 of 3 repeats``; empty where repeats do not come into it."""
+    findings: list[Finding]
+
+    @property
+    def summary(self) -> str:
+        return next((f.summary for f in self.findings if f.summary), "")
+
+    @property
+    def example(self) -> int | None:
+        """The repeat that ``summary`` speaks of, where there are others beside it."""
+        return self.findings[0].repeat if len(self.findings) > 1 else None
+
+    @property
+    def evidence(self) -> dict[str, list[Scalar]]:
+        """Name -> its value in each finding; numbers sorted, so that the ends are the range."""
+        names = dict.fromkeys(name for finding in self.findings for name in finding.evidence)
+        return {name: _sorted([f.evidence.get(name) for f in self.findings]) for name in names}
+
+    @property
+    def series(self) -> list[str]:
+        return list(dict.fromkeys(series for finding in self.findings for series in finding.series))
+
+    @property
+    def metrics(self) -> set[str]:
+        return {metric for finding in self.findings for metric in finding.metrics}
+
+
+@dataclass(frozen=True)
+class TrapReport:
+    """All that one trap says of a run, with what is the same in each entry said once."""
+
+    id: str
+    title: str
+    description: str
+    source: str
+    remedies: list[str]
+    entries: list[Entry]
+
+    @property
+    def anchor(self) -> str:
+        return f"trap-{self.id}"
+
+    @property
+    def found(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.verdict == "found"]
+
+    @property
+    def unsure(self) -> list[Entry]:
+        return [entry for entry in self.entries if entry.verdict == "cannot-tell"]
+
+    @property
+    def is_clear(self) -> bool:
+        return all(entry.verdict == "clear" for entry in self.entries)
+
+    @property
+    def metrics(self) -> set[str]:
+        return {metric for entry in self.found for metric in entry.metrics}
+
+    def concerns(self, variant: str | None) -> bool:
+        """Whether something was found in ``variant``; None: in the run as a whole."""
+        return any(entry.variant == variant for entry in self.found)
+
+
+def gather(run: Run, findings: Iterable[Finding]) -> list[TrapReport]:
+    """``findings`` by trap, those with something found first; within a trap by variant, found first."""
+    by_trap: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_trap.setdefault(finding.trap, []).append(finding)
+    reports = [_report(run, trap, group) for trap, group in by_trap.items()]
+    return sorted(reports, key=lambda report: (not report.found, not report.unsure))
+
+
+def _report(run: Run, trap: str, findings: list[Finding]) -> TrapReport:
+    known = all_traps().get(trap)
+    said = [finding for finding in findings if finding.verdict == "found"]
+    return TrapReport(
+        id=trap,
+        title=known.title if known else trap,
+        description=known.description if known else "",
+        source=next((f.source for f in findings if f.source), known.source if known else ""),
+        remedies=list(dict.fromkeys(f.remedy for f in said if f.remedy)),
+        entries=_entries(run, findings),
+    )
+
+
+def _entries(run: Run, findings: list[Finding]) -> list[Entry]:
+    position = {variant.id: number for number, variant in enumerate(run.manifest.variants)}
+
+    def key(finding: Finding) -> tuple[int, int, str]:
+        return (_VERDICTS.index(finding.verdict), position.get(finding.variant or "", -1), finding.variant or "")
+
+    groups = [list(group) for _, group in groupby(sorted(findings, key=key), key=key)]
+    return [_entry(run, group) for group in groups]
+
+
+def _entry(run: Run, findings: list[Finding]) -> Entry:
+    variant = findings[0].variant
+    labels = {v.id: v.label for v in run.manifest.variants}
+    repeats = {f.repeat for f in findings if f.repeat is not None}
+    measured = len(run.of_variant(variant)) if variant is not None else len(run.trials)
+    where = f"in {len(repeats)} of {measured} repeats" if repeats else ""
+    subject = "the whole run" if variant is None else labels.get(variant, variant)
+    return Entry(findings[0].verdict, variant, subject, where, findings)
+
+
+def _sorted(values: Iterable[Scalar | None]) -> list[Scalar]:
+    present = [value for value in values if value is not None]
+    if all(isinstance(value, int | float) for value in present):
+        return sorted(present, key=float)
+    return list(dict.fromkeys(present))

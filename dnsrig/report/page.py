@@ -1,0 +1,239 @@
+"""The page: one self-contained HTML file, without scripts and without any request.
+
+Everything that came from outside (servers, zones, logs, names of files, the experiment's own words) is
+untrusted. Two walls: jinja2 escapes all that is not markup of ours, and before that ``visible`` writes out
+what would act unseen; a content security policy forbids the page to load or to run anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import VariantRow, describe, measured_metrics, variant_table
+from dnsrig.report import conditions, figures, svg, wording
+from dnsrig.report.charts import Chart, _look
+from dnsrig.report.draw import Rendered
+from dnsrig.report.gather import TrapReport
+from dnsrig.rundir import Variant
+
+_CODE = re.compile("`([^`<>&]+)`")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A drawing on the page."""
+
+    id: str
+    title: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Pictures under one heading, folded away; without a title they are always in sight."""
+
+    title: str
+    open: bool
+    pictures: list[Picture]
+
+
+@dataclass(frozen=True)
+class ChartSection:
+    chart: Chart
+    caption: str
+    folders: list[Folder]
+    concerned: list[TrapReport]
+    """What was found about the metrics that this chart shows."""
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """A line of the short answer."""
+
+    row: VariantRow
+    outcomes: str
+    measured: str
+    progress: str
+    relative: str
+    judgement: str
+    odd: list[TrapReport]
+
+
+def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str:
+    """The page as text. ``reports`` from ``gather``, ``drawings`` from ``draw_all``."""
+    template = _environment().get_template("report.html.j2")
+    return template.render(
+        run=run,
+        manifest=run.manifest,
+        axes=list(run.manifest.axes),
+        neutrals=_look.NEUTRALS,
+        font=Markup(_look.FONT),
+        metric=describe(wording.main_metric(run)),
+        answer=answer(run, reports),
+        run_wide=[report for report in reports if report.concerns(None)],
+        found=[report for report in reports if report.found],
+        unsure=[report for report in reports if report.unsure],
+        clear=[report for report in reports if report.is_clear],
+        charts=sections(run, reports, drawings),
+        metrics=[(metric, variant_table(run, metric.name)) for metric in measured_metrics(run)],
+        trials=run.trials,
+        logged=logged(run),
+        facts=facts(run),
+        links=conditions.links(run),
+        instruments=conditions.instruments(run),
+        around=conditions.ranges(trial.record.conditions for trial in run.trials),
+        servers=servers(run),
+        document=conditions.flatten(run.manifest.document),
+        settings=settings(run),
+    )
+
+
+def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:
+    """The short answer: one line a variant under the main metric."""
+    return [
+        AnswerRow(
+            row=row,
+            outcomes=wording.outcomes(row.outcomes),
+            measured=wording.measured(row),
+            progress=wording.progress(run, row.variant),
+            relative=wording.relative(run, row),
+            judgement=wording.judgement(row),
+            odd=[report for report in reports if report.concerns(row.variant.id)],
+        )
+        for row in variant_table(run, wording.main_metric(run))
+    ]
+
+
+def sections(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> list[ChartSection]:
+    """The drawings by chart, each chart with its caption and the findings about what it shows."""
+    by_chart: dict[str, list[Rendered]] = {}
+    for rendered in drawings:
+        by_chart.setdefault(rendered.chart.id, []).append(rendered)
+    return [
+        ChartSection(
+            chart=group[0].chart,
+            caption=group[0].chart.caption(run),
+            folders=_folders(group),
+            concerned=[report for report in reports if report.metrics & group[0].chart.metrics],
+        )
+        for group in by_chart.values()
+    ]
+
+
+def _folders(group: list[Rendered]) -> list[Folder]:
+    folders: dict[str, Folder] = {}
+    for rendered in group:
+        drawing = rendered.drawing
+        folder = folders.setdefault(drawing.group, Folder(drawing.group, drawing.open, []))
+        description = ": ".join(part for part in (rendered.chart.title, drawing.group, drawing.title) if part)
+        markup = svg.embed(rendered.svg, f"svg-{rendered.name}", figures.visible(description))
+        folder.pictures.append(Picture(f"chart-{rendered.name}", drawing.title, markup))
+    return list(folders.values())
+
+
+@dataclass(frozen=True)
+class LoggedFailure:
+    """A kind of failure that a server logged, over the trials of a variant."""
+
+    host: str
+    variant: Variant
+    kind: str
+    lines: Counter[int]
+    """Repeat -> lines."""
+    example: str
+
+    @property
+    def range(self) -> str:
+        low, high = min(self.lines.values()), max(self.lines.values())
+        return f"{low:,}" if low == high else f"{low:,}..{high:,}"
+
+
+def logged(run: Run) -> list[LoggedFailure]:
+    """What servers logged as failures, one entry a host, variant and kind."""
+    found: dict[tuple[str, str, str], LoggedFailure] = {}
+    for trial in run.trials:
+        variant = trial.record.spec.variant
+        for host, drilldown in trial.record.logs.items():
+            for kind, lines in drilldown.failures.items():
+                example = drilldown.examples.get(kind, "")
+                entry = LoggedFailure(host, variant, kind, Counter(), example)
+                found.setdefault((host, variant.id, kind), entry).lines[trial.record.spec.repeat] += lines
+    return list(found.values())
+
+
+def servers(run: Run) -> list[dict[str, str]]:
+    """One entry a role and server that ran: what it was, and how it ran."""
+    found: dict[tuple[str, str], list[Trial]] = {}
+    for trial in run.trials:
+        for record in trial.record.servers.values():
+            found.setdefault((record.role, record.server.name), []).append(trial)
+    rows = []
+    for (role, name), trials in found.items():
+        records = [r for t in trials for r in t.record.servers.values() if (r.role, r.server.name) == (role, name)]
+        rows.append(
+            {
+                "role": role,
+                "server": name,
+                "version": "; ".join(dict.fromkeys(r.server.version for r in records)),
+                "packages": conditions.text(records[0].server.packages),
+                "threads": "; ".join(dict.fromkeys(conditions.text(r.threads) for r in records)),
+                "command": " ".join(records[0].command),
+                "log clock": figures.figure(records[0].log_clock_resolution_ns / 1e6, "ms"),
+            }
+        )
+    return rows
+
+
+def settings(run: Run) -> list[dict[str, str]]:
+    """One entry a host of a variant: its CPUs, settings and sysctls as asked for, those alike said once."""
+    rows: dict[tuple[str, str, str, str], list[str]] = {}
+    for variant in run.manifest.variants:
+        for name, host in run.manifest.specs[variant.id].hosts.items():
+            texts = (conditions.text(host.cpus), conditions.text(host.settings), conditions.text(host.sysctls))
+            rows.setdefault((name, *texts), []).append(variant.label)
+    total = len(run.manifest.variants)
+    return [
+        {
+            "host": host,
+            "CPUs": cpus,
+            "settings": chosen,
+            "sysctls": sysctls,
+            "variants": "all" if len(labels) == total else "; ".join(labels),
+        }
+        for (host, cpus, chosen, sysctls), labels in rows.items()
+    ]
+
+
+def facts(run: Run) -> dict[str, str]:
+    return conditions.flatten(run.manifest.conditions)
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("dnsrig.report", "template"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_finalize,
+    )
+    environment.filters["prose"] = _prose
+    environment.globals.update(figures=figures, wording=wording, text=conditions.text)
+    return environment
+
+
+def _prose(text: str) -> Markup:
+    """Text of ours or of a trap, in which `words like these` are set as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(figures.visible(text)))))
+
+
+def _finalize(value: Any) -> Any:
+    """Applied to every value that the template prints: text that is not markup of ours is made visible."""
+    return figures.visible(value) if type(value) is str else value

@@ -1,0 +1,315 @@
+"""What a run directory holds: the contract between measuring and reading.
+
+::
+
+    runs/<experiment>/<UTC time>-<4 letters>/
+      manifest.json                    Manifest
+      trials/<variant id>/<repeat>/
+        trial.json                     TrialRecord
+        zones.arrow                    one row a zone, from `probe`
+        samples.arrow                  what `watch` saw
+        servers/<host>/                configuration as used, log, stderr
+      findings.json                    Findings (derived)
+      summary.parquet                  one row a trial and metric (derived)
+      report.html                      (derived)
+
+Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise.
+JSON files are written whole or not at all: to a temporary name, synced, then renamed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from dnsrig.errors import DnsrigError
+
+SCHEMA_VERSION = 1
+"""Raised by one whenever an older dnsrig would misread a newer run directory."""
+
+Scalar = str | int | float | bool
+Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]
+Verdict = Literal["found", "clear", "cannot-tell"]
+
+
+class Record(BaseModel):
+    """Base of everything stored: unknown keys are an error, never dropped in silence."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Anchor(Record):
+    """One reading of both clocks; the mapping between them is known to ±``error_ns``."""
+
+    monotonic_ns: int
+    realtime_ns: int
+    error_ns: int
+
+
+class Phase(Record):
+    name: Literal["setup", "warmup", "measure", "drain"]
+    start: Anchor
+    end: Anchor
+
+
+class ServerSource(Record):
+    """Where a server's binaries come from, resolved to exact versions: ``KIND@SOURCE``."""
+
+    kind: str
+    source: str
+    version: str
+    root: str | None = None
+    """Root file system to enter; None for a server that runs from the machine itself."""
+    prefix: str | None = None
+    """Folder of the user's own build."""
+    packages: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return f"{self.kind}@{self.source}"
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind} {self.version} ({self.source})"
+
+
+class HostSpec(Record):
+    """A host of the small network, and the server on it if any."""
+
+    address: str
+    cpus: list[int]
+    sysctls: dict[str, str] = Field(default_factory=dict)
+    server: ServerSource | None = None
+    role: Literal["primary", "secondary"] | None = None
+    settings: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class LinkSpec(Record):
+    ends: tuple[str, str]
+    kind: Literal["veth"] = "veth"
+
+
+class DatasetSpec(Record):
+    """A dataset as it lies in the cache; ``path`` holds ``zones.list`` and ``dataset.json``."""
+
+    kind: str
+    path: str
+    zones: int
+    records: int
+    serial: int
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class Variant(Record):
+    """One point of the matrix."""
+
+    id: str
+    parameters: dict[str, Scalar]
+    """Axis label -> value, in the order of the matrix."""
+
+    @property
+    def label(self) -> str:
+        return " ".join(f"{k}={v}" for k, v in self.parameters.items()) or "only"
+
+
+class TrialSpec(Record):
+    """All that `dnsrig trial` reads."""
+
+    schema_version: int = SCHEMA_VERSION
+    run: str
+    experiment: str
+    procedure: str
+    variant: Variant
+    repeat: int
+    link: str
+    kernel: str
+    hosts: dict[str, HostSpec]
+    links: list[LinkSpec]
+    dataset: DatasetSpec
+    limit_s: float
+    options: dict[str, Scalar] = Field(default_factory=dict)
+
+
+class ServerLimit(Record):
+    """A limit that a server sets itself, as in force in this trial, for traps to hold rates against.
+
+    ``zones_per_s`` is what the limit allows on this trial's links when nothing else binds.
+    """
+
+    setting: str
+    value: Scalar
+    default: bool
+    zones_per_s: float | None
+    remedy: str
+
+
+class ServerRecord(Record):
+    """What is known of a server that ran in a trial."""
+
+    server: ServerSource
+    role: str
+    host: str
+    command: list[str]
+    pid: int
+    exec_ns: int
+    """Taken immediately before execve."""
+    settings: dict[str, Scalar]
+    """As asked for by the experiment."""
+    threads: int | None
+    """Counted while it served, from /proc."""
+    limits: list[ServerLimit] = Field(default_factory=list)
+    log_clock_resolution_ns: int
+    exit_status: int | None = None
+    """None when it was still running and was stopped by the rig as intended."""
+
+
+class LogDrilldown(Record):
+    """Per-zone completions as the secondary's log tells them: for the drill-down, never for the result."""
+
+    zones: int
+    """Distinct zones with a completion line."""
+    first_realtime_ns: int | None
+    last_realtime_ns: int | None
+    resolution_ns: int
+    failures: dict[str, int] = Field(default_factory=dict)
+    """Failure lines by kind, e.g. ``address not available``."""
+    first_failure_realtime_ns: dict[str, int] = Field(default_factory=dict)
+    examples: dict[str, str] = Field(default_factory=dict)
+    """One line as logged, by kind: untrusted text."""
+
+
+class TrialRecord(Record):
+    """trial.json: how a trial went."""
+
+    schema_version: int = SCHEMA_VERSION
+    spec: TrialSpec
+    outcome: Outcome
+    reason: str = ""
+    """One sentence for every outcome but ``done``."""
+    phases: list[Phase]
+    anchors: list[Anchor] = Field(default_factory=list)
+    """Readings of both clocks during the trial, for the trap of clock steps."""
+    servers: dict[str, ServerRecord]
+    instruments: dict[str, dict[str, Any]]
+    """The final summary event of each instrument, e.g. ``probe``, ``watch``."""
+    logs: dict[str, LogDrilldown] = Field(default_factory=dict)
+    link_checks: list[dict[str, Any]] = Field(default_factory=list)
+    """The links as measured before the start."""
+    conditions: dict[str, Any] = Field(default_factory=dict)
+    """The machine around this trial: what may differ from one trial to the next."""
+    metrics: dict[str, float | None] = Field(default_factory=dict)
+
+    def phase(self, name: str) -> Phase | None:
+        return next((p for p in self.phases if p.name == name), None)
+
+
+class TrialKey(Record):
+    variant: str
+    repeat: int
+
+
+class Manifest(Record):
+    """manifest.json: what was asked for, in which order, by what, on what machine."""
+
+    schema_version: int = SCHEMA_VERSION
+    run: str
+    dnsrig_version: str
+    created: str
+    """UTC, ISO 8601."""
+    experiment: str
+    title: str
+    question: str
+    sources: list[str]
+    scale: str
+    document: dict[str, Any]
+    """The experiment's TOML with scale and --set applied."""
+    procedure: str
+    axes: dict[str, list[Scalar]]
+    """Axis label -> values, in the order of the matrix."""
+    baseline: dict[str, Scalar] = Field(default_factory=dict)
+    """Axis label -> value of the baseline, for the axes that have one."""
+    variants: list[Variant]
+    order: list[TrialKey]
+    order_seed: int
+    repeats: int
+    servers: dict[str, ServerSource]
+    specs: dict[str, TrialSpec]
+    """Variant id -> spec with ``repeat`` 0: the trial's spec but for its number."""
+    conditions: dict[str, Any]
+
+
+class Finding(Record):
+    """What a trap concluded about one subject."""
+
+    trap: str
+    verdict: Verdict
+    variant: str | None = None
+    """None: the whole run."""
+    repeat: int | None = None
+    """None: all repeats of the variant."""
+    summary: str
+    """One sentence with the numbers in it; empty for `clear`."""
+    evidence: dict[str, Scalar | None] = Field(default_factory=dict)
+    """Name (unit last) -> number."""
+    series: list[str] = Field(default_factory=list)
+    """Which series of samples.arrow show it, as ``host/source/metric``."""
+    metrics: list[str] = Field(default_factory=list)
+    """Which metrics it concerns: it is shown beside them."""
+    remedy: str = ""
+    source: str = ""
+
+
+class Findings(Record):
+    schema_version: int = SCHEMA_VERSION
+    findings: list[Finding]
+
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def write_json(path: Path, record: BaseModel) -> None:
+    """Write ``record`` to ``path``: whole or not at all."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(record.model_dump_json(indent=2) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(temporary)
+        raise
+
+
+def read_json(path: Path, model: type[Model]) -> Model:
+    """Read ``path`` as ``model``; a newer schema version or a damaged file is one clear sentence."""
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DnsrigError(f"{path} does not exist", hint="is this a run directory of dnsrig?") from error
+    except (OSError, ValueError) as error:
+        raise DnsrigError(f"{path} cannot be read: {error}") from error
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise DnsrigError(
+            f"{path} was written by a newer dnsrig (schema {version}; this one reads up to {SCHEMA_VERSION})",
+            hint="update dnsrig to read it",
+        )
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DnsrigError(f"{path} is not what dnsrig writes: {where}: {first['msg']}") from error
+
+
+def trial_dir(run_dir: Path, variant: str, repeat: int) -> Path:
+    return run_dir / "trials" / variant / f"{repeat:02d}"

@@ -1,0 +1,33 @@
+"""DNS servers under test: one file a server, with everything that is particular to it.
+
+A driver is a class derived from ``driver.Driver`` in a module of this folder. It says how to configure a server
+for a role, start it in the foreground, and read its log; which settings decide its performance, and which of them limit
+it by themselves. Nothing outside its file names it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from dnsrig import discovery
+from dnsrig.errors import UsageError
+from dnsrig.servers.driver import Driver
+
+
+@cache
+def all_drivers() -> dict[str, Driver]:
+    """Every driver by kind."""
+    found: dict[str, Driver] = {}
+    for module in discovery.modules(__name__):
+        for value in vars(module).values():
+            is_driver = isinstance(value, type) and issubclass(value, Driver) and value is not Driver
+            if is_driver and value.__module__ == module.__name__:
+                found[value.kind] = value()
+    return found
+
+
+def driver(kind: str) -> Driver:
+    drivers = all_drivers()
+    if kind not in drivers:
+        raise UsageError(f"there is no server called {kind!r}", hint=f"known servers: {', '.join(drivers)}")
+    return drivers[kind]

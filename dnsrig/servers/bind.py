@@ -1,0 +1,105 @@
+"""BIND 9 (named), Internet Systems Consortium."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Role, Setting, template, utc_ns, yes_no
+
+PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
+"""The primary is not under test: its own limits are raised so that they do not bind."""
+
+CONFIGURATION = template("""\
+options {
+    directory "{{ p.seen_state }}";
+    pid-file "{{ p.seen_state }}/named.pid";
+    session-keyfile "{{ p.seen_state }}/session.key";
+    listen-on port {{ port }} { {{ p.address }}; };
+    listen-on-v6 { none; };
+    recursion no;
+    dnssec-validation no;
+    notify no;
+    allow-query { any; };
+    allow-transfer { {{ "any" if p.role == "primary" else "none" }}; };
+{% for name, value in settings.items() %}
+    {{ name }} {{ value }};
+{% endfor %}
+};
+controls { };
+logging {
+    channel standard_error { stderr; severity info; print-time yes; print-category yes; print-severity yes; };
+    category default { standard_error; };
+{% if p.role == "primary" %}
+    category xfer-out { null; };
+{% endif %}
+};
+{% for zone in p.zones %}
+{% if p.role == "primary" %}
+zone "{{ zone.name }}" { type primary; file "{{ p.seen_dataset }}/{{ zone.file }}"; };
+{% else %}
+zone "{{ zone.name }}" { type secondary; primaries { {{ primaries }} }; file "{{ zone.name }}.db"; };
+{% endif %}
+{% endfor %}
+""")
+
+LOG_TIME = re.compile(r"^(?P<time>\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d:\d\d)\.(?P<ms>\d{3})")
+
+
+class Bind(Driver):
+    kind = "bind"
+    title = "BIND 9"
+    executable = "named"
+    packages = ("bind9", "bind9-utils")
+    version_arguments = ("-v",)
+    version_pattern = r"BIND (\d+\.\d+\.\d+\S*)"
+    settings = (
+        Setting(
+            "serial-query-rate", "20", "SOA queries a second that a secondary sends; the first limit of a cold start"
+        ),
+        Setting("transfers-in", "10", "zone transfers running at once, inbound"),
+        Setting("transfers-per-ns", "2", "zone transfers running at once from one primary"),
+        Setting("transfers-out", "10", "zone transfers running at once, outbound; the excess is answered SERVFAIL"),
+        Setting("tcp-clients", "150", "TCP connections accepted at once"),
+        Setting("tcp-listen-queue", "10", "backlog of the listening TCP socket"),
+        Setting("request-ixfr", "yes", "ask for IXFR where the zone is known already"),
+    )
+    log_clock_resolution_ns = 1_000_000
+    done_pattern = r"transfer of '(?P<zone>[^']+)/IN' from \S+: Transfer status: success"
+    failure_patterns = {
+        "address not available": r"address not available",
+        "transfer failed": r"Transfer status: (?!success)|failed to connect",
+        "refresh failed": r"refresh: (failure|retry limit|unexpected)",
+    }
+
+    def configure(self, placement: Placement) -> None:
+        defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}
+        text = CONFIGURATION.render(
+            p=placement,
+            port=DNS_PORT,
+            settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
+            primaries=" ".join(f"{address} port {DNS_PORT};" for address in placement.primaries),
+        )
+        (placement.directory / "named.conf").write_text(text)
+
+    def command(self, placement: Placement) -> list[str]:
+        # Not -g: it ignores the logging statement.
+        return [self.executable, "-f", "-n", str(placement.threads), "-c", f"{placement.seen_directory}/named.conf"]
+
+    def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        if role != "secondary":
+            return []
+        rate = settings.get("serial-query-rate", 20)
+        return [
+            ServerLimit(
+                setting="serial-query-rate",
+                value=rate,
+                default="serial-query-rate" not in settings,
+                zones_per_s=float(rate),
+                remedy='raise it, e.g. settings = { "serial-query-rate" = 10000 }: a cold secondary asks one SOA a zone',
+            )
+        ]
+
+    def log_time_ns(self, line: str) -> int | None:
+        return utc_ns(line, LOG_TIME, "%d-%b-%Y %H:%M:%S")

@@ -1,0 +1,226 @@
+"""Packages of a Debian suite as a root file system, without touching the machine's own packages.
+
+apt is asked with a state of its own (sources, lists, an empty dpkg status), so it answers with the whole closure of
+packages and their exact versions; these are downloaded and unpacked, and no maintainer script ever runs. That takes
+seconds where a bootstrap takes minutes, and starts no service. A root file system is keyed by the versions in it: it is built
+beside its final name and renamed, so an interrupted build leaves nothing that could be mistaken for a whole one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError, UsageError
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+LAYOUT_VERSION = 1
+"""Raised when this file makes root file systems differently: old ones are then not used."""
+BASE_PACKAGES = ("base-files", "netbase")
+NOT_NEEDED = ("./usr/share/locale/*", "./usr/share/man/*", "./usr/share/info/*", "./usr/share/lintian/*")
+APT_LIMIT_S = 900
+INSTALLATION = re.compile(r"^Inst (?P<name>\S+) (?:\[\S+\] )?\((?P<version>\S+)", re.MULTILINE)
+SUITE = re.compile(r"[a-z][a-z0-9-]*")
+
+
+@dataclass(frozen=True)
+class Root:
+    """A root file system in the cache."""
+
+    path: Path
+    suite: str
+    packages: dict[str, str]
+    """Every package in it -> exact version."""
+
+
+def roots(suite: str, name: str) -> list[Root]:
+    """Those built for ``name`` from ``suite``, the newest last."""
+    folder = paths.cache() / "roots" / suite
+    found = [path for path in folder.glob(f"{name}-*") if (path / "dnsrig-root.json").is_file()]
+    found.sort(key=lambda path: (path / "dnsrig-root.json").stat().st_mtime)
+    return [root for path in found if (root := _read(path, suite)) is not None]
+
+
+def resolve(suite: str, packages: tuple[str, ...]) -> dict[str, str]:
+    """Ask the mirror which packages and versions ``packages`` of ``suite`` would be now."""
+    _update(suite)
+    return _closure(suite, packages)
+
+
+def build(suite: str, name: str, packages: tuple[str, ...]) -> Root:
+    """Build the root file system of ``packages`` at their present versions, or return it if it is there."""
+    with _lock(suite):
+        versions = resolve(suite, packages)
+        target = paths.cache() / "roots" / suite / f"{name}-{_key(versions)}"
+        if root := _read(target, suite):
+            os.utime(target / "dnsrig-root.json")
+            return root
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _apt(suite, "install", "--yes", "--download-only", *BASE_PACKAGES, *packages)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as building:
+            tree = Path(building, "root")
+            _unpack(suite, versions, tree)
+            record = {"suite": suite, "packages": versions, "layout": LAYOUT_VERSION}
+            (tree / "dnsrig-root.json").write_text(json.dumps(record, indent=1))
+            tree.rename(target)
+        return Root(target, suite, versions)
+
+
+def _key(versions: dict[str, str]) -> str:
+    text = json.dumps([LAYOUT_VERSION, sorted(versions.items())])
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _read(path: Path, suite: str) -> Root | None:
+    try:
+        record = json.loads((path / "dnsrig-root.json").read_text())
+    except (OSError, ValueError):
+        return None
+    return Root(path, suite, record["packages"]) if record.get("layout") == LAYOUT_VERSION else None
+
+
+def _unpack(suite: str, versions: dict[str, str], tree: Path) -> None:
+    """Unpack the packages into ``tree``, with /usr merged in every suite, and the few files that scripts would write."""
+    for folder in ("bin", "sbin", "lib", "lib64"):
+        (tree / "usr" / folder).mkdir(parents=True)
+        (tree / folder).symlink_to(f"usr/{folder}")
+    for folder in ("dev", "proc", "sys", "run", "tmp", "mnt", "etc", "root", "var/tmp"):
+        (tree / folder).mkdir(parents=True)
+    archives = _state(suite) / "cache" / "archives"
+    wanted = {(name, version.replace(":", "%3a")) for name, version in versions.items()}
+    packages = [deb for deb in sorted(archives.glob("*.deb")) if tuple(deb.name.split("_")[:2]) in wanted]
+    if len(packages) != len(wanted):
+        raise DnsrigError(
+            f"apt downloaded {len(packages)} of {len(wanted)} packages of {suite}",
+            hint="try again: the mirror may be changing",
+        )
+    for package in packages:
+        _unpack_one(package, tree)
+    (tree / "etc/passwd").write_text(
+        "root:x:0:0:root:/root:/usr/sbin/nologin\nnobody:x:65534:65534:nobody:/:/usr/sbin/nologin\n"
+    )
+    (tree / "etc/group").write_text("root:x:0:\nnogroup:x:65534:\n")
+    (tree / "etc/hosts").write_text("127.0.0.1 localhost\n::1 localhost\n")
+    (tree / "etc/nsswitch.conf").write_text("passwd: files\ngroup: files\nhosts: files\n")
+
+
+def _unpack_one(package: Path, tree: Path) -> None:
+    exclude = [f"--exclude={pattern}" for pattern in NOT_NEEDED]
+    reader = subprocess.Popen(["dpkg-deb", "--fsys-tarfile", str(package)], stdout=subprocess.PIPE)
+    writer = subprocess.run(
+        ["tar", "-x", "-C", str(tree), "--keep-directory-symlink", *exclude],
+        stdin=reader.stdout,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if reader.wait() != 0 or writer.returncode != 0:
+        detail = writer.stderr.strip().splitlines()[-1:] or ["dpkg-deb failed"]
+        raise DnsrigError(f"cannot unpack {package.name}: {detail[0]}", hint="is the disk full? `dnsrig check` tells")
+
+
+def _state(suite: str) -> Path:
+    return paths.cache() / "apt" / suite
+
+
+@contextmanager
+def _lock(suite: str) -> Iterator[None]:
+    """One builder a suite at a time; others wait."""
+    folder = _state(suite)
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _update(suite: str) -> None:
+    if not SUITE.fullmatch(suite):
+        raise UsageError(f"{suite!r} is not the name of a Debian suite", hint="e.g. bookworm, trixie, forky, sid")
+    if shutil.which("apt-get") is None:
+        raise DnsrigError(
+            "servers from Debian suites need apt-get", hint="use KIND@system or KIND@/path/to/your/build instead"
+        )
+    folder = _state(suite)
+    for part in ("lists/partial", "cache/archives/partial"):
+        (folder / part).mkdir(parents=True, exist_ok=True)
+    # Older suites' Release files are past their Valid-Until date; their signatures are still checked.
+    line = f"deb [signed-by={KEYRING} check-valid-until=no] {_mirror()} {suite} main\n"
+    (folder / "sources.list").write_text(line)
+    (folder / "status").touch()
+    try:
+        _apt(suite, "update", "--error-on=any")
+    except DnsrigError as error:
+        raise DnsrigError(
+            f"the mirror has no suite {suite!r}, or cannot be reached: {error.message}",
+            hint="`apt-get update` should work on this machine; suites are bookworm, trixie, forky, sid …",
+        ) from error
+
+
+def _closure(suite: str, packages: tuple[str, ...]) -> dict[str, str]:
+    try:
+        output = _apt(suite, "install", "--simulate", *BASE_PACKAGES, *packages)
+    except DnsrigError as error:
+        raise DnsrigError(
+            f"Debian {suite} lacks a package of {', '.join(packages)}: {error.message}",
+            hint="choose another suite, KIND@system, or KIND@/path/to/your/build",
+        ) from error
+    return {match["name"]: match["version"] for match in INSTALLATION.finditer(output)}
+
+
+def _mirror() -> str:
+    """The mirror that the machine's own apt configuration names for Debian itself (not for its security updates)."""
+    listing = subprocess.run(
+        ["apt-get", "indextargets", "--format", "$(SITE) $(ORIGIN) $(LABEL)", "Created-By: Packages"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for line in listing.stdout.splitlines():
+        site, _, origin = line.partition(" ")
+        if origin.strip() == "Debian Debian":
+            return site
+    raise DnsrigError(
+        "apt on this machine has no Debian mirror configured",
+        hint="run `apt-get update` once; on other distributions use KIND@system or KIND@/path/to/your/build",
+    )
+
+
+def _apt(suite: str, *arguments: str) -> str:
+    folder = _state(suite)
+    options = {
+        "Dir::Etc::sourcelist": f"{folder}/sources.list",
+        "Dir::Etc::sourceparts": "/dev/null",
+        "Dir::Etc::preferencesparts": "/dev/null",
+        "Dir::State::lists": f"{folder}/lists",
+        "Dir::State::status": f"{folder}/status",
+        "Dir::Cache": f"{folder}/cache",
+        "APT::Install-Recommends": "false",
+        "APT::Sandbox::User": "root",
+        "Acquire::Languages": "none",
+        "Acquire::Retries": "3",
+    }
+    flags = [part for name, value in options.items() for part in ("-o", f"{name}={value}")]
+    result = subprocess.run(
+        ["apt-get", "-q", *flags, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=APT_LIMIT_S,
+        env={**os.environ, "LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive"},
+        check=False,
+    )
+    if result.returncode != 0:
+        errors = [line for line in result.stderr.splitlines() if line.startswith("E:")]
+        raise DnsrigError(errors[0].removeprefix("E: ") if errors else f"apt-get {arguments[0]} failed")
+    return result.stdout

@@ -1,0 +1,171 @@
+"""What a driver is: the interface between a trial and one kind of server."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import jinja2
+
+from dnsrig.rundir import Scalar, ServerLimit, ServerSource
+
+Role = Literal["primary", "secondary"]
+DNS_PORT = 53
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that decides performance, as the server names it."""
+
+    name: str
+    default: str
+    """The server's own, as its manual says; a source's version may differ."""
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Zone:
+    """A zone of the dataset; ``file`` is relative to the dataset's folder."""
+
+    name: str
+    file: str
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A server's place in a trial. Paths named ``seen_`` are as the server sees them, inside its root file system."""
+
+    source: ServerSource
+    role: Role
+    address: IPv4Address | IPv6Address
+    cpus: tuple[int, ...]
+    settings: Mapping[str, Scalar]
+    zones: Sequence[Zone]
+    primaries: Sequence[IPv4Address | IPv6Address]
+    directory: Path
+    """Configuration and logs: kept with the trial."""
+    seen_directory: str
+    state: Path
+    """What the server stores: removed after the trial."""
+    seen_state: str
+    dataset: Path
+    seen_dataset: str
+
+    @property
+    def threads(self) -> int:
+        return len(self.cpus)
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """A program of the server's that runs on its host before it starts, e.g. to fill a database."""
+
+    command: list[str]
+    stdout: str | None = None
+    """File in the state folder that takes its output; by default its output joins the log."""
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    """A line of a server's log that means something."""
+
+    realtime_ns: int | None
+    kind: str
+    """``zone-done``, or the kind of a failure."""
+    zone: str
+    line: str
+
+
+class Driver(ABC):
+    """One kind of server."""
+
+    kind: ClassVar[str]
+    title: ClassVar[str]
+    executable: ClassVar[str]
+    packages: ClassVar[tuple[str, ...]]
+    """Debian's, for the sources that are suites."""
+    version_arguments: ClassVar[tuple[str, ...]]
+    version_pattern: ClassVar[str]
+    """Matches the output of ``executable version_arguments``; group 1 is the version."""
+    settings: ClassVar[tuple[Setting, ...]]
+    log_clock_resolution_ns: ClassVar[int]
+    done_pattern: ClassVar[str]
+    """A line of the log that says a zone was transferred, with group ``zone``."""
+    failure_patterns: ClassVar[Mapping[str, str]] = {}
+    """Kind of failure -> pattern."""
+
+    @abstractmethod
+    def configure(self, placement: Placement) -> None:
+        """Write the configuration, and whatever else must exist before the start."""
+
+    def preparations(self, placement: Placement) -> list[Preparation]:
+        """What to run, in this order, after `configure` and before the start."""
+        return []
+
+    @abstractmethod
+    def command(self, placement: Placement) -> list[str]:
+        """The foreground command."""
+
+    def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        """Limits that the server sets itself in ``role``, as in force with ``settings``."""
+        return []
+
+    def workdir(self, placement: Placement) -> str:
+        return placement.seen_state
+
+    @abstractmethod
+    def log_time_ns(self, line: str) -> int | None:
+        """Realtime ns of a line of the log, which is written in UTC; None where it bears no time."""
+
+    def read_log(self, path: Path) -> Iterator[LogEvent]:
+        """The events of a log, in its order. Never fails on what a server wrote."""
+        done = re.compile(self.done_pattern)
+        failures = {kind: re.compile(pattern) for kind, pattern in self.failure_patterns.items()}
+        with path.open(encoding="utf-8", errors="replace") as log:
+            for line in log:
+                if match := done.search(line):
+                    zone = match["zone"].rstrip(".").lower()
+                    yield LogEvent(self.log_time_ns(line), "zone-done", zone, line.strip())
+                    continue
+                for kind, pattern in failures.items():
+                    if pattern.search(line):
+                        yield LogEvent(self.log_time_ns(line), kind, "", line.strip())
+                        break
+
+
+def template(text: str) -> jinja2.Template:
+    """A configuration template; an undefined name is an error, never an empty string."""
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
+    )
+    return environment.from_string(text)
+
+
+def utc_ns(line: str, pattern: re.Pattern[str], date_format: str, *, year: int | None = None) -> int | None:
+    """Realtime ns of the timestamp that ``pattern`` finds in ``line`` (group ``time``; optional ``ms``).
+
+    ``year`` is for logs that leave it out.
+    """
+    match = pattern.search(line)
+    if match is None:
+        return None
+    groups = match.groupdict()
+    text, layout = groups["time"], date_format
+    if year is not None:
+        text, layout = f"{year} {text}", f"%Y {layout}"
+    try:
+        when = datetime.strptime(text, layout).replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(when.timestamp()) * 1_000_000_000 + int(groups.get("ms") or 0) * 1_000_000
+
+
+def yes_no(value: Scalar) -> str:
+    """A setting's value as most servers write it."""
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)

@@ -1,0 +1,121 @@
+"""Knot DNS (knotd), CZ.NIC.
+
+Settings are named ``section.item``, e.g. ``server.background-workers`` or ``template.zonefile-sync``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Scalar
+from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Setting, template, utc_ns
+
+CONFIGURATION = template("""\
+server:
+    rundir: {{ p.seen_state }}
+    user: root:root
+    listen: {{ p.address }}@{{ port }}
+{% for name, value in settings.server.items() %}
+    {{ name }}: {{ value }}
+{% endfor %}
+database:
+    storage: {{ p.seen_state }}
+{% for name, value in settings.database.items() %}
+    {{ name }}: {{ value }}
+{% endfor %}
+log:
+  - target: stderr
+    any: info
+{% if p.role == "primary" %}
+acl:
+  - id: anyone
+    action: transfer
+{% else %}
+remote:
+{% for primary in p.primaries %}
+  - id: primary{{ loop.index }}
+    address: {{ primary }}@{{ port }}
+{% endfor %}
+{% endif %}
+template:
+  - id: default
+    storage: {{ p.seen_state }}
+{% if p.role == "primary" %}
+    acl: anyone
+{% else %}
+    master: [{% for primary in p.primaries %}{{ ", " if not loop.first }}primary{{ loop.index }}{% endfor %}]
+{% endif %}
+{% for name, value in settings.template.items() %}
+    {{ name }}: {{ value }}
+{% endfor %}
+zone:
+{% for zone in p.zones %}
+  - domain: {{ zone.name }}
+{% if p.role == "primary" %}
+    file: {{ p.seen_dataset }}/{{ zone.file }}
+{% endif %}
+{% endfor %}
+""")
+
+LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)")
+SECTIONS = ("server", "database", "template")
+PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
+    # The files are the dataset's and read-only; contents checked by the generator's tests.
+    "template.zonefile-sync": -1,
+    "template.journal-content": "none",
+    "template.semantic-checks": "off",
+}
+
+
+class Knot(Driver):
+    kind = "knot"
+    title = "Knot DNS"
+    executable = "knotd"
+    packages = ("knot",)
+    version_arguments = ("-V",)
+    version_pattern = r"Knot DNS\)?,? (?:version )?(\d+\.\d+\S*)"
+    settings = (
+        Setting(
+            "server.background-workers", "CPUs, at most 10", "transfers, zone loading and signing run on these threads"
+        ),
+        Setting("server.udp-workers", "CPUs", "threads that answer over UDP (set by dnsrig to the host's CPUs)"),
+        Setting("server.tcp-workers", "CPUs, at least 10", "threads that answer over TCP"),
+        Setting("server.remote-pool-limit", "0", "outgoing TCP connections kept for reuse; 0 opens one a transfer"),
+        Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
+        Setting("template.journal-content", "changes", "what the journal keeps: none, changes, all"),
+    )
+    log_clock_resolution_ns = 1_000_000_000
+    done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
+    failure_patterns = {
+        "address not available": r"(?i)address not available|cannot assign requested address",
+        "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
+    }
+
+    def configure(self, placement: Placement) -> None:
+        chosen: dict[str, Scalar] = {"server.udp-workers": placement.threads}
+        if placement.role == "primary":
+            chosen |= PRIMARY_DEFAULTS
+        text = CONFIGURATION.render(p=placement, port=DNS_PORT, settings=by_section({**chosen, **placement.settings}))
+        (placement.directory / "knot.conf").write_text(text)
+
+    def command(self, placement: Placement) -> list[str]:
+        return [self.executable, "-c", f"{placement.seen_directory}/knot.conf"]
+
+    def log_time_ns(self, line: str) -> int | None:
+        return utc_ns(line, LOG_TIME, "%Y-%m-%dT%H:%M:%S")
+
+
+def by_section(settings: Mapping[str, Scalar]) -> dict[str, dict[str, str]]:
+    """``{"server.udp-workers": 1}`` -> ``{"server": {"udp-workers": "1"}, …}``."""
+    result: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
+    for name, value in settings.items():
+        section, _, item = name.partition(".")
+        if section not in result or not item:
+            raise UsageError(
+                f"Knot DNS has no setting {name!r} here",
+                hint=f"write SECTION.ITEM with SECTION one of {', '.join(SECTIONS)}",
+            )
+        result[section][item] = ("on" if value else "off") if isinstance(value, bool) else str(value)
+    return result

@@ -1,0 +1,99 @@
+"""NSD, NLnet Labs.
+
+Settings are attributes of ``server:``; those of the pattern that all zones include are written ``pattern.NAME``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from dnsrig.rundir import Scalar
+from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Setting, template, utc_ns, yes_no
+
+PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
+"""The primary is not under test: its own limit of TCP connections is raised so that it does not bind."""
+
+CONFIGURATION = template("""\
+server:
+    server-count: {{ p.threads }}
+    ip-address: {{ p.address }}@{{ port }}
+    port: {{ port }}
+    username: ""
+    chroot: ""
+    zonesdir: "{{ p.seen_state }}"
+    zonelistfile: "{{ p.seen_state }}/zone.list"
+    xfrdfile: "{{ p.seen_state }}/xfrd.state"
+    xfrdir: "{{ p.seen_state }}"
+    pidfile: "{{ p.seen_state }}/nsd.pid"
+    verbosity: 1
+{% for name, value in server.items() %}
+    {{ name }}: {{ value }}
+{% endfor %}
+remote-control:
+    control-enable: no
+pattern:
+    name: all
+{% if p.role == "primary" %}
+    provide-xfr: 0.0.0.0/0 NOKEY
+    provide-xfr: ::0/0 NOKEY
+{% else %}
+    zonefile: "%s.zone"
+{% for primary in p.primaries %}
+    request-xfr: AXFR {{ primary }}@{{ port }} NOKEY
+    allow-notify: {{ primary }} NOKEY
+{% endfor %}
+{% endif %}
+{% for name, value in pattern.items() %}
+    {{ name }}: {{ value }}
+{% endfor %}
+{% for zone in p.zones %}
+zone:
+    name: "{{ zone.name }}"
+{% if p.role == "primary" %}
+    zonefile: "{{ p.seen_dataset }}/{{ zone.file }}"
+{% endif %}
+    include-pattern: all
+{% endfor %}
+""")
+
+LOG_TIME = re.compile(r"^\[(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.(?P<ms>\d{3})\]")
+
+
+class Nsd(Driver):
+    kind = "nsd"
+    title = "NSD"
+    executable = "nsd"
+    packages = ("nsd",)
+    version_arguments = ("-v",)
+    version_pattern = r"NSD version (\S+)"
+    settings = (
+        Setting("xfrd-tcp-max", "128", "TCP connections that the transfer daemon opens at once"),
+        Setting("xfrd-tcp-pipeline", "128", "transfers at once on one of these connections"),
+        Setting("xfrd-reload-timeout", "1", "seconds between reloads: transferred zones are served after the next one"),
+        Setting("tcp-count", "100", "TCP connections accepted at once"),
+        Setting("server-count", "1", "processes that answer (set by dnsrig to the host's CPUs)"),
+    )
+    log_clock_resolution_ns = 1_000_000
+    done_pattern = r"zone (?P<zone>\S+) serial \d+ is updated to \d+"
+    failure_patterns = {
+        "address not available": r"(?i)cannot assign requested address",
+        "transfer failed": r"xfrd: .*(failed|error|timeout)",
+    }
+
+    def configure(self, placement: Placement) -> None:
+        chosen = {**(PRIMARY_DEFAULTS if placement.role == "primary" else {}), **placement.settings}
+        prefix = "pattern."
+        text = CONFIGURATION.render(
+            p=placement,
+            port=DNS_PORT,
+            server={n: yes_no(v) for n, v in chosen.items() if not n.startswith(prefix)},
+            pattern={n.removeprefix(prefix): yes_no(v) for n, v in chosen.items() if n.startswith(prefix)},
+        )
+        (placement.directory / "nsd.conf").write_text(text)
+
+    def command(self, placement: Placement) -> list[str]:
+        return [self.executable, "-d", "-c", f"{placement.seen_directory}/nsd.conf"]
+
+    def log_time_ns(self, line: str) -> int | None:
+        return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")

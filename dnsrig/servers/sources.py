@@ -1,0 +1,113 @@
+"""Where a server's binaries come from: ``KIND@SOURCE`` resolved to exact versions.
+
+SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, or the path of the user's own build.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.rundir import ServerSource
+from dnsrig.servers import all_drivers, debian, driver
+from dnsrig.servers.driver import Driver
+
+VERSION_LIMIT_S = 20
+FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin", "")
+SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+def parse(name: str) -> tuple[Driver, str]:
+    """``bind@forky`` -> (driver, "forky"). ``bind`` alone means ``bind@system``."""
+    kind, _, source = name.partition("@")
+    return driver(kind), source or "system"
+
+
+def find(name: str) -> ServerSource | None:
+    """What is there already, without asking any mirror; None for a suite's server that is not installed yet."""
+    server, source = parse(name)
+    if source == "system":
+        return _system(server)
+    if source.startswith(("/", ".", "~")):
+        return _build(server, source)
+    built = debian.roots(source, server.kind)
+    return _from_root(server, built[-1]) if built else None
+
+
+def install(name: str) -> ServerSource:
+    """Make ``name`` available at its newest version; for a suite this asks the mirror."""
+    server, source = parse(name)
+    if source == "system" or source.startswith(("/", ".", "~")):
+        found = find(name)
+        assert found is not None
+        return found
+    return _from_root(server, debian.build(source, server.kind, server.packages))
+
+
+def installed() -> dict[str, list[ServerSource]]:
+    """Per kind, every source that is usable without installing anything."""
+    found: dict[str, list[ServerSource]] = {}
+    for kind, server in all_drivers().items():
+        found[kind] = []
+        try:
+            found[kind].append(_system(server))
+        except DnsrigError:
+            pass
+        for folder in sorted((debian.paths.cache() / "roots").glob("*")):
+            if built := debian.roots(folder.name, kind):
+                found[kind].append(_from_root(server, built[-1]))
+    return found
+
+
+def _from_root(server: Driver, root: debian.Root) -> ServerSource:
+    version = root.packages[server.packages[0]]
+    shown = re.sub(r"^\d+:", "", version).split("-", 1)[0].split("+", 1)[0]
+    return ServerSource(kind=server.kind, source=root.suite, version=shown, root=str(root.path), packages=root.packages)
+
+
+def _system(server: Driver) -> ServerSource:
+    for folder in SYSTEM_FOLDERS:
+        if (path := Path(folder, server.executable)).exists():
+            return ServerSource(kind=server.kind, source="system", version=_ask_version(server, path))
+    raise DnsrigError(
+        f"{server.title} ({server.executable}) is not installed on this machine",
+        hint=f"use {server.kind}@forky, which dnsrig installs by itself, or KIND@/path/to/your/build",
+    )
+
+
+def _build(server: Driver, source: str) -> ServerSource:
+    prefix = Path(source).expanduser().resolve()
+    for folder in FOLDERS:
+        if (path := prefix / folder / server.executable).is_file():
+            return ServerSource(
+                kind=server.kind, source=str(prefix), version=_ask_version(server, path), prefix=str(prefix)
+            )
+    raise UsageError(
+        f"there is no {server.executable} under {prefix}",
+        hint=f"give the prefix of the build, the folder that holds sbin/{server.executable}",
+    )
+
+
+def _ask_version(server: Driver, path: Path) -> str:
+    try:
+        result = subprocess.run(
+            [str(path), *server.version_arguments], capture_output=True, text=True, timeout=VERSION_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise DnsrigError(f"{path} does not start: {error}", hint="does it run on this machine by hand?") from error
+    match = re.search(server.version_pattern, result.stdout + result.stderr)
+    if match is None:
+        raise DnsrigError(f"{path} does not tell its version as {server.title} does")
+    return match[1]
+
+
+def executable(source: ServerSource, command: list[str]) -> list[str]:
+    """``command`` with its program as a full path where it lies in the user's own build."""
+    if source.prefix is None:
+        return command
+    for folder in FOLDERS:
+        if (path := Path(source.prefix) / folder / command[0]).is_file():
+            return [str(path), *command[1:]]
+    raise DnsrigError(f"there is no {command[0]} under {source.prefix}", hint="is the build complete?")

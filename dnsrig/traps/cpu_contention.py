@@ -1,0 +1,79 @@
+"""Something else ran on the CPUs of the server under test, or the hypervisor took them away.
+
+Steal is time in which a virtual CPU was ready but not run. Contention is CPU time that neither the server's cgroup nor the
+kernel's interrupt work accounts for: some other program on the same CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import Finding
+
+TITLE = "CPU time went to others: steal or contention"
+SOURCE = "Linux proc(5), /proc/stat; cgroup v2, cpu.stat"
+STEAL_SHARE = 0.05
+FOREIGN_SHARE = 0.10
+"""Share of the time of `measure`, on one CPU, from which a result is called disturbed."""
+SHORTEST_S = 0.5
+"""/proc/stat counts in ticks of 10 ms: a shorter `measure` is not judged by shares."""
+
+
+def after(trial: Trial) -> Iterator[Finding]:
+    record = trial.record
+    if record.outcome not in ("done", "limit"):
+        return
+    said = {"trap": "cpu-contention", "variant": record.spec.variant.id, "repeat": record.spec.repeat}
+    shares = _shares(trial)
+    if shares is None:
+        yield Finding(**said, verdict="cannot-tell", summary="No samples of /proc/stat and of the secondary's cgroup.")
+        return
+    span_s, steal, foreign = shares
+    others = int(record.conditions.get("before", {}).get("other_trials_running", 0))
+    disturbed = span_s >= SHORTEST_S and (steal > STEAL_SHARE or foreign > FOREIGN_SHARE)
+    if not disturbed and not others:
+        yield Finding(**said, verdict="clear", summary="")
+        return
+    also = f"; {others} other trial(s) of dnsrig ran on this machine" if others else ""
+    yield Finding(
+        **said,
+        verdict="found",
+        summary=f"On the secondary's CPU the hypervisor took {steal:.1%} of the time and other programs {foreign:.1%}{also}.",
+        evidence={
+            "steal_percent": round(100 * steal, 2),
+            "foreign_percent": round(100 * foreign, 2),
+            "measured_s": round(span_s, 3),
+            "other_trials": others,
+        },
+        series=[f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts["secondary"].cpus],
+        metrics=["transfer_time_s", "secondary_cpu_s"],
+        remedy="Stop what else runs on this machine (`dnsrig check` names it), or measure on one that is not shared.",
+        source=SOURCE,
+    )
+
+
+def _shares(trial: Trial) -> tuple[float, float, float] | None:
+    """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of the secondary."""
+    cpus = trial.record.spec.hosts["secondary"].cpus
+    usage = trial.during_measure("secondary", "cgroup", "cpu_usage_us")
+    if usage.height < 2:
+        return None
+    span_us = float(usage["time_ns"][-1] - usage["time_ns"][0]) / 1000
+    own_us = float(usage["value"][-1] - usage["value"][0])
+    steal_us, programs_us = 0.0, 0.0
+    for cpu in cpus:
+        grown = {n: trial.growth("machine", f"cpu{cpu}", n) for n in ("user_us", "nice_us", "system_us", "steal_us")}
+        if any(value is None for value in grown.values()):
+            return None
+        steal_us += grown["steal_us"] or 0.0
+        programs_us += sum(value or 0.0 for name, value in grown.items() if name != "steal_us")
+    whole_us = span_us * len(cpus)
+    foreign_us = max(0.0, programs_us - own_us - _other_hosts_us(trial, cpus))
+    return span_us / 1e6, steal_us / whole_us, foreign_us / whole_us
+
+
+def _other_hosts_us(trial: Trial, cpus: list[int]) -> float:
+    """CPU time of other hosts that share these CPUs by the experiment's own will."""
+    shared = [n for n, h in trial.record.spec.hosts.items() if n != "secondary" and set(h.cpus) & set(cpus)]
+    return sum(trial.growth(name, "cgroup", "cpu_usage_us") or 0.0 for name in shared)

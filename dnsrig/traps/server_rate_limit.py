@@ -1,0 +1,83 @@
+"""A server's own limit decides the result, while its CPU idles.
+
+BIND's secondary sends 20 SOA queries a second (serial-query-rate): 10,000 zones then take 500 s on any machine. The signs:
+zones become ready at the very rate that a setting allows, and the server's CPU is mostly idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import Finding
+
+TITLE = "a limit that the server sets itself decides the result"
+SOURCE = "FINDINGS: BIND 9 Administrator Reference Manual, serial-query-rate; measured here"
+RATE_TOLERANCE = 0.15
+"""How near the rate must be to what the setting allows."""
+IDLE_BELOW = 0.5
+"""Share of one CPU below which the server was waiting rather than working."""
+FEWEST_ZONES = 20
+"""With fewer zones than this a rate says nothing."""
+
+
+def after(trial: Trial) -> Iterator[Finding]:
+    record = trial.record
+    server = record.servers.get("secondary")
+    if record.outcome not in ("done", "limit") or server is None:
+        return
+    said = {"trap": "server-rate-limit", "variant": record.spec.variant.id, "repeat": record.spec.repeat}
+    limits = [limit for limit in server.limits if limit.zones_per_s]
+    if not limits or record.spec.dataset.zones < FEWEST_ZONES:
+        yield Finding(**said, verdict="clear", summary="")
+        return
+    rate, busy = steady_rate(trial), _cpu_share(trial)
+    if rate is None or busy is None:
+        yield Finding(
+            **said,
+            verdict="cannot-tell",
+            summary="No samples of CPU time, or too few zones seen, to hold a rate against.",
+        )
+        return
+    for limit in limits:
+        assert limit.zones_per_s is not None
+        if abs(rate / limit.zones_per_s - 1) <= RATE_TOLERANCE and busy < IDLE_BELOW:
+            by_default = ", its default," if limit.default else ""
+            yield Finding(
+                **said,
+                verdict="found",
+                summary=f"{server.server.label} finished {rate:.1f} zones a second with its CPU {busy:.0%} busy: its setting "
+                f"{limit.setting} = {limit.value}{by_default} allows {limit.zones_per_s:g}.",
+                evidence={
+                    "zones_per_s": round(rate, 2),
+                    "allowed_zones_per_s": limit.zones_per_s,
+                    "cpu_busy_percent": round(100 * busy, 1),
+                    "setting": limit.setting,
+                    "value": limit.value,
+                },
+                series=["secondary/cgroup/cpu_usage_us"],
+                metrics=["transfer_time_s", "time_per_zone_ms", "zones_per_s"],
+                remedy=limit.remedy,
+                source=SOURCE,
+            )
+            return
+    yield Finding(**said, verdict="clear", summary="")
+
+
+def steady_rate(trial: Trial) -> float | None:
+    """Zones a second between the first and the ninth tenth of the zones seen: without start and tail."""
+    seen = trial.zones["seen_ns"].drop_nulls().sort()
+    if len(seen) < FEWEST_ZONES:
+        return None
+    low, high = len(seen) // 10, len(seen) * 9 // 10
+    span_s = (seen[high] - seen[low]) / 1e9
+    return (high - low) / span_s if span_s > 0 else None
+
+
+def _cpu_share(trial: Trial) -> float | None:
+    """CPU time of the secondary over `measure`, as a share of one CPU."""
+    rows = trial.during_measure("secondary", "cgroup", "cpu_usage_us")
+    if rows.height < 2:
+        return None
+    span_us = (rows["time_ns"][-1] - rows["time_ns"][0]) / 1000
+    return (rows["value"][-1] - rows["value"][0]) / span_us if span_us > 0 else None

@@ -1,0 +1,56 @@
+//! A private view of the file system: mounts that no other process sees, gone when the command ends.
+
+use std::path::Path;
+
+use nix::{
+    mount::{MsFlags, mount},
+    sched::{CloneFlags, unshare},
+};
+
+use super::{
+    EnterError,
+    path::{Bind, prepare},
+    step,
+};
+
+const NONE: Option<&str> = None;
+
+/// Leaves the machine's mount namespace; what is mounted from now on stays here.
+pub fn make_private() -> Result<(), EnterError> {
+    unshare(CloneFlags::CLONE_NEWNS).map_err(step("make a mount namespace for", "/"))?;
+    let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(NONE, "/", NONE, flags, NONE).map_err(step("keep mounts private below", "/"))
+}
+
+/// Mounts /sys anew, so that /sys/class/net shows this network namespace, as ip-netns(8) does.
+///
+/// Hardly any server looks there, so a machine that forbids it is no reason to fail.
+pub fn refresh_sys() {
+    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), flags, NONE);
+}
+
+/// Mounts a file system without a device, such as tmpfs or proc.
+pub fn fresh(kind: &str, place: &Path, flags: MsFlags, options: Option<&str>) -> Result<(), EnterError> {
+    let flags = flags | MsFlags::MS_NOSUID;
+    mount(Some(kind), place, Some(kind), flags, options).map_err(step("mount a fresh file system on", place))
+}
+
+/// Shows `source` at `place` as well, without what is mounted below it.
+pub fn bind(source: &Path, place: &Path, read_only: bool) -> Result<(), EnterError> {
+    mount(Some(source), place, NONE, MsFlags::MS_BIND, NONE).map_err(step("bind", source))?;
+    if !read_only {
+        return Ok(());
+    }
+    // A bind takes no flags of its own: read-only needs the second call (mount(2), MS_REMOUNT with MS_BIND).
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+    mount(NONE, place, NONE, flags, NONE).map_err(step("make read-only", place))
+}
+
+/// All of `--bind`, in the order in which they were given.
+pub fn bind_all(root: Option<&Path>, binds: &[Bind]) -> Result<(), EnterError> {
+    for one in binds {
+        bind(&one.source, &prepare(root, one)?, one.read_only)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! `generate`: the data of an experiment, any number of zones or zones of any size, from a seed.
+//!
+//! The same arguments give the same octets, on every machine and in every later version of the same dataset version
+//! ([`dataset::VERSION`]); golden files in the tests hold us to it.
+
+pub mod dataset;
+pub mod random;
+pub mod tld;
+pub mod zones;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Subcommand;
+use serde::Serialize;
+
+use crate::{clock, events, failure::Failure};
+use dataset::Described;
+
+/// Make the data of an experiment: zones of any number or size, from a seed.
+///
+/// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/, and
+/// dataset.json, which is written last: where it stands, the dataset is complete.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    /// Many tiny zones, as a DNS hoster has them
+    Zones(zones::Arguments),
+    /// One large signed zone of delegations, as a TLD has it
+    Tld(tld::Arguments),
+}
+
+/// Where to, and from which seed: what all kinds share.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Common {
+    /// The directory to make; it must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Another seed gives other names and addresses of the same kind
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The serial of every zone's SOA record
+    #[arg(long, default_value_t = 1)]
+    pub serial: u32,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    elapsed_ns: i64,
+    cpu_ns: i64,
+    #[serde(flatten)]
+    dataset: &'a Described,
+}
+
+/// Makes the dataset and prints a `summary` event that says what it holds.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let started_ns = clock::monotonic_ns();
+    let dataset = match &arguments.kind {
+        Kind::Zones(arguments) => zones::generate(arguments)?,
+        Kind::Tld(arguments) => tld::generate(arguments)?,
+    };
+    let now_ns = clock::monotonic_ns();
+    let elapsed_ns = now_ns - started_ns;
+    events::emit("summary", now_ns, &Summary { elapsed_ns, cpu_ns: clock::process_cpu_ns(), dataset: &dataset })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,184 @@
+//! `generate zones`: many tiny zones, as a DNS hoster has them.
+//!
+//! The published tests with many zones use the smallest ones (SOA and one NS) and ones of three or four records. Here
+//! a zone has as many records as asked for, in a fixed order: SOA, two NS, an address for the apex, then the hosts
+//! that a customer of a hoster has. The name servers lie outside every zone, under one name, as a hoster's do.
+
+use std::{
+    fmt::Write as _,
+    fs::{self, File},
+    io::Write as _,
+    path::Path,
+};
+
+use nix::{
+    fcntl::{OFlag, openat},
+    sys::stat::Mode,
+};
+
+use super::{
+    Common,
+    dataset::{Dataset, DatasetError, Described, Details, VERSION, parse_name, writing},
+    random::Random,
+};
+
+/// The timers of every SOA: refresh, retry, expire, minimum, in seconds (RFC 1035 §3.3.13).
+///
+/// Long enough that no secondary refreshes by itself within a trial, which would be load that nobody asked for; the
+/// minimum, the TTL of negative answers (RFC 2308), is five minutes.
+pub const SOA_TIMERS: &str = "3600 900 1209600 300";
+
+/// So many zone files share a directory: few enough to be listed quickly, and directories stay few as well.
+const ZONES_PER_DIRECTORY: u64 = 1000;
+
+/// Make many tiny zones, as a DNS hoster has them.
+///
+/// Names are z000000.SUFFIX, z000001.SUFFIX and so on. Each zone has, in this order and as far as --records goes: SOA,
+/// two NS (outside the zone), A and AAAA of the apex, A and AAAA of www, MX, A and AAAA of mail, TXT, then A of h0,
+/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Example: 10,000 zones of four records, then load them:\n  \
+    dnsrig-engine generate zones --count 10000 --out /tmp/zones-10k\n  \
+    head -1 /tmp/zones-10k/zones.list")]
+pub struct Arguments {
+    /// How many zones
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    pub count: u64,
+    /// How many records a zone, SOA included: 2 is the smallest zone there is
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub records: u32,
+    /// The name below which all zones lie
+    #[arg(long, default_value = "example", value_parser = parse_name)]
+    pub suffix: String,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Makes the zones.
+pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
+    let mut dataset = Dataset::create(&arguments.common.out)?;
+    let mut random = Random::new(arguments.common.seed, 0);
+    let mut text = String::with_capacity(4096);
+    let mut bytes_total = 0;
+    for first in (0..arguments.count).step_by(ZONES_PER_DIRECTORY as usize) {
+        let directory = format!("zones/{:03}", first / ZONES_PER_DIRECTORY);
+        let path = dataset.path(&directory);
+        fs::create_dir(&path).map_err(writing(&path))?;
+        let handle = File::open(&path).map_err(writing(&path))?;
+        for index in first..arguments.count.min(first + ZONES_PER_DIRECTORY) {
+            let name = format!("z{index:06}.{}", arguments.suffix);
+            let file = format!("{name}.zone");
+            write_zone(&mut text, &name, arguments, &mut random);
+            write_file(&handle, &file, &text).map_err(writing(&path.join(&file)))?;
+            bytes_total += text.len() as u64;
+            dataset.list_zone(&name, &format!("{directory}/{file}"))?;
+        }
+    }
+    let described = describe(arguments, bytes_total);
+    dataset.complete(&described)?;
+    Ok(described)
+}
+
+fn describe(arguments: &Arguments, bytes_total: u64) -> Described {
+    Described {
+        generator: "zones",
+        version: VERSION,
+        count: arguments.count,
+        records_total: arguments.count * u64::from(arguments.records),
+        bytes_total,
+        seed: arguments.common.seed,
+        serial: arguments.common.serial,
+        details: Details::Zones { suffix: arguments.suffix.clone(), records_per_zone: arguments.records },
+    }
+}
+
+/// Writes a small file with three system calls: the path is looked up in an open directory, and written at once.
+fn write_file(directory: &File, name: &str, text: &str) -> std::io::Result<()> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+    let mode = Mode::from_bits_truncate(0o644);
+    File::from(openat(directory, Path::new(name), flags, mode)?).write_all(text.as_bytes())
+}
+
+/// The zone file of one zone, into `text`.
+fn write_zone(text: &mut String, name: &str, arguments: &Arguments, random: &mut Random) {
+    let Arguments { records, suffix, common, .. } = arguments;
+    text.clear();
+    let hoster = format!("dns-hosting.{suffix}.");
+    let serial = common.serial;
+    push(text, format_args!("$ORIGIN {name}.\n$TTL 3600\n"));
+    push(text, format_args!("@ IN SOA ns1.{hoster} hostmaster.{hoster} {serial} {SOA_TIMERS}\n"));
+    push(text, format_args!("@ IN NS ns1.{hoster}\n"));
+    for number in 2..*records {
+        match number {
+            2 => push(text, format_args!("@ IN NS ns2.{hoster}\n")),
+            3 => push_a(text, "@", random),
+            4 => push_aaaa(text, "@", random),
+            5 => push_a(text, "www", random),
+            6 => push_aaaa(text, "www", random),
+            7 => push(text, format_args!("@ IN MX 10 mail\n")),
+            8 => push_a(text, "mail", random),
+            9 => push_aaaa(text, "mail", random),
+            10 => push(text, format_args!("@ IN TXT \"v=spf1 mx -all\"\n")),
+            _ => push_a(text, &format!("h{}", number - 11), random),
+        }
+    }
+}
+
+/// An address from the block for documentation, 192.0.2.0/24 (RFC 5737).
+pub fn push_a(text: &mut String, owner: &str, random: &mut Random) {
+    push(text, format_args!("{owner} IN A 192.0.2.{}\n", random.below(256)));
+}
+
+/// An address from the block for documentation, 2001:db8::/32 (RFC 3849).
+pub fn push_aaaa(text: &mut String, owner: &str, random: &mut Random) {
+    push(text, format_args!("{owner} IN AAAA 2001:db8::{:x}\n", random.below(0xffff) + 1));
+}
+
+/// Formats into `text`, which as a `String` cannot fail.
+pub fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
+    text.write_fmt(arguments).expect("a string takes any text");
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn arguments(records: u32, seed: u64) -> Arguments {
+        let common = Common { out: "unused".into(), seed, serial: 7 };
+        Arguments { count: 1, records, suffix: "example".into(), common }
+    }
+
+    fn zone(records: u32, seed: u64) -> String {
+        let mut text = String::new();
+        write_zone(&mut text, "z0.example", &arguments(records, seed), &mut Random::new(seed, 0));
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn a_zone_has_the_records_asked_for(records in 2_u32..200, seed: u64) {
+            let text = zone(records, seed);
+            prop_assert_eq!(text.lines().filter(|line| line.contains(" IN ")).count(), records as usize);
+            prop_assert_eq!(text.matches(" IN SOA ").count(), 1);
+            prop_assert!(text.contains(" IN NS "));
+        }
+    }
+
+    #[test]
+    fn the_smallest_zone_is_soa_and_one_ns() {
+        assert_eq!(
+            zone(2, 1),
+            "$ORIGIN z0.example.\n$TTL 3600\n\
+             @ IN SOA ns1.dns-hosting.example. hostmaster.dns-hosting.example. 7 3600 900 1209600 300\n\
+             @ IN NS ns1.dns-hosting.example.\n"
+        );
+    }
+
+    #[test]
+    fn the_seed_decides_the_addresses() {
+        assert_eq!(zone(10, 1), zone(10, 1));
+        assert_ne!(zone(10, 1), zone(10, 2));
+    }
+}

@@ -1,0 +1,385 @@
+//! Which zone to poll when: the probe without its socket and its clock.
+//!
+//! Only zones not yet seen are polled, in turn. Polls are paced by a token bucket, and **a poll that finds its zone
+//! gives its token back**: every zone does so once, so the load on the server stays below
+//! `zones + rate × time + burst` polls, and yet a run of zones that are ready is seen as fast as the server answers
+//! (with at most `window` polls outstanding). With the tokens alone, 100,000 zones that became ready at once would
+//! take 50 s to see at 2,000 polls a second, and the figure would be the probe's own.
+//!
+//! A server that says nothing (not started yet, or hung) is *silent*: then polls are sent at most once a millisecond
+//! and the window does not hold them back, because no answer will; otherwise the first answer would be found with the
+//! resolution of the timeout, not of a millisecond.
+//!
+//! Bounds: [`Core`] needs 28 octets a zone, and every operation takes constant (for the ring: amortised constant) time.
+
+use std::collections::VecDeque;
+
+/// While the server is silent, and after an error of the socket, polls are at least this far apart.
+const SILENT_SPACING_NS: i64 = 1_000_000;
+
+/// While the server is silent, at most this many polls are outstanding. A socket's receive buffer of the default size
+/// (net.core.rmem_default) holds a quarter of a thousand small datagrams, so more would only be dropped there.
+const SILENT_WINDOW_MAX: usize = 256;
+
+/// A burst is at least this many polls, and at most ten milliseconds' worth of the rate.
+const BURST_MIN: u32 = 16;
+
+/// Sending waits while this many polls were sent after the oldest outstanding one. With ids handed out in turn it
+/// keeps an id's meaning for another 32,768 polls after its own was given up, so that late answers are recognised.
+const SENT_SINCE_OLDEST_MAX: usize = 32_768;
+
+/// Marks a time that there is none of: the monotonic clock is positive.
+const NEVER: i64 = i64::MIN;
+
+/// How to poll.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Polls a second, apart from those that find their zone; at least 1.
+    pub rate: u32,
+    /// At most this many polls wait for an answer; 1 to 4096.
+    pub window: u32,
+    /// A poll without an answer is given up after so long, in nanoseconds.
+    pub timeout_ns: i64,
+    /// Whether a poll that finds its zone gives its token back.
+    pub refund: bool,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send this query; tell [`Core::on_not_sent`] if that fails.
+    Send { id: u16, zone: u32 },
+    /// Nothing, until this time or until an answer comes.
+    Wait { until_ns: i64 },
+    /// All zones are seen.
+    Done,
+}
+
+/// What an answer to a poll came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The server has the zone, with this serial, which is the awaited one or a newer one.
+    Ready { serial: u32 },
+    /// It does not, or not yet.
+    NotReady,
+}
+
+/// What is known of one zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ZoneState {
+    /// When the last poll that did not find the zone was sent. The server's state is looked at after that moment, so
+    /// the zone was not ready then.
+    pub last_unseen_ns: Option<i64>,
+    /// When the answer came that showed the zone, and the serial in it. It was ready before that moment.
+    pub seen: Option<(i64, u32)>,
+    /// How many queries were sent for it.
+    pub polls: u32,
+}
+
+/// How the polls ended. `polls` is the sum of `answered`, `timeouts`, `unreachable` and those still outstanding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Queries sent.
+    pub polls: u64,
+    /// Answered in time.
+    pub answered: u64,
+    /// Given up because no answer came in time.
+    pub timeouts: u64,
+    /// Given up because an ICMP error said that nothing listens.
+    pub unreachable: u64,
+    /// Answers that came after their poll was given up.
+    pub late: u64,
+    /// Zones seen.
+    pub seen: u64,
+}
+
+/// A query under its id. It stays after its end, until the id is used again.
+#[derive(Clone, Copy)]
+struct Poll {
+    zone: u32,
+    outstanding: bool,
+    sent_ns: i64,
+    /// The zone's `last_unseen_ns` before this poll was given up, to go back to if its answer comes after all.
+    unseen_before_ns: i64,
+}
+
+/// The state of a probe.
+pub struct Core {
+    settings: Settings,
+    last_unseen_ns: Vec<i64>,
+    seen_ns: Vec<i64>,
+    serials: Vec<u32>,
+    polls: Vec<u32>,
+    /// Zones to poll, in turn. A zone seen by a late answer leaves it when its turn comes.
+    ring: VecDeque<u32>,
+    /// By id.
+    sent: Vec<Option<Poll>>,
+    /// The ids sent, oldest first, from the oldest outstanding one on.
+    order: VecDeque<u16>,
+    next_id: u16,
+    outstanding: usize,
+    bucket: Bucket,
+    /// No poll before this time.
+    not_before_ns: i64,
+    last_answer_ns: i64,
+    tally: Tally,
+}
+
+impl Core {
+    /// A probe of zones 0 to `zones` - 1, none of them seen.
+    pub fn new(zones: u32, settings: Settings) -> Self {
+        let count = zones as usize;
+        Core {
+            settings,
+            last_unseen_ns: vec![NEVER; count],
+            seen_ns: vec![NEVER; count],
+            serials: vec![0; count],
+            polls: vec![0; count],
+            ring: (0..zones).collect(),
+            sent: vec![None; 1 << u16::BITS],
+            order: VecDeque::new(),
+            next_id: 0,
+            outstanding: 0,
+            bucket: Bucket::new(settings.rate),
+            not_before_ns: NEVER,
+            last_answer_ns: NEVER,
+            tally: Tally::default(),
+        }
+    }
+
+    /// What to do now. Sending counts as done.
+    pub fn next(&mut self, now_ns: i64) -> Action {
+        self.give_up_overdue(now_ns);
+        if self.tally.seen == self.seen_ns.len() as u64 {
+            return Action::Done;
+        }
+        while self.ring.front().is_some_and(|zone| self.is_seen(*zone)) {
+            self.ring.pop_front();
+        }
+        let ready_ns = self.may_send_at(now_ns);
+        match self.ring.front() {
+            Some(zone) if ready_ns <= now_ns => {
+                let zone = *zone;
+                self.ring.pop_front();
+                Action::Send { id: self.send(zone, now_ns), zone }
+            }
+            _ => Action::Wait { until_ns: self.wake_at(ready_ns) },
+        }
+    }
+
+    /// The zone that was asked for under this id, if the id means anything: the answer must be for that zone.
+    pub fn zone_of(&self, id: u16) -> Option<u32> {
+        self.sent[usize::from(id)].map(|poll| poll.zone)
+    }
+
+    /// Takes in an answer, whose question was checked against [`Core::zone_of`]. True if the zone is new.
+    pub fn on_answer(&mut self, now_ns: i64, id: u16, found: Found) -> bool {
+        let Some(poll) = self.sent[usize::from(id)] else { return false };
+        self.last_answer_ns = now_ns;
+        if poll.outstanding {
+            self.tally.answered += 1;
+            self.end(id);
+        } else {
+            self.tally.late += 1;
+        }
+        match found {
+            Found::Ready { serial } => self.mark_seen(now_ns, &poll, serial),
+            Found::NotReady if poll.outstanding => {
+                self.mark_unseen(&poll);
+                false
+            }
+            Found::NotReady => false,
+        }
+    }
+
+    /// Takes in an ICMP error: nothing listens there. It does not say which poll it is for, so all are given up; should
+    /// one of them be answered all the same, that answer counts as a late one.
+    pub fn on_unreachable(&mut self, now_ns: i64) {
+        while let Some(id) = self.oldest_outstanding() {
+            self.tally.unreachable += 1;
+            self.give_up(id);
+        }
+        self.last_answer_ns = NEVER;
+        self.hold(now_ns);
+    }
+
+    /// Takes back the [`Action::Send`] of this id: the query was not sent.
+    pub fn on_not_sent(&mut self, now_ns: i64, id: u16) {
+        let Some(poll) = self.sent[usize::from(id)].filter(|poll| poll.outstanding) else { return };
+        self.end(id);
+        self.sent[usize::from(id)] = None;
+        self.ring.push_front(poll.zone);
+        self.polls[poll.zone as usize] -= 1;
+        self.tally.polls -= 1;
+        self.bucket.give_back();
+        self.hold(now_ns);
+    }
+
+    /// What is known of a zone.
+    pub fn zone(&self, zone: u32) -> ZoneState {
+        let zone = zone as usize;
+        let time = |time_ns: i64| (time_ns != NEVER).then_some(time_ns);
+        ZoneState {
+            last_unseen_ns: time(self.last_unseen_ns[zone]),
+            seen: time(self.seen_ns[zone]).map(|seen_ns| (seen_ns, self.serials[zone])),
+            polls: self.polls[zone],
+        }
+    }
+
+    /// What is known of every zone, in the order of their numbers.
+    pub fn zones(&self) -> impl ExactSizeIterator<Item = ZoneState> {
+        (0..self.seen_ns.len() as u32).map(|zone| self.zone(zone))
+    }
+
+    /// How the polls ended, so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn is_seen(&self, zone: u32) -> bool {
+        self.seen_ns[zone as usize] != NEVER
+    }
+
+    /// Whether no poll of the last timeout was answered.
+    fn is_silent(&self, now_ns: i64) -> bool {
+        self.last_answer_ns == NEVER || now_ns - self.last_answer_ns > self.settings.timeout_ns
+    }
+
+    /// When the next poll may be sent: now or earlier, at a known time, or (`i64::MAX`) only after another ends.
+    fn may_send_at(&self, now_ns: i64) -> i64 {
+        let window = self.settings.window as usize;
+        let silent = self.is_silent(now_ns);
+        let window = if silent { window.max(SILENT_WINDOW_MAX) } else { window };
+        if self.outstanding >= window || self.order.len() >= SENT_SINCE_OLDEST_MAX {
+            return i64::MAX;
+        }
+        let spaced_ns = self.order.back().filter(|_| silent).and_then(|id| self.sent[usize::from(*id)]);
+        let spaced_ns = spaced_ns.map_or(NEVER, |poll| poll.sent_ns + SILENT_SPACING_NS);
+        self.bucket.ready_at().max(self.not_before_ns).max(spaced_ns)
+    }
+
+    /// When to look again: when a poll may be sent or the oldest outstanding one is overdue.
+    fn wake_at(&self, ready_ns: i64) -> i64 {
+        let oldest = self.order.front().and_then(|id| self.sent[usize::from(*id)]);
+        let overdue_ns = oldest.map_or(i64::MAX, |poll| poll.sent_ns + self.settings.timeout_ns);
+        let ready_ns = if self.ring.is_empty() { i64::MAX } else { ready_ns };
+        ready_ns.min(overdue_ns)
+    }
+
+    fn send(&mut self, zone: u32, now_ns: i64) -> u16 {
+        self.bucket.take(now_ns);
+        let id = self.next_id;
+        self.next_id = id.wrapping_add(1);
+        self.sent[usize::from(id)] = Some(Poll { zone, outstanding: true, sent_ns: now_ns, unseen_before_ns: NEVER });
+        self.order.push_back(id);
+        self.outstanding += 1;
+        self.polls[zone as usize] += 1;
+        self.tally.polls += 1;
+        id
+    }
+
+    fn give_up_overdue(&mut self, now_ns: i64) {
+        while let Some(id) = self.oldest_outstanding() {
+            let sent_ns = self.sent[usize::from(id)].map_or(NEVER, |poll| poll.sent_ns);
+            if sent_ns + self.settings.timeout_ns > now_ns {
+                return;
+            }
+            self.tally.timeouts += 1;
+            self.give_up(id);
+        }
+    }
+
+    /// The oldest poll that waits for an answer; what ended before it leaves the order.
+    fn oldest_outstanding(&mut self) -> Option<u16> {
+        while let Some(id) = self.order.front() {
+            if self.sent[usize::from(*id)].is_some_and(|poll| poll.outstanding) {
+                return Some(*id);
+            }
+            self.order.pop_front();
+        }
+        None
+    }
+
+    fn give_up(&mut self, id: u16) {
+        self.end(id);
+        if let Some(poll) = &mut self.sent[usize::from(id)] {
+            poll.unseen_before_ns = self.last_unseen_ns[poll.zone as usize];
+            let poll = *poll;
+            self.mark_unseen(&poll);
+        }
+    }
+
+    fn end(&mut self, id: u16) {
+        if let Some(poll) = &mut self.sent[usize::from(id)] {
+            poll.outstanding = false;
+            self.outstanding -= 1;
+        }
+    }
+
+    fn mark_unseen(&mut self, poll: &Poll) {
+        if !self.is_seen(poll.zone) {
+            let last_unseen_ns = &mut self.last_unseen_ns[poll.zone as usize];
+            *last_unseen_ns = poll.sent_ns.max(*last_unseen_ns);
+            self.ring.push_back(poll.zone);
+        }
+    }
+
+    fn mark_seen(&mut self, now_ns: i64, poll: &Poll, serial: u32) -> bool {
+        if self.is_seen(poll.zone) {
+            return false;
+        }
+        let zone = poll.zone as usize;
+        self.seen_ns[zone] = now_ns;
+        self.serials[zone] = serial;
+        self.tally.seen += 1;
+        if !poll.outstanding {
+            // The poll was answered after all, so neither it nor any later one shows that the zone was not ready.
+            self.last_unseen_ns[zone] = self.last_unseen_ns[zone].min(poll.unseen_before_ns);
+        }
+        if self.settings.refund {
+            self.bucket.give_back();
+        }
+        true
+    }
+
+    fn hold(&mut self, now_ns: i64) {
+        self.not_before_ns = now_ns + SILENT_SPACING_NS;
+    }
+}
+
+/// A token bucket as one time: the generic cell rate algorithm (ITU-T I.371, annex A, "virtual scheduling").
+struct Bucket {
+    interval_ns: i64,
+    tolerance_ns: i64,
+    /// When the bucket will be full.
+    full_ns: i64,
+}
+
+impl Bucket {
+    fn new(rate: u32) -> Self {
+        // Rounded up: the rate is a limit.
+        let interval_ns = i64::from(1_000_000_000_u32.div_ceil(rate.max(1)));
+        Bucket { interval_ns, tolerance_ns: interval_ns * (i64::from(burst(rate)) - 1), full_ns: 0 }
+    }
+
+    fn ready_at(&self) -> i64 {
+        self.full_ns - self.tolerance_ns
+    }
+
+    fn take(&mut self, now_ns: i64) {
+        self.full_ns = self.full_ns.max(now_ns) + self.interval_ns;
+    }
+
+    fn give_back(&mut self) {
+        self.full_ns -= self.interval_ns;
+    }
+}
+
+/// The largest burst at `rate`, in polls.
+pub fn burst(rate: u32) -> u32 {
+    (rate / 100).max(BURST_MIN)
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

@@ -1,0 +1,279 @@
+//! `probe`: when does a server answer for each of many zones?
+//!
+//! It asks for the SOA of every zone over UDP, again and again, until the answer is authoritative and has the awaited
+//! serial. [`core`] decides what to ask and when, [`message`] what an answer means; here is what touches the socket.
+
+pub mod core;
+pub mod message;
+mod report;
+mod rows;
+pub mod zones;
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    os::fd::AsFd,
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use crate::{
+    clock,
+    events::Anchors,
+    failure::{Advice, Failure},
+    stop::{Stop, Wake},
+    target::{self, Authority},
+};
+use core::{Action, Core, Found, Settings};
+use message::{ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict};
+use report::{Outcome, Report};
+use zones::Zones;
+
+/// Polls a second on hosts of the rig, unless asked otherwise: well below a percent of what a server can answer.
+const RATE_DEFAULT: u32 = 2000;
+
+/// Polls a second on a foreign target that the user vouches for, unless asked otherwise.
+const RATE_VOUCHED: u32 = 100;
+
+/// After so many packets in a row, look whether we are to stop, or an event is due.
+const TURNS_BETWEEN_CHECKS: u32 = 256;
+
+/// What a small datagram takes in a receive buffer, by the kernel's accounting (its `truesize`, for a 512-octet answer
+/// rounded up generously), in octets.
+const BUFFER_OCTETS_PER_ANSWER: usize = 2048;
+
+/// See when a server answers for each of many zones: readiness, progress, propagation.
+///
+/// Asks for the SOA of each zone over UDP until the server answers authoritatively and, with --serial, with that serial
+/// or a newer one. Zones already seen are not asked for again, and a poll that finds its zone does not count against
+/// --rate: the load on the server is at most zones + rate × time + a burst of 10 ms, and zones that are ready are seen
+/// as fast as the server answers.
+///
+/// For each zone two times bracket the moment of becoming ready: last_unseen_ns, when the last poll that did not find
+/// it was sent, and seen_ns, when the answer came that did. The summary's resolution_ns is the width of that bracket
+/// for the whole set.
+///
+/// Exit codes: 0 all zones seen, 3 not within --limit-s, 130 interrupted, 2 bad input, 1 other errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: wait until a secondary serves 10,000 zones with serial 7:\n  \
+    dnsrig-engine probe 198.18.0.2 --zones /tmp/zones-10k/zones.list --serial 7 --out zones.arrow")]
+pub struct Arguments {
+    /// The server: an IP address and perhaps a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
+    #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
+    server: SocketAddr,
+    /// The zones: one name a line; what stands behind a TAB is ignored
+    #[arg(long, value_name = "FILE")]
+    zones: PathBuf,
+    /// Wait for this serial, or a newer one (RFC 1982); without it, any serial will do
+    #[arg(long)]
+    serial: Option<u32>,
+    /// Polls a second, not counting those that find their zone [default: 2000, or 100 with --i-am-authorized]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: Option<u32>,
+    /// Polls that may wait for an answer at a time; on a far link, zones / round trip time is bounded by it
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    window: u32,
+    /// Give up a poll, and ask again later, after this long; must exceed the round trip time
+    #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    timeout_ms: u64,
+    /// End after this long even if zones are missing (exit code 3)
+    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    limit_s: u64,
+    /// Write a row for each zone to this file (Arrow IPC stream)
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print progress at most this often, and only when there is any
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    progress_ms: u64,
+    /// End when standard input ends
+    #[arg(long)]
+    until_eof: bool,
+    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
+    #[arg(long, value_name = "ADDRESS")]
+    i_am_authorized: Option<IpAddr>,
+}
+
+/// The socket failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// There is no way to the server.
+    #[error("cannot make a UDP socket to {0}: {1}")]
+    Connect(SocketAddr, io::Error),
+    /// Receiving failed in a way that is not the server's doing.
+    #[error("cannot receive from {0}: {1}")]
+    Receive(SocketAddr, io::Error),
+}
+
+impl Advice for ProbeError {
+    fn hint(&self) -> String {
+        match self {
+            ProbeError::Connect(server, _) => {
+                format!("see `ip route get {}`: run it on a host that has a route there", server.ip())
+            }
+            ProbeError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
+        }
+    }
+}
+
+/// Probes until all zones are seen, the time is over, or someone ends it.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
+    let zones = Zones::read(&arguments.zones)?;
+    let settings = settings(arguments, authority);
+    let stop = Stop::new(arguments.until_eof)?;
+    let socket = connect(arguments.server, arguments.window)
+        .map_err(|error| ProbeError::Connect(arguments.server, error))?;
+    let anchors = Anchors::start()?;
+    let started_ns = clock::monotonic_ns();
+    let mut probe = Probe {
+        server: arguments.server,
+        awaited: arguments.serial,
+        limit_ns: started_ns.saturating_add(nanoseconds(Duration::from_secs(arguments.limit_s))),
+        report: Report::new(started_ns, nanoseconds(Duration::from_millis(arguments.progress_ms)), anchors),
+        core: Core::new(zones.count(), settings),
+        zones,
+        socket,
+    };
+    let outcome = probe.watch(&stop)?;
+    if let Some(path) = &arguments.out {
+        rows::write(path, &probe.zones, &probe.core)?;
+    }
+    probe.report.summary(outcome, &probe.core, settings)?;
+    Ok(outcome.exit_code())
+}
+
+fn settings(arguments: &Arguments, authority: Authority) -> Settings {
+    let rate = match authority {
+        Authority::Rig => RATE_DEFAULT,
+        Authority::Vouched => RATE_VOUCHED,
+    };
+    Settings {
+        rate: arguments.rate.unwrap_or(rate),
+        window: arguments.window,
+        timeout_ns: nanoseconds(Duration::from_millis(arguments.timeout_ms)),
+        // On a foreign server the rate is a promise about all polls.
+        refund: authority == Authority::Rig,
+    }
+}
+
+fn connect(server: SocketAddr, window: u32) -> io::Result<UdpSocket> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((any, 0))?;
+    // The kernel lowers it to net.core.rmem_max if need be; a dropped answer is then a timeout, and asked for again.
+    setsockopt(&socket, sockopt::RcvBuf, &(window as usize * BUFFER_OCTETS_PER_ANSWER))?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+fn nanoseconds(duration: Duration) -> i64 {
+    duration.as_nanos().try_into().unwrap_or(i64::MAX)
+}
+
+struct Probe {
+    server: SocketAddr,
+    zones: Zones,
+    awaited: Option<u32>,
+    socket: UdpSocket,
+    core: Core,
+    report: Report,
+    limit_ns: i64,
+}
+
+impl Probe {
+    fn watch(&mut self, stop: &Stop) -> Result<Outcome, Failure> {
+        let mut turns = 0;
+        loop {
+            self.receive()?;
+            let now_ns = clock::monotonic_ns();
+            let action = self.core.next(now_ns);
+            if action == Action::Done {
+                return Ok(Outcome::Done);
+            }
+            if now_ns >= self.limit_ns {
+                return Ok(Outcome::Limit);
+            }
+            turns += 1;
+            let wait_ns = match action {
+                Action::Send { id, zone } => {
+                    self.send(id, zone);
+                    if turns % TURNS_BETWEEN_CHECKS != 0 {
+                        continue;
+                    }
+                    0
+                }
+                Action::Wait { until_ns } => self.report.due_ns(&self.core).min(until_ns).min(self.limit_ns) - now_ns,
+                Action::Done => 0,
+            };
+            self.report.emit_if_due(now_ns, &self.core)?;
+            if stop.wait(Some(self.socket.as_fd()), wait_ns)? == Wake::Stop {
+                return Ok(Outcome::Interrupted);
+            }
+        }
+    }
+
+    fn send(&mut self, id: u16, zone: u32) {
+        let mut query = [0; QUERY_OCTETS_MAX];
+        let length = message::write_query(&mut query, id, self.zones.name(zone).as_slice());
+        if let Err(error) = self.socket.send(&query[..length]) {
+            let now_ns = clock::monotonic_ns();
+            self.core.on_not_sent(now_ns, id);
+            if is_unreachable(&error) {
+                // The error belongs to an earlier query; the kernel reports it instead of sending this one.
+                self.core.on_unreachable(now_ns);
+            } else {
+                self.report.count_send_error();
+            }
+        }
+    }
+
+    /// Takes in all answers that have come.
+    fn receive(&mut self) -> Result<(), Failure> {
+        // An octet more than is allowed tells an answer that is too long from one that just fits.
+        let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
+        loop {
+            match self.socket.recv(&mut buffer) {
+                Ok(length) => self.take_in(clock::monotonic_ns(), &buffer[..length])?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_unreachable(&error) => self.core.on_unreachable(clock::monotonic_ns()),
+                Err(error) => return Err(ProbeError::Receive(self.server, error).into()),
+            }
+        }
+    }
+
+    fn take_in(&mut self, now_ns: i64, octets: &[u8]) -> Result<(), Failure> {
+        let Some((id, rcode)) = message::response_id(octets) else {
+            self.report.count(Verdict::Malformed);
+            return Ok(());
+        };
+        let verdict = match self.core.zone_of(id) {
+            Some(zone) => message::read_answer(octets, self.zones.name(zone), self.awaited),
+            None => Verdict::Mismatched,
+        };
+        self.report.count(verdict);
+        let found = match verdict {
+            // Not the answer to our query, which is still outstanding.
+            Verdict::Malformed | Verdict::Mismatched => return Ok(()),
+            Verdict::Seen { serial } | Verdict::Newer { serial } => Found::Ready { serial },
+            _ => Found::NotReady,
+        };
+        self.report.on_answer(now_ns, rcode)?;
+        if self.core.on_answer(now_ns, id, found) {
+            self.report.on_seen(now_ns)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether an ICMP error came back: port, host or network unreachable (ip(7), icmp(7)).
+fn is_unreachable(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}

@@ -1,0 +1,189 @@
+//! What the probe says: its events and its summary.
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use super::{
+    core::{Core, Settings},
+    message::{Verdict, Verdicts},
+};
+use crate::{
+    clock,
+    events::{Anchors, EventError, emit},
+};
+
+/// How a probe ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// All zones were seen.
+    Done,
+    /// The time was over before.
+    Limit,
+    /// Someone ended it before.
+    Interrupted,
+}
+
+impl Outcome {
+    /// 130 is what a shell reports for SIGINT.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Outcome::Done => 0,
+            Outcome::Limit => 3,
+            Outcome::Interrupted => 130,
+        })
+    }
+}
+
+#[derive(Serialize)]
+struct FirstAnswer {
+    rcode: u8,
+}
+
+#[derive(Serialize)]
+struct Nothing {}
+
+#[derive(Serialize)]
+struct Progress {
+    seen: u64,
+    zones: u64,
+    polls: u64,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    outcome: Outcome,
+    zones: u64,
+    seen: u64,
+    started_ns: i64,
+    first_answer_ns: Option<i64>,
+    first_seen_ns: Option<i64>,
+    last_seen_ns: Option<i64>,
+    last_unseen_ns: Option<i64>,
+    resolution_ns: Option<i64>,
+    polls: u64,
+    answers: &'a Verdicts,
+    timeouts: u64,
+    unreachable: u64,
+    late: u64,
+    send_errors: u64,
+    cpu_ns: i64,
+    rate: u32,
+    window: u32,
+}
+
+/// Prints events as they come due, and counts what the summary needs.
+pub struct Report {
+    started_ns: i64,
+    progress_interval_ns: i64,
+    progress_due_ns: i64,
+    seen_reported: u64,
+    anchors: Anchors,
+    first_answer_ns: Option<i64>,
+    first_seen_ns: Option<i64>,
+    verdicts: Verdicts,
+    send_errors: u64,
+}
+
+impl Report {
+    /// A report of a probe that starts now.
+    pub fn new(started_ns: i64, progress_interval_ns: i64, anchors: Anchors) -> Self {
+        Report {
+            started_ns,
+            progress_interval_ns,
+            progress_due_ns: started_ns + progress_interval_ns,
+            seen_reported: 0,
+            anchors,
+            first_answer_ns: None,
+            first_seen_ns: None,
+            verdicts: Verdicts::default(),
+            send_errors: 0,
+        }
+    }
+
+    /// Counts an answer.
+    pub fn count(&mut self, verdict: Verdict) {
+        self.verdicts.count(verdict);
+    }
+
+    /// Counts a query that the kernel did not take.
+    pub fn count_send_error(&mut self) {
+        self.send_errors += 1;
+    }
+
+    /// Prints `first-answer` at the first response to a query of ours, whatever it says.
+    pub fn on_answer(&mut self, now_ns: i64, rcode: u8) -> Result<(), EventError> {
+        if self.first_answer_ns.is_none() {
+            self.first_answer_ns = Some(now_ns);
+            emit("first-answer", now_ns, &FirstAnswer { rcode })?;
+        }
+        Ok(())
+    }
+
+    /// Prints `first-seen` at the first zone.
+    pub fn on_seen(&mut self, now_ns: i64) -> Result<(), EventError> {
+        if self.first_seen_ns.is_none() {
+            self.first_seen_ns = Some(now_ns);
+            emit("first-seen", now_ns, &Nothing {})?;
+        }
+        Ok(())
+    }
+
+    /// When an event may be due, in monotonic nanoseconds.
+    pub fn due_ns(&self, core: &Core) -> i64 {
+        let has_progress = core.tally().seen > self.seen_reported;
+        self.anchors.due_ns().min(if has_progress { self.progress_due_ns } else { i64::MAX })
+    }
+
+    /// Prints `progress` and `anchor` if they are due.
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+        self.anchors.emit_if_due(now_ns)?;
+        if now_ns < self.progress_due_ns || core.tally().seen == self.seen_reported {
+            return Ok(());
+        }
+        self.progress_due_ns = now_ns + self.progress_interval_ns;
+        self.progress(now_ns, core)
+    }
+
+    fn progress(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+        let tally = core.tally();
+        self.seen_reported = tally.seen;
+        let zones = core.zones().len() as u64;
+        emit("progress", now_ns, &Progress { seen: tally.seen, zones, polls: tally.polls })
+    }
+
+    /// Prints the `summary`, after a last `progress` if there was any since.
+    pub fn summary(&mut self, outcome: Outcome, core: &Core, settings: Settings) -> Result<(), EventError> {
+        let now_ns = clock::monotonic_ns();
+        let tally = core.tally();
+        if tally.seen > self.seen_reported {
+            self.progress(now_ns, core)?;
+        }
+        let last_seen_ns = core.zones().filter_map(|zone| zone.seen).map(|(seen_ns, _)| seen_ns).max();
+        let last_unseen_ns = core.zones().filter_map(|zone| zone.last_unseen_ns).max();
+        let summary = Summary {
+            outcome,
+            zones: core.zones().len() as u64,
+            seen: tally.seen,
+            started_ns: self.started_ns,
+            first_answer_ns: self.first_answer_ns,
+            first_seen_ns: self.first_seen_ns,
+            last_seen_ns,
+            last_unseen_ns,
+            // Complete at the earliest after the last poll that missed a zone, at the latest when the last was seen.
+            // If no poll ever missed one, the set was complete before we began, and there is nothing to resolve.
+            resolution_ns: last_seen_ns.zip(last_unseen_ns).filter(|_| outcome == Outcome::Done).map(|(a, b)| a - b),
+            polls: tally.polls,
+            answers: &self.verdicts,
+            timeouts: tally.timeouts,
+            unreachable: tally.unreachable,
+            late: tally.late,
+            send_errors: self.send_errors,
+            cpu_ns: clock::process_cpu_ns(),
+            rate: settings.rate,
+            window: settings.window,
+        };
+        emit("summary", now_ns, &summary)
+    }
+}

@@ -1,0 +1,100 @@
+//! Whom we may send traffic to: hosts of the rig, loopback, and what the user vouches for.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use crate::failure::Advice;
+
+/// The port of DNS (RFC 1035 §4.2).
+const DNS_PORT: u16 = 53;
+
+/// What we may do to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// It is loopback or in a range reserved for benchmarks: no cap.
+    Rig,
+    /// It is a foreign address that the user vouched for: capped unless the user sets a rate.
+    Vouched,
+}
+
+/// We must not send to this target.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{address} is neither loopback nor in the ranges kept for benchmarks (198.18.0.0/15, 2001:2::/48)")]
+pub struct TargetError {
+    address: IpAddr,
+}
+
+impl Advice for TargetError {
+    fn hint(&self) -> String {
+        format!("if that server is yours to load, say so with --i-am-authorized {}", self.address)
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// Whether we may send to `address`; `vouched` is what the user named with `--i-am-authorized`.
+pub fn authorise(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, TargetError> {
+    let address = address.to_canonical();
+    if address.is_loopback() || is_benchmark(address) {
+        Ok(Authority::Rig)
+    } else if vouched.map(|vouched| vouched.to_canonical()) == Some(address) {
+        Ok(Authority::Vouched)
+    } else {
+        Err(TargetError { address })
+    }
+}
+
+/// 198.18.0.0/15 (RFC 2544 appendix C.2.2, RFC 6890) and 2001:2::/48 (RFC 5180 §8).
+fn is_benchmark(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.to_bits() >> 17 == Ipv4Addr::new(198, 18, 0, 0).to_bits() >> 17,
+        IpAddr::V6(address) => address.to_bits() >> 80 == Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0).to_bits() >> 80,
+    }
+}
+
+/// Reads `ADDRESS[:PORT]`; an IPv6 address with a port stands in brackets. The port is 53 unless given.
+pub fn parse(text: &str) -> Result<SocketAddr, String> {
+    let address = text.trim_start_matches('[').trim_end_matches(']');
+    text.parse()
+        .or_else(|_| address.parse().map(|address: IpAddr| SocketAddr::new(address, DNS_PORT)))
+        .map_err(|_| "expected an IP address, with :PORT behind it or not, such as 198.18.0.2 or [::1]:5300".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_rigs_own_ranges_are_free() {
+        for free in ["127.0.0.1", "127.9.9.9", "198.18.0.0", "198.19.255.255", "::1", "2001:2::", "2001:2:0:ffff::1"] {
+            assert_eq!(authorise(free.parse().unwrap(), None), Ok(Authority::Rig), "{free}");
+        }
+        for foreign in ["198.17.255.255", "198.20.0.0", "192.0.2.1", "0.0.0.0", "2001:2:1::", "2001:1::", "::"] {
+            assert!(authorise(foreign.parse().unwrap(), None).is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_user_vouches_for_exactly_one_address() {
+        let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+        assert_eq!(authorise(one, Some(one)), Ok(Authority::Vouched));
+        assert_eq!(authorise(one, Some(other)), Err(TargetError { address: one }));
+    }
+
+    #[test]
+    fn an_ipv4_address_in_ipv6_clothes_is_judged_as_ipv4() {
+        assert!(authorise("::ffff:192.0.2.1".parse().unwrap(), None).is_err());
+        assert_eq!(authorise("::ffff:198.18.0.1".parse().unwrap(), None), Ok(Authority::Rig));
+    }
+
+    #[test]
+    fn the_port_is_optional() {
+        assert_eq!(parse("127.0.0.1"), Ok("127.0.0.1:53".parse().unwrap()));
+        assert_eq!(parse("127.0.0.1:5300"), Ok("127.0.0.1:5300".parse().unwrap()));
+        assert_eq!(parse("::1"), Ok("[::1]:53".parse().unwrap()));
+        assert_eq!(parse("[::1]"), Ok("[::1]:53".parse().unwrap()));
+        assert_eq!(parse("[::1]:5300"), Ok("[::1]:5300".parse().unwrap()));
+        assert!(parse("localhost").is_err());
+    }
+}

@@ -1,0 +1,273 @@
+"""Builds a complete run directory out of thin air, for tests: nothing in it was measured.
+
+The figures follow a simple made-up law (time grows with the zones, one server runs into a wall of TIME_WAIT),
+so that charts and tables have something to show; the shapes are those of dnsrig.rundir.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from dnsrig.rundir import (
+    Anchor,
+    DatasetSpec,
+    HostSpec,
+    LinkSpec,
+    LogDrilldown,
+    Manifest,
+    Outcome,
+    Phase,
+    Scalar,
+    ServerRecord,
+    ServerSource,
+    TrialKey,
+    TrialRecord,
+    TrialSpec,
+    Variant,
+    trial_dir,
+    write_json,
+)
+
+SECOND = 1_000_000_000
+EXEC_NS = 5_000 * SECOND
+"""When every synthetic secondary is executed."""
+
+
+@dataclass
+class Plan:
+    """What the synthetic run looks like; the defaults are a small clean one."""
+
+    servers: Sequence[str] = ("bind@system", "knot@system")
+    zones: Sequence[int] = (100, 1000)
+    repeats: int = 3
+    outcomes: dict[tuple[str, int, int], Outcome] = field(default_factory=dict)
+    """(server, zones, repeat) -> outcome, where it is not `done`."""
+    extra_axes: dict[str, list[Scalar]] = field(default_factory=dict)
+    baseline: dict[str, Scalar] = field(default_factory=lambda: {"server": "bind@system"})
+    title: str = "Cold start of a secondary with many zones"
+    log_example: str = "transfer of 'z000017.example/IN' from 198.18.0.1#53: failed to connect: address not available"
+    zone_name: str = "z{index:06}.example"
+    limit_s: float = 60.0
+    samples: bool = True
+    seed: int = 1
+
+
+def build(directory: Path, plan: Plan | None = None) -> Path:
+    """Write the run that ``plan`` describes to ``directory`` and return it."""
+    plan = plan or Plan()
+    axes: dict[str, list[Scalar]] = {"server": list(plan.servers), "zones": list(plan.zones)}
+    axes |= plan.extra_axes
+    variants = [
+        Variant(id=f"v{number:02d}", parameters=dict(zip(axes, point, strict=True)))
+        for number, point in enumerate(itertools.product(*axes.values()))
+    ]
+    order = [TrialKey(variant=v.id, repeat=r) for r in range(plan.repeats) for v in variants]
+    specs = {variant.id: _spec(plan, variant) for variant in variants}
+    directory.mkdir(parents=True, exist_ok=True)
+    manifest = Manifest(
+        run="20250101T120000Z-test",
+        dnsrig_version="0.0.0",
+        created="2025-01-01T12:00:00Z",
+        experiment="synthetic",
+        title=plan.title,
+        question="How does the time of a cold start grow with the number of zones?",
+        sources=["S1: zone transfers, what they cost and what lies about it"],
+        scale="quick",
+        document={"title": plan.title, "matrix": {"zones": list(plan.zones)}},
+        procedure="transfer",
+        axes=axes,
+        baseline=plan.baseline,
+        variants=variants,
+        order=order,
+        order_seed=plan.seed,
+        repeats=plan.repeats,
+        servers={name: _server(name) for name in plan.servers},
+        specs=specs,
+        conditions=_conditions(),
+    )
+    write_json(directory / "manifest.json", manifest)
+    for key in order:
+        _write_trial(directory, plan, specs[key.variant], key.repeat)
+    return directory
+
+
+def _conditions() -> dict[str, object]:
+    return {
+        "kernel": {"release": "6.1.0-synthetic", "tcp_max_tw_buckets": 262144},
+        "cpu": {"model": "Synthetic CPU", "count": 2, "governor": "performance"},
+        "memory_bytes": 8 * 1024**3,
+        "virtualisation": None,
+    }
+
+
+def _server(name: str) -> ServerSource:
+    kind, _, source = name.partition("@")
+    return ServerSource(kind=kind, source=source, version="1.2.3", packages={kind: "1.2.3-1"})
+
+
+def _spec(plan: Plan, variant: Variant) -> TrialSpec:
+    zones = int(variant.parameters["zones"])
+    server = _server(str(variant.parameters["server"]))
+    return TrialSpec(
+        run="20250101T120000Z-test",
+        experiment="synthetic",
+        procedure="transfer",
+        variant=variant,
+        repeat=0,
+        link="veth",
+        kernel="running",
+        hosts={
+            "primary": HostSpec(address="198.18.0.1", cpus=[0], server=_server("knot@system"), role="primary"),
+            "secondary": HostSpec(address="198.18.0.2", cpus=[1], server=server, role="secondary"),
+            "observer": HostSpec(address="198.18.0.3", cpus=[0]),
+        },
+        links=[LinkSpec(ends=("primary", "secondary")), LinkSpec(ends=("observer", "secondary"))],
+        dataset=DatasetSpec(kind="zones", path="cache/zones", zones=zones, records=4 * zones, serial=1),
+        limit_s=plan.limit_s,
+    )
+
+
+def _write_trial(directory: Path, plan: Plan, base: TrialSpec, repeat: int) -> None:
+    spec = base.model_copy(update={"repeat": repeat})
+    zones, server = spec.dataset.zones, str(spec.variant.parameters["server"])
+    noise = random.Random(f"{plan.seed}/{spec.variant.id}/{repeat}")
+    outcome = plan.outcomes.get((server, zones, repeat), "done")
+    speed = {"bind@system": 500, "knot@system": 800}.get(server, 300) * noise.uniform(0.9, 1.1)
+    finish_s = plan.limit_s if outcome == "limit" else 0.4 + zones / speed
+    seen = 0 if outcome == "server-failed" else zones // 3 if outcome == "limit" else zones
+    folder = trial_dir(directory, spec.variant.id, repeat)
+    folder.mkdir(parents=True)
+    write_json(folder / "trial.json", _record(plan, spec, outcome, finish_s, seen))
+    _zone_rows(plan, zones, seen, finish_s, noise).write_ipc_stream(folder / "zones.arrow")
+    if plan.samples:
+        rows = list(_sample_rows(finish_s, seen, noise))
+        columns = ["host", "source", "metric", "time_ns", "value"]
+        pl.DataFrame(rows, schema=columns, orient="row").write_ipc_stream(folder / "samples.arrow")
+
+
+def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen: int) -> TrialRecord:
+    zones = spec.dataset.zones
+    server = spec.hosts["secondary"].server
+    assert server is not None
+    reasons = {
+        "limit": f"{seen:,} of {zones:,} zones after {spec.limit_s:g} s",
+        "server-failed": "the secondary exited with status 1 after 0.3 s",
+        "invalid": "the probe missed its schedule by 1.2 s",
+        "error": "the rig could not make the host",
+    }
+    end_ns = EXEC_NS + int(finish_s * SECOND)
+    return TrialRecord(
+        spec=spec,
+        outcome=outcome,
+        reason=reasons.get(outcome, ""),
+        phases=[
+            Phase(name="setup", start=_anchor(EXEC_NS - SECOND), end=_anchor(EXEC_NS - SECOND // 10)),
+            Phase(name="measure", start=_anchor(EXEC_NS - SECOND // 10), end=_anchor(end_ns)),
+        ],
+        servers={
+            "secondary": ServerRecord(
+                server=server,
+                role="secondary",
+                host="secondary",
+                command=["named", "-f"],
+                pid=4242,
+                exec_ns=EXEC_NS,
+                settings={},
+                threads=4,
+                log_clock_resolution_ns=1_000_000,
+            )
+        },
+        instruments={
+            "probe": {
+                "event": "summary",
+                "outcome": "done",
+                "polls": 3 * zones,
+                "rate": 2000,
+                "resolution_ns": 500_000,
+                "cpu_ns": 40_000_000,
+            },
+            "watch": {"event": "summary", "cpu_ns": 12_000_000, "samples": int(finish_s * 10), "missed_ticks": 0},
+        },
+        logs={
+            "secondary": LogDrilldown(
+                zones=seen,
+                first_realtime_ns=None,
+                last_realtime_ns=None,
+                resolution_ns=1_000_000,
+                failures={"address not available": 3},
+                examples={"address not available": plan.log_example},
+            )
+        },
+        link_checks=[{"ends": "primary-secondary", "rtt_us": 31.0 + spec.repeat, "loss_percent": 0.0}],
+        conditions={"load_1min": 0.2 + spec.repeat / 10},
+        metrics=_metrics(outcome, finish_s, zones, seen),
+    )
+
+
+def _metrics(outcome: Outcome, finish_s: float, zones: int, seen: int) -> dict[str, float | None]:
+    finished = outcome in ("done", "invalid")
+    return {
+        "transfer_time_s": finish_s if finished else None,
+        "time_per_zone_ms": 1e3 * finish_s / zones if finished else None,
+        "first_answer_s": 0.2 if seen else None,
+        "zones_seen": float(seen),
+        "zones_per_s": seen / finish_s,
+        "probe_resolution_s": 0.0005,
+        "connections_opened": float(seen),
+        "time_wait_peak": float(min(seen, 28_232)),
+        "transfer_bytes": 900.0 * seen,
+        "secondary_cpu_s": 0.7 * finish_s,
+        "primary_cpu_s": 0.3 * finish_s,
+        "secondary_memory_peak_bytes": 4e7 + 2e4 * seen,
+        "retransmissions": 0.0,
+    }
+
+
+def _anchor(time_ns: int) -> Anchor:
+    return Anchor(monotonic_ns=time_ns, realtime_ns=1_735_732_800 * SECOND + time_ns, error_ns=200)
+
+
+def _zone_rows(plan: Plan, zones: int, seen: int, finish_s: float, noise: random.Random) -> pl.DataFrame:
+    times = sorted(noise.uniform(0.3, finish_s) for _ in range(max(0, seen - 1))) + [finish_s] * (seen > 0)
+    seen_ns = [EXEC_NS + int(time * SECOND) for time in times] + [None] * (zones - seen)
+    return pl.DataFrame(
+        {
+            "zone": [plan.zone_name.format(index=index) for index in range(zones)],
+            "last_unseen_ns": [None if t is None else t - 500_000 for t in seen_ns],
+            "seen_ns": seen_ns,
+            "polls": [3] * zones,
+            "serial": [None if t is None else 1 for t in seen_ns],
+            "outcome": ["unseen" if t is None else "seen" for t in seen_ns],
+        },
+        schema_overrides={
+            "last_unseen_ns": pl.Int64,
+            "seen_ns": pl.Int64,
+            "polls": pl.UInt32,
+            "serial": pl.UInt32,
+        },
+    )
+
+
+def _sample_rows(finish_s: float, seen: int, noise: random.Random) -> Iterable[tuple[str, str, str, int, int]]:
+    """Ten samples a second from one before the start to one after the end."""
+    busy = {"primary": 0.3, "secondary": 0.7, "observer": 0.1}
+    used = dict.fromkeys(busy, 0.0)
+    for tick in range(-2, int(finish_s * 10) + 3):
+        time_ns = EXEC_NS + tick * SECOND // 10
+        share = min(1.0, max(0.0, tick / 10 / finish_s))
+        for host, load in busy.items():
+            used[host] += 1e5 * load * noise.uniform(0.8, 1.2) * (0 <= tick)
+            yield host, "cgroup", "cpu_usage_us", time_ns, int(used[host])
+            yield host, "cgroup", "memory_anonymous_bytes", time_ns, int(3e7 + 2e4 * seen * share)
+            yield host, "sockets", "tcp_inuse", time_ns, noise.randint(1, 10)
+            yield host, "sockets", "tcp_time_wait", time_ns, int(seen * share) if host == "secondary" else 0
+        yield "secondary", "tcp", "active_opens", time_ns, int(seen * share)
+        yield "secondary", "link:primary", "rx_bytes", time_ns, int(900 * seen * share)
+        yield "secondary", "link:primary", "tx_bytes", time_ns, int(300 * seen * share)
+        yield "machine", "cpu0", "steal_us", time_ns, 0
