@@ -32,9 +32,5 @@ def engine() -> Path:
 
 
 def builtin_experiments() -> Path:
-    """The folder of the built-in experiments, in the checkout or as installed with the package."""
-    here = Path(__file__).resolve().parent
-    for folder in (here.parent / "experiments", here / "builtin_experiments"):
-        if folder.is_dir():
-            return folder
-    raise DnsrigError("the built-in experiments are missing", hint="reinstall dnsrig")
+    """The folder of the built-in experiments; `experiments` at the top of the checkout leads here."""
+    return Path(__file__).resolve().parent / "experiment" / "builtin"

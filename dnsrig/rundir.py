@@ -281,11 +281,11 @@ def write_json(path: Path, record: BaseModel) -> None:
             file.write(record.model_dump_json(indent=2) + "\n")
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
+            Path(temporary).unlink()
         raise
 
 

@@ -67,7 +67,7 @@ def build(directory: Path, plan: Plan | None = None) -> Path:
         Variant(id=f"v{number:02d}", parameters=dict(zip(axes, point, strict=True)))
         for number, point in enumerate(itertools.product(*axes.values()))
     ]
-    order = [TrialKey(variant=v.id, repeat=r) for r in range(plan.repeats) for v in variants]
+    order = [TrialKey(variant=v.id, repeat=r) for r in range(1, plan.repeats + 1) for v in variants]
     specs = {variant.id: _spec(plan, variant) for variant in variants}
     directory.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(
@@ -204,7 +204,7 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
                 examples={"address not available": plan.log_example},
             )
         },
-        link_checks=[{"ends": "primary-secondary", "rtt_us": 31.0 + spec.repeat, "loss_percent": 0.0}],
+        link_checks=[{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 31.0 + spec.repeat}],
         conditions={"load_1min": 0.2 + spec.repeat / 10},
         metrics=_metrics(outcome, finish_s, zones, seen),
     )
@@ -262,7 +262,7 @@ def _sample_rows(finish_s: float, seen: int, noise: random.Random) -> Iterable[t
         time_ns = EXEC_NS + tick * SECOND // 10
         share = min(1.0, max(0.0, tick / 10 / finish_s))
         for host, load in busy.items():
-            used[host] += 1e5 * load * noise.uniform(0.8, 1.2) * (0 <= tick)
+            used[host] += 1e5 * load * noise.uniform(0.8, 1.2) * (tick >= 0)
             yield host, "cgroup", "cpu_usage_us", time_ns, int(used[host])
             yield host, "cgroup", "memory_anonymous_bytes", time_ns, int(3e7 + 2e4 * seen * share)
             yield host, "sockets", "tcp_inuse", time_ns, noise.randint(1, 10)

@@ -29,6 +29,7 @@ from dnsrig.servers import sources
 
 TEARDOWN_LIMIT_S = 60.0
 """How long a trial may take to remove what it made after it was told to end."""
+TRIAL_COMMAND = [sys.executable, "-m", "dnsrig", "trial", "--until-eof"]
 ERRORS_IN_A_ROW = 3
 DISK_FREE_WANTED_BYTES = 1 << 30
 
@@ -115,6 +116,8 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
 
 def create(manifest: Manifest, runs: Path) -> Path:
     """The run's directory, with its manifest in it."""
+    runs.mkdir(parents=True, exist_ok=True)
+    _check_disk(runs, "then start it again")
     directory = runs / manifest.run
     directory.mkdir(parents=True)
     write_json(directory / "manifest.json", manifest)
@@ -156,7 +159,7 @@ def execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
     done_before = len(manifest.order) - len(todo)
     for number, key in enumerate(todo, start=1 + done_before):
         spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
-        _check_disk(directory)
+        _check_disk(directory, f"then `dnsrig run --resume {directory}`")
         progress.trial_started(number, len(manifest.order), spec)
         record, reason = _run_child(spec, trial_dir(directory, key.variant, key.repeat), progress)
         progress.trial_ended(spec, record, reason)
@@ -177,7 +180,7 @@ def _run_child(spec: TrialSpec, target: Path, progress: Progress) -> tuple[Trial
         file.write(spec.model_dump_json())
         file.flush()
         child = subprocess.Popen(
-            [sys.executable, "-m", "dnsrig", "trial", "--until-eof", file.name, str(target)],
+            [*TRIAL_COMMAND, file.name, str(target)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -198,8 +201,14 @@ def _run_child(spec: TrialSpec, target: Path, progress: Progress) -> tuple[Trial
         reader.join(5)
     if (target / "trial.json").exists():
         return read_json(target / "trial.json", TrialRecord), ""
-    text = [line for line in errors if line.strip()]
-    return None, next((line for line in text if line.startswith("dnsrig: ")), text[-1] if text else "it ended at once")
+    return None, _reason(errors)
+
+
+def _reason(errors: list[str]) -> str:
+    """The sentence among what a failed trial wrote to standard error."""
+    lines = [line for line in errors if line.strip()]
+    ours = [line.removeprefix("dnsrig: ") for line in lines if line.startswith("dnsrig: ")]
+    return (ours or lines[-1:] or ["it ended at once"])[0]
 
 
 def _collect(child: subprocess.Popen[str], lines: list[str]) -> None:
@@ -223,10 +232,10 @@ def _end(child: subprocess.Popen[str]) -> None:
         child.wait()
 
 
-def _check_disk(directory: Path) -> None:
+def _check_disk(directory: Path, then: str) -> None:
     free = shutil.disk_usage(directory).free
     if free < DISK_FREE_WANTED_BYTES:
         raise DnsrigError(
             f"the disk is nearly full: {free / 1e6:,.0f} MB free where {directory} lies, {DISK_FREE_WANTED_BYTES / 1e6:,.0f} MB wanted",
-            hint=f"free some space, then `dnsrig run --resume {directory}`",
+            hint=f"free some space, {then}",
         )

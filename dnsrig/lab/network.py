@@ -115,15 +115,21 @@ def _make_host(made: Ledger, name: str, spec: HostSpec) -> Host:
         made.add(cgroup=str(folder))
         cgroup.make(folder)
     with inside(namespace):
-        read_back = {key: set_sysctl(key, value) for key, value in (_QUIET | spec.sysctls).items()}
+        read_back = {key: set_sysctl(key, value) for key, value in (BASE_SYSCTLS | spec.sysctls).items()}
     with NetNS(namespace) as route:
         route.link("set", index=1, state="up")
     address = IPv4Address(spec.address)
     return Host(name, address, tuple(spec.cpus), namespace, tuple(folders), read_back)
 
 
-_QUIET = {"net.ipv6.conf.all.disable_ipv6": "1", "net.ipv6.conf.default.disable_ipv6": "1"}
-"""No neighbour discovery or router solicitations among the packets that are counted."""
+BASE_SYSCTLS = {
+    # No neighbour discovery or router solicitations among the packets that are counted.
+    "net.ipv6.conf.all.disable_ipv6": "1",
+    "net.ipv6.conf.default.disable_ipv6": "1",
+    # Every poll of a port that nobody listens on is refused, so `probe` learns at once that a server has not started;
+    # by default only the first few would be (icmp(7), icmp_ratemask).
+    "net.ipv4.icmp_ratemask": "0",
+}
 
 
 def make_veth(left: Host, right: Host) -> None:

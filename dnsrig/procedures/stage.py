@@ -24,6 +24,7 @@ from dnsrig.rundir import Anchor, Outcome, Phase, ServerRecord, TrialSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Placement, Zone
 
+INSTRUMENT_START_S = 10.0
 INSTRUMENT_STOP_S = 10.0
 PREPARATION_LIMIT_S = 1800.0
 ANCHOR_EVERY_S = 10.0
@@ -299,7 +300,18 @@ class Stage:
         assert started.popen.stdout is not None
         threading.Thread(target=_read_events, args=(started.popen.stdout, instrument.events), daemon=True).start()
         self.instruments[name] = instrument
+        self._await_start(instrument)
         return instrument
+
+    def _await_start(self, instrument: Instrument) -> None:
+        """An instrument that does not start is an error of ours, never a trial without its data."""
+        try:
+            first = instrument.events.get(timeout=INSTRUMENT_START_S)
+        except queue.Empty:
+            raise DnsrigError(f"the instrument {instrument.name} did not start in {INSTRUMENT_START_S:g} s") from None
+        if first["event"] == "ended":
+            words = _last_words(self._errors(instrument.name))
+            raise DnsrigError(f"the instrument {instrument.name} did not start{words}")
 
     def _errors(self, instrument: str) -> Path:
         return self.directory / "instruments" / f"{instrument}.stderr"

@@ -19,7 +19,7 @@ HOSTS = {
 }
 LINKS = [("primary", "secondary"), ("observer", "primary"), ("observer", "secondary")]
 OPTIONS: dict[str, int | float | str | bool] = {
-    "probe_rate_per_s": 2000,
+    "probe_rate_per_s": 1000,
     "primary_ready_limit_s": 900,
     "drain_s": 0.3,
 }

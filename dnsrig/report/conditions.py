@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from dnsrig.analysis.read import Run
-from dnsrig.report.figures import NONE
+from dnsrig.report.figures import NONE, quantity
 
 MOST_ROWS = 400
 """Lines shown of one table; manifest.json and trial.json hold everything."""
@@ -15,18 +16,13 @@ _HIDDEN = {"event", "monotonic_ns", "realtime_ns", "anchor_error_ns"}
 """Of an instrument's summary: what only links the event to the clock."""
 
 
-def flatten(data: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+def flatten(data: Mapping[str, Any]) -> dict[str, str]:
     """Nested mappings to ``outer.inner`` -> text, in the order given; lists on one line."""
-    flat: dict[str, str] = {}
-    for name, value in data.items():
-        if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = text(value)
-    return dict(list(flat.items())[:MOST_ROWS])
+    return ranges([data])
 
 
 def text(value: Any) -> str:
+    """Any value on one line."""
     if value is None:
         return NONE
     if isinstance(value, bool):
@@ -34,7 +30,7 @@ def text(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, int):
-        return f"{value:,}" if abs(value) >= 10_000 else str(value)
+        return f"{value:,}"
     if isinstance(value, list | tuple):
         return ", ".join(text(item) for item in value) or NONE
     if isinstance(value, Mapping):
@@ -43,22 +39,44 @@ def text(value: Any) -> str:
 
 
 def ranges(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Over several nested mappings, name -> the value they share, or the range ``31..36`` in which they lie."""
+    """Over nested mappings, name -> the value they share, or the range ``31..36`` in which they lie.
+
+    Units go from the names to the values: ``cpu_ns`` is shown as ``cpu``, in milliseconds.
+    """
     values: dict[str, list[Any]] = {}
     for mapping in mappings:
         for name, value in _leaves(mapping):
             values.setdefault(name, []).append(value)
-    return dict(list({name: _range(found) for name, found in values.items()}.items())[:MOST_ROWS])
+    return dict(islice((value_range(name, found) for name, found in values.items()), MOST_ROWS))
+
+
+def value_range(name: str, values: Sequence[Any]) -> tuple[str, str]:
+    """Name without its unit, and the range of ``values`` with it; what is not a number is listed, each once."""
+    if not values or not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
+        return name, "; ".join(dict.fromkeys(text(value) for value in values)) or NONE
+    shown, low = quantity(name, min(values))
+    _, high = quantity(name, max(values))
+    unit = high.partition(" ")[2]
+    return shown, low if low == high else f"{low.removesuffix(f' {unit}')}..{high}"
 
 
 def links(run: Run) -> dict[str, dict[str, str]]:
     """Link -> what was measured of it before each trial, as ranges over the trials."""
     found: dict[str, list[dict[str, Any]]] = {}
     for trial in run.trials:
-        for number, check in enumerate(trial.record.link_checks):
-            name = text(check.get("link") or check.get("ends") or f"link {number + 1}")
-            found.setdefault(name, []).append({k: v for k, v in check.items() if k not in ("link", "ends")})
+        for number, check in enumerate(trial.record.link_checks, start=1):
+            ends = [text(check[end]) for end in ("from", "to") if end in check]
+            rest = {name: value for name, value in check.items() if name not in ("from", "to")}
+            found.setdefault(" → ".join(ends) or f"link {number}", []).append(rest)
     return {name: ranges(checks) for name, checks in found.items()}
+
+
+def as_table(columns: Mapping[str, Mapping[str, str]]) -> tuple[dict[str, list[str]], list[str]]:
+    """Column -> facts, turned round: fact -> its value in each column; and the facts that are 0 everywhere."""
+    names = dict.fromkeys(name for facts in columns.values() for name in facts)
+    rows = {name: [facts.get(name, NONE) for facts in columns.values()] for name in names}
+    zero = [name for name, cells in rows.items() if set(cells) <= {"0", NONE} and "0" in cells]
+    return {name: cells for name, cells in rows.items() if name not in zero}, zero
 
 
 def instruments(run: Run) -> dict[str, dict[str, str]]:
@@ -79,10 +97,3 @@ def _leaves(mapping: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str,
             yield from _leaves(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
-
-
-def _range(values: list[Any]) -> str:
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    if numbers and len(numbers) == len(values) and min(numbers) != max(numbers):
-        return f"{text(min(numbers))}..{text(max(numbers))}"
-    return "; ".join(dict.fromkeys(text(value) for value in values))

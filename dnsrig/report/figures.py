@@ -23,6 +23,14 @@ LONGEST_TEXT = 2000
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
 """From so many seconds on: the unit's seconds, the unit."""
+_SUFFIXES = (
+    ("_ns", 1e-9, "s"),
+    ("_us", 1e-6, "s"),
+    ("_ms", 1e-3, "s"),
+    ("_s", 1.0, "s"),
+    ("_bytes", 1.0, "B"),
+    ("_percent", 1.0, "%"),
+)
 _BYTES = {"bytes": "B", "B": "B", "bytes/s": "B/s", "B/s": "B/s"}
 
 
@@ -45,21 +53,29 @@ def figure(value: float | None, unit: str = "") -> str:
 
 
 def spread(spread: Spread | None, unit: str = "", *, censored: bool = False) -> str:
-    """``2.54 s [2.26..2.81]``: the median, smallest and largest, all with the digits that the median bears.
-    ``[±0]``: exactly the same in every repeat.
+    """``2.54 s [2.26..2.81]``: median and range in one."""
+    return " ".join(part for part in median_and_range(spread, unit, censored=censored) if part)
 
-    ``censored``: trials that hit their limit are in it, so median and largest are at least what is said.
+
+def median_and_range(spread: Spread | None, unit: str = "", *, censored: bool = False) -> tuple[str, str]:
+    """``2.54 s`` and ``[2.26..2.81]``, both with the digits that the median bears; no range of a single value.
+
+    ``[±0]``: exactly the same in every repeat. ``censored``: trials that hit their limit are in it, so median and
+    largest are at least what is said.
     """
     if spread is None:
-        return NONE
+        return NONE, ""
     factor, shown_unit = _scale(spread.median, unit)
     decimals = _decimals(spread.median / factor, unit)
-    low, median, high = (_number(v / factor, decimals) for v in (spread.low, spread.median, spread.high))
-    bound = "≥ " if censored else ""
-    middle = f"{bound}{median} {shown_unit}".rstrip()
-    if spread.low == spread.high and not censored:
-        return middle if spread.n == 1 else f"{middle} [±0]"
-    return middle if spread.n == 1 else f"{middle} [{low}..{bound.strip()}{high}]"
+    # A far larger maximum needs no more digits than it would have alone.
+    most = min(decimals, _decimals(spread.high / factor, unit))
+    low, median = _number(spread.low / factor, decimals), _number(spread.median / factor, decimals)
+    high = _number(spread.high / factor, most)
+    bound = "≥" if censored else ""
+    middle = f"{bound} {median} {shown_unit}".strip()
+    if spread.n == 1:
+        return middle, ""
+    return middle, "[±0]" if spread.low == spread.high else f"[{low}..{bound}{high}]"
 
 
 def percent(comparison: Comparison | None) -> str:
@@ -78,6 +94,22 @@ def p_value(p: float | None) -> str:
     if p is None:
         return NONE
     return "< 0.001" if p < 0.001 else f"{p:.3f}" if p < 0.1 else f"{p:.2f}"
+
+
+def count(number: int, noun: str) -> str:
+    """``1 repeat``, ``10 repeats``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def quantity(name: str, value: float) -> tuple[str, str]:
+    """A number whose name ends in its unit, as name and figure: ``cpu_ns`` 33327359 is ``cpu``, ``33.3 ms``.
+
+    Any other number keeps its name and, if whole, all its digits.
+    """
+    for suffix, factor, unit in _SUFFIXES:
+        if name.endswith(suffix):
+            return name.removesuffix(suffix), figure(value * factor, unit)
+    return name, f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
 
 
 def parameter(value: Scalar) -> str:

@@ -125,9 +125,15 @@ def _entry(run: Run, findings: list[Finding]) -> Entry:
     labels = {v.id: v.label for v in run.manifest.variants}
     repeats = {f.repeat for f in findings if f.repeat is not None}
     measured = len(run.of_variant(variant)) if variant is not None else len(run.trials)
-    where = f"in {len(repeats)} of {measured} repeats" if repeats else ""
+    where = _where(len(repeats), measured)
     subject = "the whole run" if variant is None else labels.get(variant, variant)
     return Entry(findings[0].verdict, variant, subject, where, findings)
+
+
+def _where(repeats: int, measured: int) -> str:
+    if not repeats:
+        return ""
+    return "in the only repeat" if measured == 1 else f"in {repeats} of {measured} repeats"
 
 
 def _sorted(values: Iterable[Scalar | None]) -> list[Scalar]:

@@ -8,20 +8,18 @@ what would act unseen; a content security policy forbids the page to load or to 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, measured_metrics, variant_table
-from dnsrig.report import conditions, figures, svg, wording
+from dnsrig.report import conditions, figures, ran, svg, wording
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.gather import TrapReport
-from dnsrig.rundir import Variant
 
 _CODE = re.compile("`([^`<>&]+)`")
 
@@ -84,14 +82,14 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         charts=sections(run, reports, drawings),
         metrics=[(metric, variant_table(run, metric.name)) for metric in measured_metrics(run)],
         trials=run.trials,
-        logged=logged(run),
-        facts=facts(run),
+        logged=ran.logged(run),
+        facts=conditions.flatten(run.manifest.conditions),
         links=conditions.links(run),
         instruments=conditions.instruments(run),
         around=conditions.ranges(trial.record.conditions for trial in run.trials),
-        servers=servers(run),
+        servers=ran.servers(run),
         document=conditions.flatten(run.manifest.document),
-        settings=settings(run),
+        settings=ran.settings(run),
     )
 
 
@@ -138,83 +136,6 @@ def _folders(group: list[Rendered]) -> list[Folder]:
     return list(folders.values())
 
 
-@dataclass(frozen=True)
-class LoggedFailure:
-    """A kind of failure that a server logged, over the trials of a variant."""
-
-    host: str
-    variant: Variant
-    kind: str
-    lines: Counter[int]
-    """Repeat -> lines."""
-    example: str
-
-    @property
-    def range(self) -> str:
-        low, high = min(self.lines.values()), max(self.lines.values())
-        return f"{low:,}" if low == high else f"{low:,}..{high:,}"
-
-
-def logged(run: Run) -> list[LoggedFailure]:
-    """What servers logged as failures, one entry a host, variant and kind."""
-    found: dict[tuple[str, str, str], LoggedFailure] = {}
-    for trial in run.trials:
-        variant = trial.record.spec.variant
-        for host, drilldown in trial.record.logs.items():
-            for kind, lines in drilldown.failures.items():
-                example = drilldown.examples.get(kind, "")
-                entry = LoggedFailure(host, variant, kind, Counter(), example)
-                found.setdefault((host, variant.id, kind), entry).lines[trial.record.spec.repeat] += lines
-    return list(found.values())
-
-
-def servers(run: Run) -> list[dict[str, str]]:
-    """One entry a role and server that ran: what it was, and how it ran."""
-    found: dict[tuple[str, str], list[Trial]] = {}
-    for trial in run.trials:
-        for record in trial.record.servers.values():
-            found.setdefault((record.role, record.server.name), []).append(trial)
-    rows = []
-    for (role, name), trials in found.items():
-        records = [r for t in trials for r in t.record.servers.values() if (r.role, r.server.name) == (role, name)]
-        rows.append(
-            {
-                "role": role,
-                "server": name,
-                "version": "; ".join(dict.fromkeys(r.server.version for r in records)),
-                "packages": conditions.text(records[0].server.packages),
-                "threads": "; ".join(dict.fromkeys(conditions.text(r.threads) for r in records)),
-                "command": " ".join(records[0].command),
-                "log clock": figures.figure(records[0].log_clock_resolution_ns / 1e6, "ms"),
-            }
-        )
-    return rows
-
-
-def settings(run: Run) -> list[dict[str, str]]:
-    """One entry a host of a variant: its CPUs, settings and sysctls as asked for, those alike said once."""
-    rows: dict[tuple[str, str, str, str], list[str]] = {}
-    for variant in run.manifest.variants:
-        for name, host in run.manifest.specs[variant.id].hosts.items():
-            texts = (conditions.text(host.cpus), conditions.text(host.settings), conditions.text(host.sysctls))
-            rows.setdefault((name, *texts), []).append(variant.label)
-    total = len(run.manifest.variants)
-    return [
-        {
-            "host": host,
-            "CPUs": cpus,
-            "settings": chosen,
-            "sysctls": sysctls,
-            "variants": "all" if len(labels) == total else "; ".join(labels),
-        }
-        for (host, cpus, chosen, sysctls), labels in rows.items()
-    ]
-
-
-def facts(run: Run) -> dict[str, str]:
-    return conditions.flatten(run.manifest.conditions)
-
-
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("dnsrig.report", "template"),
@@ -225,7 +146,7 @@ def _environment() -> Environment:
         finalize=_finalize,
     )
     environment.filters["prose"] = _prose
-    environment.globals.update(figures=figures, wording=wording, text=conditions.text)
+    environment.globals.update(figures=figures, wording=wording, conditions=conditions)
     return environment
 
 

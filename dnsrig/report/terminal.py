@@ -6,13 +6,14 @@ from collections.abc import Iterable
 
 from rich import box
 from rich.console import Group
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, variant_table
-from dnsrig.report import wording
+from dnsrig.report import figures, wording
 from dnsrig.report.figures import parameter, visible
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.rundir import Finding
@@ -27,52 +28,83 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table
     metric = describe(wording.main_metric(run))
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left", padding=(0, 1, 0, 0))
+    table = Table(
+        title=visible(f"{metric.title}, of the n repeats that are done"),
+        title_justify="left",
+        title_style="",
+        caption_justify="left",
+        caption_style="",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=0,
+    )
     for axis in run.manifest.axes:
         table.add_column(Text(visible(axis)), overflow="fold")
-    table.add_column("n", overflow="fold")
-    table.add_column(Text(f"{metric.title}, median [min..max]"), overflow="fold")
+    table.add_column("n", no_wrap=True)
+    table.add_column("median", no_wrap=True)
+    table.add_column("min..max", no_wrap=True)
     if compared:
         table.add_column("of baseline", overflow="fold")
     table.add_column("odd", overflow="fold")
     for row in rows:
         cells = [parameter(row.variant.parameters[axis]) for axis in run.manifest.axes]
-        cells += [wording.outcomes(row.outcomes), _time(run, row)]
+        cells += [_repeats(row), *figures.median_and_range(row.spread, metric.unit, censored=row.censored)]
         cells += [wording.relative(run, row)] if compared else []
-        odd = ", ".join(report.id for report in reports if report.concerns(row.variant.id))
-        table.add_row(*(Text(visible(cell)) for cell in [*cells, odd]))
+        table.add_row(*(_lines(cell) for cell in cells), Text("\n".join(_odd(row, reports))))
+    table.caption = Text("\n".join(_reasons(run)))
     return table
 
 
 def terminal_findings(run: Run, findings: Iterable[Finding]) -> Group:
     """What was found, each with its remedy; what could not be told; and what is clear, in one line."""
     reports = gather(run, findings)
-    lines: list[Text] = []
+    blocks: list[Text | Padding] = []
     for report in reports:
-        lines += _found(report)
-    unsure = [report for report in reports if report.unsure and not report.found]
+        blocks += _found(report)
+    for report in reports:
+        if report.unsure and not report.found:
+            blocks.append(Text(visible(f"cannot tell: {report.id}: {report.unsure[0].summary}")))
     clear = [report.id for report in reports if report.is_clear]
-    for report in unsure:
-        lines.append(Text(visible(f"cannot tell: {report.id}: {report.unsure[0].summary}")))
     if clear:
-        lines.append(Text(visible(f"clear: {', '.join(clear)}")))
-    return Group(*lines)
+        blocks.append(Text(visible(f"clear: {', '.join(clear)}")))
+    return Group(*blocks)
 
 
-def _found(report: TrapReport) -> list[Text]:
+def _found(report: TrapReport) -> list[Text | Padding]:
     if not report.found:
         return []
-    lines = [Text(visible(f"found: {report.title} ({report.id})"), style="bold")]
-    lines += [Text(visible(f"  {_subject(entry)}: {entry.summary}")) for entry in report.found]
-    lines += [Text(visible(f"  remedy: {remedy}")) for remedy in report.remedies]
-    return lines
+    blocks: list[Text | Padding] = [Text(visible(f"found: {report.title} ({report.id})"), style="bold")]
+    blocks += [_indented(f"{_subject(entry)}: {entry.summary}") for entry in report.found]
+    return blocks + [_indented(f"remedy: {remedy}") for remedy in report.remedies]
+
+
+def _lines(text: str) -> Text:
+    """``text`` with the bracket that says its range on a line of its own, if there is more before it."""
+    return Text(visible(text).replace(" % [", " %\n["))
+
+
+def _indented(text: str) -> Padding:
+    return Padding(Text(visible(text)), (0, 0, 0, 2))
 
 
 def _subject(entry: Entry) -> str:
     return f"{entry.subject}, {entry.where}" if entry.where else entry.subject
 
 
-def _time(run: Run, row: VariantRow) -> str:
-    """The figure, and for what did not finish why."""
-    reasons = wording.progress(run, row.variant)
-    return f"{wording.measured(row)}; {reasons}" if reasons else wording.measured(row)
+def _repeats(row: VariantRow) -> str:
+    """``5``, or ``4 of 5`` where one is not done."""
+    done, total = row.outcomes["done"], row.outcomes.total()
+    return str(done) if done == total else f"{done} of {total}"
+
+
+def _odd(row: VariantRow, reports: list[TrapReport]) -> list[str]:
+    """The traps that found something, and the outcomes other than `done`: a line each."""
+    ids = [report.id for report in reports if report.concerns(row.variant.id)]
+    others = [f"{count} {outcome}" for outcome, count in sorted(row.outcomes.items()) if outcome != "done"]
+    return [visible(line) for line in [*ids, *others]]
+
+
+def _reasons(run: Run) -> list[str]:
+    """Why trials are not done, a line a variant."""
+    reasons = [(variant.label, wording.progress(run, variant)) for variant in run.manifest.variants]
+    return [visible(f"{label}: {why}") for label, why in reasons if why]

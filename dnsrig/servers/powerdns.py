@@ -31,6 +31,7 @@ guardian=no
 socket-dir={{ p.seen_state }}
 setuid=
 setgid=
+security-poll-suffix=
 loglevel=5
 log-timestamp=yes
 receiver-threads={{ p.threads }}
@@ -63,7 +64,7 @@ class PowerDns(Driver):
         Setting("gsqlite3-pragma-synchronous", "1", "how hard SQLite tries that data survive a power cut"),
     )
     log_clock_resolution_ns = 1_000_000_000
-    done_pattern = r"zone: '(?P<zone>[^']+)'.* zone committed"
+    done_pattern = r"zone:? '(?P<zone>[^']+)'.* zone committed"
     failure_patterns = {
         "address not available": r"(?i)cannot assign requested address",
         "transfer failed": r"(?i)unable to (axfr|xfr) zone|AXFR-in.*(error|failed)",

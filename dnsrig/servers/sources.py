@@ -5,10 +5,12 @@ SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, or t
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 from pathlib import Path
 
+from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers import all_drivers, debian, driver
@@ -51,11 +53,9 @@ def installed() -> dict[str, list[ServerSource]]:
     found: dict[str, list[ServerSource]] = {}
     for kind, server in all_drivers().items():
         found[kind] = []
-        try:
+        with contextlib.suppress(DnsrigError):
             found[kind].append(_system(server))
-        except DnsrigError:
-            pass
-        for folder in sorted((debian.paths.cache() / "roots").glob("*")):
+        for folder in sorted((paths.cache() / "roots").glob("*")):
             if built := debian.roots(folder.name, kind):
                 found[kind].append(_from_root(server, built[-1]))
     return found

@@ -7,10 +7,9 @@ is known only to the log's resolution.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import Finding, LogDrilldown, TrialRecord
+from dnsrig.rundir import LogDrilldown, TrialRecord
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "the log's clock is too coarse for the time read from it"
 SOURCE = "S1: P. Spacek, smallest zone: -0.354 s from a log with 1 s resolution (2024)"
@@ -18,28 +17,20 @@ LARGEST_SHARE = 0.1
 """A log whose resolution is at most this share of the time measured cannot mislead about it by more."""
 
 
-def after(trial: Trial) -> Iterator[Finding]:
+def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     log, time_s = record.logs.get("secondary"), record.metrics.get("transfer_time_s")
     if record.outcome != "done" or time_s is None:
-        return
-    said = {"trap": "coarse-log-clock", "variant": record.spec.variant.id, "repeat": record.spec.repeat}
+        return None
     if log is None or log.last_realtime_ns is None:
-        yield Finding(
-            **said,
-            verdict="cannot-tell",
-            summary="The secondary's log has no line with a time for a finished transfer.",
-        )
-        return
+        return cannot_tell("The secondary's log has no line with a time for a finished transfer.")
     resolution_s = log.resolution_ns / 1e9
     if resolution_s <= LARGEST_SHARE * time_s:
-        yield Finding(**said, verdict="clear", summary="")
-        return
+        return CLEAR
     from_log_s = _from_log_s(record, log)
     impossible = " (impossible)" if from_log_s < 0 else ""
-    yield Finding(
-        **said,
-        verdict="found",
+    return Conclusion(
+        "found",
         summary=f"The log's clock has {resolution_s:g} s resolution; what took {time_s:.3f} s reads as "
         f"{from_log_s:+.3f} s{impossible} in it, known only to ±{resolution_s:g} s.",
         evidence={
@@ -47,9 +38,11 @@ def after(trial: Trial) -> Iterator[Finding]:
             "time_from_log_s": round(from_log_s, 3),
             "transfer_time_s": round(time_s, 6),
         },
-        metrics=["transfer_time_s", "time_per_zone_ms"],
+        metrics=(
+            "transfer_time_s",
+            "time_per_zone_ms",
+        ),
         remedy="Trust probe's time, which does not use the log; use the log only to see which zones were done.",
-        source=SOURCE,
     )
 
 

@@ -6,10 +6,8 @@ kernel's interrupt work accounts for: some other program on the same CPU.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import Finding
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "CPU time went to others: steal or contention"
 SOURCE = "Linux proc(5), /proc/stat; cgroup v2, cpu.stat"
@@ -20,25 +18,21 @@ SHORTEST_S = 0.5
 """/proc/stat counts in ticks of 10 ms: a shorter `measure` is not judged by shares."""
 
 
-def after(trial: Trial) -> Iterator[Finding]:
+def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     if record.outcome not in ("done", "limit"):
-        return
-    said = {"trap": "cpu-contention", "variant": record.spec.variant.id, "repeat": record.spec.repeat}
+        return None
     shares = _shares(trial)
     if shares is None:
-        yield Finding(**said, verdict="cannot-tell", summary="No samples of /proc/stat and of the secondary's cgroup.")
-        return
+        return cannot_tell("No samples of /proc/stat and of the secondary's cgroup.")
     span_s, steal, foreign = shares
     others = int(record.conditions.get("before", {}).get("other_trials_running", 0))
     disturbed = span_s >= SHORTEST_S and (steal > STEAL_SHARE or foreign > FOREIGN_SHARE)
     if not disturbed and not others:
-        yield Finding(**said, verdict="clear", summary="")
-        return
+        return CLEAR
     also = f"; {others} other trial(s) of dnsrig ran on this machine" if others else ""
-    yield Finding(
-        **said,
-        verdict="found",
+    return Conclusion(
+        "found",
         summary=f"On the secondary's CPU the hypervisor took {steal:.1%} of the time and other programs {foreign:.1%}{also}.",
         evidence={
             "steal_percent": round(100 * steal, 2),
@@ -46,10 +40,12 @@ def after(trial: Trial) -> Iterator[Finding]:
             "measured_s": round(span_s, 3),
             "other_trials": others,
         },
-        series=[f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts["secondary"].cpus],
-        metrics=["transfer_time_s", "secondary_cpu_s"],
+        series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts["secondary"].cpus),
+        metrics=(
+            "transfer_time_s",
+            "secondary_cpu_s",
+        ),
         remedy="Stop what else runs on this machine (`dnsrig check` names it), or measure on one that is not shared.",
-        source=SOURCE,
     )
 
 

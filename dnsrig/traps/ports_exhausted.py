@@ -7,10 +7,9 @@ with EADDRNOTAVAIL, and what failed waits for a retry timer while the CPU idles.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import Finding, TrialRecord
+from dnsrig.rundir import TrialRecord
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "all ephemeral ports are taken by TIME_WAIT"
 SOURCE = "S1: P. Spacek, 30,000 zones: address not available after 38 s (2024); Linux ip-sysctl, ip_local_port_range"
@@ -19,31 +18,25 @@ NEARLY_ALL = 0.95
 FAILURE = "address not available"
 
 
-def after(trial: Trial) -> Iterator[Finding]:
+def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     if record.outcome not in ("done", "limit"):
-        return
-    said = {"trap": "ports-exhausted", "variant": record.spec.variant.id, "repeat": record.spec.repeat}
+        return None
     rows = trial.during_measure("secondary", "sockets", "tcp_time_wait")
     log = record.logs.get("secondary")
     failures = log.failures.get(FAILURE, 0) if log else 0
     if rows.is_empty() and log is None:
-        yield Finding(
-            **said, verdict="cannot-tell", summary="Neither samples of TIME_WAIT nor the secondary's log are there."
-        )
-        return
+        return cannot_tell("Neither samples of TIME_WAIT nor the secondary's log are there.")
     ports = port_count(record)
-    peak = int(rows["value"].max() or 0)  # type: ignore[call-overload]
+    peak = int(trial.peak("secondary", "sockets", "tcp_time_wait") or 0)
     full = peak >= NEARLY_ALL * ports
     if not failures and not full:
-        yield Finding(**said, verdict="clear", summary="")
-        return
+        return CLEAR
     wall_s = _wall_s(trial, ports)
     when = f" from {wall_s:.1f} s after exec" if wall_s is not None else ""
     logged = f"; the log says “{FAILURE}” {failures} times" if failures else ""
-    yield Finding(
-        **said,
-        verdict="found",
+    return Conclusion(
+        "found",
         summary=f"{peak:,} sockets in TIME_WAIT of {ports:,} ephemeral ports{when}{logged}.",
         evidence={
             "time_wait_peak_sockets": peak,
@@ -52,11 +45,14 @@ def after(trial: Trial) -> Iterator[Finding]:
             "address_not_available_lines": failures,
             "log_line": log.examples.get(FAILURE, "") if log else "",
         },
-        series=["secondary/sockets/tcp_time_wait"],
-        metrics=["transfer_time_s", "time_wait_peak", "connections_opened"],
+        series=("secondary/sockets/tcp_time_wait",),
+        metrics=(
+            "transfer_time_s",
+            "time_wait_peak",
+            "connections_opened",
+        ),
         remedy="Reuse connections, widen net.ipv4.ip_local_port_range, use several source addresses, or set "
         "net.ipv4.tcp_tw_reuse = 1 on the secondary's host.",
-        source=SOURCE,
     )
 
 

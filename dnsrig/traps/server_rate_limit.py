@@ -6,13 +6,11 @@ zones become ready at the very rate that a setting allows, and the server's CPU 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import Finding
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "a limit that the server sets itself decides the result"
-SOURCE = "FINDINGS: BIND 9 Administrator Reference Manual, serial-query-rate; measured here"
+SOURCE = "BIND 9 Administrator Reference Manual, serial-query-rate"
 RATE_TOLERANCE = 0.15
 """How near the rate must be to what the setting allows."""
 IDLE_BELOW = 0.5
@@ -21,31 +19,23 @@ FEWEST_ZONES = 20
 """With fewer zones than this a rate says nothing."""
 
 
-def after(trial: Trial) -> Iterator[Finding]:
+def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     server = record.servers.get("secondary")
     if record.outcome not in ("done", "limit") or server is None:
-        return
-    said = {"trap": "server-rate-limit", "variant": record.spec.variant.id, "repeat": record.spec.repeat}
+        return None
     limits = [limit for limit in server.limits if limit.zones_per_s]
     if not limits or record.spec.dataset.zones < FEWEST_ZONES:
-        yield Finding(**said, verdict="clear", summary="")
-        return
+        return CLEAR
     rate, busy = steady_rate(trial), _cpu_share(trial)
     if rate is None or busy is None:
-        yield Finding(
-            **said,
-            verdict="cannot-tell",
-            summary="No samples of CPU time, or too few zones seen, to hold a rate against.",
-        )
-        return
+        return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against.")
     for limit in limits:
         assert limit.zones_per_s is not None
         if abs(rate / limit.zones_per_s - 1) <= RATE_TOLERANCE and busy < IDLE_BELOW:
             by_default = ", its default," if limit.default else ""
-            yield Finding(
-                **said,
-                verdict="found",
+            return Conclusion(
+                "found",
                 summary=f"{server.server.label} finished {rate:.1f} zones a second with its CPU {busy:.0%} busy: its setting "
                 f"{limit.setting} = {limit.value}{by_default} allows {limit.zones_per_s:g}.",
                 evidence={
@@ -55,13 +45,15 @@ def after(trial: Trial) -> Iterator[Finding]:
                     "setting": limit.setting,
                     "value": limit.value,
                 },
-                series=["secondary/cgroup/cpu_usage_us"],
-                metrics=["transfer_time_s", "time_per_zone_ms", "zones_per_s"],
+                series=("secondary/cgroup/cpu_usage_us",),
+                metrics=(
+                    "transfer_time_s",
+                    "time_per_zone_ms",
+                    "zones_per_s",
+                ),
                 remedy=limit.remedy,
-                source=SOURCE,
             )
-            return
-    yield Finding(**said, verdict="clear", summary="")
+    return CLEAR
 
 
 def steady_rate(trial: Trial) -> float | None:

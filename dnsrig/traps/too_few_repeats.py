@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import bootstrap_interval
-from dnsrig.rundir import Finding
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "too few repeats for the spread"
 SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; design: statistics from 5 repeats"
@@ -20,7 +20,7 @@ WIDEST_HALF_WIDTH = 0.10
 METRIC = "transfer_time_s"
 
 
-def across(run: Run) -> Iterator[Finding]:
+def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     for variant in run.manifest.variants:
         values = [
             value
@@ -28,33 +28,32 @@ def across(run: Run) -> Iterator[Finding]:
             if trial.record.outcome == "done" and (value := trial.record.metrics.get(METRIC)) is not None
         ]
         if values:
-            yield _judge(variant.id, values)
+            yield variant.id, judge(values)
 
 
-def _judge(variant: str, values: list[float]) -> Finding:
+def judge(values: list[float]) -> Conclusion:
     repeats = len(values)
-    said = {"trap": "too-few-repeats", "variant": variant}
     if repeats < FEWEST_REPEATS:
-        return Finding(
-            **said,
-            verdict="found",
+        return Conclusion(
+            "found",
             summary=f"{repeats} repeats: points and range only, from {min(values):.3g} to {max(values):.3g} s.",
             evidence={"repeats": repeats, "lowest_s": round(min(values), 4), "highest_s": round(max(values), 4)},
-            metrics=[METRIC, "time_per_zone_ms"],
+            metrics=(
+                METRIC,
+                "time_per_zone_ms",
+            ),
             remedy=f"Run it with --repeats {FEWEST_REPEATS} or more (10 is the default).",
-            source=SOURCE,
         )
     interval = bootstrap_interval(values)
     if interval is None:
-        return Finding(**said, verdict="cannot-tell", summary="No interval of the median could be computed.")
+        return cannot_tell("No interval of the median could be computed.")
     low, high = interval.low, interval.high
     middle = sorted(values)[repeats // 2]
     half_width = (high - low) / 2 / middle
     if half_width <= WIDEST_HALF_WIDTH:
-        return Finding(**said, verdict="clear", summary="")
-    return Finding(
-        **said,
-        verdict="found",
+        return CLEAR
+    return Conclusion(
+        "found",
         summary=f"The 95 % interval of the median of {repeats} repeats is ±{half_width:.0%} wide ({low:.3g} to {high:.3g} s).",
         evidence={
             "repeats": repeats,
@@ -62,7 +61,9 @@ def _judge(variant: str, values: list[float]) -> Finding:
             "high_s": round(high, 4),
             "half_width_percent": round(100 * half_width, 1),
         },
-        metrics=[METRIC, "time_per_zone_ms"],
+        metrics=(
+            METRIC,
+            "time_per_zone_ms",
+        ),
         remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
-        source=SOURCE,
     )

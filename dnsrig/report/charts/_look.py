@@ -32,6 +32,9 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 4], [1, 3], [10, 3], [3, 1])
 LOG_ABOVE = 30
 """Ratio of the largest to the smallest value above which a linear axis hides the small ones."""
 
+ROOM = 1.05
+"""Of an axis beyond its largest value."""
+
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 """Laid out with the widths of Liberation Sans, which the renderer carries and which are those of Arial."""
 
@@ -66,12 +69,12 @@ def extent(values: pl.Series) -> tuple[float, float]:
 def measure(values: pl.Series, title: str) -> tuple[str, alt.Scale]:
     """Title and scale of an axis for ``values``: from zero, unless that would hide the small ones.
 
-    Only then it is logarithmic, and its title says so.
+    Only then it is logarithmic, and its title says so. The domain is explicit, so panels that share ``values`` match.
     """
     smallest, largest = extent(values)
     if smallest > 0 and largest / smallest > LOG_ABOVE:
-        return f"{title} (log scale)", alt.Scale(type="log", zero=False)
-    return title, alt.Scale(type="linear", zero=True)
+        return f"{title} (log scale)", alt.Scale(type="log", domain=[smallest / ROOM, largest * ROOM], nice=False)
+    return title, alt.Scale(type="linear", domain=[min(0.0, smallest), largest * ROOM or 1.0], nice=False)
 
 
 def heading(text: str | list[str]) -> alt.Title:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from dnsrig.analysis.read import Trial
-from dnsrig.report.charts._split import exec_ns
+from dnsrig.report.charts._split import elapsed_s, exec_ns
 
 MOST_POINTS = 400
 """Of one line; about two for each three pixels of its width."""
@@ -39,7 +39,15 @@ def zones_done(trial: Trial) -> pl.DataFrame:
         return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
     seen = trial.zones.select("seen_ns").drop_nulls().sort("seen_ns")
     rows = seen.select(time_s=(pl.col("seen_ns") - start) / 1e9, value=pl.int_range(1, pl.len() + 1).cast(pl.Float64))
-    return pl.concat([rows.gather_every(_step(rows)), rows.tail(1)]).unique(maintain_order=True)
+    if trial.zones.is_empty():
+        return rows
+    # From nothing at exec; and level to the end of `measure`, for a trial that hit its limit.
+    end_s = elapsed_s(trial) or 0.0
+    ends = [
+        pl.DataFrame({"time_s": [time], "value": [value]}) for time, value in ((0.0, 0.0), (end_s, float(len(rows))))
+    ]
+    last = rows.tail(1)
+    return pl.concat([ends[0], rows.gather_every(_step(rows)), last, ends[1]]).unique(maintain_order=True)
 
 
 def _since_exec(trial: Trial, rows: pl.DataFrame) -> pl.DataFrame:

@@ -35,7 +35,9 @@ def other_axes(run: Run) -> list[str]:
 
 
 def row_axes(run: Run) -> list[str]:
-    return [axis for axis in varying_axes(run) if axis != ZONES]
+    """What names a row: the axes that vary, zones apart; where none does, all of them."""
+    varying = [axis for axis in varying_axes(run) if axis != ZONES]
+    return varying or [axis for axis in run.manifest.axes if axis != ZONES]
 
 
 def colour_of(run: Run, variant: Variant) -> str:

@@ -59,8 +59,8 @@ def caption(run: Run) -> str:
     sizes = _split.zone_counts(run)
     only = f" Drawn for the largest size only: {sizes[-1]:,} zones." if len(sizes) > 1 else ""
     return (
-        "Line: mean over the repeats; band: smallest to largest. Look for variants that buy time with CPU or memory, and for"
-        " a wide band: repeats that did not do the same. Where some repeats are over already, the line goes on"
+        "Line: mean over the repeats; band: smallest to largest. Look for variants that buy time with CPU or memory,"
+        " and for a wide band: repeats that did not do the same. Where some repeats are over already, the line goes on"
         " pale, as the mean of the others. Trials that are done or at their limit; seconds count from exec of the"
         f" secondary.{only}"
     )
@@ -97,7 +97,10 @@ def _comparable(run: Run, variant: Variant) -> list[Trial]:
 
 
 def _over_repeats(run: Run, variants: Sequence[Variant], resource: Resource) -> pl.DataFrame:
-    """Columns colour, time_s, mean, low, high, all (repeats were still running): the repeats of each variant laid onto one grid of time."""
+    """The repeats of each variant laid onto one grid of time.
+
+    Columns: colour, time_s, mean, low, high, all (true while every repeat was still running).
+    """
     frames = [
         _band([resource.read(trial) for trial in _comparable(run, variant)]).with_columns(
             colour=pl.lit(_split.colour_of(run, variant))
@@ -155,7 +158,7 @@ def _cell(
 ) -> alt.LayerChart | alt.FacetChart:
     end_s, top, columns = extent
     names = _split.colour_names(run)
-    legend = alt.Legend() if len(names) > 1 else None
+    legend = alt.Legend(symbolType="stroke") if len(names) > 1 else None
     colour = alt.Color("colour:N", scale=_look.colours(names), legend=legend)
     dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
     x = alt.X(

@@ -19,7 +19,7 @@ METRICS = ("transfer_time_s",)
 
 METRIC = "transfer_time_s"
 ROW_PX = 34
-SPREAD_PX = 10
+SPREAD_PX = 13
 """Repeats lie within this distance of the middle of their row."""
 
 
@@ -96,12 +96,13 @@ def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
     )
     # The offset keeps repeats with the same time apart, in the order in which they were measured.
     reach = [ROW_PX / 2 - SPREAD_PX, ROW_PX / 2 + SPREAD_PX]
-    domain = [0, max(1, run.manifest.repeats - 1)]
+    repeats = [trial.record.spec.repeat for trial in run.trials]
+    domain = [min(repeats) - 1, max(repeats) + 1]
     offset = alt.YOffset("repeat:Q", scale=alt.Scale(domain=domain, range=reach, nice=False, zero=False))
     base = alt.Chart(marks)
     done, limit = alt.datum.outcome == "done", alt.datum.outcome == "limit"
     filled = base.transform_filter(done).mark_point(filled=True, size=32, opacity=0.9)
-    unfilled = base.transform_filter(~done).mark_point(filled=False, size=60, strokeWidth=1.6)
+    unfilled = base.transform_filter(~done).mark_point(filled=False, size=60, opacity=1, strokeWidth=1.6)
     bound = base.transform_filter(limit).mark_text(text="≥", dx=11, fontSize=12, color=_look.INK)
     return [
         filled.encode(x, y, offset, _colour(run), shape),

@@ -34,9 +34,10 @@ def caption(run: Run) -> str:
         else "the median repeat only, for there are many variants"
     )
     return (
-        f"For each variant {which}; seconds count from exec of the secondary. Look for a plateau in the zones done, then"
-        " straight below it for what was full, busy or idle at that time. CPU is in percent of one core. Series are thinned"
-        f" to {_series.MOST_POINTS} points: rates are means over the stretch between two points, gauges the largest in it."
+        f"For each variant {which}; seconds count from exec of the secondary. Look for a plateau in the zones done,"
+        " then straight below it for what was full, busy or idle at that time. CPU is in percent of one core. Series"
+        f" are thinned to {_series.MOST_POINTS} points: rates are means over the stretch between two points, gauges the"
+        " largest in it."
     )
 
 

@@ -16,15 +16,12 @@ struct CommandLine {
     command: Command,
 }
 
+// What each one does is said once, at its arguments: clap prints it from there.
 #[derive(Subcommand)]
 enum Command {
-    /// Make the data of an experiment: zones of any number or size, from a seed
     Generate(generate::Arguments),
-    /// Sample what the operating system counts: CPU, memory, pressure, sockets, links
     Watch(watch::Arguments),
-    /// See when a server answers for each of many zones: readiness, progress, propagation
     Probe(probe::Arguments),
-    /// Start a command on a host (what the rig does for every server)
     #[command(hide = true)]
     Enter(enter::Arguments),
 }

@@ -105,8 +105,12 @@ impl Advice for EnterError {
                 _ => "see `dnsrig-engine enter --help` for what each step needs; dmesg may say more".into(),
             },
             EnterError::Link { .. } => "name the place that the link leads to".into(),
-            EnterError::NoDestination { .. } => "bind to a path under /mnt or /run (with --root), or one that exists".into(),
-            EnterError::NotFound { .. } => "check that the package is installed in the root, or give the full path".into(),
+            EnterError::NoDestination { .. } => {
+                "bind to a path under /mnt or /run (with --root), or one that exists".into()
+            }
+            EnterError::NotFound { .. } => {
+                "check that the package is installed in the root, or give the full path".into()
+            }
         }
     }
 
@@ -139,17 +143,13 @@ fn enter(arguments: &Arguments) -> Result<Infallible, EnterError> {
     if let Some(path) = &arguments.netns {
         process::join_network(path)?;
     }
-    if arguments.netns.is_some() || arguments.root.is_some() || !arguments.bind.is_empty() {
+    if arguments.root.is_some() || !arguments.bind.is_empty() {
         mounts::make_private()?;
     }
     match &arguments.root {
         Some(root) => root::change(root, &arguments.bind)?,
-        None => {
-            if arguments.netns.is_some() {
-                mounts::refresh_sys();
-            }
-            mounts::bind_all(None, &arguments.bind)?;
-        }
+        // /sys stays the machine's: a fresh one would show this namespace's links, but hide the cgroups from `watch`.
+        None => mounts::bind_all(None, &arguments.bind)?,
     }
     if let Some(directory) = &arguments.workdir {
         nix::unistd::chdir(directory).map_err(step("change to directory", directory))?;

@@ -22,14 +22,6 @@ pub fn make_private() -> Result<(), EnterError> {
     mount(NONE, "/", NONE, flags, NONE).map_err(step("keep mounts private below", "/"))
 }
 
-/// Mounts /sys anew, so that /sys/class/net shows this network namespace, as ip-netns(8) does.
-///
-/// Hardly any server looks there, so a machine that forbids it is no reason to fail.
-pub fn refresh_sys() {
-    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    let _ = mount(Some("sysfs"), "/sys", Some("sysfs"), flags, NONE);
-}
-
 /// Mounts a file system without a device, such as tmpfs or proc.
 pub fn fresh(kind: &str, place: &Path, flags: MsFlags, options: Option<&str>) -> Result<(), EnterError> {
     let flags = flags | MsFlags::MS_NOSUID;

@@ -153,7 +153,9 @@ fn find(command: &OsStr, search: &OsStr) -> Result<PathBuf, EnterError> {
     }
     env::split_paths(search)
         .map(|directory| directory.join(command))
-        .find(|program| fs::metadata(program).is_ok_and(|it| it.is_file()) && access(program, AccessFlags::X_OK).is_ok())
+        .find(|program| {
+            fs::metadata(program).is_ok_and(|it| it.is_file()) && access(program, AccessFlags::X_OK).is_ok()
+        })
         .ok_or_else(|| EnterError::NotFound { command: OsString::from_vec(command.as_bytes().to_vec()) })
 }
 

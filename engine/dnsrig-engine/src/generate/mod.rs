@@ -28,9 +28,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    /// Many tiny zones, as a DNS hoster has them
     Zones(zones::Arguments),
-    /// One large signed zone of delegations, as a TLD has it
     Tld(tld::Arguments),
 }
 

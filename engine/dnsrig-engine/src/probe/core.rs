@@ -6,9 +6,11 @@
 //! (with at most `window` polls outstanding). With the tokens alone, 100,000 zones that became ready at once would
 //! take 50 s to see at 2,000 polls a second, and the figure would be the probe's own.
 //!
-//! A server that says nothing (not started yet, or hung) is *silent*: then polls are sent at most once a millisecond
-//! and the window does not hold them back, because no answer will; otherwise the first answer would be found with the
-//! resolution of the timeout, not of a millisecond.
+//! A server that says nothing (not started yet, or hung) is *silent*. Then polls are sent at most once a millisecond, and
+//! are given up after two: neither the window nor the timeout may hold them back, or the first answer would be found
+//! with the resolution of the timeout, not of a millisecond. (Their answers still count when they come.) The longer the
+//! silence, the rarer the polls: a server that is bound but busy keeps them in its socket's buffer and answers all
+//! of them at once, so more of them would say nothing new and be dropped there. A refusal (ICMP) ends a silence.
 //!
 //! Bounds: [`Core`] needs 28 octets a zone, and every operation takes constant (for the ring: amortised constant) time.
 
@@ -16,6 +18,16 @@ use std::collections::VecDeque;
 
 /// While the server is silent, and after an error of the socket, polls are at least this far apart.
 const SILENT_SPACING_NS: i64 = 1_000_000;
+
+/// While the server is silent, a poll is given up after so long, so that its zone can be polled again.
+const SILENT_TIMEOUT_NS: i64 = 2 * SILENT_SPACING_NS;
+
+/// While the server is silent, polls are apart by the silence so far divided by this: the moment at which it ends is
+/// known to 1.6 %, and the first two seconds take no more polls than a socket's receive buffer holds.
+const SILENT_SPACING_DIVISOR: i64 = 64;
+
+/// However long the silence, polls are no further apart than this.
+const SILENT_SPACING_MAX_NS: i64 = 100_000_000;
 
 /// While the server is silent, at most this many polls are outstanding. A socket's receive buffer of the default size
 /// (net.core.rmem_default) holds a quarter of a thousand small datagrams, so more would only be dropped there.
@@ -121,7 +133,10 @@ pub struct Core {
     bucket: Bucket,
     /// No poll before this time.
     not_before_ns: i64,
+    last_sent_ns: i64,
     last_answer_ns: i64,
+    /// When the server, or its host by a refusal, last said anything; at first, when the first poll was sent.
+    sign_of_life_ns: i64,
     tally: Tally,
 }
 
@@ -142,7 +157,9 @@ impl Core {
             outstanding: 0,
             bucket: Bucket::new(settings.rate),
             not_before_ns: NEVER,
+            last_sent_ns: NEVER,
             last_answer_ns: NEVER,
+            sign_of_life_ns: NEVER,
             tally: Tally::default(),
         }
     }
@@ -163,7 +180,7 @@ impl Core {
                 self.ring.pop_front();
                 Action::Send { id: self.send(zone, now_ns), zone }
             }
-            _ => Action::Wait { until_ns: self.wake_at(ready_ns) },
+            _ => Action::Wait { until_ns: self.wake_at(ready_ns, self.timeout_ns(now_ns)) },
         }
     }
 
@@ -176,6 +193,7 @@ impl Core {
     pub fn on_answer(&mut self, now_ns: i64, id: u16, found: Found) -> bool {
         let Some(poll) = self.sent[usize::from(id)] else { return false };
         self.last_answer_ns = now_ns;
+        self.sign_of_life_ns = now_ns;
         if poll.outstanding {
             self.tally.answered += 1;
             self.end(id);
@@ -200,6 +218,7 @@ impl Core {
             self.give_up(id);
         }
         self.last_answer_ns = NEVER;
+        self.sign_of_life_ns = now_ns;
         self.hold(now_ns);
     }
 
@@ -245,6 +264,17 @@ impl Core {
         self.last_answer_ns == NEVER || now_ns - self.last_answer_ns > self.settings.timeout_ns
     }
 
+    /// How far apart polls are while the server is silent.
+    fn silent_spacing_ns(&self, now_ns: i64) -> i64 {
+        let silence_ns = now_ns - self.sign_of_life_ns;
+        (silence_ns / SILENT_SPACING_DIVISOR).clamp(SILENT_SPACING_NS, SILENT_SPACING_MAX_NS)
+    }
+
+    /// How long a poll may wait for its answer.
+    fn timeout_ns(&self, now_ns: i64) -> i64 {
+        if self.is_silent(now_ns) { SILENT_TIMEOUT_NS.min(self.settings.timeout_ns) } else { self.settings.timeout_ns }
+    }
+
     /// When the next poll may be sent: now or earlier, at a known time, or (`i64::MAX`) only after another ends.
     fn may_send_at(&self, now_ns: i64) -> i64 {
         let window = self.settings.window as usize;
@@ -253,20 +283,26 @@ impl Core {
         if self.outstanding >= window || self.order.len() >= SENT_SINCE_OLDEST_MAX {
             return i64::MAX;
         }
-        let spaced_ns = self.order.back().filter(|_| silent).and_then(|id| self.sent[usize::from(*id)]);
-        let spaced_ns = spaced_ns.map_or(NEVER, |poll| poll.sent_ns + SILENT_SPACING_NS);
-        self.bucket.ready_at().max(self.not_before_ns).max(spaced_ns)
+        let paced_ns = self.bucket.ready_at().max(self.not_before_ns);
+        if silent && self.last_sent_ns != NEVER {
+            return paced_ns.max(self.last_sent_ns + self.silent_spacing_ns(self.last_sent_ns));
+        }
+        paced_ns
     }
 
     /// When to look again: when a poll may be sent or the oldest outstanding one is overdue.
-    fn wake_at(&self, ready_ns: i64) -> i64 {
+    fn wake_at(&self, ready_ns: i64, timeout_ns: i64) -> i64 {
         let oldest = self.order.front().and_then(|id| self.sent[usize::from(*id)]);
-        let overdue_ns = oldest.map_or(i64::MAX, |poll| poll.sent_ns + self.settings.timeout_ns);
+        let overdue_ns = oldest.map_or(i64::MAX, |poll| poll.sent_ns + timeout_ns);
         let ready_ns = if self.ring.is_empty() { i64::MAX } else { ready_ns };
         ready_ns.min(overdue_ns)
     }
 
     fn send(&mut self, zone: u32, now_ns: i64) -> u16 {
+        if self.sign_of_life_ns == NEVER {
+            self.sign_of_life_ns = now_ns;
+        }
+        self.last_sent_ns = now_ns;
         self.bucket.take(now_ns);
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
@@ -279,9 +315,10 @@ impl Core {
     }
 
     fn give_up_overdue(&mut self, now_ns: i64) {
+        let timeout_ns = self.timeout_ns(now_ns);
         while let Some(id) = self.oldest_outstanding() {
             let sent_ns = self.sent[usize::from(id)].map_or(NEVER, |poll| poll.sent_ns);
-            if sent_ns + self.settings.timeout_ns > now_ns {
+            if sent_ns + timeout_ns > now_ns {
                 return;
             }
             self.tally.timeouts += 1;

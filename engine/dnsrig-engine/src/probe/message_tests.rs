@@ -1,1 +1,131 @@
+//! Answers of every kind, and octets that are none.
 
+use std::str::FromStr;
+
+use domain::base::Name;
+use proptest::prelude::*;
+
+use super::*;
+
+/// Flags of an authoritative response: QR and AA.
+const AUTHORITATIVE: [u8; 2] = [0x84, 0];
+
+/// A name of the test, in wire format.
+fn wire(name: &str) -> Vec<u8> {
+    Name::<Vec<u8>>::from_str(name).unwrap().into_octets()
+}
+
+/// An answer: id 7, the question for `name`, and one SOA of `owner` with `serial`.
+fn answer(name: &str, owner: &str, flags: [u8; 2], serial: u32) -> Vec<u8> {
+    let mut octets = vec![0, 7, flags[0], flags[1], 0, 1, 0, 1, 0, 0, 0, 0];
+    octets.extend(wire(name));
+    octets.extend(QUERY_TAIL);
+    octets.extend(wire(owner));
+    // Type SOA, class IN, TTL 0, 22 octets of data: two root names, serial, four timers.
+    octets.extend([0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
+    octets.extend(serial.to_be_bytes());
+    octets.extend([0; 16]);
+    octets
+}
+
+fn read(octets: &[u8], awaited: Option<u32>) -> Verdict {
+    read_answer(octets, Name::<Vec<u8>>::from_str("z1.example").unwrap(), awaited)
+}
+
+fn soa(flags: [u8; 2], serial: u32, awaited: Option<u32>) -> Verdict {
+    read(&answer("z1.example", "z1.example", flags, serial), awaited)
+}
+
+#[test]
+fn a_query_asks_for_the_soa_without_recursion() {
+    let mut buffer = [0; QUERY_OCTETS_MAX];
+    let length = write_query(&mut buffer, 0x1234, &wire("z1.example"));
+    let message = Message::from_octets(&buffer[..length]).unwrap();
+    assert_eq!((message.header().id(), message.header().qr(), message.header().rd()), (0x1234, false, false));
+    let question = message.sole_question().unwrap();
+    assert_eq!((question.qname().to_string().as_str(), question.qtype()), ("z1.example", Rtype::SOA));
+    assert!(write_query(&mut buffer, 0, &[0; 255]) <= QUERY_OCTETS_MAX);
+}
+
+#[test]
+fn the_serial_decides() {
+    assert_eq!(soa(AUTHORITATIVE, 5, Some(5)), Verdict::Seen { serial: 5 });
+    assert_eq!(soa(AUTHORITATIVE, 5, None), Verdict::Seen { serial: 5 });
+    assert_eq!(soa(AUTHORITATIVE, 6, Some(5)), Verdict::Newer { serial: 6 });
+    assert_eq!(soa(AUTHORITATIVE, 4, Some(5)), Verdict::Older);
+    // Serials wrap (RFC 1982): 2 comes after 2^32 - 1; at a distance of 2^31 nothing is known.
+    assert_eq!(soa(AUTHORITATIVE, 2, Some(u32::MAX)), Verdict::Newer { serial: 2 });
+    assert_eq!(soa(AUTHORITATIVE, u32::MAX, Some(2)), Verdict::Older);
+    assert_eq!(soa(AUTHORITATIVE, 1 << 31, Some(0)), Verdict::Older);
+}
+
+#[test]
+fn only_an_authoritative_whole_answer_counts() {
+    assert_eq!(soa([0x80, 0], 5, Some(5)), Verdict::NotAuthoritative);
+    assert_eq!(soa([0x86, 0], 5, Some(5)), Verdict::Other, "truncated");
+    assert_eq!(soa([0x84, 2], 5, Some(5)), Verdict::ServFail);
+    assert_eq!(soa([0x84, 3], 5, Some(5)), Verdict::NxDomain);
+    assert_eq!(soa([0x84, 5], 5, Some(5)), Verdict::Refused);
+    assert_eq!(soa([0x84, 1], 5, Some(5)), Verdict::Other);
+    assert_eq!(soa([0x04, 0], 5, Some(5)), Verdict::Mismatched, "a query, not a response");
+}
+
+#[test]
+fn the_soa_must_be_of_that_zone() {
+    assert_eq!(read(&answer("z1.example", "example", AUTHORITATIVE, 5), None), Verdict::Other);
+    assert_eq!(read(&answer("z2.example", "z2.example", AUTHORITATIVE, 5), None), Verdict::Mismatched);
+    assert_eq!(read(&answer("Z1.eXample", "z1.EXAMPLE", AUTHORITATIVE, 5), None), Verdict::Seen { serial: 5 });
+    let mut in_authority = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
+    (in_authority[7], in_authority[9]) = (0, 1);
+    assert_eq!(read(&in_authority, None), Verdict::Other);
+}
+
+#[test]
+fn a_message_cut_short_is_malformed() {
+    let whole = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
+    let question_end = 12 + wire("z1.example").len() + QUERY_TAIL.len();
+    for length in question_end..whole.len() {
+        assert_eq!(read(&whole[..length], None), Verdict::Malformed, "{length} octets");
+    }
+    assert_eq!(response_id(&whole[..11]), None);
+    assert_eq!(response_id(&whole), Some((7, 0)));
+}
+
+#[test]
+fn verdicts_are_counted_apart() {
+    let mut verdicts = Verdicts::default();
+    for flags in [AUTHORITATIVE, AUTHORITATIVE, [0x84, 2]] {
+        verdicts.count(soa(flags, 5, None));
+    }
+    assert_eq!(verdicts, Verdicts { seen: 2, servfail: 1, ..Verdicts::default() });
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
+
+    /// 20,000 inputs of any octets.
+    #[test]
+    fn any_octets_are_read_without_panic(octets in proptest::collection::vec(any::<u8>(), 0..ANSWER_OCTETS_MAX + 1)) {
+        response_id(&octets);
+        let seen = matches!(read(&octets, None), Verdict::Seen { .. });
+        prop_assert!(!seen);
+    }
+
+    /// 20,000 answers with a few octets changed and perhaps cut: pointers into the void, wrong counts and lengths.
+    #[test]
+    fn damaged_answers_are_read_without_panic(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        length in any::<prop::sample::Index>(), cut: bool,
+    ) {
+        let mut octets = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
+        for (index, octet) in changes {
+            let index = index.index(octets.len());
+            octets[index] = octet;
+        }
+        if cut {
+            octets.truncate(length.index(octets.len()));
+        }
+        response_id(&octets);
+        read(&octets, Some(5));
+    }
+}

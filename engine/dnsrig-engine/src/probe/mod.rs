@@ -73,7 +73,7 @@ pub struct Arguments {
     /// Polls a second, not counting those that find their zone [default: 2000, or 100 with --i-am-authorized]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
-    /// Polls that may wait for an answer at a time; on a far link, zones / round trip time is bounded by it
+    /// Polls that may wait for an answer at a time: on a far link, no more zones are seen in a round trip time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
     window: u32,
     /// Give up a poll, and ask again later, after this long; must exceed the round trip time
@@ -124,8 +124,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let zones = Zones::read(&arguments.zones)?;
     let settings = settings(arguments, authority);
     let stop = Stop::new(arguments.until_eof)?;
-    let socket = connect(arguments.server, arguments.window)
-        .map_err(|error| ProbeError::Connect(arguments.server, error))?;
+    let socket =
+        connect(arguments.server, arguments.window).map_err(|error| ProbeError::Connect(arguments.server, error))?;
     let anchors = Anchors::start()?;
     let started_ns = clock::monotonic_ns();
     let mut probe = Probe {

@@ -1,2 +1,158 @@
-#[derive(clap::Args)] pub struct Arguments {}
-pub fn run(_:&Arguments)->Result<std::process::ExitCode, crate::failure::Failure>{ Ok(std::process::ExitCode::SUCCESS) }
+//! `watch`: samples what the operating system counts.
+//!
+//! Every file is opened once; a sample is a `pread` of each, parsed without allocating. [`text`] and [`schedule`] do
+//! the parsing and the timing without I/O; [`metrics`] is the list of what is read.
+
+mod host;
+pub mod metrics;
+mod rows;
+pub mod schedule;
+mod source;
+pub mod text;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use serde::Serialize;
+
+use crate::{
+    clock,
+    events::{Anchors, emit},
+    failure::Failure,
+    stop::{Stop, Wake},
+};
+use host::{FILE_OCTETS_MAX, HostArgument, Watched};
+use rows::{Row, Rows};
+use schedule::Schedule;
+
+/// Rows go to the writer this often: what a crash of the machine may cost.
+const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
+
+/// Sample what the operating system counts: CPU, memory, pressure, sockets, links.
+///
+/// For each host: cgroup (CPU, memory), psi (pressure stall information), sockets, tcp, udp and each interface of its
+/// network namespace, as they are when `watch` starts; always, as host `machine`: each CPU, and psi. What a machine
+/// does not have is no error: the summary lists it under `missing`.
+///
+/// Rows are host, source, metric, time_ns, value; counters are written as the kernel counts them. A namespace stays
+/// alive until `watch` ends, even if it is deleted. It ends after --duration-s, by SIGTERM or SIGINT, or, with
+/// --until-eof, when standard input ends.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: ten seconds of a secondary on a machine with both versions of cgroups:\n  \
+    dnsrig-engine watch --duration-s 10 --out samples.arrow --host \\\n    \
+    secondary,netns=/run/netns/secondary,cgroup=/sys/fs/cgroup/memory/secondary,cgroup=/sys/fs/cgroup/unified/secondary")]
+pub struct Arguments {
+    /// A host: its name, its network namespace, and its cgroup in each hierarchy that it is in
+    #[arg(long, value_name = "NAME[,netns=PATH][,cgroup=DIR]...", value_parser = host::parse_host)]
+    host: Vec<HostArgument>,
+    /// The time between samples
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
+    interval_ms: u64,
+    /// The file for the rows (Arrow IPC stream)
+    #[arg(long, value_name = "FILE", default_value = "samples.arrow")]
+    out: PathBuf,
+    /// End after this long
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    duration_s: Option<u64>,
+    /// End when standard input ends
+    #[arg(long)]
+    until_eof: bool,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    series: usize,
+    samples: u64,
+    missed_ticks: u64,
+    lateness_p50_ns: u64,
+    lateness_max_ns: u64,
+    rows: u64,
+    rows_dropped: u64,
+    cpu_ns: i64,
+    missing: Vec<String>,
+}
+
+/// Samples until someone ends it.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    // The arguments' ranges keep these products far from overflow.
+    let interval_ns = arguments.interval_ms.cast_signed() * 1_000_000;
+    let stop = Stop::new(arguments.until_eof)?;
+    let watched = Watched::open(&arguments.host)?;
+    let samples_per_flush = FLUSH_INTERVAL_NS / interval_ns + 2;
+    let rows_per_flush = watched.series.len() * samples_per_flush.unsigned_abs() as usize;
+    let rows = Rows::create(&arguments.out, &watched.series, rows_per_flush)?;
+    let mut anchors = Anchors::start()?;
+    let started_ns = clock::monotonic_ns();
+    let end_ns = arguments.duration_s.map_or(i64::MAX, |seconds| started_ns + seconds.cast_signed() * 1_000_000_000);
+    let mut sampler = Sampler::new(watched, rows);
+    let mut schedule = Schedule::new(started_ns, interval_ns);
+    let mut flush_due_ns = started_ns + FLUSH_INTERVAL_NS;
+    loop {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= end_ns {
+            break;
+        }
+        if schedule.tick(now_ns) {
+            sampler.sample();
+        }
+        if now_ns >= flush_due_ns {
+            flush_due_ns = now_ns + FLUSH_INTERVAL_NS;
+            anchors.emit_if_due(now_ns)?;
+            if !sampler.rows.flush() {
+                break;
+            }
+        }
+        let wait_ns = schedule.due_ns().min(end_ns) - clock::monotonic_ns();
+        if stop.wait(None, wait_ns)? == Wake::Stop {
+            break;
+        }
+    }
+    finish(sampler, &schedule)
+}
+
+fn finish(sampler: Sampler, schedule: &Schedule) -> Result<ExitCode, Failure> {
+    let Sampler { watched, rows, .. } = sampler;
+    let (rows, rows_dropped) = rows.finish()?;
+    let summary = Summary {
+        series: watched.series.len(),
+        samples: schedule.ticks(),
+        missed_ticks: schedule.missed(),
+        lateness_p50_ns: schedule.lateness_p50_ns(),
+        lateness_max_ns: schedule.lateness_max_ns(),
+        rows,
+        rows_dropped,
+        cpu_ns: clock::process_cpu_ns(),
+        missing: watched.missing,
+    };
+    emit("summary", clock::monotonic_ns(), &summary)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Reads all files, once a tick.
+struct Sampler {
+    watched: Watched,
+    rows: Rows,
+    buffer: Vec<u8>,
+}
+
+impl Sampler {
+    fn new(watched: Watched, rows: Rows) -> Self {
+        Sampler { watched, rows, buffer: vec![0; FILE_OCTETS_MAX] }
+    }
+
+    /// Takes a sample. Each row carries the time at which its own file was read.
+    fn sample(&mut self) {
+        let Sampler { watched: Watched { sources, series, missing, .. }, rows, buffer } = self;
+        sources.retain_mut(|source| {
+            let time_ns = clock::monotonic_ns();
+            let read = source.sample(buffer, |series, value| rows.push(Row { series, time_ns, value }));
+            if read.is_err() {
+                // A cgroup that was removed (ENODEV): missing from now on.
+                missing.extend(source.series().map(|number| {
+                    let one = &series[number as usize];
+                    format!("{}/{}/{}", one.host, one.source, one.metric)
+                }));
+            }
+            read.is_ok()
+        });
+    }
+}

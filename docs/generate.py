@@ -1,0 +1,163 @@
+"""Writes docs/reference/ from the code: what it says is what the code says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from dnsrig import datasets, paths
+from dnsrig.analysis.metrics import all_metrics
+from dnsrig.cli._app import application
+from dnsrig.cli.engine import SUBCOMMANDS
+from dnsrig.experiment import model
+from dnsrig.procedures import all_procedures
+from dnsrig.servers import all_drivers
+from dnsrig.traps import all_traps
+
+FOLDER = Path(__file__).parent / "reference"
+HEAD = "<!-- Written by `make docs` from the code. -->\n\n"
+
+
+def table(head: list[str], rows: list[list[object]]) -> str:
+    lines = [
+        head,
+        ["---"] * len(head),
+        *[[str(cell).replace("|", "\\|").replace("\n", " ") for cell in r] for r in rows],
+    ]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def commands() -> str:
+    text = "# Commands\n\nStandard output is data; progress and prose go to standard error. Exit status: 0 a result, 1 an error, "
+    text += "2 bad input, 130 interrupted.\n"
+    root = typer.main.get_command(application())
+    for name, command in sorted(_leaves(root)):
+        if name in SUBCOMMANDS:
+            continue
+        text += f"\n## dnsrig {name}\n\n{(command.help or '').strip()}\n\n"
+        rows = []
+        for parameter in command.params:
+            if parameter.param_type_name == "option":
+                rows.append([f"`{'`, `'.join(parameter.opts)}`", parameter.help or ""])
+            else:
+                rows.append(
+                    [f"`{(parameter.metavar or parameter.name or '').upper()}`", getattr(parameter, "help", "") or ""]
+                )
+        text += table(["argument", "meaning"], rows) if rows else ""
+    text += "\n## Instruments\n\nThe engine's subcommands, passed straight through; each is also a tool of its own.\n"
+    for name in SUBCOMMANDS:
+        for words in _engine_commands(name):
+            help_text = subprocess.run(
+                [paths.engine(), *words, "--help"], capture_output=True, text=True, check=True
+            ).stdout
+            text += f"\n### dnsrig {' '.join(words)}\n\n```text\n{help_text.strip()}\n```\n"
+    return text
+
+
+def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    if hasattr(command, "commands"):
+        return [leaf for name, sub in command.commands.items() for leaf in _leaves(sub, f"{prefix}{name} ")]
+    return [(prefix.strip(), command)]
+
+
+def _engine_commands(name: str) -> list[list[str]]:
+    return [["generate", "zones"], ["generate", "tld"]] if name == "generate" else [[name]]
+
+
+def experiments() -> str:
+    text = "# Experiments\n\nThe built-in ones:\n\n"
+    rows = []
+    for name, path in model.builtin().items():
+        raw = tomllib.loads(path.read_text())
+        sizes = [
+            f"{scale}: {len(model.points(document))} variants × {document.repeats}"
+            for scale in model.SCALES
+            for document in [model.load(path, scale, [])]
+        ]
+        rows.append([f"`{name}`", raw["question"], "; ".join(sizes)])
+    text += table(["name", "question", "size"], rows)
+    text += "\n## Keys\n\n"
+    text += table(["key", "default", "meaning"], _fields(model.Document))
+    text += "\nOf a host, under `[hosts.NAME]`:\n\n"
+    text += table(["key", "default", "meaning"], _fields(model.HostDocument))
+    text += "\n## Datasets\n\n"
+    for name, module in datasets.kinds().items():
+        text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
+        text += ", ".join(f"`{k}` ({v})" for k, v in module.DEFAULTS.items()) + ".\n\n"
+    text += "## Procedures\n\n"
+    for name, module in all_procedures().items():
+        text += f"`{name}`: {module.DESCRIPTION}. Hosts: {', '.join(module.HOSTS)}. Options: "
+        text += ", ".join(f"`{k}` ({v})" for k, v in module.OPTIONS.items()) + ".\n"
+    return text
+
+
+def _fields(part: type[model.Part]) -> list[list[object]]:
+    rows = []
+    for name, field in part.model_fields.items():
+        default = "required" if field.is_required() else "" if field.default_factory else field.default
+        rows.append([f"`{name}`", "" if default is None else default, field.description or ""])
+    return rows
+
+
+def servers() -> str:
+    text = "# Servers\n\nNamed `KIND@SOURCE`: `system`, a Debian suite, or the prefix of your own build.\n"
+    for kind, driver in all_drivers().items():
+        text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
+        text += f"Program `{driver.executable}`; Debian packages {', '.join(driver.packages)}. "
+        text += f"Its log's clock has a resolution of {driver.log_clock_resolution_ns / 1e9:g} s.\n\n"
+        text += "Settings that decide performance (any other is passed on as well):\n\n"
+        text += table(
+            ["setting", "default", "meaning"], [[f"`{s.name}`", s.default, s.meaning] for s in driver.settings]
+        )
+        limits = driver.limits("secondary", {})
+        for limit in limits:
+            text += f"\nAs a secondary at its defaults it limits itself: `{limit.setting}` = {limit.value}"
+            text += f" allows {limit.zones_per_s:g} zones a second.\n" if limit.zones_per_s else ".\n"
+    return text
+
+
+def metrics() -> str:
+    rows = [[f"`{m.name}`", m.unit, m.better, m.definition] for m in all_metrics().values()]
+    return "# Metrics\n\n" + table(["metric", "unit", "better", "from which moment to which"], rows)
+
+
+def traps() -> str:
+    text = "# Traps\n\nKnown ways for a measurement to lie. Each is looked for in every run; its verdict is `found`, `clear`, or "
+    text += "`cannot-tell` where data are missing.\n"
+    for trap in all_traps().values():
+        text += f"\n## {trap.id}\n\n{(trap.module.__doc__ or '').strip()}\n\nSource: {trap.source}.\n"
+    return text
+
+
+def run_directory() -> str:
+    from dnsrig import rundir
+
+    doc = (rundir.__doc__ or "").replace("::\n\n", "\n```text\n", 1).replace("\n\nTimes are", "\n```\n\nTimes are")
+    return f"# The run directory\n\nSchema version {rundir.SCHEMA_VERSION}.\n\n{doc.strip()}\n"
+
+
+PAGES = {
+    "commands.md": commands,
+    "experiments.md": experiments,
+    "servers.md": servers,
+    "metrics.md": metrics,
+    "traps.md": traps,
+    "run-directory.md": run_directory,
+}
+
+
+def pages() -> dict[str, str]:
+    """File name -> text."""
+    index = "# Reference\n\n" + "".join(f"- [{name.removesuffix('.md').replace('-', ' ')}]({name})\n" for name in PAGES)
+    return {"README.md": HEAD + index} | {name: HEAD + write() for name, write in PAGES.items()}
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for name, text in pages().items():
+        (FOLDER / name).write_text(text)

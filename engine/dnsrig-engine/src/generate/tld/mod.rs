@@ -1,0 +1,168 @@
+//! `generate tld`: one large signed zone of delegations, as a TLD has it.
+//!
+//! The model is .ch as published with its transfer: 14 million records whose AXFR has 691 MB in 47,700 messages, so
+//! 49.4 octets a record and 293 records a message. One delegation here has, on average,
+//!
+//! | records | a delegation | why |
+//! | --- | --- | --- |
+//! | NS | 2.20 | 82 % have two name servers, 16 % three, 2 % four |
+//! | DS, each with an RRSIG | 0.40 | the share of signed delegations, which is high under .ch |
+//! | NSEC, each with an RRSIG | 1.00 | no opt-out: every delegation has a denial |
+//! | A, as glue | 0.30 | 15 % have two name servers below themselves |
+//! | AAAA, as glue | 0.15 | half of those have IPv6 |
+//!
+//! which is 5.45 records; 2,568,800 delegations make 14 million. Name servers elsewhere belong to 20,000 hosters
+//! of very unequal size, which is what makes name compression work as well as it does in a real TLD. The estimate of
+//! the AXFR in `dataset.json` shows how near this comes.
+//!
+//! **Signatures and digests are random octets of the right length**: nothing that transfers, loads or serves a zone
+//! checks them, only a validator would. The two keys are valid points of P-256, so a server may parse them.
+//!
+//! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory.
+
+mod axfr;
+mod names;
+mod text;
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write},
+};
+
+use super::{
+    Common,
+    dataset::{Dataset, DatasetError, Described, Details, VERSION, parse_name, writing},
+    random::{Random, scale},
+};
+use names::Names;
+use text::ZoneText;
+
+/// The hosters that share all name servers which are not below their own delegation.
+const HOSTERS: u64 = 20_000;
+
+/// The name servers of the zone itself, below its delegation [`names::REGISTRY`], as TLDs do it.
+const APEX_SERVERS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// The text is written to the file in pieces of this many octets.
+const WRITE_OCTETS: usize = 1 << 20;
+
+/// Make one large signed zone of delegations, as a TLD has it.
+///
+/// A delegation has 5.45 records on average: 2.2 NS, 0.4 DS, an NSEC, an RRSIG for each DS and NSEC, and glue (0.3 A,
+/// 0.15 AAAA). 2,568,800 of them make 14 million records, the size of .ch, in a file of 1 GB. Beside those asked for
+/// there is one delegation `nic` for the name servers of the zone itself. Signatures are random octets: nothing here is
+/// for a validator.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Example: a zone of a million delegations, named example:\n  \
+    dnsrig-engine generate tld --delegations 1000000 --out /tmp/tld-1m\n  \
+    cat /tmp/tld-1m/dataset.json")]
+pub struct Arguments {
+    /// How many delegations
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=50_000_000))]
+    pub delegations: u64,
+    /// The name of the zone
+    #[arg(long, default_value = "example", value_parser = parse_name)]
+    pub origin: String,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// Makes the zone.
+pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
+    let Arguments { delegations, origin, common } = arguments;
+    let mut dataset = Dataset::create(&common.out)?;
+    let relative = format!("zones/{origin}.zone");
+    let path = dataset.path(&relative);
+    let file = File::create(&path).map_err(writing(&path))?;
+    let mut output = BufWriter::with_capacity(WRITE_OCTETS, file);
+    let mut random = Random::new(common.seed, 1);
+    let mut names = Names::new(*delegations, common.seed);
+    let mut zone = ZoneText::new(origin, common.serial, HOSTERS as usize, Random::new(common.seed, 2));
+
+    let mut next = names.next();
+    write_apex(&mut zone, next.as_deref().unwrap_or_default());
+    while let Some(label) = next {
+        next = names.next();
+        write_delegation(&mut zone, &label, next.as_deref(), &mut random);
+        output.write_all(zone.text().as_bytes()).map_err(writing(&path))?;
+        zone.forget_text();
+    }
+    output.flush().map_err(writing(&path))?;
+    drop(output);
+
+    dataset.list_zone(origin, &relative)?;
+    let bytes_total = fs::metadata(&path).map_err(writing(&path))?.len();
+    let described = describe(arguments, &zone, bytes_total);
+    dataset.complete(&described)?;
+    Ok(described)
+}
+
+fn describe(arguments: &Arguments, zone: &ZoneText, bytes_total: u64) -> Described {
+    let (axfr_octets_estimate, axfr_messages_estimate) = zone.axfr();
+    Described {
+        generator: "tld",
+        version: VERSION,
+        count: 1,
+        records_total: zone.records(),
+        bytes_total,
+        seed: arguments.common.seed,
+        serial: arguments.common.serial,
+        details: Details::Tld {
+            origin: arguments.origin.clone(),
+            delegations: arguments.delegations + 1,
+            axfr_octets_estimate,
+            axfr_messages_estimate,
+        },
+    }
+}
+
+/// SOA, NS, DNSKEY and NSEC of the zone, each with its RRSIG.
+fn write_apex(zone: &mut ZoneText, first: &str) {
+    zone.soa();
+    for server in APEX_SERVERS {
+        zone.own_server("@", &format!("{server}.{}", names::REGISTRY));
+    }
+    zone.signature("NS");
+    zone.keys();
+    zone.denial(first, "NS SOA RRSIG NSEC DNSKEY");
+}
+
+/// A delegation: NS, perhaps DS, the denial of all else, and glue. After the last, the denial leads to the apex.
+fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random: &mut Random) {
+    let next = next.unwrap_or("@");
+    if label == names::REGISTRY {
+        for server in APEX_SERVERS {
+            zone.own_server(label, &format!("{server}.{label}"));
+        }
+        zone.denial(next, "NS RRSIG NSEC");
+        for server in APEX_SERVERS {
+            zone.glue(&format!("{server}.{label}"), true, random);
+        }
+        return;
+    }
+    let servers = match random.below(100) {
+        0..82 => 2,
+        82..98 => 3,
+        _ => 4,
+    };
+    let below_itself = if random.chance(15) { 2 } else { 0 };
+    // The cube of a uniform number: of 20,000 hosters the largest 200 have a fifth of all delegations.
+    let hoster = (0..3).fold(HOSTERS, |share, _| scale(random.bits(), share)) as usize;
+    for number in 1..=servers {
+        if number <= below_itself {
+            zone.own_server(label, &format!("ns{number}.{label}"));
+        } else {
+            zone.hosted_server(label, hoster, number);
+        }
+    }
+    if random.chance(40) {
+        zone.delegation_signer();
+        zone.denial(next, "NS DS RRSIG NSEC");
+    } else {
+        zone.denial(next, "NS RRSIG NSEC");
+    }
+    let has_ipv6 = random.chance(50);
+    for number in 1..=below_itself {
+        zone.glue(&format!("ns{number}.{label}"), has_ipv6, random);
+    }
+}

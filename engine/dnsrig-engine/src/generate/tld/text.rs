@@ -1,0 +1,244 @@
+//! The records of the zone, as text (RFC 1035 §5.1), each counted and estimated on the wire.
+
+use super::axfr::{Axfr, POINTER_OCTETS};
+use crate::generate::{
+    random::Random,
+    zones::{SOA_TIMERS, push, push_a, push_aaaa},
+};
+
+/// The TTL of delegations, in seconds: a day, as is usual for TLDs.
+const TTL: u32 = 86_400;
+
+/// The TTL of denials, in seconds: the minimum of the SOA (RFC 9077 §3).
+const DENIAL_TTL: u32 = 300;
+
+/// From when to when the signatures claim to be valid: long enough for no server to call them expired.
+const VALIDITY: &str = "20450101000000 20250101000000";
+
+/// ECDSA P-256 with SHA-256 (RFC 6605 §4) and the octets of its signatures and of a SHA-256 digest.
+const ALGORITHM: u8 = 13;
+const SIGNATURE_OCTETS: u64 = 64;
+const DIGEST_OCTETS: u64 = 32;
+
+/// Public keys whose private halves were thrown away: flags (RFC 4034 §2.1.1), key, key tag.
+const KEYS: [(u16, &str, u16); 2] = [
+    (257, "gwjo248lGrX6D1zJdSolisY5HCLwWyFA5/YtPXStZqL4/yQKMpvI/lBLlSvh4TGmaRRQAZppGEhW+MOSKAz+Vg==", 44591),
+    (256, "7Xb+Zz8ETkHmL4P+o6w3+vQ9u+EWONtKSE+fi2JhwDMQQS5I+N0tu2PjGLOXWJ6GiYwZC7OeALW6JNnsS4Tksw==", 41446),
+];
+
+/// The domain of all hosters (RFC 2606).
+const HOSTER_PARENT: &str = "example.net";
+
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const HEX: &[u8; 16] = b"0123456789abcdef";
+
+/// In which message a hoster's domain and its name servers 1 to 4 last stood.
+type LastMessages = [u64; 5];
+
+/// A zone being written.
+pub struct ZoneText {
+    text: String,
+    origin: String,
+    serial: u32,
+    records: u64,
+    axfr: Axfr,
+    hosters: Vec<LastMessages>,
+    /// Random octets for digests and signatures.
+    random: Random,
+    /// The owner of the last record, relative to the zone.
+    owner: String,
+}
+
+impl ZoneText {
+    /// A zone named `origin`, without a final dot.
+    pub fn new(origin: &str, serial: u32, hosters: usize, random: Random) -> Self {
+        let mut text = String::with_capacity(16 * 1024);
+        push(&mut text, format_args!("$ORIGIN {origin}.\n$TTL {TTL}\n"));
+        let hosters = vec![LastMessages::default(); hosters];
+        ZoneText {
+            text,
+            origin: origin.to_owned(),
+            serial,
+            records: 0,
+            axfr: Axfr::default(),
+            hosters,
+            random,
+            owner: String::new(),
+        }
+    }
+
+    /// The text since it was last forgotten.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Makes room for more text.
+    pub fn forget_text(&mut self) {
+        self.text.clear();
+    }
+
+    /// The number of records so far.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Octets and messages of the AXFR, with the SOA that ends it (RFC 5936 §2.2).
+    pub fn axfr(&self) -> (u64, u64) {
+        let (octets, messages) = self.axfr.total();
+        (octets + 2 * POINTER_OCTETS + 44, messages)
+    }
+
+    /// SOA and its RRSIG.
+    pub fn soa(&mut self) {
+        let serial = self.serial;
+        let owner_octets = self.push_owner("@");
+        push(&mut self.text, format_args!("\tIN SOA a.nic hostmaster.nic {serial} {SOA_TIMERS}\n"));
+        self.count(owner_octets, 2 * name_octets("hostmaster.nic") + 20);
+        self.signature("SOA");
+    }
+
+    /// An NS record of `owner` for a name server in this zone.
+    pub fn own_server(&mut self, owner: &str, target: &str) {
+        let owner_octets = self.push_owner(owner);
+        push(&mut self.text, format_args!("\tIN NS {target}\n"));
+        // `target` ends in names that stand in the message already, mostly in `owner`: its first label is new.
+        let first_label = target.split('.').next().map_or(0, str::len) as u64 + 1;
+        self.count(owner_octets, first_label + POINTER_OCTETS);
+    }
+
+    /// An NS record of `owner` for name server `number`, 1 to 4, of a hoster.
+    pub fn hosted_server(&mut self, owner: &str, hoster: usize, number: usize) {
+        let owner_octets = self.push_owner(owner);
+        push(&mut self.text, format_args!("\tIN NS ns{number}.dns-{hoster:05}.{HOSTER_PARENT}.\n"));
+        let message = self.axfr.message();
+        let last = &mut self.hosters[hoster];
+        let target_octets = match (last[number] == message, last[0] == message) {
+            (true, _) => POINTER_OCTETS,
+            (false, true) => 4 + POINTER_OCTETS,
+            (false, false) => 4 + 10 + POINTER_OCTETS,
+        };
+        (last[0], last[number]) = (message, message);
+        self.count(owner_octets, target_octets);
+    }
+
+    /// DS of the current owner, with a random digest, and its RRSIG.
+    pub fn delegation_signer(&mut self) {
+        let tag = self.random.below(1 << 16);
+        push(&mut self.text, format_args!("\tIN DS {tag} {ALGORITHM} 2 "));
+        for _ in 0..DIGEST_OCTETS / 8 {
+            push_digits::<16, 4>(&mut self.text, HEX, self.random.bits());
+        }
+        self.text.push('\n');
+        self.count(POINTER_OCTETS, 4 + DIGEST_OCTETS);
+        self.signature("DS");
+    }
+
+    /// Both keys and their RRSIG, by the first one.
+    pub fn keys(&mut self) {
+        for (flags, key, _) in KEYS {
+            push(&mut self.text, format_args!("\tIN DNSKEY {flags} 3 {ALGORITHM} {key}\n"));
+            self.count(POINTER_OCTETS, 4 + SIGNATURE_OCTETS);
+        }
+        self.signature("DNSKEY");
+    }
+
+    /// NSEC of the current owner and its RRSIG. `next` is relative to the zone, or `@`.
+    pub fn denial(&mut self, next: &str, types: &str) {
+        push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC {next} {types}\n"));
+        // One block of the bitmap (RFC 4034 §4.1.2): up to NSEC (47) 6 octets, up to DNSKEY (48) one more.
+        let bitmap_octets = if types.contains("DNSKEY") { 9 } else { 8 };
+        let next_octets = if next == "@" { 0 } else { next.len() as u64 + 1 };
+        self.count(POINTER_OCTETS, next_octets + name_octets(&self.origin) + bitmap_octets);
+        self.signature("NSEC");
+    }
+
+    /// A record, and perhaps another, with the address of a name server below a delegation.
+    pub fn glue(&mut self, owner: &str, has_ipv6: bool, random: &mut Random) {
+        // The name stood in an NS record just before, so it is a pointer however often it is owner.
+        self.push_owner(owner);
+        push_a(&mut self.text, "", random);
+        self.count(POINTER_OCTETS, 4);
+        if has_ipv6 {
+            push_aaaa(&mut self.text, "", random);
+            self.count(POINTER_OCTETS, 16);
+        }
+    }
+
+    /// RRSIG of the current owner over its records of a type, made of random octets.
+    pub fn signature(&mut self, covered: &str) {
+        let ZoneText { text, origin, random, owner, .. } = self;
+        let tag = if covered == "DNSKEY" { KEYS[0].2 } else { KEYS[1].2 };
+        let ttl = if covered == "NSEC" { DENIAL_TTL } else { TTL };
+        let labels = origin.split('.').count() + usize::from(owner != "@");
+        push(text, format_args!("\t{ttl} IN RRSIG {covered} {ALGORITHM} {labels} {ttl} {VALIDITY} {tag} {origin}. "));
+        push_signature(text, random);
+        let signer_octets = name_octets(origin);
+        self.count(POINTER_OCTETS, 18 + signer_octets + SIGNATURE_OCTETS);
+    }
+
+    fn count(&mut self, owner_octets: u64, data_octets: u64) {
+        self.records += 1;
+        self.axfr.add(owner_octets, data_octets);
+    }
+
+    /// Writes the owner of a record, if it is another than that of the record before, and gives its octets.
+    fn push_owner(&mut self, owner: &str) -> u64 {
+        if self.owner == owner {
+            return POINTER_OCTETS;
+        }
+        owner.clone_into(&mut self.owner);
+        self.text.push_str(owner);
+        if owner == "@" { name_octets(&self.origin) } else { owner.len() as u64 + 1 + POINTER_OCTETS }
+    }
+}
+
+/// A name in wire format, uncompressed: a length before each label, and the root.
+fn name_octets(name: &str) -> u64 {
+    name.len() as u64 + 2
+}
+
+/// 64 random octets in base64 (RFC 4648 §4): 86 digits, of the last only two bits are used, and the padding.
+fn push_signature(text: &mut String, random: &mut Random) {
+    for _ in 0..8 {
+        push_digits::<10, 6>(text, BASE64, random.bits());
+    }
+    let last = random.bits();
+    push_digits::<5, 6>(text, BASE64, last);
+    text.push(char::from(BASE64[((last >> 60) & 0b11) as usize * 16]));
+    text.push_str("==\n");
+}
+
+/// `COUNT` digits of `BITS` bits each, from the lowest bits of `bits` on.
+fn push_digits<const COUNT: usize, const BITS: u32>(text: &mut String, alphabet: &[u8], bits: u64) {
+    let digits: [u8; COUNT] =
+        std::array::from_fn(|index| alphabet[(bits >> (index as u32 * BITS)) as usize & ((1 << BITS) - 1)]);
+    text.push_str(str::from_utf8(&digits).expect("the alphabets are ASCII"));
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{base::iana::SecurityAlgorithm, rdata::Dnskey, utils::base64};
+
+    use super::*;
+
+    #[test]
+    fn the_key_tags_belong_to_the_keys() {
+        for (flags, key, tag) in KEYS {
+            let octets: Vec<u8> = base64::decode(key).unwrap();
+            assert_eq!(octets.len() as u64, SIGNATURE_OCTETS);
+            let key = Dnskey::new(flags, 3, SecurityAlgorithm::from_int(ALGORITHM), octets).unwrap();
+            assert_eq!(key.key_tag(), tag);
+        }
+    }
+
+    #[test]
+    fn a_signature_is_64_octets_of_clean_base64() {
+        let mut random = Random::new(1, 0);
+        for _ in 0..100 {
+            let mut text = String::new();
+            push_signature(&mut text, &mut random);
+            let octets: Vec<u8> = base64::decode(text.trim()).unwrap();
+            assert_eq!(octets.len(), 64);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! What is watched of each host: opens the files, and says what a machine does not have.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    thread,
+};
+
+use nix::{
+    sched::{CloneFlags, setns},
+    unistd::{SysconfVar, sysconf},
+};
+
+use super::{
+    metrics::{CGROUP, CPU, FileMetrics, LINK, MACHINE, Metric, NETWORK, Unit},
+    rows::Series,
+    source::{Source, Wanted},
+    text::{Column, lines, words},
+};
+use crate::failure::Advice;
+
+/// The largest file that is read, in octets. `/proc/stat` of a machine with hundreds of CPUs comes near it.
+pub const FILE_OCTETS_MAX: usize = 256 * 1024;
+
+/// At most this many interfaces of a host, and CPUs of the machine, are watched.
+const PARTS_MAX: usize = 1024;
+
+/// The name of the host that stands for the machine itself.
+pub const MACHINE_NAME: &str = "machine";
+
+/// USER_HZ on every architecture that dnsrig runs on, if sysconf(3) does not say.
+const USER_HZ_DEFAULT: i64 = 100;
+
+/// A `--host`: which namespace and which cgroups it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostArgument {
+    /// Its name in the rows.
+    pub name: String,
+    /// The file of its network namespace.
+    pub netns: Option<PathBuf>,
+    /// Its directories in the cgroup hierarchies.
+    pub cgroups: Vec<PathBuf>,
+}
+
+/// Reads `NAME[,netns=PATH][,cgroup=DIR]...`.
+pub fn parse_host(text: &str) -> Result<HostArgument, String> {
+    let mut parts = text.split(',');
+    let name = parts.next().unwrap_or_default().to_owned();
+    if name.is_empty() || name == MACHINE_NAME || name.contains('=') {
+        return Err(format!("expected NAME[,netns=PATH][,cgroup=DIR]…, NAME not being `{MACHINE_NAME}`"));
+    }
+    let mut host = HostArgument { name, netns: None, cgroups: Vec::new() };
+    for part in parts {
+        match part.split_once('=') {
+            Some(("netns", path)) if host.netns.is_none() => host.netns = Some(path.into()),
+            Some(("cgroup", path)) => host.cgroups.push(path.into()),
+            _ => return Err(format!("`{part}` is neither netns=PATH (once) nor cgroup=DIR")),
+        }
+    }
+    if host.netns.is_none() && host.cgroups.is_empty() {
+        return Err("a host needs netns=PATH or cgroup=DIR, or there is nothing to watch".into());
+    }
+    Ok(host)
+}
+
+/// A host could not be watched.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// Something that the user named is not there.
+    #[error("cannot watch host {host}: {}: {source}", path.display())]
+    Open { host: String, path: PathBuf, source: io::Error },
+    /// A name was used twice.
+    #[error("host {0} is named twice")]
+    Twice(String),
+}
+
+impl Advice for HostError {
+    fn hint(&self) -> String {
+        match self {
+            HostError::Open { .. } => "make the namespace and the cgroup before `watch`, and run it as root".into(),
+            HostError::Twice(_) => "give each host one --host with all its parts".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// Everything that is watched.
+#[derive(Default)]
+pub struct Watched {
+    /// The series, by number.
+    pub series: Vec<Series>,
+    /// The open files.
+    pub sources: Vec<Source>,
+    /// What this machine lacks, as host/source/metric.
+    pub missing: Vec<String>,
+    buffer: Vec<u8>,
+    user_hz: i64,
+}
+
+impl Watched {
+    /// Opens the files of all hosts and of the machine.
+    pub fn open(hosts: &[HostArgument]) -> Result<Self, HostError> {
+        let user_hz = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(USER_HZ_DEFAULT);
+        let mut watched = Watched { buffer: vec![0; FILE_OCTETS_MAX], user_hz, ..Watched::default() };
+        for (index, host) in hosts.iter().enumerate() {
+            if hosts[..index].iter().any(|other| other.name == host.name) {
+                return Err(HostError::Twice(host.name.clone()));
+            }
+            watched.open_host(host)?;
+        }
+        watched.open_machine();
+        Ok(watched)
+    }
+
+    fn open_host(&mut self, host: &HostArgument) -> Result<(), HostError> {
+        let failed = |path: &Path| {
+            let (host, path) = (host.name.clone(), path.to_owned());
+            move |source| HostError::Open { host, path, source }
+        };
+        for directory in &host.cgroups {
+            fs::read_dir(directory).map_err(failed(directory))?;
+        }
+        if !host.cgroups.is_empty() {
+            let open = |file: &FileMetrics| {
+                host.cgroups.iter().filter_map(|directory| File::open(directory.join(file.file)).ok()).collect()
+            };
+            self.add_files(&host.name, CGROUP, open);
+        }
+        if let Some(path) = &host.netns {
+            let files = open_network(path).map_err(failed(path))?;
+            self.add_network(&host.name, files);
+        }
+        Ok(())
+    }
+
+    fn open_machine(&mut self) {
+        self.add_files(MACHINE_NAME, MACHINE, |file| {
+            File::open(Path::new("/proc").join(file.file)).into_iter().collect()
+        });
+        if let Ok(file) = File::open("/proc/stat") {
+            // The line `cpu`, without a number, is the sum.
+            let is_cpu = |name: &str| name.strip_prefix("cpu").is_some_and(|number| !number.is_empty());
+            self.add_parts(file, is_cpu, |cpu| (MACHINE_NAME.to_owned(), cpu.to_owned()), CPU, Unit::Ticks);
+        }
+    }
+
+    fn add_network(&mut self, host: &str, mut files: Vec<File>) {
+        let links = files.pop();
+        // In the order of `NETWORK`, as `open_network` opened them.
+        let mut files = files.into_iter();
+        self.add_files(host, NETWORK, |_| files.next().into_iter().collect());
+        if let Some(file) = links {
+            let is_link = |name: &str| !matches!(name, "lo" | "Inter-|" | "face");
+            self.add_parts(file, is_link, |name| (host.to_owned(), format!("link:{name}")), LINK, Unit::Same);
+        }
+    }
+
+    /// Adds the metrics of a list of files; `open` gives the files that there are for an entry of the list.
+    fn add_files(&mut self, host: &str, list: &[FileMetrics], mut open: impl FnMut(&FileMetrics) -> Vec<File>) {
+        for entry in list {
+            for file in open(entry) {
+                let mut source = Source::new(file, self.user_hz);
+                let text = source.content(&mut self.buffer).map(<[u8]>::to_vec).unwrap_or_default();
+                entry.metrics.iter().for_each(|metric| self.add_metric(host, &mut source, &text, metric));
+                self.keep(source);
+            }
+        }
+        for metric in list.iter().flat_map(|entry| entry.metrics) {
+            let missing = format!("{host}/{}/{}", metric.source, metric.name);
+            if !self.has(host, metric) && !self.missing.contains(&missing) {
+                self.missing.push(missing);
+            }
+        }
+    }
+
+    fn add_metric(&mut self, host: &str, source: &mut Source, text: &[u8], metric: &Metric) {
+        if self.has(host, metric) {
+            return;
+        }
+        let Metric { line, column, unit, .. } = *metric;
+        let series = self.series.len() as u32;
+        if source.add_if_there(text, || Wanted { series, line: line.into(), column, unit }, line, column) {
+            let (host, source) = (host.to_owned(), metric.source.to_owned());
+            self.series.push(Series { host, source, metric: metric.name });
+        }
+    }
+
+    /// Adds the metrics of a file with a line for each of many parts: CPUs or interfaces.
+    ///
+    /// `name` gives the host and the source of a part.
+    fn add_parts(
+        &mut self,
+        file: File,
+        is_part: impl Fn(&str) -> bool,
+        name: impl Fn(&str) -> (String, String),
+        metrics: &[(&'static str, usize)],
+        unit: Unit,
+    ) {
+        let mut source = Source::new(file, self.user_hz);
+        let text = source.content(&mut self.buffer).map(<[u8]>::to_vec).unwrap_or_default();
+        let parts = lines(&text).filter_map(|line| str::from_utf8(words(line).next()?).ok());
+        for part in parts.filter(|part| is_part(part)).take(PARTS_MAX) {
+            for (metric, word) in metrics {
+                let (series, column) = (self.series.len() as u32, Column::At(*word));
+                let wanted = || Wanted { series, line: part.into(), column, unit };
+                if source.add_if_there(&text, wanted, part, column) {
+                    let (host, source) = name(part);
+                    self.series.push(Series { host, source, metric });
+                }
+            }
+        }
+        self.keep(source);
+    }
+
+    fn keep(&mut self, source: Source) {
+        if !source.is_empty() {
+            self.sources.push(source);
+        }
+    }
+
+    fn has(&self, host: &str, metric: &Metric) -> bool {
+        let is_it = |one: &Series| one.host == host && one.source == metric.source && one.metric == metric.name;
+        self.series.iter().any(is_it)
+    }
+}
+
+/// Opens the files of [`NETWORK`], and `dev` last, in a network namespace.
+///
+/// A thread goes into the namespace for it, and ends. What it opened keeps showing that namespace, and keeps it alive:
+/// a namespace that is deleted goes away only when `watch` has ended.
+fn open_network(path: &Path) -> io::Result<Vec<File>> {
+    let namespace = File::open(path)?;
+    let open = move || -> io::Result<Vec<File>> {
+        setns(namespace, CloneFlags::CLONE_NEWNET)?;
+        let names = NETWORK.iter().map(|entry| entry.file).chain(["dev"]);
+        names.map(|name| File::open(Path::new("/proc/thread-self/net").join(name))).collect()
+    };
+    thread::spawn(open).join().unwrap_or_else(|_| Err(io::Error::other("the thread that opens files panicked")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_has_a_name_and_parts() {
+        let host = parse_host("a,netns=/run/netns/a,cgroup=/x,cgroup=/y").unwrap();
+        assert_eq!((host.name.as_str(), host.netns), ("a", Some("/run/netns/a".into())));
+        assert_eq!(host.cgroups, [Path::new("/x"), Path::new("/y")]);
+        for wrong in ["", "a", "machine,cgroup=/x", "a,b", "a,netns=/x,netns=/y", "netns=/x"] {
+            assert!(parse_host(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    fn values(watched: &mut Watched) -> Vec<(String, i64)> {
+        let Watched { series, sources, buffer, .. } = watched;
+        let mut values = Vec::new();
+        for source in sources {
+            let found = |number: u32, value| {
+                let Series { host, source, metric } = &series[number as usize];
+                values.push((format!("{host}/{source}/{metric}"), value));
+            };
+            source.sample(buffer, found).unwrap();
+        }
+        values
+    }
+
+    /// Directories that look like a hybrid machine's: version 2 with CPU and pressure, version 1 with memory.
+    #[test]
+    fn a_host_may_have_both_versions_of_cgroups() {
+        let [v2, v1] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        fs::write(v2.path().join("cpu.stat"), "usage_usec 30\nuser_usec 20\nsystem_usec 10\n").unwrap();
+        fs::write(v2.path().join("io.pressure"), "some avg10=0.00 total=5\nfull avg10=0.00 total=4\n").unwrap();
+        fs::write(v1.path().join("cpuacct.usage"), "99000\n").unwrap();
+        fs::write(v1.path().join("memory.stat"), "cache 1\nrss 2\ntotal_cache 300\ntotal_rss 400\n").unwrap();
+        fs::write(v1.path().join("memory.usage_in_bytes"), "1000\n").unwrap();
+        let argument = format!("h,cgroup={},cgroup={}", v1.path().display(), v2.path().display());
+        let mut watched = Watched { buffer: vec![0; 4096], user_hz: 100, ..Watched::default() };
+        watched.open_host(&parse_host(&argument).unwrap()).unwrap();
+        let mut values = values(&mut watched);
+        values.sort();
+        let expected = [
+            ("h/cgroup/cpu_system_us", 10),
+            ("h/cgroup/cpu_usage_us", 30),
+            ("h/cgroup/cpu_user_us", 20),
+            ("h/cgroup/memory_anonymous_bytes", 400),
+            ("h/cgroup/memory_file_bytes", 300),
+            ("h/cgroup/memory_total_bytes", 1000),
+            ("h/psi/io_full_us", 4),
+            ("h/psi/io_some_us", 5),
+        ];
+        assert_eq!(values, expected.map(|(name, value)| (name.to_owned(), value)));
+        assert!(watched.missing.contains(&"h/cgroup/memory_kernel_bytes".to_owned()));
+        assert!(watched.missing.contains(&"h/psi/cpu_some_us".to_owned()));
+        assert_eq!(watched.missing.len(), 5);
+    }
+
+    #[test]
+    fn a_cgroup_that_is_not_there_is_an_error() {
+        let host = parse_host("h,cgroup=/nowhere/at/all").unwrap();
+        assert!(matches!(Watched::open(&[host]), Err(HostError::Open { .. })));
+    }
+
+    #[test]
+    fn a_host_named_twice_is_an_error() {
+        let host = parse_host("h,cgroup=/").unwrap();
+        assert!(matches!(Watched::open(&[host.clone(), host]), Err(HostError::Twice(_))));
+    }
+}

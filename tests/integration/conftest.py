@@ -1,0 +1,68 @@
+"""Real servers in real network namespaces: needs root. Servers come from the cache, or are fetched once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dnsrig.analysis.read import Trial
+from dnsrig.experiment import runner
+from dnsrig.rundir import TrialRecord, TrialSpec, read_json
+
+DNSRIG = [sys.executable, "-m", "dnsrig"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "integration" in Path(item.fspath).parts:
+            item.add_marker(pytest.mark.root)
+            if os.geteuid() != 0:
+                item.add_marker(pytest.mark.skip(reason="makes network namespaces, and so needs root"))
+
+
+def left_behind() -> list[str]:
+    """What dnsrig would have left on this machine: namespaces, cgroups, mounts, ledgers."""
+    found = [path.name for path in Path("/run/netns").glob("dnsrig-*")]
+    found += [str(path) for path in Path("/sys/fs/cgroup").glob("**/dnsrig") if path.is_dir()]
+    found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if "dnsrig-" in line]
+    return found + [str(path) for path in Path("/run/dnsrig").glob("*.json")]
+
+
+@pytest.fixture(autouse=True)
+def nothing_left() -> Iterator[None]:
+    """Every test leaves the machine as it found it."""
+    yield
+    if os.geteuid() == 0:
+        assert left_behind() == []
+
+
+def specs(experiment: str, *settings: str) -> list[TrialSpec]:
+    """The specs of all variants of ``experiment`` with ``settings``."""
+    manifest = runner.prepare(runner.Request(experiment, settings=list(settings)), print)
+    return [spec.model_copy(update={"repeat": 1}) for spec in manifest.specs.values()]
+
+
+@pytest.fixture
+def measure(tmp_path: Path) -> Callable[..., Trial]:
+    """Execute the one variant that ``settings`` leave of an experiment, by `dnsrig trial`, and read the result."""
+
+    def execute(*settings: str, experiment: str = "tour") -> Trial:
+        (spec,) = specs(experiment, *settings)
+        spec_file, directory = tmp_path / "spec.json", tmp_path / f"trial-{len(list(tmp_path.iterdir()))}"
+        spec_file.write_text(spec.model_dump_json())
+        subprocess.run(
+            [*DNSRIG, "trial", str(spec_file), str(directory)], check=True, stdout=subprocess.PIPE, timeout=120
+        )
+        return Trial(directory, read_json(directory / "trial.json", TrialRecord))
+
+    return execute
+
+
+def events(stream: Iterator[str]) -> Iterator[dict[str, object]]:
+    return (json.loads(line) for line in stream)

@@ -1,0 +1,145 @@
+"""However a trial ends, nothing stays behind, nothing finished is lost, and what others made is left alone."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from conftest import DNSRIG, left_behind, specs
+
+SLOW = ("--set", "server=bind@forky", "--set", "zones=300")
+"""About 15 s: BIND's default of 20 SOA queries a second."""
+
+
+@pytest.fixture
+def somebody_elses() -> Iterator[str]:
+    """A namespace with a name much like ours."""
+    name = "dnsrigger-not-ours"
+    subprocess.run(["ip", "netns", "add", name], check=True)
+    yield name
+    assert Path("/run/netns", name).exists()
+    subprocess.run(["ip", "netns", "del", name], check=True)
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def secondary_runs(runs: Path) -> bool:
+    return any(runs.glob("**/*.running/servers/secondary/exec.json"))
+
+
+def start_run(folder: Path, *arguments: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen(
+        [*DNSRIG, "run", "tour", *arguments], cwd=folder, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    wait_until(lambda: secondary_runs(folder / "runs"))
+    return process
+
+
+def trials(folder: Path) -> list[Path]:
+    return sorted(folder.glob("runs/*/*/trials/*/*/trial.json"))
+
+
+def test_kill_the_rig_and_resume(tmp_path: Path, somebody_elses: str) -> None:
+    first = start_run(tmp_path, "--set", 'server=["nsd@forky","bind@forky"]', "--set", "zones=100", "--repeats", "2")
+    wait_until(lambda: len(trials(tmp_path)) >= 1 and secondary_runs(tmp_path / "runs"))
+    first.kill()
+    first.communicate()
+    wait_until(lambda: not left_behind())
+    before = {path: path.stat().st_mtime_ns for path in trials(tmp_path)}
+    assert 1 <= len(before) < 4
+    (run,) = tmp_path.glob("runs/*/*")
+    subprocess.run([*DNSRIG, "run", "--resume", str(run)], cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    assert len(trials(tmp_path)) == 4
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "finished trials are not touched"
+
+
+def test_kill_the_trial_too_and_clean(tmp_path: Path, somebody_elses: str) -> None:
+    rig = start_run(tmp_path, *SLOW, "--repeats", "1")
+    ledgers = [json.loads(path.read_text()) for path in Path("/run/dnsrig").glob("*.json")]
+    rig.kill()
+    for ledger in ledgers:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(ledger["pid"], signal.SIGKILL)
+    rig.communicate()
+    assert left_behind(), "a killed trial cannot remove anything itself"
+    output = subprocess.run([*DNSRIG, "clean"], check=True, capture_output=True, text=True).stdout
+    assert "removed what trial" in output
+    assert left_behind() == []
+
+
+def test_interrupt(tmp_path: Path) -> None:
+    rig = start_run(tmp_path, *SLOW, "--repeats", "1")
+    rig.send_signal(signal.SIGINT)
+    _, errors = rig.communicate(timeout=60)
+    assert rig.returncode == 130
+    assert "--resume" in errors
+    assert left_behind() == []
+
+
+def test_server_that_dies_is_a_result(tmp_path: Path) -> None:
+    (spec,) = specs("tour", "server=bind@forky", "zones=300")
+    (tmp_path / "spec.json").write_text(spec.model_dump_json())
+    trial = subprocess.Popen([*DNSRIG, "trial", "spec.json", "trial"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    wait_until((tmp_path / "trial.running/servers/secondary/exec.json").exists)
+    time.sleep(1)
+    for ledger in Path("/run/dnsrig").glob("*.json"):
+        for folder in json.loads(ledger.read_text())["cgroups"]:
+            if folder.endswith("/secondary"):
+                for pid in Path(folder, "cgroup.procs").read_text().split():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(pid), signal.SIGKILL)
+    trial.communicate(timeout=60)
+    assert trial.returncode == 0
+    record = json.loads((tmp_path / "trial/trial.json").read_text())
+    assert record["outcome"] == "server-failed"
+    assert "on host secondary was ended by SIGKILL" in record["reason"]
+    assert record["metrics"]["transfer_time_s"] is None
+
+
+def test_full_disk(tmp_path: Path) -> None:
+    (spec,) = specs("tour", "server=nsd@forky", "zones=100")
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "small", str(small)], check=True)
+    try:
+        (tmp_path / "spec.json").write_text(spec.model_dump_json())
+        result = subprocess.run(
+            [*DNSRIG, "trial", str(tmp_path / "spec.json"), str(small / "trial")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+        assert result.returncode == 1
+        assert not (small / "trial").exists()
+        assert "disk is full" in result.stderr or "No space left" in result.stderr
+        run = subprocess.run(
+            [*DNSRIG, "run", "tour", "--runs", str(small)], capture_output=True, text=True, check=False, timeout=120
+        )
+        assert run.returncode == 1
+        assert "disk is nearly full" in run.stderr
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+
+
+def test_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
+    (spec,) = specs("tour", "server=nsd@forky", "zones=100")
+    (tmp_path / "spec.json").write_text(spec.model_dump_json())
+    (tmp_path / "trial").mkdir()
+    result = subprocess.run(
+        [*DNSRIG, "trial", "spec.json", "trial"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 1
+    assert "never overwritten" in result.stderr

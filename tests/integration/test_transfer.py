@@ -1,0 +1,87 @@
+"""Every server as secondary and as primary: real transfers, measured end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dnsrig.analysis.read import Trial
+from dnsrig.servers import all_drivers
+
+KINDS = sorted(all_drivers())
+ZONES = 40
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_secondary(measure: Callable[..., Trial], kind: str) -> None:
+    trial = measure(f"server={kind}@forky", f"zones={ZONES}")
+    record = trial.record
+    assert (record.outcome, record.reason) == ("done", "")
+    assert [phase.name for phase in record.phases] == ["setup", "measure", "drain"]
+    assert record.metrics["zones_seen"] == ZONES
+    assert trial.zones["outcome"].to_list() == ["seen"] * ZONES
+    assert record.logs["secondary"].zones == ZONES, "the log's own account agrees with probe's"
+    assert record.servers["secondary"].threads
+    assert record.servers["secondary"].server.version in record.servers["secondary"].server.label
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_metrics_are_there_and_plausible(measure: Callable[..., Trial], kind: str) -> None:
+    metrics = measure(f"server={kind}@forky", f"zones={ZONES}").record.metrics
+    time_s = metrics["transfer_time_s"]
+    assert time_s is not None and 0 < (metrics["first_answer_s"] or 0) <= time_s
+    assert 1 <= (metrics["connections_opened"] or 0) <= 2 * ZONES
+    assert (metrics["transfer_bytes"] or 0) > ZONES * 100
+    assert (metrics["secondary_cpu_s"] or 0) > 0
+    assert (metrics["secondary_memory_peak_bytes"] or 0) > 1_000_000
+    assert None not in metrics.values()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_as_primary(measure: Callable[..., Trial], kind: str) -> None:
+    trial = measure("server=knot@forky", f"zones={ZONES}", f"hosts.primary.server={kind}@forky")
+    assert (trial.record.outcome, trial.record.metrics["zones_seen"]) == ("done", ZONES)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_zone(measure: Callable[..., Trial], kind: str) -> None:
+    trial = measure(f"server={kind}@forky", "delegations=2000", experiment="tld-transfer")
+    assert trial.record.outcome == "done"
+    # About 49 octets a record on the wire, after .ch: see `dnsrig generate tld --help`.
+    octets_a_record = (trial.record.metrics["transfer_bytes"] or 0) / trial.record.spec.dataset.records
+    assert 40 < octets_a_record < 65
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_zone_from_primary(measure: Callable[..., Trial], kind: str) -> None:
+    trial = measure(
+        "server=nsd@forky", "delegations=500", f"hosts.primary.server={kind}@forky", experiment="tld-transfer"
+    )
+    assert trial.record.outcome == "done"
+
+
+def test_limit_is_a_result(measure: Callable[..., Trial]) -> None:
+    record = measure("server=bind@forky", "zones=300", "limit_s=3").record
+    assert record.outcome == "limit"
+    assert record.reason.endswith("of 300 zones after 3 s")
+    assert 0 < (record.metrics["zones_seen"] or 0) < 300
+    assert record.metrics["transfer_time_s"] is None
+
+
+def test_settings_and_sysctls_reach_the_server(measure: Callable[..., Trial]) -> None:
+    trial = measure(
+        "server=bind@forky",
+        f"zones={ZONES}",
+        'hosts.secondary.settings."serial-query-rate"=10000',
+        'hosts.secondary.sysctls."net.ipv4.tcp_tw_reuse"=1',
+    )
+    assert "serial-query-rate 10000;" in (trial.directory / "servers/secondary/named.conf").read_text()
+    assert trial.record.conditions["hosts"]["secondary"]["sysctls"]["net.ipv4.tcp_tw_reuse"] == "1"
+    assert not (trial.directory / "state").exists(), "what the server stored is gone"
+
+
+def test_wrong_setting_is_told_in_the_servers_own_words(measure: Callable[..., Trial]) -> None:
+    record = measure("server=nsd@forky", "zones=2", 'hosts.secondary.settings."no-such-thing"=1').record
+    assert record.outcome == "server-failed"
+    assert "nsd" in record.reason and "exited with status 1" in record.reason

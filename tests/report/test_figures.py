@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dnsrig.analysis.statistics import Spread, compare, spread
+from dnsrig.report import figures
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (2.5408, "s", "2.54 s"),
+        (181.24, "s", "181 s"),
+        (0.0005, "s", "0.500 ms"),
+        (0.00005, "s", "50.0 µs"),
+        (0.0254, "s", "25.4 ms"),
+        (0, "s", "0 s"),
+        (28232, "sockets", "28,232 sockets"),
+        (28232, "1", "28,232"),
+        (38_100_000, "B", "38.1 MB"),
+        (900, "B", "900 B"),
+        (5.8728, "ms", "5.87 ms"),
+        (None, "s", "–"),
+        (float("nan"), "s", "–"),
+        (float("inf"), "s", "–"),
+    ],
+)
+def test_a_figure_has_three_digits_and_its_unit(value: float | None, unit: str, text: str) -> None:
+    assert figures.figure(value, unit) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "censored", "text"),
+    [
+        ([2.2649, 2.5408, 2.8112], False, "2.54 s [2.26..2.81]"),
+        ([2.5408], False, "2.54 s"),
+        ([2.5, 2.5], False, "2.50 s [±0]"),
+        ([2.5, 3.0, 60.0], True, "≥ 3.00 s [2.50..≥60.0]"),
+        ([60.0], True, "≥ 60.0 s"),
+        ([], False, "–"),
+    ],
+)
+def test_a_spread_shows_median_and_range(values: list[float], censored: bool, text: str) -> None:
+    assert figures.spread(spread(values), "s", censored=censored) == text
+
+
+def test_bytes_of_a_spread_share_one_prefix() -> None:
+    assert figures.spread(Spread(3, 2e6, 2e6, 9e5, 3e6), "B") == "2.00 MB [0.90..3.00]"
+
+
+def test_percent_has_its_interval_when_there_is_one() -> None:
+    assert figures.percent(compare([1.0, 1.1], [2.0, 2.2], "lower")) == "50.0 %"
+    assert figures.percent(compare([1.0] * 5, [2.0] * 5, "lower")) == "50.0 % [50.0..50.0]"
+    assert figures.percent(None) == "–"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ("plain text, déjà vu, 漢字", "plain text, déjà vu, 漢字"),
+        ("a\x1b[31mb", "a\\x1b[31mb"),
+        ("zone\u202egnp.example", "zone\\u202egnp.example"),
+        ("zero\u200bwidth", "zero\\u200bwidth"),
+        ("line\nbreak\ttab", "line\\x0abreak\\x09tab"),
+        ("\ud800", "\\ud800"),
+    ],
+)
+def test_what_acts_is_written_out(raw: str, shown: str) -> None:
+    assert figures.visible(raw) == shown
+
+
+@given(st.text())
+def test_nothing_that_acts_is_left(text: str) -> None:
+    assert not any(unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp") for char in figures.visible(text))
+
+
+def test_endless_text_is_cut_and_says_so() -> None:
+    shown = figures.visible("x" * 1_000_000)
+    assert len(shown) < 3_000
+    assert "1,000,000 characters" in shown

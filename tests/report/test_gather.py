@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+from made_up import made_up_findings
+
+from dnsrig.analysis.read import Run
+from dnsrig.report.gather import gather
+from dnsrig.rundir import Finding
+
+
+def test_found_comes_first_then_unsure_then_clear(run: Run) -> None:
+    assert [report.id for report in gather(run, made_up_findings(run))] == [
+        "ports-exhausted",
+        "cold-cache",
+        "clock-step",
+    ]
+
+
+def test_repeats_are_one_entry_with_their_range(run: Run) -> None:
+    entry = gather(run, made_up_findings(run))[0].found[0]
+    assert entry.where == "in 5 of 5 repeats"
+    assert entry.example == 1
+    assert entry.evidence == {"first_failure_s": [31, 32, 33, 34, 35], "ports": [28_232] * 5}
+
+
+def test_a_trap_that_found_something_is_not_clear(run: Run) -> None:
+    variant = run.manifest.variants[0].id
+    mixed = [
+        Finding(trap="t", verdict="clear", variant=variant, repeat=1, summary=""),
+        Finding(trap="t", verdict="found", variant=variant, repeat=2, summary="it was"),
+    ]
+    report = gather(run, mixed)[0]
+    assert not report.is_clear
+    assert report.found[0].where == "in 1 of 5 repeats"
+    assert report.concerns(variant)
+    assert not report.concerns(None)
+
+
+def test_a_finding_about_the_run_names_the_run(run: Run) -> None:
+    report = gather(run, [Finding(trap="t", verdict="found", summary="all of it")])[0]
+    assert report.found[0].subject == "the whole run"
+    assert report.found[0].where == ""
+    assert report.concerns(None)

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import pytest
+from made_up import made_up_findings
+from rich.console import Console, RenderableType
+
+from dnsrig.analysis.read import Run
+from dnsrig.report import terminal_findings, terminal_table
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def printed(renderable: RenderableType, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None, highlight=False)
+    console.print(renderable)
+    assert isinstance(console.file, io.StringIO)
+    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_the_end_of_a_run(run: Run, width: int) -> None:
+    """With DNSRIG_UPDATE_GOLDEN=1 in the environment, what is printed becomes what is expected."""
+    findings = made_up_findings(run)
+    text = printed(terminal_table(run, findings), width) + "\n" + printed(terminal_findings(run, findings), width)
+    golden = GOLDEN / f"terminal_{width}.txt"
+    if os.environ.get("DNSRIG_UPDATE_GOLDEN"):
+        golden.write_text(text, encoding="utf-8")
+    assert text == golden.read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_markup_of_others_is_only_text(run: Run) -> None:
+    finding = made_up_findings(run)[-1].model_copy(update={"summary": "[red]x[/red] \x1b[31m [/]"})
+    text = printed(terminal_findings(run, [finding]), 80)
+    assert "[red]x[/red] \\x1b[31m [/]" in text

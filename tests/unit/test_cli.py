@@ -1,0 +1,103 @@
+"""The command line: one clear sentence for each bad input, and an exit status that scripts can use."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from dnsrig.cli import _app
+
+
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    """Exit status, standard output, standard error; long lines are joined again."""
+    monkeypatch.setattr(sys, "argv", ["dnsrig", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        _app.main()
+    output = capsys.readouterr()
+    return int(ended.value.code or 0), output.out, " ".join(output.err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message", "hint"),
+    [
+        (["run", "tuor"], 2, "there is no experiment 'tuor'", "did you mean tour?"),
+        (["run"], 2, "which experiment?", "dnsrig list experiments"),
+        (["run", "tour", "--scale", "big"], 2, "there is no scale 'big'", "quick, standard, published"),
+        (
+            ["run", "tour", "--set", "server=tinydns@forky"],
+            2,
+            "there is no server called 'tinydns'",
+            "known servers: bind",
+        ),
+        (["run", "tour", "--set", "limit=3"], 2, "unknown key limit", "did you mean limit_s?"),
+        (["run", "tour", "--set", "limit_s=1 min"], 2, "limit_s = '1 min'", "number of seconds"),
+        (["run", "tour", "--set", "dataset.kind=huge"], 2, "no dataset of kind 'huge'", "tiny-zones"),
+        (["run", "tour", "--set", "dataset.zone=3"], 2, "dataset tiny-zones has no 'zone'", "zones"),
+        (["run", "tour", "--repeats", "1000", "--set", "zones=[1,2,3]"], 2, "12,000 trials", "--max-trials"),
+        (["run", "--resume", "nowhere"], 1, "manifest.json does not exist", "run directory"),
+        (["run", "tour", "--resume", "nowhere"], 2, "--resume takes no experiment", ""),
+        (["report", "nowhere"], 1, "there is no run at nowhere", ""),
+        (["list", "colours"], 2, "nothing called 'colours'", "experiments, servers, traps, metrics"),
+        (["servers", "install", "tinydns@forky"], 2, "no server called 'tinydns'", ""),
+    ],
+)
+def test_bad_input(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    status: int,
+    message: str,
+    hint: str,
+) -> None:
+    code, out, err = run(monkeypatch, capsys, *arguments)
+    assert (code, out) == (status, "")
+    assert err.startswith("dnsrig: ") and message in err and hint in err
+    assert "Traceback" not in err
+
+
+def test_without_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    code, _, err = run(monkeypatch, capsys, "run", "tour")
+    assert code == 1
+    assert "needs root" in err and "sudo" in err
+
+
+def test_dry_run_needs_neither_root_nor_servers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "empty"))
+    code, out, _ = run(monkeypatch, capsys, "run", "tour", "--dry-run", "--seed", "7")
+    assert code == 0
+    assert "8 variants × 3 repeats = 24 trials" in out
+    assert "order (seed 7)" in out and "time: about" in out
+    assert "bind@forky is not installed yet" in out
+    assert not (tmp_path / "empty").exists()
+
+
+def test_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", "/runs/x")
+
+    monkeypatch.setattr("dnsrig.experiment.runner.draft", full)
+    code, _, err = run(monkeypatch, capsys, "run", "tour")
+    assert code == 1
+    assert "the disk is full (/runs/x)" in err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["trial", "--help"], ["servers", "install", "--help"]]
+)
+def test_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    code, out, _ = run(monkeypatch, capsys, *arguments)
+    assert code == 0
+    assert "Usage" in out
+
+
+@pytest.mark.parametrize("what", ["experiments", "traps", "metrics"])
+def test_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str) -> None:
+    code, out, _ = run(monkeypatch, capsys, "list", what)
+    assert code == 0
+    assert {"experiments": "many-zones", "traps": "ports-exhausted", "metrics": "transfer_time_s"}[what] in out

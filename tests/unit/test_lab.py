@@ -1,0 +1,85 @@
+"""The parts of the lab that can be tested without making anything."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from dnsrig.errors import UsageError
+from dnsrig.lab import cgroup, clock, conditions, ledger
+from dnsrig.lab.network import set_sysctl
+
+HYBRID = """\
+cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
+cgroup /sys/fs/cgroup/cpuacct cgroup rw,relatime,cpuacct 0 0
+cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+"""
+
+
+def test_hybrid_machine() -> None:
+    found = cgroup.hierarchies(HYBRID)
+    assert [(tree.version, tree.controllers) for tree in found] == [(1, ("cpuacct",)), (1, ("memory",)), (2, ())]
+    assert cgroup.folders("tag", "host", found)[2] == Path("/sys/fs/cgroup/unified/dnsrig/tag/host")
+
+
+def test_v2_machine() -> None:
+    assert [t.version for t in cgroup.hierarchies("cgroup2 /sys/fs/cgroup cgroup2 rw 0 0\n")] == [2]
+
+
+@pytest.mark.parametrize(
+    "name", ["kernel.pid_max", "net", "net.ipv4.x/../../../kernel.pid_max", "net..x", "vm.swappiness"]
+)
+def test_only_sysctls_of_a_namespace(name: str) -> None:
+    with pytest.raises(UsageError, match="is not a sysctl of a host"):
+        set_sysctl(name, "1")
+
+
+@pytest.fixture
+def ledgers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(ledger, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def test_ledger_lives_as_long_as_its_lock(ledgers: Path) -> None:
+    mine = ledger.Ledger.open_new()
+    mine.add(network_namespace="dnsrig-x-primary")
+    assert ledger.live() == [mine.tag]
+    assert list(ledger.dead()) == []
+    fcntl.flock(mine.handle, fcntl.LOCK_UN)
+    (found,) = ledger.dead()
+    assert found.network_namespaces == ["dnsrig-x-primary"]
+    found.close()
+    assert list(ledgers.iterdir()) == []
+    os.close(mine.handle)
+
+
+def test_damaged_ledger_lists_nothing(ledgers: Path) -> None:
+    (ledgers / "aaaaa.json").write_text('{"pid": 1, "network_na')
+    (found,) = ledger.dead()
+    assert (found.network_namespaces, found.cgroups) == ([], [])
+    os.close(found.handle)
+
+
+def test_ledger_never_lists_what_is_not_ours(ledgers: Path) -> None:
+    content = {"pid": 1, "network_namespaces": ["somebody-elses", "dnsrig-aaaaa-primary"], "cgroups": []}
+    (ledgers / "aaaaa.json").write_text(json.dumps(content))
+    (found,) = ledger.dead()
+    assert found.network_namespaces == ["dnsrig-aaaaa-primary"]
+    os.close(found.handle)
+
+
+def test_anchor_reads_both_clocks() -> None:
+    first, second = clock.anchor(), clock.anchor()
+    assert 0 <= first.error_ns < 10**9
+    assert second.monotonic_ns >= first.monotonic_ns
+
+
+def test_snapshot_can_be_stored() -> None:
+    snapshot = conditions.snapshot()
+    assert json.loads(json.dumps(snapshot)) == snapshot
+    assert snapshot["kernel"] == os.uname().release

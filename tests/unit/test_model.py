@@ -1,0 +1,139 @@
+"""What a TOML file means: overlays, axes, --set, and errors that help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment import model
+
+MINIMAL = """
+title = "t"
+question = "q?"
+procedure = "transfer"
+limit_s = 60
+[dataset]
+kind = "tiny-zones"
+[hosts.primary]
+server = "nsd@forky"
+[hosts.secondary]
+server = "bind@forky"
+"""
+
+
+@pytest.fixture
+def document(tmp_path: Path):  # type: ignore[no-untyped-def]
+    def load(text: str = "", *settings: str, scale: str = "quick") -> model.Document:
+        path = tmp_path / "x.toml"
+        path.write_text(MINIMAL + text)
+        return model.load(path, scale, list(settings))
+
+    return load
+
+
+def test_without_matrix_there_is_one_point(document) -> None:  # type: ignore[no-untyped-def]
+    (point,) = model.points(document())
+    assert point.parameters == {}
+    assert point.document.repeats == 10
+
+
+def test_matrix_is_the_product_in_its_order(document) -> None:  # type: ignore[no-untyped-def]
+    text = '[matrix]\n"hosts.secondary.server" = ["bind@forky", "knot@forky"]\n"dataset.zones" = [1, 2]\n'
+    points = model.points(document(text))
+    assert [tuple(p.parameters.values()) for p in points] == [
+        ("bind@forky", 1), ("bind@forky", 2), ("knot@forky", 1), ("knot@forky", 2),
+    ]  # fmt: skip
+    assert points[3].document.hosts["secondary"].server == "knot@forky"
+    assert points[3].document.dataset == {"kind": "tiny-zones", "zones": 2}
+
+
+def test_labels_grow_where_short_ones_clash(document) -> None:  # type: ignore[no-untyped-def]
+    text = '[matrix]\n"hosts.secondary.server" = ["bind@forky"]\n"hosts.primary.server" = ["nsd@forky"]\n'
+    assert model.labels(document(text)) == ["secondary-server", "primary-server"]
+
+
+def test_named_overlays(document) -> None:  # type: ignore[no-untyped-def]
+    text = '[matrix.ports]\ndefault = {}\nwide.hosts.secondary.sysctls."net.ipv4.ip_local_port_range" = "1024 65535"\n'
+    default, wide = model.points(document(text))
+    assert default.document.hosts["secondary"].sysctls == {}
+    assert wide.parameters == {"ports": "wide"}
+    assert wide.document.hosts["secondary"].sysctls == {"net.ipv4.ip_local_port_range": "1024 65535"}
+
+
+def test_scale_overlays(document) -> None:  # type: ignore[no-untyped-def]
+    text = "[scale.standard]\nlimit_s = 600\ndataset.zones = 7\n"
+    assert document(text).limit_s == 60
+    assert document(text, scale="standard").limit_s == 600
+    assert document(text, scale="standard").dataset == {"kind": "tiny-zones", "zones": 7}
+
+
+def test_set_changes_values_and_axes(document) -> None:  # type: ignore[no-untyped-def]
+    text = '[matrix]\n"dataset.zones" = [1, 2]\n'
+    assert document(text, "zones=9").matrix["dataset.zones"] == [9]
+    assert document(text, "dataset.zones=[3,4]").matrix["dataset.zones"] == [3, 4]
+    assert document("", "hosts.secondary.server=knot@trixie").hosts["secondary"].server == "knot@trixie"
+    changed = document("", 'hosts.secondary.settings."server.udp-workers"=2')
+    assert changed.hosts["secondary"].settings == {"server.udp-workers": 2}
+
+
+@pytest.mark.parametrize(
+    ("text", "settings", "message", "hint"),
+    [
+        ("", ["limit=3"], "unknown key limit", "did you mean limit_s?"),
+        ("", ["limit_s=60 s"], "limit_s = '60 s'", "number of seconds"),
+        ("", ["hosts.secondary.setings.x=1"], "unknown key hosts.secondary.setings", "did you mean settings?"),
+        ("", ["repeats=0"], "repeats = 0", ""),
+        ("", ["zones"], "not PATH=VALUE", "dataset.zones"),
+        ("", ["a b=1"], "not a path", ""),
+        ("[scale.huge]\nrepeats = 1\n", [], "unknown scale 'huge'", "quick, standard, published"),
+        ("[", [], "not TOML", ""),
+        ("[matrix.ports]\na = {}\n", ["ports=b"], "axis ports has no b", "it has: a"),
+    ],
+)
+def test_errors_help(document, text: str, settings: list[str], message: str, hint: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError) as caught:
+        model.points(document(text, *settings))
+    assert message in caught.value.message
+    assert hint in caught.value.hint
+
+
+def test_unknown_experiment_suggests() -> None:
+    with pytest.raises(UsageError) as caught:
+        model.find("tuor")
+    assert caught.value.hint == "did you mean tour?"
+
+
+@pytest.mark.parametrize("name", sorted(model.builtin()))
+@pytest.mark.parametrize("scale", model.SCALES)
+def test_builtin_experiments_are_valid_at_every_scale(name: str, scale: str) -> None:
+    document = model.load(model.find(name), scale, [])
+    assert document.sources and document.question.endswith("?")
+    assert model.points(document)
+
+
+tables = st.recursive(
+    st.integers() | st.text(max_size=3),
+    lambda inner: st.dictionaries(st.text(max_size=3), inner, max_size=4),
+    max_leaves=8,
+).filter(lambda value: isinstance(value, dict))
+
+
+@given(tables, tables)
+def test_merged_changes_neither_and_prefers_the_overlay(base: dict[str, object], overlay: dict[str, object]) -> None:
+    before = repr(base), repr(overlay)
+    result = model.merged(base, overlay)
+    assert (repr(base), repr(overlay)) == before
+    assert model.merged(result, overlay) == result
+    assert set(result) == set(base) | set(overlay)
+
+
+@given(st.text(max_size=40))
+def test_any_setting_is_a_document_or_a_usage_error(text: str) -> None:
+    try:
+        model.load(model.find("tour"), "quick", [text])
+    except UsageError as error:
+        assert error.message

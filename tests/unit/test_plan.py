@@ -1,0 +1,92 @@
+"""The plan: identities, CPUs, the order of trials, limits on size."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment import model, plan
+from dnsrig.rundir import DatasetSpec, ServerSource
+
+ROLES = {"primary": False, "secondary": True, "observer": False}
+
+
+def points(*settings: str) -> list[model.Point]:
+    return model.points(model.load(model.find("tour"), "quick", list(settings)))
+
+
+def test_variants_are_unique_and_stable() -> None:
+    first = [plan.variant(point).id for point in points()]
+    assert len(set(first)) == len(first) == 8
+    assert first == [plan.variant(point).id for point in points("repeats=7")], "repeats are not part of the identity"
+    assert first != [plan.variant(point).id for point in points("limit_s=61")]
+
+
+@pytest.mark.parametrize(
+    ("available", "expected"),
+    [
+        ([0], {"primary": [0], "secondary": [0], "observer": [0]}),
+        ([0, 1], {"primary": [0], "secondary": [1], "observer": [0]}),
+        ([0, 1, 2, 3], {"primary": [1], "secondary": [3], "observer": [2]}),
+        ([4, 6], {"primary": [4], "secondary": [6], "observer": [4]}),
+    ],
+)
+def test_server_under_test_has_a_cpu_of_its_own(available: list[int], expected: dict[str, list[int]]) -> None:
+    assert plan.cpus(ROLES, available) == expected
+
+
+def test_order_is_interleaved_and_repeatable() -> None:
+    names = [f"v{n}" for n in range(6)]
+    order = plan.order(names, 10, seed=42)
+    assert order == plan.order(names, 10, seed=42) != plan.order(names, 10, seed=43)
+    for round_ in range(10):
+        part = order[round_ * 6 : round_ * 6 + 6]
+        assert {key.variant for key in part} == set(names), "each variant once a round"
+        assert {key.repeat for key in part} == {round_ + 1}
+    first = Counter(order[round_ * 6].variant for round_ in range(10))
+    assert len(first) > 1, "rounds are shuffled anew"
+
+
+def test_matrix_by_mistake_is_refused() -> None:
+    with pytest.raises(UsageError) as caught:
+        plan.check_size(10_000, 1_000)
+    assert "10,000 trials" in caught.value.message
+    plan.check_size(1_000, 1_000)
+
+
+SERVERS = {
+    n: ServerSource(kind=n.split("@")[0], source="forky", version="1", root="/r") for n in ("nsd@forky", "bind@forky")
+}
+DATASET = DatasetSpec(kind="tiny-zones", path="/d", zones=3, records=12, serial=1)
+
+
+def spec(*settings: str):  # type: ignore[no-untyped-def]
+    point = points("server=bind@forky", "zones=3", *settings)[0]
+    return plan.spec("r", "tour", point, SERVERS, DATASET, [0, 1])
+
+
+def test_spec_holds_everything() -> None:
+    made = spec('hosts.secondary.sysctls."net.ipv4.tcp_tw_reuse"=1', "options.probe_rate_per_s=500")
+    assert made.hosts["secondary"].server == SERVERS["bind@forky"]
+    assert made.hosts["secondary"].sysctls == {"net.ipv4.tcp_tw_reuse": "1"}
+    assert made.hosts["observer"].server is None
+    assert made.options["probe_rate_per_s"] == 500
+    assert len({host.address for host in made.hosts.values()}) == 3
+    assert type(made).model_validate_json(made.model_dump_json()) == made
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [("hosts.tertiary.server=bind@forky", "no host 'tertiary'"), ("options.speed=1", "no option 'speed'")],
+)
+def test_names_that_the_procedure_does_not_know(setting: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        spec(setting)
+
+
+def test_unknown_server_is_told_before_anything_is_made() -> None:
+    with pytest.raises(UsageError) as caught:
+        plan.check_servers(["djbdns@forky"])
+    assert "known servers: bind" in caught.value.hint

@@ -1,0 +1,61 @@
+"""Docs: the generated reference is what the code says; links lead somewhere; the repository keeps its own rules."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def test_reference_is_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
+    assert spec and spec.loader
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    for name, text in generate.pages().items():
+        assert (ROOT / "docs/reference" / name).read_text() == text, f"{name} is out of date: run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def tracked() -> list[Path]:
+    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listing.returncode != 0:
+        pytest.skip("not a git checkout")
+    return [ROOT / name for name in listing.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_no_registry_host_is_named() -> None:
+    """Packages come from wherever the user's own tools are set up to fetch them."""
+    pattern = re.compile(r"https?://[^\s\"]*(debian|pypi|pythonhosted|crates|npmjs)[^\s\"]*")
+    for path in tracked():
+        if path.name != "Cargo.lock" and path.suffix not in (".png", ".arrow"):
+            assert not pattern.search(path.read_text(errors="replace")), path
+
+
+def test_analysis_traps_and_report_never_import_the_lab() -> None:
+    """So a report can be drawn on another machine."""
+    forbidden = re.compile(r"^\s*(from|import) dnsrig\.(lab|servers|procedures|experiment|cli|datasets)", re.MULTILINE)
+    for folder in ("analysis", "traps", "report"):
+        for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
+            assert not forbidden.search(path.read_text()), path
+
+
+def test_lower_parts_never_import_upper_ones() -> None:
+    order = ["cli", "experiment", "procedures", "lab"]
+    for number, lower in enumerate(order):
+        for upper in order[:number]:
+            pattern = re.compile(rf"^\s*(from|import) dnsrig\.{upper}\b", re.MULTILINE)
+            for path in (ROOT / "dnsrig" / lower).rglob("*.py"):
+                assert not pattern.search(path.read_text()), f"{path} imports dnsrig.{upper}"

@@ -1,0 +1,51 @@
+"""The run directory's files: whole or absent, versioned, and stable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from dnsrig.analysis.read import Run
+from dnsrig.errors import DnsrigError
+from dnsrig.rundir import SCHEMA_VERSION, Findings, Manifest, read_json, write_json
+
+
+def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "findings.json"
+    write_json(path, Findings(findings=[]))
+    before = path.read_text()
+    monkeypatch.setattr("os.fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(OSError):
+        write_json(path, Findings(findings=[]))
+    assert path.read_text() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["findings.json"], "no temporary file stays"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (f'{{"schema_version": {SCHEMA_VERSION + 1}}}', "newer dnsrig"),
+        ('{"schema_version": 1, "find', "cannot be read"),
+        ('{"schema_version": 1, "findings": [], "surprise": 1}', "surprise"),
+        ("[]", "not what dnsrig writes"),
+    ],
+)
+def test_what_cannot_be_read_is_one_sentence(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "findings.json").write_text(content)
+    with pytest.raises(DnsrigError, match=message):
+        read_json(tmp_path / "findings.json", Findings)
+
+
+def test_there_is_no_run(tmp_path: Path) -> None:
+    with pytest.raises(DnsrigError, match="there is no run"):
+        Run.open(tmp_path / "nothing")
+
+
+def test_run_without_some_trials_can_be_read(tmp_path: Path) -> None:
+    directory = synthetic.build(tmp_path / "run")
+    whole = len(Run.open(directory).trials)
+    next(directory.glob("trials/*/*/trial.json")).unlink()
+    assert len(Run.open(directory).trials) == whole - 1
+    assert read_json(directory / "manifest.json", Manifest).schema_version == SCHEMA_VERSION

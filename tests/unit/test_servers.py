@@ -1,0 +1,185 @@
+"""Drivers: configurations as rendered, logs as read; sources as named."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.rundir import ServerSource
+from dnsrig.servers import all_drivers, debian, driver, sources
+from dnsrig.servers.driver import LogEvent, Placement, Zone
+
+ZONES = [
+    Zone("z000000.example", "zones/00/z000000.example.zone"),
+    Zone("z000001.example", "zones/00/z000001.example.zone"),
+]
+SCHEMA = "CREATE TABLE domains (id INTEGER PRIMARY KEY, name TEXT, master TEXT, type TEXT);"
+
+
+def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
+    root, directory, state = folder / "root", folder / "server", folder / "state"
+    (root / "usr/share/pdns-backend-sqlite3/schema").mkdir(parents=True)
+    (root / "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql").write_text(SCHEMA)
+    directory.mkdir()
+    state.mkdir()
+    made = Placement(
+        source=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
+        role=role,  # type: ignore[arg-type]
+        address=IPv4Address("198.18.0.2"),
+        cpus=(1,),
+        settings={},
+        zones=ZONES,
+        primaries=[] if role == "primary" else [IPv4Address("198.18.0.1")],
+        directory=directory,
+        seen_directory="/mnt/server",
+        state=state,
+        seen_state="/mnt/state",
+        dataset=folder / "dataset",
+        seen_dataset="/mnt/dataset",
+    )
+    return replace(made, **changes)
+
+
+def configuration(place: Placement) -> str:
+    driver(place.source.kind).configure(place)
+    return "\n".join(path.read_text() for path in place.directory.iterdir())
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_secondary_knows_zones_and_primary(tmp_path: Path, kind: str) -> None:
+    place = placement(tmp_path, kind, "secondary")
+    text = (
+        configuration(place) + place.state.joinpath("zones.sqlite3").read_bytes().decode(errors="replace")
+        if (kind == "powerdns")
+        else configuration(place)
+    )
+    assert all(zone.name in text for zone in ZONES)
+    assert "198.18.0.1" in text and "198.18.0.2" in text
+    assert "/mnt/dataset" not in text, "a cold secondary has no zone files"
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_primary_reads_the_dataset(tmp_path: Path, kind: str) -> None:
+    place = placement(tmp_path, kind, "primary")
+    text = configuration(place) + "".join(p.read_text() for p in place.state.glob("*.conf"))
+    assert f"/mnt/dataset/{ZONES[1].file}" in text
+    assert str(tmp_path) not in text, "paths are as the server sees them"
+
+
+@pytest.mark.parametrize(
+    ("kind", "setting", "line"),
+    [
+        ("bind", {"transfers-per-ns": 100}, "transfers-per-ns 100;"),
+        ("bind", {"request-ixfr": False}, "request-ixfr no;"),
+        ("knot", {"server.background-workers": 4}, "    background-workers: 4"),
+        ("knot", {"template.zonefile-sync": -1}, "    zonefile-sync: -1"),
+        ("nsd", {"xfrd-tcp-max": 8}, "    xfrd-tcp-max: 8"),
+        ("nsd", {"pattern.size-limit-xfr": 1}, "    size-limit-xfr: 1"),
+        ("powerdns", {"retrieval-threads": 8}, "retrieval-threads=8"),
+    ],
+)
+def test_settings_by_the_servers_own_names(tmp_path: Path, kind: str, setting: dict[str, int], line: str) -> None:
+    text = configuration(placement(tmp_path, kind, "secondary", settings=setting))
+    assert line in text.splitlines() or f"    {line}" in text.splitlines()
+
+
+def test_knot_setting_without_section(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no setting 'background-workers'"):
+        configuration(placement(tmp_path, "knot", "secondary", settings={"background-workers": 1}))
+
+
+def test_powerdns_without_sqlite_backend_says_so(tmp_path: Path) -> None:
+    place = placement(tmp_path, "powerdns", "secondary")
+    source = place.source.model_copy(update={"root": str(tmp_path / "empty")})
+    with pytest.raises(DnsrigError, match="no SQLite schema"):
+        configuration(replace(place, source=source))
+
+
+def test_bind_limit_is_in_force_by_default_and_settable() -> None:
+    (limit,) = driver("bind").limits("secondary", {})
+    assert (limit.zones_per_s, limit.default) == (20, True)
+    (limit,) = driver("bind").limits("secondary", {"serial-query-rate": 500})
+    assert (limit.zones_per_s, limit.default) == (500, False)
+    assert driver("bind").limits("primary", {}) == []
+
+
+LOGS = {
+    "bind": (
+        "21-Nov-2026 03:52:20.044 xfer-in: info: 0x7f: transfer of 'z1.example/IN' from 198.18.0.1#53: Transfer status: success",
+        44_000_000,
+    ),
+    "knot": (
+        "2026-11-21T03:52:20+0000 info: [z1.example.] refresh, remote 198.18.0.1@53, zone updated, 0.00 seconds, serial none -> 1",
+        0,
+    ),
+    "nsd": ("[2026-11-21 03:52:20.330] nsd[15175]: info: zone z1.example serial 0 is updated to 1", 330_000_000),
+    "powerdns": (
+        "Nov 21 03:52:20 AXFR-in zone 'z1.example', primary '198.18.0.1', zone committed with serial 1",
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_log_line_of_a_finished_zone(tmp_path: Path, kind: str) -> None:
+    line, below_second_ns = LOGS[kind]
+    (tmp_path / "log").write_text(f"something else\n{line}\n")
+    (event,) = driver(kind).read_log(tmp_path / "log")
+    year = datetime.now(UTC).year if kind == "powerdns" else 2026
+    second = int(datetime(year, 11, 21, 3, 52, 20, tzinfo=UTC).timestamp())
+    assert event == LogEvent(second * 10**9 + below_second_ns, "zone-done", "z1.example", line)
+    assert below_second_ns % driver(kind).log_clock_resolution_ns == 0
+
+
+def test_log_line_of_exhausted_ports(tmp_path: Path) -> None:
+    line = "21-Nov-2026 03:52:20.044 xfer-in: error: transfer of 'z1.example/IN' from 198.18.0.1#53: failed to connect: address not available"
+    (tmp_path / "log").write_text(line)
+    assert [event.kind for event in driver("bind").read_log(tmp_path / "log")] == ["address not available"]
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@given(st.binary(max_size=300))
+def test_any_log_can_be_read(tmp_path_factory: pytest.TempPathFactory, kind: str, content: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / f"{kind}.log"
+    path.write_bytes(content + b"\n" + LOGS[kind][0].encode()[:60] + content)
+    list(driver(kind).read_log(path))
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_settings_that_decide_performance_are_documented(kind: str) -> None:
+    assert len(driver(kind).settings) >= 4
+    assert all(setting.default and setting.meaning for setting in driver(kind).settings)
+
+
+def test_source_names() -> None:
+    assert sources.parse("bind@forky")[1] == "forky"
+    assert sources.parse("bind")[1] == "system"
+    with pytest.raises(UsageError, match="no server called 'tinydns'"):
+        sources.parse("tinydns@forky")
+
+
+def test_build_of_the_users_own(tmp_path: Path) -> None:
+    (tmp_path / "sbin").mkdir()
+    program = tmp_path / "sbin" / "nsd"
+    program.write_text("#!/bin/sh\necho NSD version 4.99.1\n")
+    program.chmod(0o755)
+    found = sources.find(f"nsd@{tmp_path}")
+    assert found is not None and (found.version, found.prefix) == ("4.99.1", str(tmp_path))
+    assert sources.executable(found, ["nsd", "-d"]) == [str(program), "-d"]
+
+
+def test_missing_build_says_what_to_give(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no knotd under"):
+        sources.find(f"knot@{tmp_path}")
+
+
+def test_suite_names_are_checked_before_apt_is_asked() -> None:
+    with pytest.raises(UsageError, match="not the name of a Debian suite"):
+        debian.resolve("for/ky", ("nsd",))

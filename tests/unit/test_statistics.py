@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import itertools
+import math
+import statistics as stdlib
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dnsrig.analysis.statistics import (
+    FEWEST_REPEATS,
+    Interval,
+    bootstrap_interval,
+    compare,
+    holm,
+    median_distribution,
+    rank_test,
+    ratio_interval,
+    spread,
+)
+
+positive = st.floats(min_value=0.01, max_value=1e6)
+repeats = st.lists(positive, min_size=FEWEST_REPEATS, max_size=10)
+
+
+def brute_force_rank_test(a: list[float], b: list[float]) -> float:
+    """All ways to split the pooled values, by the definition and nothing else."""
+    pooled = a + b
+    ranks = [sum(y < x for y in pooled) + (sum(y == x for y in pooled) + 1) / 2 for x in pooled]
+    expected = len(a) * (len(pooled) + 1) / 2
+    distance = abs(sum(ranks[: len(a)]) - expected)
+    splits = list(itertools.combinations(ranks, len(a)))
+    return sum(abs(sum(split) - expected) >= distance - 1e-9 for split in splits) / len(splits)
+
+
+def test_spread_names_what_there_is() -> None:
+    found = spread([3.0, 1.0, 8.0])
+    assert found is not None
+    assert (found.n, found.median, found.mean, found.low, found.high) == (3, 3.0, 4.0, 1.0, 8.0)
+    assert spread([]) is None
+
+
+@pytest.mark.parametrize("n", range(FEWEST_REPEATS))
+def test_too_few_repeats_give_no_interval_and_no_p(n: int) -> None:
+    few, enough = [float(i + 1) for i in range(n)], [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert bootstrap_interval(few) is None
+    assert ratio_interval(few, enough) is None
+    assert rank_test(few, enough) is None
+    assert rank_test(enough, few) is None
+    comparison = compare(few, enough, "lower")
+    assert comparison.interval is None
+    assert comparison.p is None
+    assert comparison.change == "undecided"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6])
+def test_the_median_distribution_is_that_of_all_resamples(n: int) -> None:
+    values = [1.0, 2.0, 4.0, 7.0, 11.0, 16.0][:n]
+    counted = Counter(stdlib.median(resample) for resample in itertools.product(values, repeat=n))
+    exact = dict(median_distribution(values))
+    assert exact.keys() == counted.keys()
+    for value, count in counted.items():
+        assert exact[value] == pytest.approx(count / n**n, abs=1e-12)
+
+
+def test_five_repeats_give_their_range() -> None:
+    # P(the median of a resample is the smallest) = P(Binomial(5, 1/5) >= 3) = 0.058 > 0.025.
+    assert bootstrap_interval([1.0, 2.0, 3.0, 4.0, 5.0]) == Interval(1.0, 5.0, 0.95)
+
+
+@given(repeats)
+def test_an_interval_holds_the_median_and_lies_in_the_range(values: list[float]) -> None:
+    interval = bootstrap_interval(values)
+    assert interval is not None
+    assert min(values) <= interval.low <= stdlib.median(values) <= interval.high <= max(values)
+
+
+@given(repeats)
+def test_less_confidence_gives_no_wider_interval(values: list[float]) -> None:
+    wide, narrow = bootstrap_interval(values, 0.99), bootstrap_interval(values, 0.5)
+    assert wide is not None
+    assert narrow is not None
+    assert wide.low <= narrow.low <= narrow.high <= wide.high
+
+
+@settings(max_examples=30)
+@given(repeats, repeats)
+def test_a_ratio_interval_turned_round_is_its_inverse(a: list[float], b: list[float]) -> None:
+    one, other = ratio_interval(a, b), ratio_interval(b, a)
+    assert one is not None
+    assert other is not None
+    assert one.low == pytest.approx(1 / other.high)
+    assert one.high == pytest.approx(1 / other.low)
+
+
+def test_a_baseline_at_zero_gives_no_ratio() -> None:
+    assert ratio_interval([1.0] * 5, [0.0, 1.0, 1.0, 1.0, 1.0]) is None
+    assert compare([1.0] * 5, [0.0] * 5, "lower").percent is None
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "p"),
+    [
+        # Complete separation: two of the C(n+m, n) splits are as extreme.
+        ([1, 2, 3, 4, 5], [6, 7, 8, 9, 10], 2 / 252),
+        (range(10), range(10, 20), 2 / math.comb(20, 10)),
+        # Tables of U: for n = m = 5 the two-sided 5 % point is U <= 2, with p = 8/252.
+        ([1, 2, 3, 4, 7], [5, 6, 8, 9, 10], 8 / 252),
+        # All alike: every split is as extreme as any other.
+        ([1] * 5, [1] * 6, 1.0),
+    ],
+)
+def test_known_rank_tests(a: list[int], b: list[int], p: float) -> None:
+    assert rank_test(list(a), list(b)) == pytest.approx(p, abs=1e-12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.integers(0, 6), min_size=5, max_size=6),
+    st.lists(st.integers(0, 6), min_size=5, max_size=6),
+)
+def test_the_rank_test_agrees_with_brute_force_ties_included(a: list[int], b: list[int]) -> None:
+    ours = rank_test(a, b)
+    assert ours == pytest.approx(brute_force_rank_test([float(x) for x in a], [float(x) for x in b]))
+    assert ours == rank_test(b, a)
+
+
+def test_holm_of_the_textbook() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+@given(st.lists(st.floats(0, 1), max_size=12))
+def test_holm_never_lowers_a_p_and_keeps_the_order(p_values: list[float]) -> None:
+    corrected = holm(p_values)
+    assert all(p <= c <= 1 for p, c in zip(p_values, corrected, strict=True))
+    by_p = [c for _, c in sorted(zip(p_values, corrected, strict=True))]
+    assert by_p == sorted(by_p)
+
+
+@given(repeats)
+def test_a_variant_compared_with_itself_is_not_told_apart(values: list[float]) -> None:
+    comparison = compare(values, values, "lower")
+    assert comparison.percent == pytest.approx(100)
+    assert comparison.difference == 0
+    assert comparison.interval is not None
+    assert comparison.interval.low <= 100 * (1 + 1e-9)
+    assert comparison.interval.high >= 100 * (1 - 1e-9)
+    assert comparison.change == "undecided"
+
+
+@pytest.mark.parametrize(("better", "change"), [("lower", "better"), ("higher", "worse"), ("neither", "different")])
+def test_a_change_is_judged_by_what_is_better(better: str, change: str) -> None:
+    from dataclasses import replace
+
+    comparison = compare([1.0, 1.1, 1.2, 1.3, 1.4], [2.0, 2.1, 2.2, 2.3, 2.4], better)  # type: ignore[arg-type]
+    assert comparison.change == "undecided", "not before it is corrected"
+    assert replace(comparison, p_corrected=0.01).change == change
+    assert replace(comparison, p_corrected=0.2).change == "undecided"

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from synthetic import Plan, build
+
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.summary import VariantRow, baseline_of, describe, summarise, variant_table
+
+BIND, KNOT = "bind@system", "knot@system"
+
+
+def table(path: Path, plan: Plan, metric: str = "transfer_time_s") -> dict[tuple[object, ...], VariantRow]:
+    run = Run.open(build(path, plan))
+    return {tuple(row.variant.parameters.values()): row for row in variant_table(run, metric)}
+
+
+def test_the_summary_has_a_row_for_each_trial_and_metric(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path, Plan(repeats=2, samples=False)))
+    frame = summarise(run)
+    metrics = len(run.trials[0].record.metrics)
+    assert frame.height == 2 * 2 * 2 * metrics
+    assert frame.columns == (
+        ["run", "experiment", "variant", "server", "zones", "repeat", "outcome", "metric", "unit", "value"]
+    )
+    assert frame.schema["zones"] == pl.String
+    assert frame.filter(pl.col("metric") == "transfer_time_s")["value"].null_count() == 0
+
+
+def test_a_limit_has_no_value_in_the_summary(tmp_path: Path) -> None:
+    plan = Plan(repeats=1, samples=False, outcomes={(BIND, 100, 1): "limit"})
+    frame = summarise(Run.open(build(tmp_path, plan)))
+    row = frame.filter((pl.col("outcome") == "limit") & (pl.col("metric") == "transfer_time_s"))
+    assert row["value"].to_list() == [None]
+
+
+def test_an_axis_named_as_a_column_keeps_both(tmp_path: Path) -> None:
+    plan = Plan(repeats=1, zones=[10], samples=False, extra_axes={"repeat": ["a"]})
+    frame = summarise(Run.open(build(tmp_path, plan)))
+    assert frame["axis.repeat"].to_list()[0] == "a"
+    assert frame["repeat"].to_list()[0] == 1
+
+
+def test_a_run_without_trials_has_an_empty_summary(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path, Plan(repeats=0)))
+    assert summarise(run).is_empty()
+    assert all(row.spread is None and not row.outcomes for row in variant_table(run, "transfer_time_s"))
+
+
+def test_the_baseline_has_the_same_other_axes(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path, Plan(repeats=0)))
+    knot_1000 = next(v for v in run.manifest.variants if v.parameters == {"server": KNOT, "zones": 1000})
+    baseline = baseline_of(run, knot_1000)
+    assert baseline is not None
+    assert baseline.parameters == {"server": BIND, "zones": 1000}
+
+
+def test_no_baseline_no_comparison(tmp_path: Path) -> None:
+    rows = table(tmp_path, Plan(repeats=2, samples=False, baseline={}))
+    assert all(row.comparison is None and row.baseline is None for row in rows.values())
+
+
+def test_five_repeats_are_compared_and_corrected(tmp_path: Path) -> None:
+    rows = table(tmp_path, Plan(repeats=5, samples=False))
+    comparison = rows[KNOT, 1000].comparison
+    assert comparison is not None
+    assert comparison.percent is not None
+    assert comparison.percent < 100
+    # Two comparisons (100 and 1000 zones), both with p = 2/252 at best.
+    assert comparison.p == pytest.approx(2 / 252)
+    assert comparison.p_corrected == pytest.approx(4 / 252)
+    assert rows[BIND, 1000].is_baseline
+    assert rows[BIND, 1000].comparison is None
+
+
+def test_a_limit_makes_the_median_a_lower_bound_and_stops_comparing(tmp_path: Path) -> None:
+    plan = Plan(repeats=5, samples=False, outcomes={(KNOT, 1000, 1): "limit"})
+    row = table(tmp_path, plan)[KNOT, 1000]
+    assert row.censored
+    assert row.at_least == [60.0]
+    assert row.spread is not None
+    assert row.spread.n == 5
+    assert row.spread.high == 60.0
+    assert row.interval is None
+    assert row.comparison is not None
+    assert row.comparison.percent is None
+
+
+def test_most_repeats_at_the_limit_put_the_median_there(tmp_path: Path) -> None:
+    outcomes = {(KNOT, 1000, repeat): "limit" for repeat in (1, 2, 3)}
+    row = table(tmp_path, Plan(repeats=5, samples=False, outcomes=outcomes))[KNOT, 1000]  # type: ignore[arg-type]
+    assert row.spread is not None
+    assert row.spread.median == 60.0
+
+
+def test_the_lower_bound_of_a_zone_is_its_share_of_the_limit(tmp_path: Path) -> None:
+    plan = Plan(repeats=1, samples=False, outcomes={(KNOT, 1000, 1): "limit"})
+    assert table(tmp_path, plan, "time_per_zone_ms")[KNOT, 1000].at_least == [60.0]
+
+
+def test_other_metrics_of_a_variant_at_its_limit_are_not_compared_either(tmp_path: Path) -> None:
+    plan = Plan(repeats=6, samples=False, outcomes={(KNOT, 1000, 1): "limit"})
+    row = table(tmp_path, plan, "secondary_cpu_s")[KNOT, 1000]
+    assert not row.censored
+    assert len(row.values) == 5
+    assert row.comparison is not None
+    assert row.comparison.percent is None
+
+
+@pytest.mark.parametrize("outcome", ["invalid", "server-failed", "error"])
+def test_what_is_not_done_gives_no_figure(tmp_path: Path, outcome: str) -> None:
+    plan = Plan(repeats=3, samples=False, outcomes={(KNOT, 1000, 1): outcome})  # type: ignore[dict-item]
+    row = table(tmp_path, plan)[KNOT, 1000]
+    assert len(row.values) == 2
+    assert row.outcomes == {"done": 2, outcome: 1}
+
+
+def test_an_unknown_metric_is_described_by_its_name() -> None:
+    assert describe("of_tomorrow_s").title == "of_tomorrow_s"
