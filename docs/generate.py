@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -52,11 +53,16 @@ def commands() -> str:
     text += "\n## Instruments\n\nThe engine's subcommands, passed straight through; each is also a tool of its own.\n"
     for name in SUBCOMMANDS:
         for words in _engine_commands(name):
-            help_text = subprocess.run(
-                [paths.engine(), *words, "--help"], capture_output=True, text=True, check=True
-            ).stdout
+            help_text = _help(words)
             text += f"\n### dnsrig {' '.join(words)}\n\n```text\n{help_text.strip()}\n```\n"
     return text
+
+
+def _help(words: list[str]) -> str:
+    """The help as on a terminal of 100 columns, whatever this one has."""
+    command = [paths.engine(), *words, "--help"]
+    environment = {**os.environ, "COLUMNS": "100"}
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
 
 
 def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:

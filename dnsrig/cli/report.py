@@ -25,7 +25,8 @@ def show(run: Path) -> None:
 
     path = write_report(run)
     opened = Run.open(run)
+    findings = read_json(run / "findings.json", Findings).findings
     console = Console(highlight=False)
-    console.print(terminal_table(opened))
-    console.print(terminal_findings(opened, read_json(run / "findings.json", Findings).findings))
+    console.print(terminal_table(opened, findings))
+    console.print(terminal_findings(opened, findings))
     console.print(f"report: {path}", markup=False, soft_wrap=True)

@@ -10,15 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 
-from dnsrig import discovery, paths
+from dnsrig import cached, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import DatasetSpec, Scalar
 
@@ -59,8 +57,9 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
     """The dataset, made now if it is not in the cache."""
     values = parameters(kind, chosen)
     folder = path_of(kind, values)
-    if not (folder / "dataset.json").is_file():
-        _generate(kind, values, folder)
+    with cached.locked(folder.parent):
+        if not (folder / "dataset.json").is_file():
+            _generate(kind, values, folder)
     facts = json.loads((folder / "dataset.json").read_text())
     return DatasetSpec(
         kind=kind,
@@ -73,14 +72,9 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
 
 
 def _generate(kind: str, values: dict[str, Scalar], folder: Path) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as temporary:
-        made = Path(temporary, "dataset")
+    with cached.making(folder) as made:
         command = [str(paths.engine()), "generate", *kinds()[kind].arguments(values), "--out", str(made)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             detail = result.stderr.strip() or f"exit status {result.returncode}"
             raise DnsrigError(f"the dataset {kind} could not be made: {detail}")
-        if folder.exists():
-            shutil.rmtree(folder)
-        made.rename(folder)

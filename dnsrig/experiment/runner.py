@@ -25,7 +25,7 @@ from dnsrig.experiment import model, plan
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab import conditions, ledger
 from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir, write_json
-from dnsrig.servers import sources
+from dnsrig.servers import debian, sources
 
 TEARDOWN_LIMIT_S = 60.0
 """How long a trial may take to remove what it made after it was told to end."""
@@ -134,7 +134,7 @@ def check_unchanged(manifest: Manifest) -> None:
     if manifest.dnsrig_version != dnsrig.__version__:
         raise _not_resumable(manifest, f"dnsrig was {manifest.dnsrig_version} and is {dnsrig.__version__}")
     for name, server in manifest.servers.items():
-        gone = server.root is not None and not Path(server.root, "dnsrig-root.json").exists()
+        gone = server.root is not None and not Path(server.root, debian.RECORD).exists()
         if gone or (server.root is None and sources.find(name) != server):
             raise _not_resumable(manifest, f"{server.label} is no longer what it was")
     for spec in manifest.specs.values():

@@ -24,6 +24,7 @@ _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
 """From so many seconds on: the unit's seconds, the unit."""
 _SUFFIXES = (
+    ("_per_s", 1.0, "/s"),
     ("_ns", 1e-9, "s"),
     ("_us", 1e-6, "s"),
     ("_ms", 1e-3, "s"),

@@ -14,9 +14,12 @@ from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, variant_table
 from dnsrig.report import figures, wording
-from dnsrig.report.figures import parameter, visible
+from dnsrig.report.figures import visible
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.rundir import Finding
+
+MOST_VARIANTS = 4
+"""Variants of which a trap is quoted; the report has them all."""
 
 
 def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table:
@@ -47,7 +50,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table
         table.add_column("of baseline", overflow="fold")
     table.add_column("odd", overflow="fold")
     for row in rows:
-        cells = [parameter(row.variant.parameters[axis]) for axis in run.manifest.axes]
+        cells = [wording.parameter(run, row.variant.parameters[axis]) for axis in run.manifest.axes]
         cells += [_repeats(row), *figures.median_and_range(row.spread, metric.unit, censored=row.censored)]
         cells += [wording.relative(run, row)] if compared else []
         table.add_row(*(_lines(cell) for cell in cells), Text("\n".join(_odd(row, reports))))
@@ -74,7 +77,9 @@ def _found(report: TrapReport) -> list[Text | Padding]:
     if not report.found:
         return []
     blocks: list[Text | Padding] = [Text(visible(f"found: {report.title} ({report.id})"), style="bold")]
-    blocks += [_indented(f"{_subject(entry)}: {entry.summary}") for entry in report.found]
+    blocks += [_indented(f"{_subject(entry)}: {entry.summary}") for entry in report.found[:MOST_VARIANTS]]
+    if (rest := len(report.found) - MOST_VARIANTS) > 0:
+        blocks.append(_indented(f"and of {figures.count(rest, 'variant')} more: see the report"))
     return blocks + [_indented(f"remedy: {remedy}") for remedy in report.remedies]
 
 

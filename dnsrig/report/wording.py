@@ -9,7 +9,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import FEWEST_REPEATS
 from dnsrig.analysis.summary import VariantRow, measured_metrics
 from dnsrig.report import figures
-from dnsrig.rundir import Outcome, Variant
+from dnsrig.rundir import Outcome, Scalar, Variant
 
 FIRST_METRIC = "transfer_time_s"
 """The metric that answers a question about transfers."""
@@ -21,6 +21,12 @@ def main_metric(run: Run) -> str:
         return FIRST_METRIC
     measured = measured_metrics(run)
     return measured[0].name if measured else FIRST_METRIC
+
+
+def parameter(run: Run, value: Scalar) -> str:
+    """A value of the matrix; a server with its exact version, because its source moves on."""
+    server = run.manifest.servers.get(str(value))
+    return f"{value} {server.version}" if server else figures.parameter(value)
 
 
 def outcomes(counts: Counter[Outcome]) -> str:

@@ -8,26 +8,24 @@ beside its final name and renamed, so an interrupted build leaves nothing that c
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig import paths
+from dnsrig import cached, paths
 from dnsrig.errors import DnsrigError, UsageError
 
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 LAYOUT_VERSION = 1
 """Raised when this file makes root file systems differently: old ones are then not used."""
 BASE_PACKAGES = ("base-files", "netbase")
+RECORD = "dnsrig-root.json"
+"""Written last: its presence means that the root file system is whole."""
 NOT_NEEDED = ("./usr/share/locale/*", "./usr/share/man/*", "./usr/share/info/*", "./usr/share/lintian/*")
 APT_LIMIT_S = 900
 INSTALLATION = re.compile(r"^Inst (?P<name>\S+) (?:\[\S+\] )?\((?P<version>\S+)", re.MULTILINE)
@@ -47,8 +45,9 @@ class Root:
 def roots(suite: str, name: str) -> list[Root]:
     """Those built for ``name`` from ``suite``, the newest last."""
     folder = paths.cache() / "roots" / suite
-    found = [path for path in folder.glob(f"{name}-*") if (path / "dnsrig-root.json").is_file()]
-    found.sort(key=lambda path: (path / "dnsrig-root.json").stat().st_mtime)
+    built = [path for path in folder.glob(f"{name}-*") if path.name.rpartition("-")[0] == name]
+    found = [path for path in built if (path / RECORD).is_file()]
+    found.sort(key=lambda path: (path / RECORD).stat().st_mtime)
     return [root for path in found if (root := _read(path, suite)) is not None]
 
 
@@ -60,20 +59,17 @@ def resolve(suite: str, packages: tuple[str, ...]) -> dict[str, str]:
 
 def build(suite: str, name: str, packages: tuple[str, ...]) -> Root:
     """Build the root file system of ``packages`` at their present versions, or return it if it is there."""
-    with _lock(suite):
+    with cached.locked(paths.cache() / "roots" / suite):
         versions = resolve(suite, packages)
         target = paths.cache() / "roots" / suite / f"{name}-{_key(versions)}"
         if root := _read(target, suite):
-            os.utime(target / "dnsrig-root.json")
+            os.utime(target / RECORD)  # the newest one is what `find` takes
             return root
-        target.parent.mkdir(parents=True, exist_ok=True)
         _apt(suite, "install", "--yes", "--download-only", *BASE_PACKAGES, *packages)
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as building:
-            tree = Path(building, "root")
+        with cached.making(target) as tree:
             _unpack(suite, versions, tree)
             record = {"suite": suite, "packages": versions, "layout": LAYOUT_VERSION}
-            (tree / "dnsrig-root.json").write_text(json.dumps(record, indent=1))
-            tree.rename(target)
+            (tree / RECORD).write_text(json.dumps(record, indent=1))
         return Root(target, suite, versions)
 
 
@@ -84,7 +80,7 @@ def _key(versions: dict[str, str]) -> str:
 
 def _read(path: Path, suite: str) -> Root | None:
     try:
-        record = json.loads((path / "dnsrig-root.json").read_text())
+        record = json.loads((path / RECORD).read_text())
     except (OSError, ValueError):
         return None
     return Root(path, suite, record["packages"]) if record.get("layout") == LAYOUT_VERSION else None
@@ -132,17 +128,6 @@ def _unpack_one(package: Path, tree: Path) -> None:
 
 def _state(suite: str) -> Path:
     return paths.cache() / "apt" / suite
-
-
-@contextmanager
-def _lock(suite: str) -> Iterator[None]:
-    """One builder a suite at a time; others wait."""
-    folder = _state(suite)
-    for part in ("lists/partial", "cache/archives/partial"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _update(suite: str) -> None:
