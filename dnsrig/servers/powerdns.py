@@ -68,6 +68,7 @@ class PowerDns(Driver):
     failure_patterns = {
         "address not available": r"(?i)cannot assign requested address",
         "transfer failed": r"(?i)unable to (axfr|xfr) zone|AXFR-in.*(error|failed)",
+        "SOA query unanswered": r"Unable to retrieve SOA for",
     }
 
     def configure(self, placement: Placement) -> None:

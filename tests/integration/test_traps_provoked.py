@@ -55,6 +55,24 @@ def test_ports_are_enough(measure: Callable[..., Trial]) -> None:
     assert finding("ports-exhausted", measure(*FAST_BIND, "zones=80")).verdict == "clear"
 
 
+def test_dropped_soa_answers_and_the_wait_for_them(measure: Callable[..., Trial]) -> None:
+    """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers."""
+    trial = measure("server=powerdns@forky", "zones=3000", "limit_s=30")
+    drops = finding("udp-buffer-drops", trial)
+    assert drops.verdict == "found"
+    assert int(drops.evidence["dropped_secondary"] or 0) > 0
+    assert trial.record.logs["secondary"].failures["SOA query unanswered"] > 0
+    wait = finding("idle-wait", trial)
+    assert wait.verdict == "found"
+    assert wait.evidence["zones_missing"] == trial.record.logs["secondary"].failures["SOA query unanswered"]
+
+
+def test_no_drops_and_no_wait(measure: Callable[..., Trial]) -> None:
+    trial = measure("server=powerdns@forky", "zones=80")
+    assert finding("udp-buffer-drops", trial).verdict == "clear"
+    assert finding("idle-wait", trial).verdict == "clear"
+
+
 def test_cpu_contention(measure: Callable[..., Trial]) -> None:
     last = max(os.sched_getaffinity(0))
     burn = f"import os,time; os.sched_setaffinity(0,[{last}]); end=time.time()+60\nwhile time.time()<end: pass"

@@ -101,6 +101,56 @@ def test_ports_exhausted(trial: Trial, peak: int, failures: int, verdict: str) -
         assert finding.evidence["ephemeral_ports"] == 28_232, "S1's 28,231, counted inclusively"
 
 
+@pytest.mark.parametrize(
+    ("seen_s", "busy", "verdict"),
+    [
+        ([0.1, 0.2, 61.0], 0.01, "found"),
+        ([0.1, 0.2, 61.0], 0.9, "clear"),
+        ([20.0, 40.0, 61.0], 0.01, "found"),
+        ([s / 2 for s in range(120)], 0.01, "clear"),
+        ([0.1, 3.0], 0.01, "clear"),
+    ],
+)
+def test_idle_wait(trial: Trial, seen_s: list[float], busy: float, verdict: str) -> None:
+    start = measured(trial, 62)
+    usage = [int(busy * 1e6 * s) for s in range(65)]
+    use(trial, series(start - SECOND, 65, secondary__cgroup__cpu_usage_us=usage), seen_s)
+    finding = judge("idle-wait", trial)
+    assert finding.verdict == verdict
+    if seen_s == [0.1, 0.2, 61.0] and verdict == "found":
+        assert finding.evidence["pause_s"] == pytest.approx(60.8)
+
+
+def test_idle_wait_until_the_limit(trial: Trial) -> None:
+    """What never came counts: the pause lasts to the end."""
+    trial.record.outcome = "limit"
+    trial.record.spec.dataset.zones = 3
+    start = measured(trial, 62)
+    usage = [1000 * s for s in range(65)]
+    use(trial, series(start - SECOND, 65, secondary__cgroup__cpu_usage_us=usage), [0.1, 0.2])
+    finding = judge("idle-wait", trial)
+    assert finding.verdict == "found" and finding.evidence["zones_missing"] == 1
+
+
+@pytest.mark.parametrize(("drops", "verdict"), [(6, "found"), (0, "clear")])
+def test_udp_buffer_drops(trial: Trial, drops: int, verdict: str) -> None:
+    start = measured(trial, 3)
+    columns = {
+        "secondary__udp__rcvbuf_errors": [2, 2, 2 + drops, 2 + drops, 2 + drops],
+        "primary__udp__rcvbuf_errors": [0] * 5,
+    }
+    use(trial, series(start - SECOND, 5, **columns))
+    finding = judge("udp-buffer-drops", trial)
+    assert finding.verdict == verdict
+    if drops:
+        assert finding.evidence == {"dropped_primary": 0, "dropped_secondary": 6}
+
+
+def test_udp_buffer_drops_without_samples(trial: Trial) -> None:
+    use(trial, series(0, 0))
+    assert judge("udp-buffer-drops", trial).verdict == "cannot-tell"
+
+
 def test_ports_exhausted_without_data(trial: Trial) -> None:
     use(trial, series(0, 0))
     trial.record.logs = {}

@@ -1,0 +1,90 @@
+"""What dnsrig's own instruments cost and can do: `make bench`.
+
+Every figure is printed with its spread over repeats. Needs root and the server nsd@forky for `probe`; all traffic stays on
+hosts that this bench makes.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dnsrig import paths
+from dnsrig.experiment import runner, trial
+from dnsrig.rundir import TrialRecord
+
+REPEATS = 3
+TLD_DELEGATIONS = 2_570_000
+"""S1's .ch: 14 million records."""
+ZONES = 100_000
+PROBED_ZONES = 20_000
+
+
+def summary(*arguments: str) -> dict[str, float]:
+    """The last event that the engine prints."""
+    output = subprocess.run([paths.engine(), *arguments], capture_output=True, text=True, check=True).stdout
+    return json.loads(output.splitlines()[-1])  # type: ignore[no-any-return]
+
+
+def show(what: str, unit: str, values: list[float]) -> None:
+    low, middle, high = min(values), statistics.median(values), max(values)
+    print(f"{what:55s} {middle:10.3g} {unit:10s} [{low:.3g}..{high:.3g}] n={len(values)}", flush=True)
+
+
+def generate(folder: Path, *arguments: str) -> Iterator[float]:
+    """Seconds to make a dataset. Each into a new folder: ext4 is slow to reuse the inodes of files just deleted."""
+    for repeat in range(REPEATS):
+        yield summary("generate", *arguments, "--out", str(folder / f"{arguments[0]}-{repeat}"))["elapsed_ns"] / 1e9
+
+
+def measured(folder: Path) -> list[TrialRecord]:
+    """Trials in which NSD serves many zones from the start, so that `probe` and `watch` are what is measured."""
+    request = runner.Request("many-zones", settings=["server=nsd@forky", f"zones={PROBED_ZONES}", "limit_s=60"])
+    (spec,) = runner.prepare(request, lambda text: print(text, file=sys.stderr)).specs.values()
+    return [
+        trial.run_trial(spec.model_copy(update={"repeat": n}), folder / f"trial-{n}", lambda event: None)
+        for n in range(REPEATS)
+    ]
+
+
+def per_poll_us(record: TrialRecord) -> float:
+    probe = record.instruments["probe-primary"]
+    return float(probe["cpu_ns"] / probe["polls"] / 1000)
+
+
+def seen_per_s(record: TrialRecord) -> float:
+    probe = record.instruments["probe-primary"]
+    return float(probe["zones"] / ((probe["last_seen_ns"] - probe["first_seen_ns"]) / 1e9))
+
+
+def watch_percent(record: TrialRecord) -> float:
+    watch, phases = record.instruments["watch"], record.phases
+    span_ns = phases[-1].end.monotonic_ns - phases[0].start.monotonic_ns
+    return float(100 * watch["cpu_ns"] / span_ns)
+
+
+def main() -> None:
+    folder = Path(tempfile.mkdtemp(prefix="dnsrig-bench-"))
+    try:
+        show(f"generate zones, {ZONES:,}", "s", list(generate(folder, "zones", f"--count={ZONES}")))
+        show("generate tld, 14 million records", "s", list(generate(folder, "tld", f"--delegations={TLD_DELEGATIONS}")))
+        records = measured(folder)
+        figures: list[tuple[str, str, Callable[[TrialRecord], float]]] = [
+            ("probe, CPU a poll", "µs", per_poll_us),
+            ("probe, zones seen a second when all are ready", "zones/s", seen_per_s),
+            ("watch, CPU at 10 samples a second, 3 hosts", "% of core", watch_percent),
+        ]
+        for what, unit, figure in figures:
+            show(what, unit, [figure(record) for record in records])
+    finally:
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
