@@ -137,15 +137,15 @@ class TrialSpec(Record):
 
 
 class ServerLimit(Record):
-    """A limit that a server sets itself, as in force in this trial, for traps to hold rates against.
-
-    ``zones_per_s`` is what the limit allows on this trial's links when nothing else binds.
-    """
+    """A limit that a server sets itself, as in force in this trial, for traps to hold what was measured against."""
 
     setting: str
     value: Scalar
     default: bool
-    zones_per_s: float | None
+    effect: Literal["rate", "silent-start"] = "rate"
+    """``silent-start``: it answers nothing before all zones are there."""
+    zones_per_s: float | None = None
+    """What a ``rate`` allows when nothing else binds."""
     remedy: str
 
 

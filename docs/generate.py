@@ -122,8 +122,11 @@ def servers() -> str:
         )
         limits = driver.limits("secondary", {})
         for limit in limits:
-            text += f"\nAs a secondary at its defaults it limits itself: `{limit.setting}` = {limit.value}"
-            text += f" allows {limit.zones_per_s:g} zones a second.\n" if limit.zones_per_s else ".\n"
+            text += f"\nAs a secondary at its defaults: `{limit.setting}` = {limit.value} "
+            if limit.effect == "rate":
+                text += f"allows {limit.zones_per_s:g} zones a second.\n"
+            else:
+                text += "keeps it silent until all zones are there.\n"
     return text
 
 

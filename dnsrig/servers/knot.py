@@ -9,8 +9,8 @@ import re
 from collections.abc import Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Scalar
-from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Setting, template, utc_ns
+from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Role, Setting, template, utc_ns
 
 CONFIGURATION = template("""\
 server:
@@ -83,6 +83,7 @@ class Knot(Driver):
         Setting("server.udp-workers", "CPUs", "threads that answer over UDP (set by dnsrig to the host's CPUs)"),
         Setting("server.tcp-workers", "CPUs, at least 10", "threads that answer over TCP"),
         Setting("server.remote-pool-limit", "0", "outgoing TCP connections kept for reuse; 0 opens one a transfer"),
+        Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
         Setting("template.journal-content", "changes", "what the journal keeps: none, changes, all"),
     )
@@ -102,6 +103,20 @@ class Knot(Driver):
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, "-c", f"{placement.seen_directory}/knot.conf"]
+
+    def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        value = settings.get("server.async-start", "off")
+        if value in ("on", True):
+            return []
+        return [
+            ServerLimit(
+                setting="server.async-start",
+                value=value,
+                default="server.async-start" not in settings,
+                effect="silent-start",
+                remedy='set it on, e.g. settings = { "server.async-start" = "on" }: zones are then answered as they come',
+            )
+        ]
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%Y-%m-%dT%H:%M:%S")

@@ -4,6 +4,7 @@ A trap is a module of this folder with
 
 - ``TITLE``: a few words,
 - ``SOURCE``: where the trap is described,
+- ``ORDER`` (50 by default): those that say what decided a result come before those that say what it is worth,
 - any of
 
   - ``before(manifest, conditions) -> Conclusion``: before anything runs,
@@ -25,6 +26,7 @@ from dnsrig import discovery
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Finding, Scalar, Verdict
 
+FIRST = 50
 EVERYWHERE: tuple[str | None, int | None] = (None, None)
 
 
@@ -53,6 +55,7 @@ class Trap:
     title: str
     source: str
     description: str
+    order: int
     module: ModuleType
 
     def examine(self, run: Run) -> Iterable[Finding]:
@@ -92,8 +95,9 @@ def all_traps() -> dict[str, Trap]:
     for module in discovery.modules(__name__):
         identifier = module.__name__.rpartition(".")[2].replace("_", "-")
         description = " ".join((module.__doc__ or "").split())
-        found[identifier] = Trap(identifier, module.TITLE, module.SOURCE, description, module)
-    return found
+        order = getattr(module, "ORDER", FIRST)
+        found[identifier] = Trap(identifier, module.TITLE, module.SOURCE, description, order, module)
+    return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
 
 
 def examine(run: Run) -> list[Finding]:

@@ -11,6 +11,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LogDrilldown, TrialRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
+ORDER = 80
 TITLE = "the log's clock is too coarse for the time read from it"
 SOURCE = "S1: P. Spacek, smallest zone: -0.354 s from a log with 1 s resolution (2024)"
 LARGEST_SHARE = 0.1

@@ -12,6 +12,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import bootstrap_interval
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
+ORDER = 90
 TITLE = "too few repeats for the spread"
 SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; design: statistics from 5 repeats"
 FEWEST_REPEATS = 5

@@ -73,6 +73,17 @@ def test_no_drops_and_no_wait(measure: Callable[..., Trial]) -> None:
     assert finding("idle-wait", trial).verdict == "clear"
 
 
+def test_silent_start(measure: Callable[..., Trial]) -> None:
+    # Knot looks only now and then whether it may answer; once in a while it looks at the right moment.
+    verdicts = [finding("silent-start", measure("server=knot@forky", "zones=100")).verdict for _ in range(4)]
+    assert "found" in verdicts
+
+
+def test_no_silent_start(measure: Callable[..., Trial]) -> None:
+    trial = measure("server=knot@forky", "zones=100", 'hosts.secondary.settings."server.async-start"="on"')
+    assert finding("silent-start", trial).verdict == "clear"
+
+
 def test_cpu_contention(measure: Callable[..., Trial]) -> None:
     last = max(os.sched_getaffinity(0))
     burn = f"import os,time; os.sched_setaffinity(0,[{last}]); end=time.time()+60\nwhile time.time()<end: pass"

@@ -13,6 +13,7 @@ import synthetic
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import LogDrilldown, ServerLimit
+from dnsrig.servers import all_drivers
 from dnsrig.traps import Conclusion, all_traps, examine
 
 SECOND = 1_000_000_000
@@ -130,6 +131,26 @@ def test_idle_wait_until_the_limit(trial: Trial) -> None:
     use(trial, series(start - SECOND, 65, secondary__cgroup__cpu_usage_us=usage), [0.1, 0.2])
     finding = judge("idle-wait", trial)
     assert finding.verdict == "found" and finding.evidence["zones_missing"] == 1
+
+
+@pytest.mark.parametrize(
+    ("first_s", "whole_s", "verdict"), [(0.21, 0.211, "found"), (0.01, 0.03, "clear"), (0.02, 0.021, "clear")]
+)
+def test_silent_start(trial: Trial, first_s: float, whole_s: float, verdict: str) -> None:
+    trial.record.metrics |= {"first_answer_s": first_s, "transfer_time_s": whole_s}
+    assert judge("silent-start", trial).verdict == verdict
+
+
+def test_silent_start_names_the_setting(trial: Trial) -> None:
+    trial.record.metrics |= {"first_answer_s": 0.21, "transfer_time_s": 0.211}
+    trial.record.servers["secondary"].limits = all_drivers()["knot"].limits("secondary", {})
+    finding = judge("silent-start", trial)
+    assert "server.async-start = off" in finding.summary and "async-start" in finding.remedy
+
+
+def test_silent_start_without_data(trial: Trial) -> None:
+    trial.record.metrics |= {"first_answer_s": None, "transfer_time_s": 0.2}
+    assert judge("silent-start", trial).verdict == "cannot-tell"
 
 
 @pytest.mark.parametrize(("drops", "verdict"), [(6, "found"), (0, "clear")])

@@ -1,0 +1,57 @@
+"""The server answered nothing for nearly the whole time, so the result is the time of its start.
+
+Some servers bind their socket and then leave every query waiting until all zones are loaded, or tried once. The transfers may have
+been finished long before: Knot DNS looks only now and then whether it may begin to answer, and a cold start of 100 zones takes
+30 ms or 210 ms depending on when it looks.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import ServerRecord
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+
+TITLE = "the server was silent until the end: its start was measured"
+SOURCE = "Knot DNS, src/utils/knotd/main.c, check_loaded(); measured with Knot DNS 3.5.8"
+LARGEST_SHARE = 0.8
+"""Of the whole time before the first answer: from here on the start decides the result."""
+SHORTEST_S = 0.1
+"""A start as fast as this is not remarkable."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    record = trial.record
+    server = record.servers.get("secondary")
+    if record.outcome != "done" or server is None:
+        return None
+    whole_s, first_s = record.metrics.get("transfer_time_s"), record.metrics.get("first_answer_s")
+    if not whole_s or first_s is None:
+        return cannot_tell("There is no time of the first answer.")
+    share = first_s / whole_s
+    if share < LARGEST_SHARE or first_s < SHORTEST_S:
+        return CLEAR
+    return Conclusion(
+        "found",
+        summary=f"{server.server.label} gave its first answer after {first_s:.3f} s of {whole_s:.3f} s ({share:.0%}){_cause(server)}.",
+        evidence={
+            "first_answer_s": round(first_s, 4),
+            "transfer_time_s": round(whole_s, 4),
+            "share_percent": round(100 * share, 1),
+        },
+        metrics=("transfer_time_s", "first_answer_s", "time_per_zone_ms"),
+        remedy=_remedy(server),
+    )
+
+
+def _cause(server: ServerRecord) -> str:
+    settings = [f"{limit.setting} = {limit.value}" for limit in server.limits if limit.effect == "silent-start"]
+    return f": its setting {settings[0]} keeps it silent until all zones are there" if settings else ""
+
+
+def _remedy(server: ServerRecord) -> str:
+    known = [limit.remedy for limit in server.limits if limit.effect == "silent-start"]
+    return (
+        known[0]
+        if known
+        else "Compare sizes at which the start is a small part of the time, or measure the start by itself."
+    )
