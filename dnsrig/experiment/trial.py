@@ -70,8 +70,8 @@ def set_aside(working: Path) -> None:
 def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     observer = spec.hosts["observer"]
     os.sched_setaffinity(0, observer.cpus)
-    before = conditions.moment(working)
     with Network(spec.hosts, spec.links) as lab:
+        before = conditions.moment(working, lab.tag)
         checks = [network.measure_link(lab.hosts[a], lab.hosts[b]) for a, b in (link.ends for link in spec.links)]
         stage = Stage(spec, working, lab, report)
         try:
@@ -90,7 +90,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             link_checks=checks,
             conditions={
                 "before": before,
-                "after": conditions.moment(working),
+                "after": conditions.moment(working, lab.tag),
                 "hosts": {name: {"sysctls": host.sysctls} for name, host in lab.hosts.items()},
             },
         )

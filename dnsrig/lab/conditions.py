@@ -54,13 +54,13 @@ def snapshot() -> dict[str, Any]:
     }
 
 
-def moment(folder: Path) -> dict[str, Any]:
-    """What may differ from one trial to the next. ``folder``: where the trial writes."""
+def moment(folder: Path, own_tag: str) -> dict[str, Any]:
+    """What may differ from one trial to the next, of which the ledger has ``own_tag``. ``folder``: where it writes."""
     return {
         "load_average_1min": round(os.getloadavg()[0], 2),
         "memory_available_bytes": _meminfo("MemAvailable"),
         "disk_free_bytes": shutil.disk_usage(folder).free,
-        "other_trials_running": max(0, len(ledger.live()) - 1),
+        "other_trials_running": len([tag for tag in ledger.live() if tag != own_tag]),
     }
 
 

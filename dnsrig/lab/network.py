@@ -71,6 +71,11 @@ class Network:
             raise
         return self
 
+    @property
+    def tag(self) -> str:
+        """Names everything that this network made."""
+        return self.ledger.tag if self.ledger else ""
+
     def __exit__(self, *_: object) -> None:
         if self.ledger is not None:
             remove(self.ledger)

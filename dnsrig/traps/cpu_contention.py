@@ -26,7 +26,8 @@ def after(trial: Trial) -> Conclusion | None:
     if shares is None:
         return cannot_tell("No samples of /proc/stat and of the secondary's cgroup.")
     span_s, steal, foreign = shares
-    others = int(record.conditions.get("before", {}).get("other_trials_running", 0))
+    around = (record.conditions.get(when, {}) for when in ("before", "after"))
+    others = max(int(moment.get("other_trials_running", 0)) for moment in around)
     disturbed = span_s >= SHORTEST_S and (steal > STEAL_SHARE or foreign > FOREIGN_SHARE)
     if not disturbed and not others:
         return CLEAR

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
+from conftest import DNSRIG
 
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import Conclusion, all_traps
@@ -95,6 +99,21 @@ def test_cpu_contention(measure: Callable[..., Trial]) -> None:
         burner.wait()
     assert found.verdict == "found"
     assert float(found.evidence["foreign_percent"] or 0) > 30
+
+
+def test_two_rigs_mark_each_others_results(measure: Callable[..., Trial], tmp_path: Path) -> None:
+    other = subprocess.Popen(
+        [*DNSRIG, "run", "tour", "--set", "server=bind@forky", "--set", "zones=300", "--repeats", "1"],
+        cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    while not list(tmp_path.glob("runs/**/exec.json")):
+        time.sleep(0.1)
+    trial = measure("server=nsd@forky", "zones=20")
+    other.send_signal(signal.SIGINT)
+    other.wait(60)
+    found = finding("cpu-contention", trial)
+    assert (found.verdict, found.evidence["other_trials"]) == ("found", 1)
+    assert "1 other trial(s)" in found.summary
 
 
 def test_no_contention_by_the_rigs_own_doing(measure: Callable[..., Trial]) -> None:
