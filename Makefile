@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
 SERVERS := bind@forky knot@forky nsd@forky powerdns@forky
 
-.PHONY: help demo setup servers browser test unit lint format docs bench clean
+.PHONY: help demo setup prerequisites servers browser test unit lint format docs bench clean
 
 help:
 	@echo 'make demo    set up, then run the experiment "tour" and draw its report'
@@ -19,7 +19,17 @@ help:
 demo: setup
 	$(BIN)/dnsrig run tour --scale quick
 
-setup: $(BIN)/dnsrig-engine
+setup: prerequisites $(BIN)/dnsrig-engine
+
+# What Debian has in packages of its own: a C linker for Rust, venv for Python, ip for some tests.
+prerequisites:
+	@missing=; \
+	command -v cc >/dev/null || missing="$$missing gcc libc6-dev"; \
+	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
+	command -v ip >/dev/null || missing="$$missing iproute2"; \
+	test -z "$$missing" || { \
+	  echo "setup: installing$$missing (apt): linker, venv, network tools" >&2; \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $$missing >/dev/null; }
 
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@echo 'setup: Python packages into $(VENV) (from the package index that pip is set up for)' >&2

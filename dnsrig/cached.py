@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dnsrig.errors import DnsrigError
+
 UNFINISHED = ".unfinished-"
 
 
@@ -18,6 +20,17 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def only_one(folder: Path, otherwise: str) -> Iterator[None]:
+    """One process in ``folder``; another is told ``otherwise``."""
+    with (folder / ".lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise DnsrigError(otherwise, hint="wait until it ends") from error
         yield
 
 

@@ -7,8 +7,10 @@
       trials/<variant id>/<repeat>/
         trial.json                     TrialRecord
         zones.arrow                    one row a zone, from `probe`
+        log-<host>.arrow               one row a zone, as that server's log tells it
         samples.arrow                  what `watch` saw
-        servers/<host>/                configuration as used, log, stderr
+        servers/<host>/                configuration as used, log (packed when large)
+        instruments/                   standard error of the instruments
       findings.json                    Findings (derived)
       summary.parquet                  one row a trial and metric (derived)
       report.html                      (derived)
@@ -69,6 +71,8 @@ class ServerSource(Record):
     prefix: str | None = None
     """Folder of the user's own build."""
     packages: dict[str, str] = Field(default_factory=dict)
+    fingerprint: str = ""
+    """Of the program, for sources that packages do not pin down."""
 
     @property
     def name(self) -> str:
@@ -142,10 +146,11 @@ class ServerLimit(Record):
     setting: str
     value: Scalar
     default: bool
-    effect: Literal["rate", "silent-start"] = "rate"
-    """``silent-start``: it answers nothing before all zones are there."""
+    effect: Literal["rate", "silent-start", "timer"] = "rate"
+    """``silent-start``: it answers nothing before all zones are there; ``timer``: it waits for one."""
     zones_per_s: float | None = None
     """What a ``rate`` allows when nothing else binds."""
+    timer_s: float | None = None
     remedy: str
 
 
@@ -220,6 +225,7 @@ class Manifest(Record):
     schema_version: int = SCHEMA_VERSION
     run: str
     dnsrig_version: str
+    engine_fingerprint: str = ""
     created: str
     """UTC, ISO 8601."""
     experiment: str

@@ -58,7 +58,7 @@ class Trial:
         )
 
     def during_measure(self, host: str, source: str, name: str) -> pl.DataFrame:
-        """A series from the last sample before `measure` to the first after it."""
+        """A series from the last sample before `measure` to the first after it: at most two intervals more."""
         rows = self.series(host, source, name)
         phase = self.measure
         if phase is None or rows.is_empty():

@@ -20,9 +20,18 @@ from dnsrig.rundir import Outcome, Variant
 
 _COLUMNS = ("run", "experiment", "variant", "repeat", "outcome", "metric", "unit", "value")
 
+
+def _watched_s(trial: Trial) -> float:
+    """For how long after its exec the secondary was watched: `probe` starts, and ends, a little before."""
+    probe, server = trial.record.instruments.get("probe", {}), trial.record.servers.get("secondary")
+    if server is None or "started_ns" not in probe:
+        return trial.record.spec.limit_s
+    return trial.record.spec.limit_s - max(0.0, float(server.exec_ns - probe["started_ns"]) / 1e9)
+
+
 LOWER_BOUNDS: dict[str, Callable[[Trial], float]] = {
-    "transfer_time_s": lambda trial: trial.record.spec.limit_s,
-    "time_per_zone_ms": lambda trial: 1e3 * trial.record.spec.limit_s / max(1, trial.record.spec.dataset.zones),
+    "transfer_time_s": _watched_s,
+    "time_per_zone_ms": lambda trial: 1e3 * _watched_s(trial) / max(1, trial.record.spec.dataset.zones),
 }
 """Metrics of which a trial with outcome `limit` still says something: at least this."""
 
@@ -138,8 +147,9 @@ def _row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
 
 
 def _compare(row: VariantRow, baseline: VariantRow) -> Comparison:
-    """No figure where either hit its limit: those of its repeats that finished are the fast ones, a biased choice."""
-    if row.outcomes["limit"] or baseline.outcomes["limit"]:
+    """No figure where either hit its limit or failed: those of its repeats that finished are a biased choice."""
+    unfinished = {"limit", "server-failed"}
+    if unfinished & set(row.outcomes) or unfinished & set(baseline.outcomes):
         return statistics.nothing_to_compare(row.metric.better)
     return statistics.compare(row.values, baseline.values, row.metric.better)
 

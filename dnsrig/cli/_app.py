@@ -6,6 +6,7 @@ import errno
 import os
 import sys
 import traceback
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -15,6 +16,7 @@ from dnsrig import discovery
 from dnsrig.errors import DnsrigError
 
 EXIT_ERROR = 1
+TRACEBACK = "DNSRIG_TRACEBACK"
 EXIT_INTERRUPTED = 130
 HELP = """A test rig for DNS servers: real servers in a small network, real traffic, repeated, with the cause of odd results.
 
@@ -43,6 +45,13 @@ def complain(message: str, hint: str = "") -> None:
         console.print(Text("hint: ", style="bold") + Text(hint, style=""))
 
 
+def _explain(error: Exception) -> NoReturn:
+    """For who wants to see where it came from."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(error)
+    sys.exit(EXIT_ERROR)
+
+
 def main() -> None:
     try:
         application()(standalone_mode=True)
@@ -63,6 +72,7 @@ def main() -> None:
             )
             sys.exit(EXIT_ERROR)
         complain(f"{error.strerror or error} ({error.filename})" if error.filename else str(error))
-        if os.environ.get("DNSRIG_TRACEBACK"):
-            traceback.print_exc()
-        sys.exit(EXIT_ERROR)
+        _explain(error)
+    except Exception as error:
+        complain(f"{type(error).__name__}: {error}", f"this should not happen; {TRACEBACK}=1 shows where it came from")
+        _explain(error)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
-from dnsrig import datasets
 from dnsrig.experiment import estimate, model, plan, runner
-from dnsrig.rundir import DatasetSpec, ServerSource, TrialSpec
 from dnsrig.servers import sources
 
 ORDER_SHOWN = 24
@@ -17,11 +17,11 @@ ORDER_SHOWN = 24
 
 def show(request: runner.Request) -> None:
     document, points, repeats = runner.draft(request)
-    specs = [_provisional(request.experiment, point) for point in points]
+    specs = [plan.provisional(request.experiment, point, sorted(os.sched_getaffinity(0))) for point in points]
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     order = plan.order([spec.variant.id for spec in specs], repeats, seed)
     console = Console(highlight=False)
-    console.print(f"{document.title}: {document.question}")
+    console.print(f"{document.title}: {document.question}", markup=False)
     table = Table(title=f"matrix: {len(points)} variants × {repeats} repeats = {len(order)} trials")
     for label in model.labels(document) or ["variant"]:
         table.add_column(label)
@@ -40,22 +40,16 @@ def show(request: runner.Request) -> None:
     if len(order) > ORDER_SHOWN:
         console.print(f"  … and {len(order) - ORDER_SHOWN} more")
     whole = estimate.of_run(specs)
-    console.print(f"time: about {_time(whole.expected_s * repeats)}, at most {_time(whole.at_most_s * repeats)}")
+    console.print(
+        f"time: about {_time(whole.expected_s * repeats)}; {_time(whole.at_most_s * repeats)} if every trial hits its limit"
+    )
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: its packages would be fetched first")
 
 
-def _provisional(experiment: str, point: model.Point) -> TrialSpec:
-    """The spec as it would be, without installing a server or making a dataset."""
-    servers = {}
-    for name in plan.wanted_servers([point]):
-        kind, source = sources.parse(name)
-        servers[name] = ServerSource(kind=kind.kind, source=source, version="not resolved")
-    kind_name, values = plan.wanted_dataset(point.document)
-    zones, records = datasets.size(kind_name, values)
-    dataset = DatasetSpec(kind=kind_name, path="", zones=zones, records=records, serial=0, parameters=values)
-    return plan.spec("dry-run", experiment, point, servers, dataset, [0, 1])
+def _plain(value: object) -> Text:
+    return Text(str(value))
 
 
 def _time(seconds: float) -> str:

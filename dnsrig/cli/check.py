@@ -18,7 +18,7 @@ def add(app: typer.Typer) -> None:
 def command() -> None:
     """Look at this machine: what dnsrig needs, and what results may depend on, each with its remedy.
 
-    Changes nothing. Exit status 1 if something is missing without which dnsrig cannot work.
+    Leaves nothing behind. Exit status 1 if something is missing without which dnsrig cannot work.
     """
     from dnsrig.lab import check, network
 

@@ -83,7 +83,11 @@ def _start(request: Request, runs: Path, console: Console) -> None:
 
     runner.draft(request)  # bad input is told before anything is installed or made
     _need_root()
-    manifest = runner.prepare(request, lambda text: console.print(text, markup=False))
+    try:
+        manifest = runner.prepare(request, lambda text: console.print(text, markup=False))
+    except KeyboardInterrupt:
+        complain("interrupted before the first trial; what was made for the cache is whole or absent")
+        sys.exit(EXIT_INTERRUPTED)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}", markup=False)
     _execute(manifest, directory, console)

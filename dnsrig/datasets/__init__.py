@@ -3,7 +3,7 @@
 A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name) and
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
 ``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. A dataset is keyed by its kind,
-its parameters and the engine's version, so the same experiment meets the same zones on every machine.
+its parameters and the generator's version, so the same experiment meets the same zones on every machine.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import DatasetSpec, Scalar
 
 FORMAT_VERSION = 1
+"""Raised with the version that the engine's generator writes into dataset.json: older datasets are then made anew."""
 
 
 @cache
@@ -58,9 +59,9 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
     values = parameters(kind, chosen)
     folder = path_of(kind, values)
     with cached.locked(folder.parent):
-        if not (folder / "dataset.json").is_file():
+        if _facts(folder).get("version") != FORMAT_VERSION:
             _generate(kind, values, folder)
-    facts = json.loads((folder / "dataset.json").read_text())
+    facts = _facts(folder)
     return DatasetSpec(
         kind=kind,
         path=str(folder),
@@ -69,6 +70,14 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
         serial=facts["serial"],
         parameters=values,
     )
+
+
+def _facts(folder: Path) -> dict[str, int]:
+    """dataset.json, which the generator writes last; empty without it."""
+    try:
+        return json.loads((folder / "dataset.json").read_text())  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return {}
 
 
 def _generate(kind: str, values: dict[str, Scalar], folder: Path) -> None:

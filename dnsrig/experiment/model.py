@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import difflib
 import itertools
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -107,6 +108,8 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     scales = raw.pop("scale", {})
+    if not isinstance(scales, dict) or not all(isinstance(overlay, dict) for overlay in scales.values()):
+        raise UsageError(f"{path}: a scale is a table", hint="write [scale.quick] and its keys below")
     unknown = set(scales) - set(SCALES)
     if unknown:
         raise UsageError(f"{path}: unknown scale {sorted(unknown)[0]!r}", hint=f"scales are {', '.join(SCALES)}")
@@ -125,6 +128,7 @@ def validate(raw: Raw, where: str) -> Document:
 
 def points(document: Document) -> list[Point]:
     """All points of the matrix, in its order, each with a document of its own."""
+    _check_baseline(document)
     raw = document.model_dump(exclude={"matrix"})
     axes = [_choices(label, path, values) for (path, values), label in zip(document.matrix.items(), labels(document))]
     found = []
@@ -138,16 +142,42 @@ def points(document: Document) -> list[Point]:
     return found
 
 
+def count(document: Document) -> int:
+    """How many points the matrix has, without making them."""
+    for name, values in document.matrix.items():
+        if not values or len(set(values)) != len(values):
+            raise UsageError(f"axis {name} has no values, or one of them twice", hint="give each value once")
+    return math.prod(len(values) for values in document.matrix.values())
+
+
+def _check_baseline(document: Document) -> None:
+    known = axes(document)
+    for label, value in document.baseline.items():
+        if label not in known:
+            raise UsageError(f"baseline.{label} is no axis", hint=f"axes are {', '.join(known) or 'none'}")
+        if value not in known[label]:
+            raise UsageError(
+                f"the baseline {label} = {value} is not measured",
+                hint=f"choose one of {known[label]}, or drop it: --set baseline={{}}",
+            )
+
+
 def axes(document: Document) -> dict[str, list[Scalar]]:
     """Axis label -> values."""
     return {label: list(values) for label, values in zip(labels(document), document.matrix.values())}
 
 
 def labels(document: Document) -> list[str]:
-    """Short names of the axes: the last part of the path, or the last two where that is not unique."""
+    """Short names of the axes: as many parts from the end of the path as make it unique."""
     parts = [_path(name) if isinstance(values, list) else (name,) for name, values in document.matrix.items()]
-    last = [part[-1] for part in parts]
-    return [part[-1] if last.count(part[-1]) == 1 else "-".join(part[-2:]) for part in parts]
+
+    def short(part: tuple[str, ...]) -> str:
+        for length in range(1, len(part) + 1):
+            if sum(other[-length:] == part[-length:] for other in parts) == 1:
+                return "-".join(part[-length:])
+        return "-".join(part)
+
+    return [short(part) for part in parts]
 
 
 def merged(base: Mapping[str, Any], overlay: Mapping[str, Any]) -> Raw:
@@ -194,7 +224,8 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
     if not equals or not name.strip():
         raise UsageError(f"--set {setting!r} is not PATH=VALUE", hint="e.g. --set dataset.zones=500")
     path, value = _path(name.strip()), _value(text.strip())
-    for axis, values in raw.get("matrix", {}).items():
+    matrix = raw.get("matrix", {})
+    for axis, values in matrix.items() if isinstance(matrix, dict) else ():
         whole = _path(axis) if isinstance(values, list) else (axis,)
         if path in (whole, whole[-1:]):
             chosen = value if isinstance(value, list) else [value]
@@ -202,6 +233,8 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
             if len(narrowed) != len(chosen):
                 raise UsageError(f"axis {axis} has no {text}", hint=f"it has: {', '.join(values)}")
             return {**raw, "matrix": {**raw["matrix"], axis: narrowed}}
+    if value == {}:
+        return {**raw, path[0]: {}} if len(path) == 1 else merged(raw, _nested(path, value))
     return merged(raw, _nested(path, value))
 
 

@@ -11,7 +11,8 @@ from types import ModuleType
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.experiment.model import Document, Point
+from dnsrig.experiment.model import Document, HostDocument, Point
+from dnsrig.lab.network import check_sysctl_name
 from dnsrig.procedures import procedure
 from dnsrig.rundir import DatasetSpec, HostSpec, LinkSpec, Scalar, ServerSource, TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
@@ -58,6 +59,7 @@ def spec(
     hosts = {}
     for number, (name, role) in enumerate(kind.HOSTS.items(), start=1):
         said = document.hosts.get(name)
+        _check_host(name, said, available)
         if role.role is not None and (said is None or said.server is None):
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
         chosen = servers[said.server].model_copy(update={"packages": {}}) if said and said.server else None
@@ -108,18 +110,24 @@ def wanted_dataset(document: Document) -> tuple[str, dict[str, Scalar]]:
     return kind, datasets.parameters(kind, values)
 
 
+def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpec:
+    """The spec as it would be, without installing a server or making a dataset. Raises on bad input."""
+    servers = {}
+    for name in wanted_servers([point]):
+        kind, source = sources.parse(name)
+        servers[name] = ServerSource(kind=kind.kind, source=source, version="not resolved")
+    kind_name, values = wanted_dataset(point.document)
+    zones, records = datasets.size(kind_name, values)
+    dataset = DatasetSpec(kind=kind_name, path="", zones=zones, records=records, serial=0, parameters=values)
+    return spec("dry-run", experiment, point, servers, dataset, available)
+
+
 def check_size(trials: int, allowed: int) -> None:
     if trials > allowed:
         raise UsageError(
             f"that would be {trials:,} trials, more than {allowed:,}",
             hint="narrow the matrix with --set, lower --repeats, or allow it with --max-trials",
         )
-
-
-def check_servers(names: list[str]) -> None:
-    """Unknown kinds are errors before anything is installed or made."""
-    for name in names:
-        sources.parse(name)
 
 
 def _check_names(document: Document, kind: ModuleType) -> None:
@@ -133,3 +141,19 @@ def _check_names(document: Document, kind: ModuleType) -> None:
             raise UsageError(
                 f"procedure {document.procedure} has no option {name!r}", hint=f"it has: {', '.join(kind.OPTIONS)}"
             )
+    for name, value in document.options.items():
+        default = kind.OPTIONS[name]
+        if not isinstance(value, int | float if isinstance(default, float) else type(default)):
+            raise UsageError(f"options.{name} = {value!r} is of the wrong type", hint=f"its default is {default!r}")
+
+
+def _check_host(name: str, said: HostDocument | None, available: list[int]) -> None:
+    """What can be known to be wrong before a host is made."""
+    if said is None:
+        return
+    if missing := sorted(set(said.cpus or []) - set(available)):
+        raise UsageError(
+            f"hosts.{name}.cpus: there is no CPU {missing[0]} here", hint=f"there are {', '.join(map(str, available))}"
+        )
+    for sysctl in said.sysctls:
+        check_sysctl_name(sysctl)

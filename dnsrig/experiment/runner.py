@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dnsrig
-from dnsrig import datasets
+from dnsrig import cached, datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import model, plan
 from dnsrig.experiment.trial import set_aside
@@ -62,12 +62,11 @@ def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
     """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
     path = model.find(request.experiment)
     document = model.load(path, request.scale, request.settings)
-    points = model.points(document)
     repeats = request.repeats or document.repeats
-    plan.check_size(len(points) * repeats, request.max_trials)
-    plan.check_servers(plan.wanted_servers(points))
+    plan.check_size(model.count(document) * repeats, request.max_trials)
+    points = model.points(document)
     for point in points:
-        plan.wanted_dataset(point.document)
+        plan.provisional(request.experiment, point, _cpus())
     return document, points, repeats
 
 
@@ -88,12 +87,13 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
         kind, values = plan.wanted_dataset(point.document)
         if not datasets.path_of(kind, values).exists():
             note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in values.items())}, once")
-        spec = plan.spec(run, name, point, servers, datasets.provide(kind, values), sorted(os.sched_getaffinity(0)))
+        spec = plan.spec(run, name, point, servers, datasets.provide(kind, values), _cpus())
         specs[spec.variant.id] = spec
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     return Manifest(
         run=run,
         dnsrig_version=dnsrig.__version__,
+        engine_fingerprint=sources.fingerprint(paths.engine()),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         experiment=name,
         title=document.title,
@@ -112,6 +112,10 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
         specs=specs,
         conditions=conditions.snapshot(),
     )
+
+
+def _cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
 
 
 def create(manifest: Manifest, runs: Path) -> Path:
@@ -133,6 +137,8 @@ def check_unchanged(manifest: Manifest) -> None:
         raise _not_resumable(manifest, what)
     if manifest.dnsrig_version != dnsrig.__version__:
         raise _not_resumable(manifest, f"dnsrig was {manifest.dnsrig_version} and is {dnsrig.__version__}")
+    if manifest.engine_fingerprint != sources.fingerprint(paths.engine()):
+        raise _not_resumable(manifest, "the engine was built anew")
     for name, server in manifest.servers.items():
         gone = server.root is not None and not Path(server.root, debian.RECORD).exists()
         if gone or (server.root is None and sources.find(name) != server):
@@ -155,6 +161,11 @@ def missing(manifest: Manifest, directory: Path) -> list[TrialKey]:
 
 def execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
     """Run every trial that is not finished. Returns how many failed by our own fault."""
+    with cached.only_one(directory, "somebody else is executing this run already"):
+        return _execute(manifest, directory, progress)
+
+
+def _execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
     todo, errors, in_a_row = missing(manifest, directory), 0, 0
     done_before = len(manifest.order) - len(todo)
     for number, key in enumerate(todo, start=1 + done_before):
@@ -193,7 +204,7 @@ def _run_child(spec: TrialSpec, target: Path, progress: Progress) -> tuple[Trial
         try:
             assert child.stdout is not None
             for line in child.stdout:
-                progress.trial_event(json.loads(line))
+                progress.trial_event(_event(line))
             child.wait()
         except BaseException:
             _end(child)
@@ -202,6 +213,15 @@ def _run_child(spec: TrialSpec, target: Path, progress: Progress) -> tuple[Trial
     if (target / "trial.json").exists():
         return read_json(target / "trial.json", TrialRecord), ""
     return None, _reason(errors)
+
+
+def _event(line: str) -> dict[str, Any]:
+    """An event of the trial; whatever else a program may print there counts as none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    return event if isinstance(event, dict) and "event" in event else {"event": "noise"}
 
 
 def _reason(errors: list[str]) -> str:

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import polars as pl
+
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
@@ -108,7 +110,12 @@ def _validated(record: TrialRecord) -> TrialRecord:
     """`invalid` where the instruments or the links were not as they must be."""
     if broken := [check for check in record.link_checks if not check["works"]]:
         record.outcome, record.reason = "invalid", f"no packets between {broken[0]['from']} and {broken[0]['to']}"
-    watch = record.instruments.get("watch", {})
+    watch = record.instruments.get("watch")
+    if watch is None:
+        record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"
+        return record
+    if watch.get("rows_dropped"):
+        record.outcome, record.reason = "invalid", f"watch dropped {watch['rows_dropped']:,} samples"
     ticks = watch.get("samples", 0) + watch.get("missed_ticks", 0)
     if record.outcome == "done" and watch.get("missed_ticks", 0) > MISSED_TICKS_ALLOWED * ticks:
         record.outcome = "invalid"
@@ -121,7 +128,7 @@ def _conclude(record: TrialRecord, working: Path) -> None:
     for name, server in record.servers.items():
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
-            record.logs[name] = drill_down(server.server.kind, log)
+            record.logs[name] = drill_down(server.server.kind, log, working / f"log-{name}.arrow")
     trial = Trial(working, record)
     record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
     for path in (working / "servers").rglob("*"):
@@ -130,26 +137,28 @@ def _conclude(record: TrialRecord, working: Path) -> None:
     write_json(working / "trial.json", record)
 
 
-def drill_down(kind: str, log: Path) -> LogDrilldown:
-    """What a secondary's log says of its transfers."""
+def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
+    """What a secondary's log says of its transfers; a row a zone goes to ``rows``, an Arrow IPC stream.
+
+    Columns: zone, realtime_ns (null where the line bears no time), at the resolution that the result states.
+    """
     server = driver(kind)
-    zones: set[str] = set()
-    times: list[int] = []
+    done: dict[str, int | None] = {}
     found = LogDrilldown(
         zones=0, first_realtime_ns=None, last_realtime_ns=None, resolution_ns=server.log_clock_resolution_ns
     )
     for event in server.read_log(log):
         if event.kind == "zone-done":
-            zones.add(event.zone)
-            if event.realtime_ns is not None:
-                times.append(event.realtime_ns)
+            done[event.zone] = event.realtime_ns
             continue
         found.failures[event.kind] = found.failures.get(event.kind, 0) + 1
         found.examples.setdefault(event.kind, event.line[:500])
         if event.realtime_ns is not None:
             found.first_failure_realtime_ns.setdefault(event.kind, event.realtime_ns)
-    found.zones = len(zones)
-    if times:
+    columns = {"zone": list(done), "realtime_ns": list(done.values())}
+    pl.DataFrame(columns, schema={"zone": pl.String, "realtime_ns": pl.Int64}).write_ipc_stream(rows)
+    found.zones = len(done)
+    if times := [time for time in done.values() if time is not None]:
         found.first_realtime_ns, found.last_realtime_ns = min(times), max(times)
     return found
 

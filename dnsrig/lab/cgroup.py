@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PARENT = "dnsrig"
+MAKE_ATTEMPTS = 5
 REMOVE_LIMIT_S = 5.0
 
 
@@ -45,17 +46,24 @@ def folders(tag: str, host: str, trees: list[Hierarchy]) -> list[Path]:
 
 
 def make(folder: Path) -> None:
-    """Make one folder of a host, asking v2 for the controllers that measure memory and I/O."""
-    mount = next(parent for parent in folder.parents if parent.name == PARENT).parent
-    level = mount
-    for part in folder.relative_to(mount).parts:
-        _enable_controllers(level)
-        level = level / part
-        level.mkdir(exist_ok=True)
+    """Make one folder of a host, asking v2 for the controllers that measure memory and I/O.
+
+    Another trial may remove the empty parent between two steps: then it is made again.
+    """
+    for attempt in range(MAKE_ATTEMPTS):
+        try:
+            for level in (folder.parent.parent, folder.parent, folder):
+                level.mkdir(exist_ok=True)
+                if level != folder:
+                    _enable_controllers(level)
+            return
+        except FileNotFoundError:
+            if attempt == MAKE_ATTEMPTS - 1:
+                raise
 
 
 def _enable_controllers(folder: Path) -> None:
-    """Best effort: where a controller lives in a v1 tree or is not delegated, v2 refuses, and v1 has it."""
+    """Best effort, in our own folders only: what the machine's root does not pass on, v2 refuses; v1 may have it."""
     control = folder / "cgroup.subtree_control"
     if not control.exists():
         return

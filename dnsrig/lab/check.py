@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pyroute2.netlink.exceptions import NetlinkError
+
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import cgroup, conditions, ledger
@@ -62,7 +64,7 @@ def _network() -> Iterator[Remark]:
     try:
         with Network(hosts, [LinkSpec(ends=("left", "right"))]) as network:
             link = measure_link(network.hosts["left"], network.hosts["right"])
-    except (OSError, DnsrigError) as error:
+    except (OSError, DnsrigError, NetlinkError) as error:
         yield Remark(
             "network", "bad", f"two hosts joined by veth cannot be made: {error}", "does the kernel have veth?"
         )

@@ -41,13 +41,18 @@ class Ledger:
         try:
             FOLDER.mkdir(mode=0o755, exist_ok=True)
             while True:
-                path = FOLDER / ("".join(secrets.choice(TAG_LETTERS) for _ in range(5)) + ".json")
-                try:
-                    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
-                except FileExistsError:
-                    continue
+                tag = "".join(secrets.choice(TAG_LETTERS) for _ in range(5))
+                fresh, path = FOLDER / f"{tag}.new", FOLDER / f"{tag}.json"
+                handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 fcntl.flock(handle, fcntl.LOCK_EX)
-                return cls(path, handle)
+                try:
+                    # It appears locked, so nobody can take it for a dead trial's.
+                    os.link(fresh, path)
+                    return cls(path, handle)
+                except FileExistsError:
+                    os.close(handle)
+                finally:
+                    fresh.unlink()
         except PermissionError as error:
             raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo") from error
 
@@ -81,8 +86,10 @@ def dead() -> Iterator[Ledger]:
     for path in _ledgers():
         try:
             handle = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except (FileNotFoundError, PermissionError):
+        except FileNotFoundError:
             continue
+        except PermissionError as error:
+            raise DnsrigError(f"{path} can only be looked at by root", hint="run it again with sudo") from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

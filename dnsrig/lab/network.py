@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import re
+import signal
 import socket
 import statistics
 import time
@@ -19,7 +20,7 @@ from pathlib import Path
 
 from pyroute2 import IPRoute, NetNS, netns
 
-from dnsrig.errors import UsageError
+from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.lab import cgroup, ledger
 from dnsrig.lab.ledger import Ledger
 from dnsrig.rundir import HostSpec, LinkSpec, Scalar
@@ -77,12 +78,23 @@ class Network:
         return self.ledger.tag if self.ledger else ""
 
     def __exit__(self, *_: object) -> None:
-        if self.ledger is not None:
-            remove(self.ledger)
+        if self.ledger is not None and (left := remove(self.ledger)):
+            raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
 
 
 def remove(made: Ledger) -> list[str]:
-    """Remove everything that ``made`` lists; returns what would not go. Safe to call twice."""
+    """Remove everything that ``made`` lists; returns what would not go. Safe to call twice.
+
+    A signal that comes meanwhile waits: a removal is never cut short.
+    """
+    waiting = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        return _remove(made)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, waiting)
+
+
+def _remove(made: Ledger) -> list[str]:
     left = []
     for folder in map(Path, made.cgroups):
         cgroup.kill(folder)
@@ -120,13 +132,22 @@ def _make_host(made: Ledger, name: str, spec: HostSpec) -> Host:
         made.add(cgroup=str(folder))
         cgroup.make(folder)
     with inside(namespace):
-        read_back = {key: set_sysctl(key, value) for key, value in (BASE_SYSCTLS | spec.sysctls).items()}
+        for key, value in (BASE_SYSCTLS | spec.sysctls).items():
+            set_sysctl(key, value)
+        read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
     with NetNS(namespace) as route:
         route.link("set", index=1, state="up")
     address = IPv4Address(spec.address)
     return Host(name, address, tuple(spec.cpus), namespace, tuple(folders), read_back)
 
 
+TELLING_SYSCTLS = (
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_congestion_control",
+)
+"""Recorded of every host, set or not."""
 BASE_SYSCTLS = {
     # No neighbour discovery or router solicitations among the packets that are counted.
     "net.ipv6.conf.all.disable_ipv6": "1",
@@ -178,19 +199,28 @@ def inside(namespace: str) -> Iterator[None]:
         netns.popns()
 
 
-def set_sysctl(name: str, value: str) -> str:
-    """Set a sysctl of the current network namespace; returns it as read back.
-
-    Only names under ``net.`` and only those that a namespace has of its own: a trial never changes the machine's.
-    """
+def check_sysctl_name(name: str) -> None:
     if not SYSCTL_NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} is not a sysctl of a host", hint="only names under net. can be set, e.g. net.ipv4.tcp_tw_reuse"
         )
+
+
+def read_sysctl(name: str) -> str:
+    """A sysctl of the current network namespace; empty where this kernel has none of that name."""
+    path = Path("/proc/sys", *name.split("."))
+    return " ".join(path.read_text().split()) if path.exists() else ""
+
+
+def set_sysctl(name: str, value: str) -> None:
+    """Set a sysctl of the current network namespace.
+
+    Only names under ``net.`` and only those that a namespace has of its own: a trial never changes the machine's.
+    """
+    check_sysctl_name(name)
     path = Path("/proc/sys", *name.split("."))
     try:
         path.write_text(value)
-        return " ".join(path.read_text().split())
     except FileNotFoundError as error:
         raise UsageError(
             f"a host has no sysctl {name} of its own", hint="it belongs to the whole machine, which no trial changes"

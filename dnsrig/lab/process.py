@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO
 
 from dnsrig import paths
-from dnsrig.errors import DnsrigError
 from dnsrig.lab.network import Host
 
 STOP_LIMIT_S = 10.0
@@ -59,11 +58,13 @@ class Process:
     def running(self) -> bool:
         return self.popen.poll() is None
 
-    def exec_ns(self) -> int:
-        """Monotonic ns immediately before execve; only where a stamp was asked for."""
-        if self.stamp_file is None or not self.stamp_file.exists():
-            raise DnsrigError(f"{self.name} on host {self.host} did not start: see its stderr")
-        return int(json.loads(self.stamp_file.read_text())["exec_monotonic_ns"])
+    def exec_ns(self) -> int | None:
+        """Monotonic ns immediately before execve; None if it did not come to that, or no stamp was asked for."""
+        try:
+            text = self.stamp_file.read_text() if self.stamp_file else ""
+        except FileNotFoundError:
+            return None
+        return int(json.loads(text)["exec_monotonic_ns"]) if text else None
 
     def stop(self, *, limit_s: float = STOP_LIMIT_S) -> None:
         """SIGTERM, then SIGKILL after ``limit_s``."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import re
 import shutil
 import subprocess
 import threading
@@ -24,6 +25,8 @@ from dnsrig.rundir import Anchor, Outcome, Phase, ServerRecord, TrialSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Placement, Zone
 
+AWKWARD = re.compile(r"[\s:#\"';{}]")
+"""Characters in a path that mean something in a configuration or a mount."""
 INSTRUMENT_START_S = 10.0
 INSTRUMENT_STOP_S = 10.0
 PREPARATION_LIMIT_S = 1800.0
@@ -137,7 +140,7 @@ class Stage:
                 host=name,
                 command=server.process.command,
                 pid=server.process.pid,
-                exec_ns=server.process.exec_ns(),
+                exec_ns=self._exec_ns(server),
                 settings=dict(place.settings),
                 threads=server.threads,
                 limits=kind.limits(place.role, place.settings),
@@ -145,6 +148,14 @@ class Stage:
                 exit_status=None if by_us else server.process.popen.poll(),
             )
         return records
+
+    def _exec_ns(self, server: Server) -> int:
+        when = server.process.exec_ns()
+        if when is None:
+            raise DnsrigError(
+                f"{server.process.name} on host {server.process.host} did not start{_last_words(server.log)}"
+            )
+        return when
 
     def count_threads(self) -> None:
         """Note how many threads each server runs now."""
@@ -169,7 +180,7 @@ class Stage:
             f"--zones={Path(self.spec.dataset.path) / 'zones.list'}",
             f"--serial={self.spec.dataset.serial}",
             f"--rate={self.option('probe_rate_per_s')}",
-            f"--limit-s={limit_s:g}",
+            f"--limit-s={limit_s}",
             "--until-eof",
         ]
         if out is not None:
@@ -208,13 +219,15 @@ class Stage:
             instrument.process.popen.wait(INSTRUMENT_STOP_S)
         except subprocess.TimeoutExpired:
             instrument.process.stop(limit_s=0)
-        deadline = time.monotonic() + INSTRUMENT_STOP_S
-        while instrument.summary is None and time.monotonic() < deadline:
-            event = instrument.events.get(timeout=INSTRUMENT_STOP_S)
+        while instrument.summary is None:
+            try:
+                event = instrument.events.get(timeout=INSTRUMENT_STOP_S)
+            except queue.Empty:
+                return
             if event["event"] == "summary":
                 instrument.summary = event
             if event["event"] == "ended":
-                break
+                return
 
     def close(self) -> None:
         """End everything, servers first; then forget what they stored."""
@@ -231,6 +244,11 @@ class Stage:
         if spec.server is None or spec.role is None:
             raise DnsrigError(f"host {name} has no server")
         folder, state = self.directory / "servers" / name, self.directory / "state" / name
+        for path in (folder.resolve(), Path(self.spec.dataset.path)):
+            if AWKWARD.search(str(path)):
+                raise DnsrigError(
+                    f"servers cannot be given the path {path}", hint="use one without spaces, colons, quotes or #"
+                )
         folder.mkdir(parents=True)
         state.mkdir(parents=True)
         in_root = spec.server.root is not None

@@ -38,9 +38,9 @@ def measure(stage: Stage) -> Result:
             raise ServerFailed(f"the primary did not answer all its zones within {ready_limit_s:g} s")
         stage.prepare_server("secondary")
         time.sleep(SETTLE_S)
-    limit_s = stage.spec.limit_s
-    with stage.phase("measure"):
+        limit_s = stage.spec.limit_s
         probe = stage.start_probe("probe", "secondary", limit_s=limit_s, out=stage.directory / "zones.arrow")
+    with stage.phase("measure"):
         stage.start_server("secondary")
         seen = stage.wait(probe, limit_s=limit_s + 30)
         stage.count_threads()

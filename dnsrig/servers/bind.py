@@ -91,6 +91,8 @@ class Bind(Driver):
         if role != "secondary":
             return []
         rate = settings.get("serial-query-rate", 20)
+        if not isinstance(rate, int | float):
+            return []
         return [
             ServerLimit(
                 setting="serial-query-rate",

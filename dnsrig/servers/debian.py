@@ -121,6 +121,8 @@ def _unpack_one(package: Path, tree: Path) -> None:
         text=True,
         check=False,
     )
+    if reader.stdout is not None:
+        reader.stdout.close()  # so that dpkg-deb ends when tar has
     if reader.wait() != 0 or writer.returncode != 0:
         detail = writer.stderr.strip().splitlines()[-1:] or ["dpkg-deb failed"]
         raise DnsrigError(f"cannot unpack {package.name}: {detail[0]}", hint="is the disk full? `dnsrig check` tells")

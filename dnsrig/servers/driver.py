@@ -166,6 +166,15 @@ def utc_ns(line: str, pattern: re.Pattern[str], date_format: str, *, year: int |
     return int(when.timestamp()) * 1_000_000_000 + int(groups.get("ms") or 0) * 1_000_000
 
 
+def timer(settings: Mapping[str, Scalar], name: str, default_s: float, remedy: str) -> ServerLimit:
+    """A setting in seconds that the server waits for, as in force with ``settings``."""
+    value = settings.get(name, default_s)
+    timer_s = float(value) if isinstance(value, int | float) else None
+    return ServerLimit(
+        setting=name, value=value, default=name not in settings, effect="timer", timer_s=timer_s, remedy=remedy
+    )
+
+
 def yes_no(value: Scalar) -> str:
     """A setting's value as most servers write it."""
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

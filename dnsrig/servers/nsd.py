@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from dnsrig.rundir import Scalar
-from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Setting, template, utc_ns, yes_no
+from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Role, Setting, template, timer, utc_ns, yes_no
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 """The primary is not under test: its own limit of TCP connections is raised so that it does not bind."""
@@ -94,6 +94,16 @@ class Nsd(Driver):
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, "-d", "-c", f"{placement.seen_directory}/nsd.conf"]
+
+    def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        return [
+            timer(
+                settings,
+                "xfrd-reload-timeout",
+                1,
+                "lower it: zones that were received are served after the next reload, at most one in this time",
+            )
+        ]
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")

@@ -9,8 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Scalar
-from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Preparation, Setting, template, utc_ns, yes_no
+from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.servers.driver import (
+    DNS_PORT,
+    Driver,
+    Placement,
+    Preparation,
+    Role,
+    Setting,
+    template,
+    timer,
+    utc_ns,
+    yes_no,
+)
 
 SCHEMA_FILES = (
     "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql",
@@ -100,6 +111,10 @@ class PowerDns(Driver):
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, f"--config-dir={placement.seen_directory}"]
+
+    def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
+        remedy = "find out why the first try failed; the next one comes after this time"
+        return [timer(settings, "xfr-cycle-interval", 60, remedy)] if role == "secondary" else []
 
     def log_time_ns(self, line: str) -> int | None:
         # This log leaves out the year.

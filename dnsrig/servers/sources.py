@@ -6,6 +6,7 @@ SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, or t
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import re
 import subprocess
 from pathlib import Path
@@ -70,7 +71,8 @@ def _from_root(server: Driver, root: debian.Root) -> ServerSource:
 def _system(server: Driver) -> ServerSource:
     for folder in SYSTEM_FOLDERS:
         if (path := Path(folder, server.executable)).exists():
-            return ServerSource(kind=server.kind, source="system", version=_ask_version(server, path))
+            version = _ask_version(server, path)
+            return ServerSource(kind=server.kind, source="system", version=version, fingerprint=fingerprint(path))
     raise DnsrigError(
         f"{server.title} ({server.executable}) is not installed on this machine",
         hint=f"use {server.kind}@forky, which dnsrig installs by itself, or KIND@/path/to/your/build",
@@ -82,7 +84,11 @@ def _build(server: Driver, source: str) -> ServerSource:
     for folder in FOLDERS:
         if (path := prefix / folder / server.executable).is_file():
             return ServerSource(
-                kind=server.kind, source=str(prefix), version=_ask_version(server, path), prefix=str(prefix)
+                kind=server.kind,
+                source=str(prefix),
+                version=_ask_version(server, path),
+                prefix=str(prefix),
+                fingerprint=fingerprint(path),
             )
     raise UsageError(
         f"there is no {server.executable} under {prefix}",
@@ -104,10 +110,13 @@ def _ask_version(server: Driver, path: Path) -> str:
 
 
 def executable(source: ServerSource, command: list[str]) -> list[str]:
-    """``command`` with its program as a full path where it lies in the user's own build."""
-    if source.prefix is None:
-        return command
-    for folder in FOLDERS:
-        if (path := Path(source.prefix) / folder / command[0]).is_file():
+    """``command`` with its program as a full path where it lies in the user's own build; else as PATH has it."""
+    for folder in FOLDERS if source.prefix else ():
+        if (path := Path(source.prefix or "/") / folder / command[0]).is_file():
             return [str(path), *command[1:]]
-    raise DnsrigError(f"there is no {command[0]} under {source.prefix}", hint="is the build complete?")
+    return command
+
+
+def fingerprint(path: Path) -> str:
+    """Tells two builds of one version apart."""
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]

@@ -28,8 +28,9 @@ def after(trial: Trial) -> Conclusion | None:
     span_s, steal, foreign = shares
     around = (record.conditions.get(when, {}) for when in ("before", "after"))
     others = max(int(moment.get("other_trials_running", 0)) for moment in around)
-    disturbed = span_s >= SHORTEST_S and (steal > STEAL_SHARE or foreign > FOREIGN_SHARE)
-    if not disturbed and not others:
+    if span_s < SHORTEST_S and not others:
+        return cannot_tell(f"A measurement of {span_s:.2f} s is too short to judge by ticks of 10 ms.")
+    if steal <= STEAL_SHARE and foreign <= FOREIGN_SHARE and not others:
         return CLEAR
     also = f"; {others} other trial(s) of dnsrig ran on this machine" if others else ""
     return Conclusion(

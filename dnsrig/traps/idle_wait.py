@@ -6,69 +6,107 @@ measured is then the timer's, and says nothing about the server's speed.
 
 from __future__ import annotations
 
-import itertools
+from dataclasses import dataclass
+from itertools import pairwise
+
+import polars as pl
 
 from dnsrig.analysis.read import Trial
+from dnsrig.rundir import ServerLimit, ServerRecord, TrialRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+
+LINK = "link:primary"
 
 TITLE = "most of the time was spent waiting for a timer"
 SOURCE = "S1: P. Spacek, 30,000 zones: retry after 30 + 90 s, during which the CPU idles (2024)"
 SHORTEST_S = 5.0
-"""A pause shorter than this is nobody's retry timer."""
+"""A pause shorter than this is nobody's retry timer, unless a setting of the server's says so."""
+TIMER_TOLERANCE = 0.25
+"""How near a pause must be to a timer of the server's to be put down to it."""
 LARGEST_SHARE = 0.3
 """Of the whole time: from here on the pause decides the result."""
-IDLE_BELOW = 0.2
-"""Share of one CPU during the pause below which the server was waiting."""
+IDLE_BELOW = 0.35
+"""Share of one CPU during the pause below which a server was waiting; probe's polls cost some."""
+QUIET_BELOW = 0.1
+"""Share of the link's bytes during the pause below which nothing was being transferred."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    """The longest stretch in which no zone became ready."""
+
+    begin_ns: int
+    finish_ns: int
+    whole_s: float
+    """From exec to the last zone, or to the limit."""
+
+    @property
+    def length_s(self) -> float:
+        return (self.finish_ns - self.begin_ns) / 1e9
 
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    phase, server = trial.measure, record.servers.get("secondary")
-    if record.outcome not in ("done", "limit") or phase is None or server is None:
+    server = record.servers.get("secondary")
+    if record.outcome not in ("done", "limit") or trial.measure is None or server is None:
         return None
+    pause = longest_pause(trial, server.exec_ns)
+    timer = _timer(server, pause)
+    if (timer is None and pause.length_s < SHORTEST_S) or pause.length_s < LARGEST_SHARE * pause.whole_s:
+        return CLEAR
+    busy = [_grown(trial, pause, host, "cgroup", "cpu_usage_us") for host in ("secondary", "primary")]
+    moved, all_moved = _grown(trial, pause, "secondary", LINK, "rx_bytes"), trial.growth("secondary", LINK, "rx_bytes")
+    if None in busy or moved is None or all_moved is None:
+        return cannot_tell(f"No zone became ready for {pause.length_s:.2f} s, but samples of that time are missing.")
+    shares = [(used or 0.0) / 1e6 / pause.length_s for used in busy]
+    if max(shares) >= IDLE_BELOW or moved > QUIET_BELOW * all_moved:
+        return CLEAR
+    return _found(record, server, pause, timer, shares[0])
+
+
+def longest_pause(trial: Trial, exec_ns: int) -> Pause:
+    assert trial.measure is not None
     seen = trial.zones["seen_ns"].drop_nulls().sort().to_list()
-    end_ns = seen[-1] if record.outcome == "done" else phase.end.monotonic_ns
-    begin_ns, finish_ns = _longest_pause([server.exec_ns, *seen, end_ns])
-    pause_s, whole_s = (finish_ns - begin_ns) / 1e9, (end_ns - server.exec_ns) / 1e9
-    if pause_s < SHORTEST_S or pause_s < LARGEST_SHARE * whole_s:
-        return CLEAR
-    busy = _busy_share(trial, begin_ns, finish_ns)
-    if busy is None:
-        return cannot_tell(
-            f"No zone became ready for {pause_s:.1f} s, but there are no samples of the CPU for that time."
-        )
-    if busy >= IDLE_BELOW:
-        return CLEAR
-    left = record.spec.dataset.zones - sum(when <= begin_ns for when in seen)
+    end_ns = seen[-1] if trial.record.outcome == "done" and seen else trial.measure.end.monotonic_ns
+    begin_ns, finish_ns = max(pairwise([exec_ns, *seen, end_ns]), key=lambda pair: pair[1] - pair[0])
+    return Pause(begin_ns, finish_ns, (end_ns - exec_ns) / 1e9)
+
+
+def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
+    """The timer of the server's that this pause is about as long as."""
+    timers = [limit for limit in server.limits if limit.effect == "timer" and limit.timer_s]
+    near = [t for t in timers if abs(pause.length_s / (t.timer_s or 1.0) - 1) <= TIMER_TOLERANCE]
+    return near[0] if near else None
+
+
+def _grown(trial: Trial, pause: Pause, host: str, source: str, name: str) -> float | None:
+    """How much a counter grew in the pause, by the samples inside it."""
+    inside = pl.col("time_ns").is_between(pause.begin_ns, pause.finish_ns)
+    rows = trial.series(host, source, name).filter(inside)
+    return None if rows.height < 2 else float(rows["value"][-1] - rows["value"][0])
+
+
+def _found(
+    record: TrialRecord, server: ServerRecord, pause: Pause, timer: ServerLimit | None, busy: float
+) -> Conclusion:
+    began_s = (pause.begin_ns - server.exec_ns) / 1e9
     log = record.logs.get("secondary")
-    failures = {kind: count for kind, count in log.failures.items() if kind != "zone-done"} if log else {}
-    logged = "; the log says " + ", ".join(f"“{kind}” {count:,} times" for kind, count in failures.items())
+    cause = f": its setting {timer.setting} = {timer.value}" if timer else ""
+    logged = ", ".join(f"“{kind}” {count:,} times" for kind, count in log.failures.items()) if log else ""
     return Conclusion(
         "found",
-        summary=f"From {(begin_ns - server.exec_ns) / 1e9:.1f} s after exec on, for {pause_s:.1f} s, no zone became ready while "
-        f"{left:,} were missing and the CPU was {busy:.0%} busy{logged if failures else ''}.",
+        summary=f"From {began_s:.2f} s after exec on, for {pause.length_s:.2f} s of {pause.whole_s:.2f} s, no zone became ready "
+        f"and the server was {busy:.0%} busy{cause}{f'; its log says {logged}' if logged else ''}.",
         evidence={
-            "pause_s": round(pause_s, 2),
-            "pause_percent": round(100 * pause_s / whole_s, 1),
-            "zones_missing": left,
+            "pause_s": round(pause.length_s, 3),
+            "pause_percent": round(100 * pause.length_s / pause.whole_s, 1),
             "cpu_busy_percent": round(100 * busy, 1),
+            "setting": timer.setting if timer else "",
             "log_line": next(iter(log.examples.values()), "") if log else "",
         },
-        series=("secondary/cgroup/cpu_usage_us",),
+        series=("secondary/cgroup/cpu_usage_us", f"secondary/{LINK}/rx_bytes"),
         metrics=("transfer_time_s", "time_per_zone_ms", "zones_per_s"),
-        remedy="Find what failed first (the log, and what other traps say); the retry interval only decides how long it shows.",
+        remedy=timer.remedy[0].upper() + timer.remedy[1:] + "."
+        if timer
+        else "Find what failed first (the log, and what other traps say); the retry interval only decides how long it shows.",
     )
-
-
-def _longest_pause(times_ns: list[int]) -> tuple[int, int]:
-    return max(itertools.pairwise(times_ns), key=lambda pair: pair[1] - pair[0])
-
-
-def _busy_share(trial: Trial, begin_ns: int, finish_ns: int) -> float | None:
-    """CPU time of the secondary in a stretch of time, as a share of one CPU."""
-    rows = trial.series("secondary", "cgroup", "cpu_usage_us")
-    rows = rows.filter((rows["time_ns"] >= begin_ns) & (rows["time_ns"] <= finish_ns))
-    if rows.height < 2:
-        return None
-    span_us = (rows["time_ns"][-1] - rows["time_ns"][0]) / 1000
-    return float((rows["value"][-1] - rows["value"][0]) / span_us) if span_us > 0 else None

@@ -25,8 +25,10 @@ def after(trial: Trial) -> Conclusion | None:
     if record.outcome not in ("done", "limit") or server is None:
         return None
     limits = [limit for limit in server.limits if limit.zones_per_s]
-    if not limits or record.spec.dataset.zones < FEWEST_ZONES:
+    if not limits:
         return CLEAR
+    if record.spec.dataset.zones < FEWEST_ZONES:
+        return cannot_tell(f"With fewer than {FEWEST_ZONES} zones there is no rate to hold against a limit.")
     rate, busy = steady_rate(trial), _cpu_share(trial)
     if rate is None or busy is None:
         return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against.")

@@ -6,6 +6,7 @@ give is 0.1. With more, the interval of the median must still be narrow enough t
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 
 from dnsrig.analysis.read import Run
@@ -30,6 +31,8 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
         ]
         if values:
             yield variant.id, judge(values)
+        elif run.of_variant(variant.id):
+            yield variant.id, cannot_tell("No repeat finished, so there is no spread to judge.")
 
 
 def judge(values: list[float]) -> Conclusion:
@@ -49,7 +52,7 @@ def judge(values: list[float]) -> Conclusion:
     if interval is None:
         return cannot_tell("No interval of the median could be computed.")
     low, high = interval.low, interval.high
-    middle = sorted(values)[repeats // 2]
+    middle = statistics.median(values)
     half_width = (high - low) / 2 / middle
     if half_width <= WIDEST_HALF_WIDTH:
         return CLEAR

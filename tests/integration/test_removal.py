@@ -143,3 +143,19 @@ def test_finished_trial_is_never_overwritten(tmp_path: Path) -> None:
     )
     assert result.returncode == 1
     assert "never overwritten" in result.stderr
+
+
+def test_interrupt_during_removal(tmp_path: Path) -> None:
+    """Signals that come while everything is being removed do not stop it."""
+    (spec,) = specs("tour", "server=nsd@forky", "zones=100", "options.drain_s=0.0")
+    (tmp_path / "spec.json").write_text(spec.model_dump_json())
+    trial = subprocess.Popen([*DNSRIG, "trial", "spec.json", "trial"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+    assert trial.stdout is not None
+    for line in trial.stdout:
+        if json.loads(line).get("phase") == "drain":
+            break
+    while trial.poll() is None:
+        trial.send_signal(signal.SIGTERM)
+        time.sleep(0.002)
+    trial.communicate()
+    assert left_behind() == []

@@ -58,6 +58,15 @@ def test_ledger_lives_as_long_as_its_lock(ledgers: Path) -> None:
     os.close(mine.handle)
 
 
+def test_ledger_appears_locked(ledgers: Path) -> None:
+    """Whoever looks for dead trials while ledgers are being made never sees one that is not locked."""
+    for _ in range(50):
+        mine = ledger.Ledger.open_new()
+        assert list(ledger.dead()) == []
+        mine.close()
+    assert list(ledgers.iterdir()) == []
+
+
 def test_damaged_ledger_lists_nothing(ledgers: Path) -> None:
     (ledgers / "aaaaa.json").write_text('{"pid": 1, "network_na')
     (found,) = ledger.dead()

@@ -56,6 +56,23 @@ def test_labels_grow_where_short_ones_clash(document) -> None:  # type: ignore[n
     assert model.labels(document(text)) == ["secondary-server", "primary-server"]
 
 
+def test_labels_grow_until_unique(document) -> None:  # type: ignore[no-untyped-def]
+    text = "[matrix]\n" + "".join(f'"hosts.{host}.settings.x" = [1]\n' for host in ("primary", "secondary"))
+    assert model.labels(document(text)) == ["primary-settings-x", "secondary-settings-x"]
+
+
+@pytest.mark.parametrize("values", ["[]", "[100, 100]"])
+def test_axis_of_nothing_or_of_twice_the_same(document, values: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError, match=r"axis dataset\.zones has no values, or one of them twice"):
+        model.count(document(f'[matrix]\n"dataset.zones" = {values}\n'))
+
+
+def test_huge_matrix_is_counted_without_being_made(document) -> None:  # type: ignore[no-untyped-def]
+    axis = list(range(1000))
+    text = "[matrix]\n" + "".join(f'"hosts.secondary.settings.x{n}" = {axis}\n' for n in range(4))
+    assert model.count(document(text)) == 10**12
+
+
 def test_named_overlays(document) -> None:  # type: ignore[no-untyped-def]
     text = '[matrix.ports]\ndefault = {}\nwide.hosts.secondary.sysctls."net.ipv4.ip_local_port_range" = "1024 65535"\n'
     default, wide = model.points(document(text))
@@ -92,6 +109,10 @@ def test_set_changes_values_and_axes(document) -> None:  # type: ignore[no-untyp
         ("[scale.huge]\nrepeats = 1\n", [], "unknown scale 'huge'", "quick, standard, published"),
         ("[", [], "not TOML", ""),
         ("[matrix.ports]\na = {}\n", ["ports=b"], "axis ports has no b", "it has: a"),
+        ("[scale]\nquick = 5\n", [], "a scale is a table", "[scale.quick]"),
+        ("", ["matrix=5"], "matrix = 5", ""),
+        ('[matrix]\n"dataset.zones" = [1]\n', ["baseline.zoned=1"], "baseline.zoned is no axis", "axes are zones"),
+        ('[matrix]\n"dataset.zones" = [1]\n', ["baseline.zones=2"], "zones = 2 is not measured", "one of [1]"),
     ],
 )
 def test_errors_help(document, text: str, settings: list[str], message: str, hint: str) -> None:  # type: ignore[no-untyped-def]

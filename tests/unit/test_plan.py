@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, plan, runner
 from dnsrig.rundir import DatasetSpec, ServerSource
 
 ROLES = {"primary": False, "secondary": True, "observer": False}
@@ -86,7 +87,24 @@ def test_names_that_the_procedure_does_not_know(setting: str, message: str) -> N
         spec(setting)
 
 
-def test_unknown_server_is_told_before_anything_is_made() -> None:
-    with pytest.raises(UsageError) as caught:
-        plan.check_servers(["djbdns@forky"])
-    assert "known servers: bind" in caught.value.hint
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("server=djbdns@forky", "no server called 'djbdns'"),
+        ("hosts.secondary.cpus=[99]", "there is no CPU 99"),
+        ('hosts.secondary.sysctls."kernel.pid_max"=1', "not a sysctl of a host"),
+        ("options.probe_rate_per_s=fast", "wrong type"),
+        ("procedure=latent", "no procedure 'latent'"),
+        ("dataset.kind=huge", "no dataset of kind 'huge'"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_made(setting: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        runner.draft(runner.Request("tour", settings=[setting]))
+
+
+def test_draft_needs_no_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "empty"))
+    _, points, repeats = runner.draft(runner.Request("tour"))
+    assert (len(points), repeats) == (8, 3)
+    assert not (tmp_path / "empty").exists()

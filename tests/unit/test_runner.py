@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 import synthetic
 
+from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import runner
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, trial_dir
+from dnsrig.servers import sources
 
 PRETEND = """
 import json, pathlib, sys
@@ -132,11 +134,29 @@ def test_what_an_interrupted_trial_left_is_set_aside(
     assert not running.exists()
 
 
+def test_two_cannot_execute_one_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    manifest, directory = run
+    pretend(monkeypatch, tmp_path)
+
+    class Second(Silent):
+        def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
+            with pytest.raises(DnsrigError, match="executing this run already"):
+                runner.execute(manifest, directory, Silent())
+            super().trial_started(number, total, spec)
+
+    progress = Second()
+    runner.execute(manifest, directory, progress)
+    assert progress.started
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         ({"conditions": {"boot_id": "another"}}, "restarted"),
         ({"dnsrig_version": "9.9.9"}, "dnsrig was 9.9.9"),
+        ({"engine_fingerprint": "0123"}, "the engine was built anew"),
     ],
 )
 def test_resume_refuses_what_would_mix_two_machines(
@@ -145,7 +165,7 @@ def test_resume_refuses_what_would_mix_two_machines(
     manifest, _ = run
     now = runner.conditions.snapshot()
     good = manifest.model_copy(update={"conditions": now, "dnsrig_version": runner.dnsrig.__version__, "servers": {}})
-    good = good.model_copy(update={"specs": {}})
+    good = good.model_copy(update={"specs": {}, "engine_fingerprint": sources.fingerprint(paths.engine())})
     runner.check_unchanged(good)
     changed = json.loads(good.model_dump_json())
     for name, value in change.items():

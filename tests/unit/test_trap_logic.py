@@ -86,36 +86,54 @@ def test_server_rate_limit_without_samples(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize(
-    ("peak", "failures", "verdict"), [(28_232, 0, "found"), (100, 3, "found"), (20_000, 0, "clear")]
+    ("peak", "failures", "reuse", "verdict"),
+    [(28_232, 0, "2", "found"), (28_232, 0, "1", "clear"), (100, 3, "2", "found"), (20_000, 0, "2", "clear")],
 )
-def test_ports_exhausted(trial: Trial, peak: int, failures: int, verdict: str) -> None:
+def test_ports_exhausted(trial: Trial, peak: int, failures: int, reuse: str, verdict: str) -> None:
     start = measured(trial, 4)
     use(trial, series(start - SECOND, 6, secondary__sockets__tcp_time_wait=[0, 0, peak // 2, peak, peak, peak]))
-    trial.record.conditions = {}
+    trial.record.conditions = {"hosts": {"secondary": {"sysctls": {"net.ipv4.tcp_tw_reuse": reuse}}}}
     log = LogDrilldown(zones=100, first_realtime_ns=None, last_realtime_ns=None, resolution_ns=1)
     log.failures = {"address not available": failures} if failures else {}
     trial.record.logs = {"secondary": log}
     finding = judge("ports-exhausted", trial)
     assert finding.verdict == verdict
-    if peak == 28_232:
+    if peak == 28_232 and verdict == "found":
         assert finding.evidence["ports_full_s"] == 2
         assert finding.evidence["ephemeral_ports"] == 28_232, "S1's 28,231, counted inclusively"
 
 
+def idle(
+    trial: Trial, seconds: int, *, busy: float = 0.01, primary_busy: float = 0.0, moving: bool = False
+) -> pl.DataFrame:
+    """Samples of a trial of so long: CPU of both sides, and a link that moved all it had in the first second, or evenly."""
+    start = measured(trial, seconds)
+    ticks = range(-1, seconds + 2)
+    return series(
+        start - SECOND,
+        seconds,
+        secondary__cgroup__cpu_usage_us=[int(busy * 1e6 * s) for s in ticks],
+        primary__cgroup__cpu_usage_us=[int(primary_busy * 1e6 * s) for s in ticks],
+        secondary__link_primary__rx_bytes=[1000 * s if moving else 100_000 if s > 0 else 0 for s in ticks],
+    )
+
+
 @pytest.mark.parametrize(
-    ("seen_s", "busy", "verdict"),
+    ("seen_s", "how", "verdict"),
     [
-        ([0.1, 0.2, 61.0], 0.01, "found"),
-        ([0.1, 0.2, 61.0], 0.9, "clear"),
-        ([20.0, 40.0, 61.0], 0.01, "found"),
-        ([s / 2 for s in range(120)], 0.01, "clear"),
-        ([0.1, 3.0], 0.01, "clear"),
+        ([0.1, 0.2, 61.0], {}, "found"),
+        ([0.1, 0.2, 61.0], {"busy": 0.9}, "clear"),
+        ([0.1, 0.2, 61.0], {"primary_busy": 0.9}, "clear"),
+        ([0.1, 0.2, 61.0], {"moving": True}, "clear"),
+        ([61.0], {"moving": True}, "clear"),
+        ([20.0, 40.0, 61.0], {}, "found"),
+        ([s / 2 for s in range(120)], {}, "clear"),
+        ([0.1, 3.0], {}, "clear"),
     ],
 )
-def test_idle_wait(trial: Trial, seen_s: list[float], busy: float, verdict: str) -> None:
-    start = measured(trial, 62)
-    usage = [int(busy * 1e6 * s) for s in range(65)]
-    use(trial, series(start - SECOND, 65, secondary__cgroup__cpu_usage_us=usage), seen_s)
+def test_idle_wait(trial: Trial, seen_s: list[float], how: dict[str, float], verdict: str) -> None:
+    use(trial, idle(trial, 62, **how), seen_s)  # type: ignore[arg-type]
+    trial.record.servers["secondary"].limits = []
     finding = judge("idle-wait", trial)
     assert finding.verdict == verdict
     if seen_s == [0.1, 0.2, 61.0] and verdict == "found":
@@ -125,12 +143,27 @@ def test_idle_wait(trial: Trial, seen_s: list[float], busy: float, verdict: str)
 def test_idle_wait_until_the_limit(trial: Trial) -> None:
     """What never came counts: the pause lasts to the end."""
     trial.record.outcome = "limit"
-    trial.record.spec.dataset.zones = 3
-    start = measured(trial, 62)
-    usage = [1000 * s for s in range(65)]
-    use(trial, series(start - SECOND, 65, secondary__cgroup__cpu_usage_us=usage), [0.1, 0.2])
+    use(trial, idle(trial, 62), [0.1, 0.2])
+    assert judge("idle-wait", trial).verdict == "found"
+
+
+@pytest.mark.parametrize(
+    ("kind", "seen_s", "setting"),
+    [("nsd", [0.05, 3.1], "xfrd-reload-timeout"), ("powerdns", [1, 61], "xfr-cycle-interval")],
+)
+def test_idle_wait_names_the_timer(trial: Trial, kind: str, seen_s: list[float], setting: str) -> None:
+    settings = {"xfrd-reload-timeout": 3} if kind == "nsd" else {}
+    trial.record.servers["secondary"].limits = all_drivers()[kind].limits("secondary", settings)
+    use(trial, idle(trial, 62), seen_s)
     finding = judge("idle-wait", trial)
-    assert finding.verdict == "found" and finding.evidence["zones_missing"] == 1
+    assert finding.verdict == "found"
+    assert finding.evidence["setting"] == setting and setting in finding.summary
+
+
+def test_idle_wait_without_samples(trial: Trial) -> None:
+    measured(trial, 62)
+    use(trial, series(0, 0), [0.1, 61.0])
+    assert judge("idle-wait", trial).verdict == "cannot-tell"
 
 
 @pytest.mark.parametrize(

@@ -79,8 +79,8 @@ pub enum Found {
 /// What is known of one zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ZoneState {
-    /// When the last poll that did not find the zone was sent. The server's state is looked at after that moment, so
-    /// the zone was not ready then.
+    /// When the last poll was sent that was answered otherwise, or refused. The server's state is looked at after that
+    /// moment, so the zone was not ready then. A poll without an answer proves nothing.
     pub last_unseen_ns: Option<i64>,
     /// When the answer came that showed the zone, and the serial in it. It was ready before that moment.
     pub seen: Option<(i64, u32)>,
@@ -203,7 +203,7 @@ impl Core {
         match found {
             Found::Ready { serial } => self.mark_seen(now_ns, &poll, serial),
             Found::NotReady if poll.outstanding => {
-                self.mark_unseen(&poll);
+                self.mark_unseen(poll.zone, poll.sent_ns);
                 false
             }
             Found::NotReady => false,
@@ -213,9 +213,12 @@ impl Core {
     /// Takes in an ICMP error: nothing listens there. It does not say which poll it is for, so all are given up; should
     /// one of them be answered all the same, that answer counts as a late one.
     pub fn on_unreachable(&mut self, now_ns: i64) {
+        // It is for the oldest of them or for a later one: the port was closed after the oldest was sent.
+        let oldest = self.oldest_outstanding().and_then(|id| self.sent[usize::from(id)]);
+        let closed_ns = oldest.map_or(NEVER, |poll| poll.sent_ns);
         while let Some(id) = self.oldest_outstanding() {
             self.tally.unreachable += 1;
-            self.give_up(id);
+            self.give_up(id, closed_ns);
         }
         self.last_answer_ns = NEVER;
         self.sign_of_life_ns = now_ns;
@@ -322,7 +325,7 @@ impl Core {
                 return;
             }
             self.tally.timeouts += 1;
-            self.give_up(id);
+            self.give_up(id, NEVER);
         }
     }
 
@@ -337,12 +340,13 @@ impl Core {
         None
     }
 
-    fn give_up(&mut self, id: u16) {
+    /// Ends a poll without an answer; its zone is known not to have been ready at `unready_ns`, or [`NEVER`].
+    fn give_up(&mut self, id: u16, unready_ns: i64) {
         self.end(id);
         if let Some(poll) = &mut self.sent[usize::from(id)] {
             poll.unseen_before_ns = self.last_unseen_ns[poll.zone as usize];
-            let poll = *poll;
-            self.mark_unseen(&poll);
+            let zone = poll.zone;
+            self.mark_unseen(zone, unready_ns);
         }
     }
 
@@ -353,11 +357,11 @@ impl Core {
         }
     }
 
-    fn mark_unseen(&mut self, poll: &Poll) {
-        if !self.is_seen(poll.zone) {
-            let last_unseen_ns = &mut self.last_unseen_ns[poll.zone as usize];
-            *last_unseen_ns = poll.sent_ns.max(*last_unseen_ns);
-            self.ring.push_back(poll.zone);
+    fn mark_unseen(&mut self, zone: u32, unready_ns: i64) {
+        if !self.is_seen(zone) {
+            let last_unseen_ns = &mut self.last_unseen_ns[zone as usize];
+            *last_unseen_ns = unready_ns.max(*last_unseen_ns);
+            self.ring.push_back(zone);
         }
     }
 

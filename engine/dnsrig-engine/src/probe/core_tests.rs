@@ -193,7 +193,19 @@ fn a_late_refusal_says_nothing_new() {
     assert!(matches!(core.next(250 * MS + 1), Action::Send { .. }));
     assert!(!core.on_answer(251 * MS, id, Found::NotReady));
     assert_eq!(core.tally().late, 1);
-    assert_eq!(core.zone(0).last_unseen_ns, Some(1));
+    assert_eq!(core.zone(0).last_unseen_ns, None);
+}
+
+#[test]
+fn silence_proves_nothing_and_a_refusal_only_of_the_oldest_poll() {
+    let mut core = Core::new(3, settings());
+    assert!(matches!(core.next(1), Action::Send { zone: 0, .. }));
+    assert!(matches!(core.next(1 + MS), Action::Send { zone: 1, .. }));
+    core.on_unreachable(1 + MS + MS / 2);
+    assert_eq!([core.zone(0), core.zone(1)].map(|zone| zone.last_unseen_ns), [Some(1), Some(1)]);
+    assert!(matches!(core.next(3 * MS), Action::Send { zone: 2, .. }));
+    assert!(matches!(core.next(300 * MS), Action::Send { .. }));
+    assert_eq!((core.tally().timeouts, core.zone(2).last_unseen_ns), (1, None));
 }
 
 #[test]

@@ -80,8 +80,8 @@ pub struct Arguments {
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     timeout_ms: u64,
     /// End after this long even if zones are missing (exit code 3)
-    #[arg(long, value_name = "S", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    limit_s: u64,
+    #[arg(long, value_name = "S", default_value = "60", value_parser = parse_limit)]
+    limit_s: Duration,
     /// Write a row for each zone to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -131,7 +131,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut probe = Probe {
         server: arguments.server,
         awaited: arguments.serial,
-        limit_ns: started_ns.saturating_add(nanoseconds(Duration::from_secs(arguments.limit_s))),
+        limit_ns: started_ns.saturating_add(nanoseconds(arguments.limit_s)),
         report: Report::new(started_ns, nanoseconds(Duration::from_millis(arguments.progress_ms)), anchors),
         core: Core::new(zones.count(), settings),
         zones,
@@ -170,6 +170,12 @@ fn connect(server: SocketAddr, window: u32) -> io::Result<UdpSocket> {
     socket.connect(server)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
+}
+
+/// Seconds, perhaps with a fraction.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=1e6).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds from 0.001 to 1000000".into())
 }
 
 fn nanoseconds(duration: Duration) -> i64 {
