@@ -39,9 +39,10 @@ class Entry:
 
     @property
     def evidence(self) -> dict[str, list[Scalar]]:
-        """Name -> its value in each finding; numbers sorted, so that the ends are the range."""
+        """Name -> its value in each finding: numbers sorted, so that the ends are the range; of texts the first."""
         names = dict.fromkeys(name for finding in self.findings for name in finding.evidence)
-        return {name: _sorted([f.evidence.get(name) for f in self.findings]) for name in names}
+        found = {name: _sorted([f.evidence.get(name) for f in self.findings]) for name in names}
+        return {name: values for name, values in found.items() if values}
 
     @property
     def series(self) -> list[str]:
@@ -137,7 +138,7 @@ def _where(repeats: int, measured: int) -> str:
 
 
 def _sorted(values: Iterable[Scalar | None]) -> list[Scalar]:
-    present = [value for value in values if value is not None]
+    present = [value for value in values if value not in (None, "")]
     if all(isinstance(value, int | float) for value in present):
         return sorted(present, key=float)
-    return list(dict.fromkeys(present))
+    return present[:1]
