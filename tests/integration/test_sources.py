@@ -1,0 +1,33 @@
+"""Servers from Debian suites: resolved, built once, and refused with a sentence where there is no such thing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dnsrig.errors import DnsrigError
+from dnsrig.servers import all_drivers, debian, sources
+
+pytestmark = pytest.mark.servers
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_installing_again_changes_nothing(kind: str) -> None:
+    first = sources.install(f"{kind}@forky")
+    assert sources.install(f"{kind}@forky") == first == sources.find(f"{kind}@forky")
+    assert first.root is not None
+    assert first.version in first.packages[all_drivers()[kind].packages[0]]
+    assert (Path(first.root) / debian.RECORD).is_file()
+
+
+def test_suite_that_lacks_the_package() -> None:
+    with pytest.raises(DnsrigError, match="Debian forky lacks a package of no-such-server") as caught:
+        debian.build("forky", "nothing", ("no-such-server",))
+    assert "choose another suite" in caught.value.hint
+
+
+def test_suite_that_does_not_exist() -> None:
+    with pytest.raises(DnsrigError, match="the mirror has no suite 'nosuchsuite'"):
+        sources.install("bind@nosuchsuite")
+    assert sources.find("bind@nosuchsuite") is None
