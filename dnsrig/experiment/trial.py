@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import shutil
@@ -55,7 +56,8 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
         return record
     except BaseException:
         if working.exists():
-            (working / "error.txt").write_text(traceback.format_exc())
+            with contextlib.suppress(OSError):  # the disk may be full
+                (working / "error.txt").write_text(traceback.format_exc())
             set_aside(working)
         raise
 
