@@ -21,8 +21,8 @@ TITLE = "most of the time was spent waiting for a timer"
 SOURCE = "S1: P. Spacek, 30,000 zones: retry after 30 + 90 s, during which the CPU idles (2024)"
 SHORTEST_S = 5.0
 """A pause shorter than this is nobody's retry timer, unless a setting of the server's says so."""
-TIMER_TOLERANCE = 0.25
-"""How near a pause must be to a timer of the server's to be put down to it."""
+TIMER_SHARES = (0.3, 1.25)
+"""A pause that lasts such a part of a timer of the server's is put down to it: work may fill the rest."""
 LARGEST_SHARE = 0.3
 """Of the whole time: from here on the pause decides the result."""
 IDLE_BELOW = 0.35
@@ -73,10 +73,12 @@ def longest_pause(trial: Trial, exec_ns: int) -> Pause:
 
 
 def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
-    """The timer of the server's that this pause is about as long as."""
-    timers = [limit for limit in server.limits if limit.effect == "timer" and limit.timer_s]
-    near = [t for t in timers if abs(pause.length_s / (t.timer_s or 1.0) - 1) <= TIMER_TOLERANCE]
-    return near[0] if near else None
+    """The timer of the server's that explains this pause."""
+    least, most = TIMER_SHARES
+    for limit in server.limits:
+        if limit.timer_s and least <= pause.length_s / limit.timer_s <= most:
+            return limit
+    return None
 
 
 def _grown(trial: Trial, pause: Pause, host: str, source: str, name: str) -> float | None:
