@@ -45,7 +45,7 @@ $(BIN)/dnsrig-engine: $(VENV)/.ready $(ENGINE_SOURCES)
 
 servers: setup
 	@echo 'setup: DNS servers as root file systems (packages from the Debian mirror that apt is set up for)' >&2
-	$(BIN)/dnsrig servers install $(SERVERS)
+	$(BIN)/dnsrig servers install --if-missing $(SERVERS)
 
 # Chromium looks at the report in tests; nothing else needs it.
 browser:

@@ -18,6 +18,9 @@ def add(app: typer.Typer) -> None:
 
 def install(
     names: Annotated[list[str], typer.Argument(metavar="KIND@SOURCE…", help="e.g. bind@forky knot@trixie")],
+    if_missing: Annotated[
+        bool, typer.Option("--if-missing", help="leave what is installed as it is, without asking the mirror")
+    ] = False,
 ) -> None:
     """Resolve KIND@SOURCE to the newest versions of its suite and unpack them into the cache.
 
@@ -30,5 +33,5 @@ def install(
         sources.parse(name)
     for name in names:
         with console.status(f"installing {name}"):
-            found = sources.install(name)
+            found = (sources.find(name) if if_missing else None) or sources.install(name)
         print(f"{found.name}\t{found.version}\t{found.root or found.prefix or 'system'}")
