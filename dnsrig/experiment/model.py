@@ -233,8 +233,8 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
             if len(narrowed) != len(chosen):
                 raise UsageError(f"axis {axis} has no {text}", hint=f"it has: {', '.join(values)}")
             return {**raw, "matrix": {**raw["matrix"], axis: narrowed}}
-    if value == {}:
-        return {**raw, path[0]: {}} if len(path) == 1 else merged(raw, _nested(path, value))
+    if len(path) == 1 and value == {}:
+        return {**raw, path[0]: {}}  # an empty table empties it, where merging would change nothing
     return merged(raw, _nested(path, value))
 
 

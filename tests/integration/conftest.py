@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -62,7 +61,3 @@ def measure(tmp_path: Path) -> Callable[..., Trial]:
         return Trial(directory, read_json(directory / "trial.json", TrialRecord))
 
     return execute
-
-
-def events(stream: Iterator[str]) -> Iterator[dict[str, object]]:
-    return (json.loads(line) for line in stream)

@@ -73,6 +73,12 @@ def test_huge_matrix_is_counted_without_being_made(document) -> None:  # type: i
     assert model.count(document(text)) == 10**12
 
 
+def test_set_to_an_empty_table_empties_it(document) -> None:  # type: ignore[no-untyped-def]
+    text = '[matrix]\n"dataset.zones" = [1, 2]\n[baseline]\nzones = 1\n'
+    assert document(text).baseline == {"zones": 1}
+    assert document(text, "baseline={}").baseline == {}
+
+
 def test_named_overlays(document) -> None:  # type: ignore[no-untyped-def]
     text = '[matrix.ports]\ndefault = {}\nwide.hosts.secondary.sysctls."net.ipv4.ip_local_port_range" = "1024 65535"\n'
     default, wide = model.points(document(text))

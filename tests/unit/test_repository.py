@@ -52,6 +52,15 @@ def test_analysis_traps_and_report_never_import_the_lab() -> None:
             assert not forbidden.search(path.read_text()), path
 
 
+def test_servers_and_datasets_know_nothing_above_them() -> None:
+    forbidden = re.compile(
+        r"^\s*(from|import) dnsrig\.(lab|procedures|experiment|cli|report|traps|analysis)", re.MULTILINE
+    )
+    for folder in ("servers", "datasets"):
+        for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
+            assert not forbidden.search(path.read_text()), path
+
+
 def test_lower_parts_never_import_upper_ones() -> None:
     order = ["cli", "experiment", "procedures", "lab"]
     for number, lower in enumerate(order):
