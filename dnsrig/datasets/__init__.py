@@ -15,13 +15,17 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dnsrig import cached, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import DatasetSpec, Scalar
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised with the version that the engine's generator writes into dataset.json: older datasets are then made anew."""
+
+CATALOG_FILE = "catalog.zone"
+"""Beside zones.list: the catalog zone (RFC 9432) that lists all zones of the dataset, and is not one of them."""
 
 
 @cache
@@ -49,6 +53,11 @@ def size(kind: str, values: Mapping[str, Scalar]) -> tuple[int, int]:
     return int(zones), int(records)
 
 
+def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The parameters of the same dataset one serial later."""
+    return {**values, "serial": int(values["serial"]) + 1}
+
+
 def path_of(kind: str, values: Mapping[str, Scalar]) -> Path:
     key = json.dumps([FORMAT_VERSION, kind, sorted(values.items())])
     return paths.cache() / "datasets" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
@@ -72,7 +81,12 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
     )
 
 
-def _facts(folder: Path) -> dict[str, int]:
+def catalog_of(path: Path) -> tuple[str, str]:
+    """The catalog zone of the dataset at ``path``: its name, and its file relative to the dataset."""
+    return _facts(path)["catalog"], CATALOG_FILE
+
+
+def _facts(folder: Path) -> dict[str, Any]:
     """dataset.json, which the generator writes last; empty without it."""
     try:
         return json.loads((folder / "dataset.json").read_text())  # type: ignore[no-any-return]

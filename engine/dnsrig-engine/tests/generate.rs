@@ -1,6 +1,6 @@
 //! `generate` from outside: golden files, and what the command says.
 //!
-//! The golden files hold version 1 of the datasets. If one differs, either the change is a mistake, or
+//! The golden files hold version 2 of the datasets. If one differs, either the change is a mistake, or
 //! `generate::dataset::VERSION` must rise, and the files be made anew with `DNSRIG_BLESS=1`.
 
 use std::{

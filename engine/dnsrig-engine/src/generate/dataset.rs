@@ -1,4 +1,5 @@
-//! The directory of a dataset: who may write there, its list of zones, and the file that says it is complete.
+//! The directory of a dataset: who may write there, its list of zones and its catalog zone, and the file that says it
+//! is complete.
 
 use std::{
     fs::{self, File},
@@ -8,10 +9,11 @@ use std::{
 
 use serde::Serialize;
 
+use super::catalog::Catalog;
 use crate::failure::Advice;
 
 /// The version of what the generators make; it rises when the same arguments give other octets.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The file whose presence means that a dataset is complete.
 const DESCRIPTION: &str = "dataset.json";
@@ -78,6 +80,8 @@ pub struct Described {
     pub seed: u64,
     /// The serial of every SOA record.
     pub serial: u32,
+    /// The name of the catalog zone (RFC 9432) that lists all zones; it is not counted above.
+    pub catalog: String,
     /// What only this generator has to say.
     #[serde(flatten)]
     pub details: Details,
@@ -111,11 +115,13 @@ pub enum Details {
 pub struct Dataset {
     directory: PathBuf,
     list: BufWriter<File>,
+    catalog: Catalog,
 }
 
 impl Dataset {
-    /// Makes the directory, or takes it over if it is empty. Nothing of the user's is ever removed.
-    pub fn create(directory: &Path) -> Result<Self, DatasetError> {
+    /// Makes the directory, or takes it over if it is empty. Nothing of the user's is ever removed. The catalog zone
+    /// has its name below `parent`, and the zones' serial.
+    pub fn create(directory: &Path, parent: &str, serial: u32) -> Result<Self, DatasetError> {
         let zones = directory.join("zones");
         if directory.join(DESCRIPTION).exists() {
             return Err(DatasetError::Complete(directory.into()));
@@ -126,7 +132,8 @@ impl Dataset {
         fs::create_dir_all(&zones).map_err(writing(&zones))?;
         let path = directory.join("zones.list");
         let list = File::create(&path).map_err(writing(&path))?;
-        Ok(Dataset { directory: directory.into(), list: BufWriter::new(list) })
+        let catalog = Catalog::create(directory, parent, serial)?;
+        Ok(Dataset { directory: directory.into(), list: BufWriter::new(list), catalog })
     }
 
     /// The path of something in the dataset.
@@ -134,14 +141,21 @@ impl Dataset {
         self.directory.join(relative)
     }
 
-    /// Adds a zone to `zones.list`; `file` is relative to the dataset.
+    /// The name of the catalog zone.
+    pub fn catalog(&self) -> &str {
+        self.catalog.name()
+    }
+
+    /// Adds a zone to `zones.list` and to the catalog zone; `file` is relative to the dataset.
     pub fn list_zone(&mut self, name: &str, file: &str) -> Result<(), DatasetError> {
+        self.catalog.add(name)?;
         writeln!(self.list, "{name}\t{file}").map_err(writing(&self.path("zones.list")))
     }
 
     /// Says that the dataset is complete.
     pub fn complete(mut self, described: &Described) -> Result<(), DatasetError> {
         self.list.flush().map_err(writing(&self.path("zones.list")))?;
+        self.catalog.finish()?;
         let path = self.path(DESCRIPTION);
         let unfinished = self.path("dataset.json.part");
         let text = serde_json::to_string_pretty(described).map_err(|error| writing(&path)(error.into()))?;
@@ -181,10 +195,11 @@ mod tests {
     #[test]
     fn a_directory_with_files_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
+        let create = || Dataset::create(directory.path(), "example", 1);
         fs::write(directory.path().join("mine"), "x").unwrap();
-        assert!(matches!(Dataset::create(directory.path()), Err(DatasetError::Occupied(_))));
+        assert!(matches!(create(), Err(DatasetError::Occupied(_))));
         fs::write(directory.path().join(DESCRIPTION), "{}").unwrap();
-        assert!(matches!(Dataset::create(directory.path()), Err(DatasetError::Complete(_))));
+        assert!(matches!(create(), Err(DatasetError::Complete(_))));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 

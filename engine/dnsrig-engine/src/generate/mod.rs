@@ -3,6 +3,7 @@
 //! The same arguments give the same octets, on every machine and in every later version of the same dataset version
 //! ([`dataset::VERSION`]); golden files in the tests hold us to it.
 
+pub mod catalog;
 pub mod dataset;
 pub mod random;
 pub mod tld;
@@ -18,7 +19,8 @@ use dataset::Described;
 
 /// Make the data of an experiment: zones of any number or size, from a seed.
 ///
-/// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/, and
+/// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/,
+/// catalog.zone (a catalog zone after RFC 9432 that lists them all, for servers that learn their zones by transfer), and
 /// dataset.json, which is written last: where it stands, the dataset is complete.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
@@ -41,7 +43,7 @@ pub struct Common {
     /// Another seed gives other names and addresses of the same kind
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The serial of every zone's SOA record
+    /// The serial of every zone's SOA record, the catalog's included
     #[arg(long, default_value_t = 1)]
     pub serial: u32,
 }

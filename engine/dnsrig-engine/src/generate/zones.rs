@@ -59,7 +59,7 @@ pub struct Arguments {
 
 /// Makes the zones.
 pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
-    let mut dataset = Dataset::create(&arguments.common.out)?;
+    let mut dataset = Dataset::create(&arguments.common.out, &arguments.suffix, arguments.common.serial)?;
     let mut random = Random::new(arguments.common.seed, 0);
     let mut text = String::with_capacity(4096);
     let mut bytes_total = 0;
@@ -77,12 +77,12 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
             dataset.list_zone(&name, &format!("{directory}/{file}"))?;
         }
     }
-    let described = describe(arguments, bytes_total);
+    let described = describe(arguments, dataset.catalog(), bytes_total);
     dataset.complete(&described)?;
     Ok(described)
 }
 
-fn describe(arguments: &Arguments, bytes_total: u64) -> Described {
+fn describe(arguments: &Arguments, catalog: &str, bytes_total: u64) -> Described {
     Described {
         generator: "zones",
         version: VERSION,
@@ -91,6 +91,7 @@ fn describe(arguments: &Arguments, bytes_total: u64) -> Described {
         bytes_total,
         seed: arguments.common.seed,
         serial: arguments.common.serial,
+        catalog: catalog.to_owned(),
         details: Details::Zones { suffix: arguments.suffix.clone(), records_per_zone: arguments.records },
     }
 }

@@ -70,7 +70,7 @@ pub struct Arguments {
 /// Makes the zone.
 pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     let Arguments { delegations, origin, common } = arguments;
-    let mut dataset = Dataset::create(&common.out)?;
+    let mut dataset = Dataset::create(&common.out, origin, common.serial)?;
     let relative = format!("zones/{origin}.zone");
     let path = dataset.path(&relative);
     let file = File::create(&path).map_err(writing(&path))?;
@@ -92,12 +92,12 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
 
     dataset.list_zone(origin, &relative)?;
     let bytes_total = fs::metadata(&path).map_err(writing(&path))?.len();
-    let described = describe(arguments, &zone, bytes_total);
+    let described = describe(arguments, &zone, dataset.catalog(), bytes_total);
     dataset.complete(&described)?;
     Ok(described)
 }
 
-fn describe(arguments: &Arguments, zone: &ZoneText, bytes_total: u64) -> Described {
+fn describe(arguments: &Arguments, zone: &ZoneText, catalog: &str, bytes_total: u64) -> Described {
     let (axfr_octets_estimate, axfr_messages_estimate) = zone.axfr();
     Described {
         generator: "tld",
@@ -107,6 +107,7 @@ fn describe(arguments: &Arguments, zone: &ZoneText, bytes_total: u64) -> Describ
         bytes_total,
         seed: arguments.common.seed,
         serial: arguments.common.serial,
+        catalog: catalog.to_owned(),
         details: Details::Tld {
             origin: arguments.origin.clone(),
             delegations: arguments.delegations + 1,
