@@ -1,0 +1,224 @@
+"""Where a host's CPU time goes: stacks sampled by `perf` on its CPUs, folded for flame graphs.
+
+perf looks `RATE_HZ` times a second at each of the CPUs: a prime, so it does not keep step with anything that happens
+every 10 ms. For a loop of `connect()` on the CPU that was sampled this cost 1 % of its speed (median of 12 pairs, with
+and without, of one second of CPU time each, in a virtual machine of two CPUs).
+
+Frames of the kernel have their names; those of a program as far as its symbols are there, which for a stripped server
+are the functions of its shared libraries. A program compiled without frame pointers has broken stacks above them: what
+perf cannot name is `UNKNOWN`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from dnsrig import paths
+from dnsrig.lab.process import ENVIRONMENT
+from dnsrig.rundir import ProfileRecord
+
+RATE_HZ = 199
+MOST_SAMPLES = 1_000_000
+"""Read of one profile: 84 minutes of one CPU."""
+MOST_DATA = "1G"
+"""Size of perf's file, where it ends by itself."""
+START_LIMIT_S = 10.0
+STOP_LIMIT_S = 20.0
+FOLD_LIMIT_S = 120.0
+TRY_CPU_S = 0.05
+
+KERNEL_NAMES = Path("/proc/kallsyms")
+
+UNKNOWN = "[unknown]"
+"""Stands for all frames without a name that follow each other."""
+LONGEST_NAME = 200
+"""Characters of a frame; templates of C++ can be longer."""
+
+_OWNER = re.compile(r" *([0-9]{1,10}) *")
+_FRAME = re.compile(r"\t *[0-9a-f]+ (.*)")
+_COPY = re.compile(r"(\.(cold|constprop|isra|part)(\.\d+)?)+$")
+"""What GCC adds to the name of a function when it makes a copy or cuts one up: it is still that function."""
+
+Sample = tuple[int, list[str]]
+"""Process id, and the frames, innermost first."""
+
+
+@dataclass
+class Profiler:
+    """`perf record` while it runs. It dies with the calling process (PR_SET_PDEATHSIG)."""
+
+    host: str
+    popen: subprocess.Popen[str]
+    data: Path
+
+    @staticmethod
+    def unavailable() -> str | None:
+        """Why stacks cannot be sampled here, by trying it; None if they can."""
+        if shutil.which("perf", path=ENVIRONMENT["PATH"]) is None:
+            return "perf is not installed: apt-get install linux-perf (or your distribution's package)"
+        if not named(KERNEL_NAMES):
+            return "the kernel hides the names of its functions: sysctl -w kernel.kptr_restrict=1"
+        with tempfile.TemporaryDirectory() as folder:
+            profiler = Profiler.start("this one", sorted(os.sched_getaffinity(0)), Path(folder, "perf.data"))
+            enough_s = time.process_time() + TRY_CPU_S
+            while time.process_time() < enough_s:
+                Path("/").stat()
+            return profiler.stop({os.getpid()}, Path(folder, "folded")).reason or None
+
+    @staticmethod
+    def start(host: str, cpus: Sequence[int], data: Path) -> Profiler:
+        """Sample the CPUs of ``host`` from now on into the file ``data``; perf runs on the others, if there are any.
+
+        It never fails: `stop` says what went wrong.
+        """
+        own = os.sched_getaffinity(0)
+        record = ["perf", "record", "--quiet", "--event=cpu-clock", f"--freq={RATE_HZ}", "-g"]
+        record += [f"--cpu={_list(cpus)}", f"--max-size={MOST_DATA}", f"--output={data}"]
+        # The kernel notes which build of a file runs, so that a server of a root file system is not
+        # given the names of another build that the machine has in the same place.
+        record += ["--no-buildid-cache", "--buildid-mmap"]
+        # It waits for our word, and says when it samples: nothing of what follows is missed.
+        record += ["--delay=-1", "--control=fd:0,1"]
+        popen = _start(record, own - set(cpus) or own, stdin=subprocess.PIPE, stderr=subprocess.STDOUT)
+        profiler = Profiler(host, popen, data)
+        profiler._enable()
+        return profiler
+
+    def stop(self, pids: Collection[int], out: Path) -> ProfileRecord:
+        """End it, and write the stacks of the processes ``pids`` to ``out``: ``outermost;…;innermost count``.
+
+        Call it while they still run: perf looks for the files of a program in the root that it has.
+        """
+        early = self.popen.poll() is not None
+        try:
+            if reason := self._end():
+                return ProfileRecord(reason=reason)
+            stacks, reason = self._read(pids)
+        finally:
+            self.data.unlink(missing_ok=True)
+        out.write_text("".join(f"{stack} {count}\n" for stack, count in sorted(stacks.items())))
+        if early and not reason:
+            reason = f"perf ended before its time, as at {MOST_DATA} of data"
+        return ProfileRecord(samples=stacks.total(), rate_per_s=RATE_HZ, reason=reason)
+
+    def _enable(self) -> None:
+        assert self.popen.stdin is not None and self.popen.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self.popen.stdin.fileno(), b"enable\n")
+        ready, _, _ = select.select([self.popen.stdout], [], [], START_LIMIT_S)
+        if not ready:
+            self.popen.kill()
+
+    def _end(self) -> str:
+        """Why there are no samples; empty if all went well."""
+        with self.popen:
+            self.popen.send_signal(signal.SIGINT)
+            try:
+                # Its standard input stays open until then: at the end of it, perf 6.1 may leave its file unfinished.
+                self.popen.wait(STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                self.popen.kill()
+                return f"perf did not end within {STOP_LIMIT_S:g} s"
+            assert self.popen.stdout is not None
+            said = self.popen.stdout.read()
+        # Having written its file, perf ends by the signal that it was sent.
+        if self.popen.returncode in (0, -signal.SIGINT):
+            return ""
+        complaints = (line.strip("\0 ") for line in said.split("\n"))
+        first = next((line for line in complaints if line not in ("", "ack", "Error:")), "")
+        return f"perf: {first or 'it did not start, or was ended'}"
+
+    def _read(self, pids: Collection[int]) -> tuple[Counter[str], str]:
+        """The stacks of ``pids``, and what is wrong with them."""
+        script = ["perf", "script", f"--input={self.data}", "--fields=pid,ip,sym", "--no-inline"]
+        popen = _start(script, os.sched_getaffinity(0), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        late = threading.Timer(FOLD_LIMIT_S, popen.kill)
+        late.start()
+        try:
+            with popen:  # at its end perf is waited for; if it has more to say, it ends by SIGPIPE
+                assert popen.stdout is not None
+                found = samples(popen.stdout)
+                stacks = fold(islice(found, MOST_SAMPLES), pids)
+                more = next(found, None) is not None
+        finally:
+            late.cancel()
+        if more:
+            return stacks, f"only the first {MOST_SAMPLES:,} samples were read"
+        if popen.returncode != 0:
+            return stacks, f"perf script ended with status {popen.returncode}: there may be more samples"
+        return stacks, "" if stacks else f"in no sample was a process of host {self.host}"
+
+
+def samples(lines: Iterable[str]) -> Iterator[Sample]:
+    """What ``perf script -F pid,ip,sym`` prints: the process, its frames from the innermost on, an empty line.
+
+    Lines that are none of these are passed over.
+    """
+    pid: int | None = None
+    frames: list[str] = []
+    for line in (line.rstrip("\n") for line in lines):
+        if frame := _FRAME.fullmatch(line):
+            name = _plain(frame[1])
+            if name != UNKNOWN or frames[-1:] != [UNKNOWN]:
+                frames.append(name)
+        else:
+            if pid is not None and frames:
+                yield pid, frames
+            owner = _OWNER.fullmatch(line)
+            pid, frames = int(owner[1]) if owner else None, []
+    if pid is not None and frames:
+        yield pid, frames
+
+
+def fold(found: Iterable[Sample], pids: Collection[int]) -> Counter[str]:
+    """How often each stack was seen in one of ``pids``, written as ``outermost;…;innermost``."""
+    return Counter(";".join(reversed(frames)) for pid, frames in found if pid in pids)
+
+
+def named(symbols: Path) -> bool:
+    """Whether the kernel tells where its functions are, by the first lines of /proc/kallsyms.
+
+    It writes zeros for those who may not know (proc_sys_kernel(5), ``kptr_restrict``); perf then finds no name.
+    """
+    if not symbols.exists():
+        return False
+    with symbols.open() as lines:
+        return any(line.partition(" ")[0].strip("0") for line in islice(lines, 1000))
+
+
+def _plain(name: str) -> str:
+    """A name that can stand in a folded line: there, ``;`` separates frames and a line ends where it ends."""
+    plain = _COPY.sub("", name[:LONGEST_NAME].strip()).replace(";", ":")
+    return "".join(char if char.isprintable() else "?" for char in plain) or UNKNOWN
+
+
+def _start(command: Sequence[str], cpus: Iterable[int], *, stdin: int, stderr: int) -> subprocess.Popen[str]:
+    """Start perf outside of every host. The user's configuration of perf does not count."""
+    return subprocess.Popen(
+        [str(paths.engine()), "enter", f"--cpus={_list(cpus)}", "--", *command],
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=ENVIRONMENT | {"PERF_CONFIG": os.devnull},
+        start_new_session=True,
+        text=True,
+        errors="replace",
+    )
+
+
+def _list(cpus: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(cpus)))
