@@ -8,6 +8,7 @@
         trial.json                     TrialRecord
         zones.arrow                    one row a zone, from `probe`
         log-<host>.arrow               one row a zone, as that server's log tells it
+        profile-<host>.folded          where a host's CPU time went: stacks, folded (outermost frame first) with a count
         samples.arrow                  what `watch` saw
         servers/<host>/                configuration as used, log (packed when large)
         instruments/                   standard error of the instruments
@@ -32,7 +33,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig.errors import DnsrigError
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
 
 Scalar = str | int | float | bool
@@ -92,6 +93,34 @@ class HostSpec(Record):
     server: ServerSource | None = None
     role: Literal["primary", "secondary"] | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
+    under_test: bool = False
+    source_addresses: list[str] = Field(default_factory=list)
+    """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
+    profile: bool = False
+    """Whether CPU stacks are sampled on its CPUs during `measure`."""
+
+
+Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]
+Provisioning = Literal["static", "catalog"]
+
+
+class TransferSpec(Record):
+    """How zones get from primary to secondary."""
+
+    transport: Transport = "tcp"
+    """XoT is RFC 9103, TSIG RFC 8945 with hmac-sha256."""
+    provisioning: Provisioning = "static"
+    """How the secondary knows its zones: its configuration, or a catalog zone (RFC 9432)."""
+    ixfr: bool = False
+    notify: bool = False
+
+    @property
+    def tls(self) -> bool:
+        return self.transport.startswith("xot")
+
+    @property
+    def tsig(self) -> bool:
+        return self.transport.endswith("tsig")
 
 
 class LinkSpec(Record):
@@ -136,8 +165,23 @@ class TrialSpec(Record):
     hosts: dict[str, HostSpec]
     links: list[LinkSpec]
     dataset: DatasetSpec
+    next_dataset: DatasetSpec | None = None
+    """The same zones in their next version, for procedures that change them."""
     limit_s: float
+    transfer: TransferSpec = Field(default_factory=TransferSpec)
     options: dict[str, Scalar] = Field(default_factory=dict)
+    main_metric: str = "transfer_time_s"
+    """The metric that answers the procedure's question."""
+
+    @property
+    def subject(self) -> str:
+        """The host whose server is under test."""
+        return next((name for name, host in self.hosts.items() if host.under_test), "secondary")
+
+    @property
+    def primaries(self) -> list[str]:
+        """The hosts that the subject transfers zones from."""
+        return [name for name, host in self.hosts.items() if host.role == "primary" and name != self.subject]
 
 
 class ServerLimit(Record):
@@ -189,6 +233,15 @@ class LogDrilldown(Record):
     """One line as logged, by kind: untrusted text."""
 
 
+class ProfileRecord(Record):
+    """Of a host whose CPU stacks were to be sampled."""
+
+    samples: int = 0
+    """All in ``profile-<host>.folded``; 0 with a reason where it could not be done."""
+    rate_per_s: float = 0.0
+    reason: str = ""
+
+
 class TrialRecord(Record):
     """trial.json: how a trial went."""
 
@@ -204,6 +257,8 @@ class TrialRecord(Record):
     instruments: dict[str, dict[str, Any]]
     """The final summary event of each instrument, e.g. ``probe``, ``watch``."""
     logs: dict[str, LogDrilldown] = Field(default_factory=dict)
+    profiles: dict[str, ProfileRecord] = Field(default_factory=dict)
+    """By host, where `HostSpec.profile` asked for it."""
     link_checks: list[dict[str, Any]] = Field(default_factory=list)
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)

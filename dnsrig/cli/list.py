@@ -55,6 +55,20 @@ def _servers() -> RenderableType:
         if not found:
             title = all_drivers()[kind].title
             table.add_row(kind, "-", "primary, secondary", f"{title}: `dnsrig servers install {kind}@forky`")
+    return Group(table, _features())
+
+
+def _features() -> RenderableType:
+    """What each driver can do, by role: since which version of the server."""
+    from dnsrig.servers import all_drivers, feature_table
+
+    drivers = all_drivers()
+    table = _table("\nwhat they can do, since version", "as", "feature", *drivers)
+    for role, feature, since in feature_table():
+        table.add_row(role, feature, *since)
+    for server in drivers.values():
+        for role, features in server.never_together.items():
+            table.add_row(role, f"{server.title}: not {' and '.join(sorted(features))} together")
     return table
 
 

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig import paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import Provisioning, Scalar, Transport
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -46,11 +46,29 @@ class HostDocument(Part):
     """What an experiment says of a host."""
 
     server: str | None = Field(None, description="KIND@SOURCE, e.g. `bind@forky`; none for a host of instruments")
-    settings: dict[str, Scalar] = Field(default_factory=dict, description="settings of the server, by its own names")
+    settings: dict[str, Scalar | dict[str, Scalar]] = Field(
+        default_factory=dict,
+        description="settings of the server, by its own names; a table named as a kind of server is for that kind only",
+    )
     sysctls: dict[str, str | int] = Field(
         default_factory=dict, description="`net.*` sysctls that a network namespace has of its own"
     )
     cpus: list[int] | None = Field(None, description="CPUs of everything on the host; by default design §4")
+    source_addresses: int = Field(
+        0, ge=0, le=200, description="more addresses of the host, from which its server asks for zones in turn"
+    )
+    profile: bool = Field(False, description="sample CPU stacks with perf while measuring; drawn as a flame graph")
+
+
+class TransferDocument(Part):
+    """What an experiment says of the way of zones from primary to secondary, under ``[transfer]``."""
+
+    transport: Transport = Field("tcp", description="tcp, tcp+tsig, xot or xot+tsig (XoT: RFC 9103; TSIG: RFC 8945)")
+    provisioning: Provisioning = Field(
+        "static", description="how a secondary knows its zones: static configuration, or a catalog zone (RFC 9432)"
+    )
+    ixfr: bool = Field(False, description="whether the secondary asks for IXFR (RFC 1995) and the primary has it")
+    notify: bool = Field(False, description="whether the primary sends NOTIFY (RFC 1996) of changed zones")
 
 
 class Document(Part):
@@ -64,10 +82,17 @@ class Document(Part):
     limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
     link: Literal["veth"] = Field("veth", description="what carries packets between hosts")
     kernel: Literal["running"] = Field("running", description="the kernel that a trial runs under")
-    hosts: dict[str, HostDocument] = Field(description="host -> server, settings, sysctls, CPUs")
+    hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
     dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
+    transfer: TransferDocument = Field(
+        default_factory=lambda: TransferDocument.model_validate({}),
+        description="transport, provisioning, IXFR, NOTIFY",
+    )
     options: dict[str, Scalar] = Field(default_factory=dict, description="options of the procedure")
     matrix: dict[str, list[Scalar] | dict[str, Raw]] = Field(default_factory=dict, description="the axes")
+    exclude: list[dict[str, Scalar | list[Scalar]]] = Field(
+        default_factory=list, description="points of the matrix to leave out: axis label -> value or values"
+    )
     baseline: dict[str, Scalar] = Field(
         default_factory=dict, description="axis label -> value that others are shown relative to"
     )
@@ -127,23 +152,39 @@ def validate(raw: Raw, where: str) -> Document:
 
 
 def points(document: Document) -> list[Point]:
-    """All points of the matrix, in its order, each with a document of its own."""
+    """All points of the matrix but those to exclude, in its order, each with a document of its own."""
     _check_baseline(document)
-    raw = document.model_dump(exclude={"matrix"})
+    _check_exclude(document)
+    raw = document.model_dump(exclude={"matrix", "exclude"})
     axes = [_choices(label, path, values) for (path, values), label in zip(document.matrix.items(), labels(document))]
     found = []
     for combination in itertools.product(*axes):
+        parameters = {label: value for label, value, _ in combination}
+        if any(_matches(parameters, unwanted) for unwanted in document.exclude):
+            continue
         here = raw
         for _, _, overlay in combination:
             here = merged(here, overlay)
-        parameters = {label: value for label, value, _ in combination}
         where = "the variant " + " ".join(f"{k}={v}" for k, v in parameters.items())
         found.append(Point(parameters, validate(here, where)))
+    if not found:
+        raise UsageError("every point of the matrix is excluded", hint="look at `exclude`, or widen an axis with --set")
     return found
 
 
+def _matches(parameters: Mapping[str, Scalar], unwanted: Mapping[str, Scalar | list[Scalar]]) -> bool:
+    return all(parameters.get(k) in (v if isinstance(v, list) else [v]) for k, v in unwanted.items())
+
+
+def _check_exclude(document: Document) -> None:
+    known = axes(document)
+    for label in {label for unwanted in document.exclude for label in unwanted}:
+        if label not in known:
+            raise UsageError(f"exclude: {label} is no axis", hint=f"axes are {', '.join(known) or 'none'}")
+
+
 def count(document: Document) -> int:
-    """How many points the matrix has, without making them."""
+    """How many points the matrix has at most, without making them."""
     for name, values in document.matrix.items():
         if not values or len(set(values)) != len(values):
             raise UsageError(f"axis {name} has no values, or one of them twice", hint="give each value once")
@@ -254,7 +295,7 @@ def _explained(error: ValidationError, where: str) -> UsageError:
     location = [str(part) for part in first["loc"] if not str(part).startswith(("list[", "dict["))]
     path = ".".join(location)
     if first["type"] == "extra_forbidden":
-        known = HostDocument.model_fields if location[0] == "hosts" and len(location) > 2 else Document.model_fields
+        known = _part(location).model_fields
         close = difflib.get_close_matches(location[-1], known, 1, cutoff=0.5)
         hint = f"did you mean {close[0]}?" if close else f"known keys: {', '.join(known)}"
         return UsageError(f"{where}: unknown key {path}", hint=hint)
@@ -268,5 +309,12 @@ def _explained(error: ValidationError, where: str) -> UsageError:
 
 
 def _described(location: list[str]) -> str:
-    field = (HostDocument if location[0] == "hosts" else Document).model_fields.get(location[-1])
+    field = _part(location).model_fields.get(location[-1])
     return field.description or "" if field else ""
+
+
+def _part(location: list[str]) -> type[Part]:
+    """The part of a document that has the key at ``location``."""
+    if location[0] == "hosts" and len(location) > 2:
+        return HostDocument
+    return TransferDocument if location[0] == "transfer" and len(location) > 1 else Document

@@ -13,12 +13,24 @@ from dnsrig import datasets
 from dnsrig.errors import UsageError
 from dnsrig.experiment.model import Document, HostDocument, Point
 from dnsrig.lab.network import check_sysctl_name
-from dnsrig.procedures import procedure
-from dnsrig.rundir import DatasetSpec, HostSpec, LinkSpec, Scalar, ServerSource, TrialKey, TrialSpec, Variant
-from dnsrig.servers import sources
+from dnsrig.procedures import HostRole, procedure
+from dnsrig.rundir import (
+    DatasetSpec,
+    HostSpec,
+    LinkSpec,
+    Scalar,
+    ServerSource,
+    TransferSpec,
+    TrialKey,
+    TrialSpec,
+    Variant,
+)
+from dnsrig.servers import all_drivers, driver, sources
+from dnsrig.servers.driver import wanted_features
 
 MAX_TRIALS = 1000
 ADDRESS = "198.18.0.{}"
+SOURCE_ADDRESS = "198.18.{host}.{number}"
 
 
 def variant(point: Point) -> Variant:
@@ -50,28 +62,36 @@ def spec(
     servers: Mapping[str, ServerSource],
     dataset: DatasetSpec,
     available: list[int],
+    next_dataset: DatasetSpec | None = None,
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``."""
     document = point.document
     kind = procedure(document.procedure)
-    _check_names(document, kind)
-    by_default = cpus({name: role.under_test for name, role in kind.HOSTS.items()}, available)
+    options = {**kind.OPTIONS, **document.options}
+    _check_options(document, kind)
+    roles = kind.hosts(options)
+    _check_hosts(document, roles)
+    by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
     hosts = {}
-    for number, (name, role) in enumerate(kind.HOSTS.items(), start=1):
-        said = document.hosts.get(name)
+    for number, (name, role) in enumerate(roles.items(), start=1):
+        said = document.hosts.get(role.like or name) or HostDocument.model_validate({})
         _check_host(name, said, available)
-        if role.role is not None and (said is None or said.server is None):
+        if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
-        chosen = servers[said.server].model_copy(update={"packages": {}}) if said and said.server else None
+        server = servers[said.server].model_copy(update={"packages": {}}) if said.server else None
+        more = range(1, said.source_addresses + 1)
         hosts[name] = HostSpec(
             address=ADDRESS.format(number),
-            cpus=(said.cpus if said and said.cpus else by_default[name]),
-            sysctls={key: str(value) for key, value in said.sysctls.items()} if said else {},
-            server=chosen,
+            cpus=said.cpus or by_default[name],
+            sysctls={key: str(value) for key, value in said.sysctls.items()},
+            server=server,
             role=role.role,
-            settings=said.settings if said else {},
+            settings=settings_of(said, server.kind) if server else {},
+            under_test=role.under_test,
+            source_addresses=[SOURCE_ADDRESS.format(host=number, number=n) for n in more],
+            profile=said.profile,
         )
-    return TrialSpec(
+    found = TrialSpec(
         run=run,
         experiment=experiment,
         procedure=document.procedure,
@@ -80,11 +100,54 @@ def spec(
         link=document.link,
         kernel=document.kernel,
         hosts=hosts,
-        links=[LinkSpec(ends=ends, kind=document.link) for ends in kind.LINKS],
+        links=[LinkSpec(ends=ends, kind=document.link) for ends in kind.links(hosts)],
         dataset=dataset,
+        next_dataset=next_dataset,
         limit_s=document.limit_s,
-        options={**kind.OPTIONS, **document.options},
+        transfer=TransferSpec(**document.transfer.model_dump()),
+        options=options,
+        main_metric=kind.MAIN_METRIC,
     )
+    check_possible(found)
+    return found
+
+
+def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
+    """The settings for a server of ``kind``: those for any, then those in the table of its name."""
+    general = {name: value for name, value in said.settings.items() if not isinstance(value, dict)}
+    tables = {name: value for name, value in said.settings.items() if isinstance(value, dict)}
+    if unknown := sorted(set(tables) - set(all_drivers())):
+        raise UsageError(
+            f"settings.{unknown[0]} is a table, but no kind of server is called so",
+            hint=f"kinds are {', '.join(all_drivers())}; a setting's name with a dot is quoted",
+        )
+    return {**general, **tables.get(kind, {})}
+
+
+def check_possible(spec: TrialSpec) -> None:
+    """Refuse what a server cannot do: before anything is started, and before results look like the server's fault."""
+    several = any(host.source_addresses for host in spec.hosts.values()) or len(spec.primaries) > 1
+    if several and spec.transfer.provisioning == "catalog":
+        raise UsageError(
+            "a catalog zone gives all zones the same primaries, so they cannot be divided",
+            hint='several primaries or source addresses need transfer.provisioning = "static"',
+        )
+    for name, host in spec.hosts.items():
+        if host.server is None or host.role is None:
+            continue
+        server = driver(host.server.kind)
+        wanted = wanted_features(spec.transfer, several_sources=bool(host.source_addresses))
+        lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
+        if lacking is None and not conflict:
+            continue
+        what = f"does not have {' and '.join(conflict)} together"
+        if lacking is not None:
+            feature, since = lacking
+            what = f"has no {feature}" + (f" before {since} (this is {host.server.version})" if since else "")
+        raise UsageError(
+            f"the variant {spec.variant.label}: {server.title} as {host.role} (host {name}) {what}",
+            hint="`dnsrig list servers` shows what each server can do; leave the variant out with --set or `exclude`",
+        )
 
 
 def order(variants: list[str], repeats: int, seed: int) -> list[TrialKey]:
@@ -130,12 +193,14 @@ def check_size(trials: int, allowed: int) -> None:
         )
 
 
-def _check_names(document: Document, kind: ModuleType) -> None:
+def _check_hosts(document: Document, roles: Mapping[str, HostRole]) -> None:
+    known = [name for name, role in roles.items() if not role.like]
     for name in document.hosts:
-        if name not in kind.HOSTS:
-            raise UsageError(
-                f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(kind.HOSTS)}"
-            )
+        if name not in known:
+            raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")
+
+
+def _check_options(document: Document, kind: ModuleType) -> None:
     for name in document.options:
         if name not in kind.OPTIONS:
             raise UsageError(
@@ -147,10 +212,8 @@ def _check_names(document: Document, kind: ModuleType) -> None:
             raise UsageError(f"options.{name} = {value!r} is of the wrong type", hint=f"its default is {default!r}")
 
 
-def _check_host(name: str, said: HostDocument | None, available: list[int]) -> None:
+def _check_host(name: str, said: HostDocument, available: list[int]) -> None:
     """What can be known to be wrong before a host is made."""
-    if said is None:
-        return
     if missing := sorted(set(said.cpus or []) - set(available)):
         raise UsageError(
             f"hosts.{name}.cpus: there is no CPU {missing[0]} here", hint=f"there are {', '.join(map(str, available))}"

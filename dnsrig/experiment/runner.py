@@ -24,6 +24,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment import model, plan
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab import conditions, ledger
+from dnsrig.procedures import procedure
 from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir, write_json
 from dnsrig.servers import debian, sources
 
@@ -85,9 +86,15 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
     specs = {}
     for point in points:
         kind, values = plan.wanted_dataset(point.document)
-        if not datasets.path_of(kind, values).exists():
-            note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in values.items())}, once")
-        spec = plan.spec(run, name, point, servers, datasets.provide(kind, values), _cpus())
+        versions = [values]
+        if getattr(procedure(point.document.procedure), "NEXT_VERSION", False):
+            versions.append(datasets.next_version(values))
+        made = []
+        for version in versions:
+            if not datasets.path_of(kind, version).exists():
+                note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
+            made.append(datasets.provide(kind, version))
+        spec = plan.spec(run, name, point, servers, made[0], _cpus(), *made[1:])
         specs[spec.variant.id] = spec
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     return Manifest(
@@ -144,8 +151,9 @@ def check_unchanged(manifest: Manifest) -> None:
         if gone or (server.root is None and sources.find(name) != server):
             raise _not_resumable(manifest, f"{server.label} is no longer what it was")
     for spec in manifest.specs.values():
-        if not Path(spec.dataset.path, "dataset.json").is_file():
-            raise _not_resumable(manifest, f"the dataset {spec.dataset.path} is gone")
+        for dataset in filter(None, (spec.dataset, spec.next_dataset)):
+            if not Path(dataset.path, "dataset.json").is_file():
+                raise _not_resumable(manifest, f"the dataset {dataset.path} is gone")
 
 
 def _not_resumable(manifest: Manifest, why: str) -> DnsrigError:

@@ -91,6 +91,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             anchors=stage.anchors,
             servers=stage.server_records(),
             instruments={name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
+            profiles=stage.profiles,
             link_checks=checks,
             conditions={
                 "before": before,

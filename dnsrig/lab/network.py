@@ -28,6 +28,8 @@ from dnsrig.rundir import HostSpec, LinkSpec, Scalar
 Address = IPv4Address | IPv6Address
 
 SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
+LOOPBACK = 1
+"""Index of the interface lo, the first of every namespace."""
 PING_ROUNDS = 21
 PING_TIMEOUT_S = 2.0
 UNUSED_PORT = 9
@@ -43,6 +45,7 @@ class Host:
     cpus: tuple[int, ...]
     namespace: str
     cgroups: tuple[Path, ...]
+    source_addresses: tuple[Address, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
     """As read back after setting."""
 
@@ -135,10 +138,12 @@ def _make_host(made: Ledger, name: str, spec: HostSpec) -> Host:
         for key, value in (BASE_SYSCTLS | spec.sysctls).items():
             set_sysctl(key, value)
         read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
+    more = tuple(IPv4Address(text) for text in spec.source_addresses)
     with NetNS(namespace) as route:
-        route.link("set", index=1, state="up")
-    address = IPv4Address(spec.address)
-    return Host(name, address, tuple(spec.cpus), namespace, tuple(folders), read_back)
+        route.link("set", index=LOOPBACK, state="up")
+        for address in more:
+            route.addr("add", index=LOOPBACK, address=str(address), prefixlen=32)
+    return Host(name, IPv4Address(spec.address), tuple(spec.cpus), namespace, tuple(folders), more, read_back)
 
 
 TELLING_SYSCTLS = (
@@ -181,6 +186,8 @@ def make_veth(left: Host, right: Host) -> None:
             route.neigh(
                 "replace", dst=str(there.address), lladdr=hardware[there.name], ifindex=index, state="permanent"
             )
+            for address in there.source_addresses:
+                route.route("add", dst=f"{address}/32", gateway=str(there.address), oif=index)
 
 
 @contextlib.contextmanager

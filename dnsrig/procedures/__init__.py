@@ -3,10 +3,12 @@
 A procedure is a module of this folder with
 
 - ``DESCRIPTION``: what it measures, in a sentence,
-- ``HOSTS``: name -> ``HostRole``, the hosts it needs, the server under test among them,
-- ``LINKS``: pairs of hosts,
+- ``MAIN_METRIC``: the metric that answers its question,
+- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions,
 - ``OPTIONS``: name (unit last) -> default,
-- ``measure(stage) -> Outcome``: the phases of one trial.
+- ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
+- ``links(hosts) -> [(name, name)]``: which of them are joined,
+- ``measure(stage) -> Result``: the phases of one trial.
 
 ``stage.py`` is what they all stand on.
 """
@@ -28,6 +30,8 @@ class HostRole:
 
     role: Literal["primary", "secondary"] | None = None
     under_test: bool = False
+    like: str = ""
+    """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
 
 
 @cache

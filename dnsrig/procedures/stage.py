@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import queue
 import re
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -16,14 +18,16 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from dnsrig import paths
+from dnsrig import datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import clock, process
 from dnsrig.lab.network import Host, Network
 from dnsrig.lab.process import Bind, Process
-from dnsrig.rundir import Anchor, Outcome, Phase, ServerRecord, TrialSpec
-from dnsrig.servers import driver, sources
-from dnsrig.servers.driver import Placement, Zone
+from dnsrig.lab.profile import Profiler
+from dnsrig.rundir import Anchor, HostSpec, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
+from dnsrig.servers import driver, keys, sources
+from dnsrig.servers.driver import Address, Placement, Route, Zone
+from dnsrig.servers.keys import TransferKeys
 
 AWKWARD = re.compile(r"[\s:#\"';{}]")
 """Characters in a path that mean something in a configuration or a mount."""
@@ -71,6 +75,9 @@ class Stage:
     servers: dict[str, Server] = field(default_factory=dict)
     instruments: dict[str, Instrument] = field(default_factory=dict)
     placements: dict[str, Placement] = field(default_factory=dict)
+    profiles: dict[str, ProfileRecord] = field(default_factory=dict)
+    keys: TransferKeys = field(default_factory=keys.make)
+    _profiled_pids: dict[str, set[int]] = field(default_factory=dict)
     _last_anchor_s: float = 0.0
 
     # Phases
@@ -91,7 +98,39 @@ class Stage:
     def host(self, name: str) -> Host:
         return self.network.hosts[name]
 
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Sample the CPU stacks of the hosts that the experiment wants profiled, from before to after what is inside."""
+        profilers = {}
+        for name in (name for name, spec in self.spec.hosts.items() if spec.profile):
+            if why := Profiler.unavailable():
+                self.profiles[name] = ProfileRecord(reason=why)
+                continue
+            self._profiled_pids[name] = set()
+            data = self.directory / f"profile-{name}.data"
+            profilers[name] = Profiler.start(name, self.spec.hosts[name].cpus, data)
+        try:
+            yield
+        finally:
+            self._note_pids()
+            for name, profiler in profilers.items():
+                out = self.directory / f"profile-{name}.folded"
+                self.profiles[name] = profiler.stop(self._profiled_pids.pop(name), out)
+
+    def _note_pids(self) -> None:
+        """Processes come and go; only those of a host count in its profile."""
+        for name in self._profiled_pids:
+            self._profiled_pids[name] |= self._pids(name)
+
     # Servers
+
+    def start_ready(self, name: str, *, limit_s: float) -> None:
+        """Configure and start the server of host ``name`` and wait until it answers all zones."""
+        self.prepare_server(name)
+        self.start_server(name)
+        ready = self.start_probe(f"probe-{name}", name, limit_s=limit_s)
+        if self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
+            raise ServerFailed(f"{name} did not answer all its zones within {limit_s:g} s")
 
     def prepare_server(self, name: str) -> None:
         """Configure the server of host ``name`` and run its preparations."""
@@ -119,6 +158,18 @@ class Stage:
                 **self._view(placement),
             )
         self.servers[name] = Server(placement, started, log)
+
+    def change_zones(self, name: str) -> None:
+        """Give the primary of host ``name`` the next version of its zones, and tell it to load them."""
+        server, placement = self.servers[name], self.placements[name]
+        kind = driver(placement.source.kind)
+        assert self.spec.next_dataset is not None
+        _replace_files(Path(self.spec.next_dataset.path), placement.dataset)
+        steps = kind.load_changes(placement)
+        for step in steps:
+            self._prepare(name, placement, step.command, step.stdout)
+        if not steps:
+            server.process.popen.send_signal(signal.SIGHUP)
 
     def check_servers(self) -> None:
         """Raise ``ServerFailed`` if a server has ended."""
@@ -172,13 +223,17 @@ class Stage:
             arguments += ["--host", f"{host.name},netns={host.namespace_path}{folders}"]
         self._start_instrument("watch", arguments)
 
-    def start_probe(self, name: str, target: str, *, limit_s: float, out: Path | None = None) -> Instrument:
-        """Watch for the dataset's serial to become visible on host ``target``."""
+    def start_probe(
+        self, name: str, target: str, *, limit_s: float, out: Path | None = None, next_version: bool = False
+    ) -> Instrument:
+        """Watch for the serial of the dataset, or of its next version, to become visible on host ``target``."""
+        dataset = self.spec.next_dataset if next_version else self.spec.dataset
+        assert dataset is not None
         arguments = [
             "probe",
             str(self.host(target).address),
-            f"--zones={Path(self.spec.dataset.path) / 'zones.list'}",
-            f"--serial={self.spec.dataset.serial}",
+            f"--zones={Path(dataset.path) / 'zones.list'}",
+            f"--serial={dataset.serial}",
             f"--rate={self.option('probe_rate_per_s')}",
             f"--limit-s={limit_s}",
             "--until-eof",
@@ -192,6 +247,7 @@ class Stage:
         deadline = time.monotonic() + limit_s
         while True:
             self._take_anchor()
+            self._note_pids()
             try:
                 event = instrument.events.get(timeout=0.1)
             except queue.Empty:
@@ -251,9 +307,14 @@ class Stage:
                 )
         folder.mkdir(parents=True)
         state.mkdir(parents=True)
+        if self.spec.transfer.tls:
+            self.keys.write(state)
         in_root = spec.server.root is not None
         dataset = Path(self.spec.dataset.path)
-        others = [h for h in self.spec.hosts.values() if h.role == "primary" and h is not spec]
+        if self.spec.next_dataset is not None and spec.role == "primary":
+            dataset = shutil.copytree(dataset, state.resolve() / "dataset")
+        secondaries = [h for h in self.spec.hosts.values() if h.role == "secondary"]
+        catalog = Zone(*datasets.catalog_of(dataset)) if self.spec.transfer.provisioning == "catalog" else None
         return Placement(
             source=spec.server,
             role=spec.role,
@@ -261,7 +322,11 @@ class Stage:
             cpus=tuple(spec.cpus),
             settings=spec.settings,
             zones=read_zones(dataset / "zones.list"),
-            primaries=[ip_address(h.address) for h in others],
+            routes=self._routes(spec) if spec.role == "secondary" else [],
+            secondaries=[ip_address(h.address) for h in secondaries] if spec.role == "primary" else [],
+            transfer=self.spec.transfer,
+            keys=self.keys,
+            catalog=catalog,
             directory=folder,
             seen_directory="/mnt/server" if in_root else str(folder.resolve()),
             state=state,
@@ -269,6 +334,14 @@ class Stage:
             dataset=dataset,
             seen_dataset="/mnt/dataset" if in_root else str(dataset),
         )
+
+    def _routes(self, spec: HostSpec) -> list[Route]:
+        """Every primary, asked from every address of the host in turn."""
+        primaries = [ip_address(self.spec.hosts[name].address) for name in self.spec.primaries]
+        own = [ip_address(address) for address in (spec.address, *spec.source_addresses)]
+        sources: list[Address | None] = [*own] if spec.source_addresses else [None]
+        pairs = itertools.product(sources, primaries)
+        return [Route(number, primary, source) for number, (source, primary) in enumerate(pairs, start=1)]
 
     def _view(self, placement: Placement) -> dict[str, Any]:
         """Root file system and binds of a server's programs."""
@@ -358,6 +431,15 @@ def read_zones(path: Path) -> list[Zone]:
     """``zones.list``: a line a zone, its name and its file, separated by a tab."""
     with path.open() as lines:
         return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
+
+
+def _replace_files(source: Path, target: Path) -> None:
+    """Every file of ``target`` by that of ``source``, each at once: a reader sees the old or the new one."""
+    for path in (path for path in source.rglob("*") if path.is_file()):
+        made = target / path.relative_to(source)
+        unfinished = made.with_name(f".{made.name}.new")
+        shutil.copyfile(path, unfinished)
+        unfinished.replace(made)
 
 
 def _read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:

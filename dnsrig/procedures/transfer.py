@@ -7,40 +7,55 @@ The time is from exec of the secondary, which has nothing on disk, to the last z
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Mapping
 
+from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole
-from dnsrig.procedures.stage import Result, ServerFailed, Stage
+from dnsrig.procedures.stage import Result, Stage
 
 DESCRIPTION = "cold start of a secondary: from exec to the last zone answered with the expected serial"
-HOSTS = {
-    "primary": HostRole(role="primary"),
-    "secondary": HostRole(role="secondary", under_test=True),
-    "observer": HostRole(),
-}
-LINKS = [("primary", "secondary"), ("observer", "primary"), ("observer", "secondary")]
+MAIN_METRIC = "transfer_time_s"
 OPTIONS: dict[str, int | float | str | bool] = {
+    "primaries": 1,
     "probe_rate_per_s": 1000,
     "primary_ready_limit_s": 900,
     "drain_s": 0.3,
 }
+MOST_PRIMARIES = 16
 SETTLE_S = 0.3
 """Between the primary being ready and the start of the secondary: several samples of a machine at rest."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    """With several primaries, zones are divided among them: zone n comes from primary n, round and round."""
+    count = options["primaries"]
+    if not isinstance(count, int) or not 1 <= count <= MOST_PRIMARIES:
+        raise UsageError(f"options.primaries = {count!r}", hint=f"a number from 1 to {MOST_PRIMARIES}")
+    more = {f"primary{number}": HostRole(role="primary", like="primary") for number in range(2, count + 1)}
+    return {
+        "primary": HostRole(role="primary"),
+        **more,
+        "secondary": HostRole(role="secondary", under_test=True),
+        "observer": HostRole(),
+    }
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    primaries = [name for name in hosts if name.startswith("primary")]
+    found = [(primary, "secondary") for primary in primaries]
+    return [*found, *(("observer", primary) for primary in primaries), ("observer", "secondary")]
 
 
 def measure(stage: Stage) -> Result:
     with stage.phase("setup"):
         stage.start_watch()
-        stage.prepare_server("primary")
-        stage.start_server("primary")
-        ready_limit_s = float(stage.option("primary_ready_limit_s"))
-        ready = stage.start_probe("probe-primary", "primary", limit_s=ready_limit_s)
-        if stage.wait(ready, limit_s=ready_limit_s + 10)["outcome"] != "done":
-            raise ServerFailed(f"the primary did not answer all its zones within {ready_limit_s:g} s")
+        for primary in stage.spec.primaries:
+            stage.start_ready(primary, limit_s=float(stage.option("primary_ready_limit_s")))
         stage.prepare_server("secondary")
         time.sleep(SETTLE_S)
         limit_s = stage.spec.limit_s
         probe = stage.start_probe("probe", "secondary", limit_s=limit_s, out=stage.directory / "zones.arrow")
-    with stage.phase("measure"):
+    with stage.profiled(), stage.phase("measure"):
         stage.start_server("secondary")
         seen = stage.wait(probe, limit_s=limit_s + 30)
         stage.count_threads()

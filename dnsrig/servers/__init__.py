@@ -7,11 +7,12 @@ it by themselves. Nothing outside its file names it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
-from dnsrig.servers.driver import Driver
+from dnsrig.servers.driver import Driver, Feature, Role
 
 
 @cache
@@ -31,3 +32,14 @@ def driver(kind: str) -> Driver:
     if kind not in drivers:
         raise UsageError(f"there is no server called {kind!r}", hint=f"known servers: {', '.join(drivers)}")
     return drivers[kind]
+
+
+def feature_table() -> Iterator[tuple[Role, Feature, list[str]]]:
+    """(role, feature, since which version for each driver in the order of `all_drivers`, or ``no``)."""
+    drivers = all_drivers().values()
+    roles: tuple[Role, ...] = ("primary", "secondary")
+    for role in roles:
+        for feature in next(iter(drivers)).features:
+            since = [server.features[feature].since(role) or "no" for server in drivers]
+            if set(since) != {"no"}:
+                yield role, feature, since

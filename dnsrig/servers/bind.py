@@ -4,25 +4,59 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
-from dnsrig.rundir import Scalar, ServerLimit
-from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Role, Setting, template, utc_ns, yes_no
+from dnsrig.rundir import Scalar, ServerLimit, TransferSpec
+from dnsrig.servers import keys
+from dnsrig.servers.driver import (
+    DNS_PORT,
+    Driver,
+    Feature,
+    Placement,
+    Role,
+    Route,
+    Setting,
+    Support,
+    template,
+    utc_ns,
+    yes_no,
+)
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
 
 CONFIGURATION = template("""\
+{% if p.transfer.tsig %}
+key "{{ keys.TSIG_NAME }}" { algorithm {{ keys.TSIG_ALGORITHM }}; secret "{{ p.keys.tsig_secret }}"; };
+{% endif %}
+{% if p.transfer.tls and p.role == "primary" %}
+tls xot { key-file "{{ p.private_key }}"; cert-file "{{ p.certificate }}"; };
+{% elif p.transfer.tls %}
+tls xot { ca-file "{{ p.certificate }}"; remote-hostname "{{ keys.TLS_NAME }}"; };
+{% endif %}
 options {
     directory "{{ p.seen_state }}";
     pid-file "{{ p.seen_state }}/named.pid";
     session-keyfile "{{ p.seen_state }}/session.key";
     listen-on port {{ port }} { {{ p.address }}; };
+{% if p.transfer.tls and p.role == "primary" %}
+    listen-on port {{ keys.XOT_PORT }} tls xot { {{ p.address }}; };
+{% endif %}
     listen-on-v6 { none; };
     recursion no;
     dnssec-validation no;
+{% if p.transfer.notify and p.role == "primary" %}
+    notify explicit;
+    also-notify { {% for address in p.secondaries %}{{ address }}; {% endfor %}};
+{% else %}
     notify no;
+{% endif %}
+    request-ixfr {{ "yes" if p.transfer.ixfr else "no" }};
     allow-query { any; };
-    allow-transfer { {{ "any" if p.role == "primary" else "none" }}; };
+    allow-transfer { {{ "none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; };
+{% if p.catalog and p.role == "secondary" %}
+    catalog-zones { zone "{{ p.catalog.name }}" default-primaries { {{ primary(p.routes[0]) }} }; };
+{% endif %}
 {% for name, value in settings.items() %}
     {{ name }} {{ value }};
 {% endfor %}
@@ -35,11 +69,14 @@ logging {
     category xfer-out { null; };
 {% endif %}
 };
-{% for zone in p.zones %}
-{% if p.role == "primary" %}
-zone "{{ zone.name }}" { type primary; file "{{ p.seen_dataset }}/{{ zone.file }}"; };
+{% for zone in p.configured_zones %}
+{% if p.role == "primary" and p.transfer.ixfr %}
+zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; ixfr-from-differences yes; journal "{{ zone.name }}.jnl"; };
+{% elif p.role == "primary" %}
+zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; };
 {% else %}
-zone "{{ zone.name }}" { type secondary; primaries { {{ primaries }} }; file "{{ zone.name }}.db"; };
+{% set route = p.route_of(loop.index0) %}
+zone "{{ zone.name }}" { type secondary; primaries { {{ primary(route) }} }; file "{{ zone.name }}.db";{% if route.source %} transfer-source {{ route.source }};{% endif %} };
 {% endif %}
 {% endfor %}
 """)
@@ -63,8 +100,15 @@ class Bind(Driver):
         Setting("transfers-out", "10", "zone transfers running at once, outbound; the excess is answered SERVFAIL"),
         Setting("tcp-clients", "150", "TCP connections accepted at once"),
         Setting("tcp-listen-queue", "10", "backlog of the listening TCP socket"),
-        Setting("request-ixfr", "yes", "ask for IXFR where the zone is known already"),
     )
+    features: ClassVar[Mapping[Feature, Support]] = {
+        "TSIG": Support("9.0", "9.0"),
+        "XoT": Support("9.18", "9.18"),
+        "catalog zones": Support("9.11", "9.11"),
+        "IXFR": Support("9.0", "9.0"),
+        "NOTIFY": Support("9.0", "9.0"),
+        "several source addresses": Support(None, "9.0"),
+    }
     log_clock_resolution_ns = 1_000_000
     done_pattern = r"transfer of '(?P<zone>[^']+)/IN' from \S+: Transfer status: success"
     failure_patterns = {
@@ -79,7 +123,8 @@ class Bind(Driver):
             p=placement,
             port=DNS_PORT,
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
-            primaries=" ".join(f"{address} port {DNS_PORT};" for address in placement.primaries),
+            keys=keys,
+            primary=lambda route: _primary(route, placement.transfer),
         )
         (placement.directory / "named.conf").write_text(text)
 
@@ -105,3 +150,11 @@ class Bind(Driver):
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%d-%b-%Y %H:%M:%S")
+
+
+def _primary(route: Route, transfer: TransferSpec) -> str:
+    """One entry of a `primaries` statement."""
+    words = [str(route.primary), "port", str(keys.XOT_PORT if transfer.tls else DNS_PORT)]
+    words += ["key", f'"{keys.TSIG_NAME}"'] if transfer.tsig else []
+    words += ["tls", "xot"] if transfer.tls else []
+    return " ".join(words) + ";"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from ipaddress import IPv4Address, IPv6Address
@@ -13,10 +13,24 @@ from typing import ClassVar, Literal
 
 import jinja2
 
-from dnsrig.rundir import Scalar, ServerLimit, ServerSource
+from dnsrig.rundir import Scalar, ServerLimit, ServerSource, TransferSpec
+from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 
+Address = IPv4Address | IPv6Address
 Role = Literal["primary", "secondary"]
+Feature = Literal["TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY", "several source addresses"]
 DNS_PORT = 53
+
+
+@dataclass(frozen=True)
+class Support:
+    """Since which version a server has a feature as primary and as secondary; None: not at all."""
+
+    primary: str | None
+    secondary: str | None
+
+    def since(self, role: Role) -> str | None:
+        return self.primary if role == "primary" else self.secondary
 
 
 @dataclass(frozen=True)
@@ -38,16 +52,34 @@ class Zone:
 
 
 @dataclass(frozen=True)
+class Route:
+    """Where a secondary gets zones: a primary, asked from one of the secondary's own addresses."""
+
+    number: int
+    """From 1; names what a configuration says of it."""
+    primary: Address
+    source: Address | None
+    """None: left to the kernel, where there is only one."""
+
+
+@dataclass(frozen=True)
 class Placement:
     """A server's place in a trial. Paths named ``seen_`` are as the server sees them, inside its root file system."""
 
     source: ServerSource
     role: Role
-    address: IPv4Address | IPv6Address
+    address: Address
     cpus: tuple[int, ...]
     settings: Mapping[str, Scalar]
     zones: Sequence[Zone]
-    primaries: Sequence[IPv4Address | IPv6Address]
+    routes: Sequence[Route]
+    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the first."""
+    secondaries: Sequence[Address]
+    """Of a primary: whom to notify."""
+    transfer: TransferSpec
+    keys: TransferKeys
+    catalog: Zone | None
+    """The catalog zone (RFC 9432) by which a secondary learns of its zones; None where they are configured."""
     directory: Path
     """Configuration and logs: kept with the trial."""
     seen_directory: str
@@ -60,6 +92,28 @@ class Placement:
     @property
     def threads(self) -> int:
         return len(self.cpus)
+
+    def route_of(self, number: int) -> Route:
+        """The route of zone ``number`` in ``zones``."""
+        return self.routes[number % len(self.routes)]
+
+    @property
+    def configured_zones(self) -> list[Zone]:
+        """What the configuration names: on a primary all zones, on a secondary the catalog zone or the members."""
+        if self.catalog is None:
+            return list(self.zones)
+        return [*self.zones, self.catalog] if self.role == "primary" else [self.catalog]
+
+    def seen_zone_file(self, zone: Zone) -> str:
+        return f"{self.seen_dataset}/{zone.file}"
+
+    @property
+    def certificate(self) -> str:
+        return f"{self.seen_state}/{CERTIFICATE_FILE}"
+
+    @property
+    def private_key(self) -> str:
+        return f"{self.seen_state}/{PRIVATE_KEY_FILE}"
 
 
 @dataclass(frozen=True)
@@ -94,6 +148,9 @@ class Driver(ABC):
     version_pattern: ClassVar[str]
     """Matches the output of ``executable version_arguments``; group 1 is the version."""
     settings: ClassVar[tuple[Setting, ...]]
+    features: ClassVar[Mapping[Feature, Support]]
+    never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
+    """Features that the server has, but not both at once in that role."""
     log_clock_resolution_ns: ClassVar[int]
     done_pattern: ClassVar[str]
     """A line of the log that says a zone was transferred, with group ``zone``."""
@@ -111,6 +168,26 @@ class Driver(ABC):
     @abstractmethod
     def command(self, placement: Placement) -> list[str]:
         """The foreground command."""
+
+    def load_changes(self, placement: Placement) -> list[Preparation]:
+        """What to run so that a primary takes changed zone files into use; nothing: SIGHUP says it."""
+        return []
+
+    def lacks(self, role: Role, features: Iterable[Feature], version: str) -> tuple[Feature, str | None] | None:
+        """The first of ``features`` that ``version`` does not have in ``role``, and since when there is one.
+
+        A version without digits is not known yet and lacks only what no version has.
+        """
+        for feature in features:
+            since = self.features[feature].since(role)
+            if since is None or (numbers(version) and numbers(version) < numbers(since)):
+                return feature, since
+        return None
+
+    def conflict(self, role: Role, features: Iterable[Feature]) -> list[Feature]:
+        """Those of ``features`` that exclude each other in ``role``."""
+        clash = self.never_together.get(role, frozenset())
+        return sorted(clash) if clash and clash <= set(features) else []
 
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         """Limits that the server sets itself in ``role``, as in force with ``settings``."""
@@ -137,6 +214,25 @@ class Driver(ABC):
                     if pattern.search(line):
                         yield LogEvent(self.log_time_ns(line), kind, "", line.strip())
                         break
+
+
+def wanted_features(transfer: TransferSpec, *, several_sources: bool) -> list[Feature]:
+    """What servers must be able to do for ``transfer``."""
+    wanted: dict[Feature, bool] = {
+        "TSIG": transfer.tsig,
+        "XoT": transfer.tls,
+        "catalog zones": transfer.provisioning == "catalog",
+        "IXFR": transfer.ixfr,
+        "NOTIFY": transfer.notify,
+        "several source addresses": several_sources,
+    }
+    return [feature for feature, is_wanted in wanted.items() if is_wanted]
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``9.20.30-1~bpo`` -> (9, 20, 30): what versions are compared by."""
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 def template(text: str) -> jinja2.Template:

@@ -7,16 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar, ServerLimit
-from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Role, Setting, template, utc_ns
+from dnsrig.servers import keys
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Role, Setting, Support, template, utc_ns
 
 CONFIGURATION = template("""\
 server:
     rundir: {{ p.seen_state }}
     user: root:root
     listen: {{ p.address }}@{{ port }}
+{% if p.transfer.tls and p.role == "primary" %}
+    listen-tls: {{ p.address }}@{{ keys.XOT_PORT }}
+    cert-file: {{ p.certificate }}
+    key-file: {{ p.private_key }}
+{% endif %}
 {% for name, value in settings.server.items() %}
     {{ name }}: {{ value }}
 {% endfor %}
@@ -28,33 +35,69 @@ database:
 log:
   - target: stderr
     any: info
-{% if p.role == "primary" %}
-acl:
-  - id: anyone
-    action: transfer
-{% else %}
+{% if p.transfer.tsig %}
+key:
+  - id: {{ keys.TSIG_NAME }}
+    algorithm: {{ keys.TSIG_ALGORITHM }}
+    secret: {{ p.keys.tsig_secret }}
+{% endif %}
 remote:
-{% for primary in p.primaries %}
-  - id: primary{{ loop.index }}
-    address: {{ primary }}@{{ port }}
+{% for address in p.secondaries %}
+  - id: secondary{{ loop.index }}
+    address: {{ address }}@{{ port }}
 {% endfor %}
+{% for route in p.routes %}
+  - id: route{{ route.number }}
+    address: {{ route.primary }}@{{ keys.XOT_PORT if p.transfer.tls else port }}
+{% if route.source %}
+    via: {{ route.source }}
+{% endif %}
+{% if p.transfer.tsig %}
+    key: {{ keys.TSIG_NAME }}
+{% endif %}
+{% if p.transfer.tls %}
+    tls: on
+    cert-key: {{ p.keys.public_key_pin }}
+{% endif %}
+{% endfor %}
+acl:
+{% if p.role == "primary" %}
+  - id: peers
+    action: transfer
+{% if p.transfer.tsig %}
+    key: {{ keys.TSIG_NAME }}
+{% endif %}
+{% else %}
+  - id: peers
+    address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
+    action: notify
 {% endif %}
 template:
   - id: default
     storage: {{ p.seen_state }}
+    acl: peers
+{% if p.role == "primary" and p.transfer.notify %}
+    notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
+{% endif %}
 {% if p.role == "primary" %}
-    acl: anyone
-{% else %}
-    master: [{% for primary in p.primaries %}{{ ", " if not loop.first }}primary{{ loop.index }}{% endfor %}]
+    provide-ixfr: {{ "on" if p.transfer.ixfr else "off" }}
+{% endif %}
+{% if p.catalog and p.role == "secondary" %}
+    master: route1
 {% endif %}
 {% for name, value in settings.template.items() %}
     {{ name }}: {{ value }}
 {% endfor %}
 zone:
-{% for zone in p.zones %}
+{% for zone in p.configured_zones %}
   - domain: {{ zone.name }}
 {% if p.role == "primary" %}
-    file: {{ p.seen_dataset }}/{{ zone.file }}
+    file: {{ p.seen_zone_file(zone) }}
+{% elif p.catalog %}
+    catalog-role: interpret
+    catalog-template: default
+{% else %}
+    master: route{{ p.route_of(loop.index0).number }}
 {% endif %}
 {% endfor %}
 """)
@@ -66,6 +109,11 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.zonefile-sync": -1,
     "template.journal-content": "none",
     "template.semantic-checks": "off",
+}
+IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
+    # Differences between a zone file and its next version make the IXFR.
+    "template.zonefile-load": "difference",
+    "template.journal-content": "changes",
 }
 
 
@@ -87,6 +135,14 @@ class Knot(Driver):
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
         Setting("template.journal-content", "changes", "what the journal keeps: none, changes, all"),
     )
+    features: ClassVar[Mapping[Feature, Support]] = {
+        "TSIG": Support("1.0", "1.0"),
+        "XoT": Support("3.5", "3.5"),
+        "catalog zones": Support("3.1", "3.0"),
+        "IXFR": Support("1.0", "1.0"),
+        "NOTIFY": Support("1.0", "1.0"),
+        "several source addresses": Support(None, "1.0"),
+    }
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
     failure_patterns = {
@@ -98,7 +154,10 @@ class Knot(Driver):
         chosen: dict[str, Scalar] = {"server.udp-workers": placement.threads}
         if placement.role == "primary":
             chosen |= PRIMARY_DEFAULTS
-        text = CONFIGURATION.render(p=placement, port=DNS_PORT, settings=by_section({**chosen, **placement.settings}))
+        if placement.role == "primary" and placement.transfer.ixfr:
+            chosen |= IXFR_PRIMARY_DEFAULTS
+        settings = by_section({**chosen, **placement.settings})
+        text = CONFIGURATION.render(p=placement, port=DNS_PORT, keys=keys, settings=settings)
         (placement.directory / "knot.conf").write_text(text)
 
     def command(self, placement: Placement) -> list[str]:

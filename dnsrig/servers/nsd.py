@@ -7,9 +7,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import ClassVar
 
 from dnsrig.rundir import Scalar, ServerLimit
-from dnsrig.servers.driver import DNS_PORT, Driver, Placement, Role, Setting, template, timer, utc_ns, yes_no
+from dnsrig.servers import keys
+from dnsrig.servers.driver import (
+    DNS_PORT,
+    Driver,
+    Feature,
+    Placement,
+    Role,
+    Setting,
+    Support,
+    template,
+    timer,
+    utc_ns,
+    yes_no,
+)
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 """The primary is not under test: its own limit of TCP connections is raised so that it does not bind."""
@@ -19,6 +33,14 @@ server:
     server-count: {{ p.threads }}
     ip-address: {{ p.address }}@{{ port }}
     port: {{ port }}
+{% if p.transfer.tls and p.role == "primary" %}
+    ip-address: {{ p.address }}@{{ keys.XOT_PORT }}
+    tls-port: {{ keys.XOT_PORT }}
+    tls-service-key: "{{ p.private_key }}"
+    tls-service-pem: "{{ p.certificate }}"
+{% elif p.transfer.tls %}
+    tls-cert-bundle: "{{ p.certificate }}"
+{% endif %}
     username: ""
     chroot: ""
     zonesdir: "{{ p.seen_state }}"
@@ -32,28 +54,62 @@ server:
 {% endfor %}
 remote-control:
     control-enable: no
+{% if p.transfer.tsig %}
+key:
+    name: "{{ keys.TSIG_NAME }}"
+    algorithm: {{ keys.TSIG_ALGORITHM }}
+    secret: "{{ p.keys.tsig_secret }}"
+{% endif %}
+{% if p.transfer.tls and p.role == "secondary" %}
+tls-auth:
+    name: xot
+    auth-domain-name: {{ keys.TLS_NAME }}
+{% endif %}
+{% set key = keys.TSIG_NAME if p.transfer.tsig else "NOKEY" %}
+{% if p.role == "primary" %}
 pattern:
     name: all
-{% if p.role == "primary" %}
-    provide-xfr: 0.0.0.0/0 NOKEY
-    provide-xfr: ::0/0 NOKEY
-{% else %}
-    zonefile: "%s.zone"
-{% for primary in p.primaries %}
-    request-xfr: AXFR {{ primary }}@{{ port }} NOKEY
-    allow-notify: {{ primary }} NOKEY
+    provide-xfr: 0.0.0.0/0 {{ key }}
+    provide-xfr: ::0/0 {{ key }}
+{% if p.transfer.notify %}
+{% for address in p.secondaries %}
+    notify: {{ address }} NOKEY
 {% endfor %}
+{% endif %}
+{% if p.transfer.ixfr %}
+    create-ixfr: yes
+    store-ixfr: yes
 {% endif %}
 {% for name, value in pattern.items() %}
     {{ name }}: {{ value }}
 {% endfor %}
-{% for zone in p.zones %}
+{% endif %}
+{% for route in p.routes %}
+pattern:
+    name: route{{ route.number }}
+    zonefile: "%s.zone"
+    request-xfr: {{ "" if p.transfer.ixfr else "AXFR " }}{{ route.primary }}@{{ keys.XOT_PORT if p.transfer.tls else port }} {{ key }}{{ " xot" if p.transfer.tls }}
+    allow-notify: {{ route.primary }} NOKEY
+{% if route.source %}
+    outgoing-interface: {{ route.source }}
+{% endif %}
+{% for name, value in pattern.items() %}
+    {{ name }}: {{ value }}
+{% endfor %}
+{% endfor %}
+{% for zone in p.configured_zones %}
 zone:
     name: "{{ zone.name }}"
 {% if p.role == "primary" %}
-    zonefile: "{{ p.seen_dataset }}/{{ zone.file }}"
-{% endif %}
+    zonefile: "{{ p.seen_zone_file(zone) }}"
     include-pattern: all
+{% else %}
+{% if p.catalog %}
+    catalog: consumer
+    catalog-member-pattern: route1
+{% endif %}
+    include-pattern: route{{ p.route_of(loop.index0).number }}
+{% endif %}
 {% endfor %}
 """)
 
@@ -74,6 +130,14 @@ class Nsd(Driver):
         Setting("tcp-count", "100", "TCP connections accepted at once"),
         Setting("server-count", "1", "processes that answer (set by dnsrig to the host's CPUs)"),
     )
+    features: ClassVar[Mapping[Feature, Support]] = {
+        "TSIG": Support("1.0", "1.0"),
+        "XoT": Support("4.8", "4.4"),
+        "catalog zones": Support("4.0", "4.9"),
+        "IXFR": Support("4.5", "3.0"),
+        "NOTIFY": Support("1.0", "1.0"),
+        "several source addresses": Support(None, "1.0"),
+    }
     log_clock_resolution_ns = 1_000_000
     done_pattern = r"zone (?P<zone>\S+) serial \d+ is updated to \d+"
     failure_patterns = {
@@ -87,6 +151,7 @@ class Nsd(Driver):
         text = CONFIGURATION.render(
             p=placement,
             port=DNS_PORT,
+            keys=keys,
             server={n: yes_no(v) for n, v in chosen.items() if not n.startswith(prefix)},
             pattern={n.removeprefix(prefix): yes_no(v) for n, v in chosen.items() if n.startswith(prefix)},
         )

@@ -7,16 +7,20 @@ import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
     Driver,
+    Feature,
     Placement,
     Preparation,
     Role,
     Setting,
+    Support,
     template,
     timer,
     utc_ns,
@@ -28,8 +32,8 @@ SCHEMA_FILES = (
     "usr/share/doc/pdns-backend-sqlite3/schema.sqlite3.sql",
     "share/doc/pdns/schema.sqlite3.sql",
 )
-SECONDARY_TYPE = "SLAVE"
-"""The schema's word for a secondary zone."""
+PRIMARY_TYPE, SECONDARY_TYPE, CONSUMER_TYPE = "MASTER", "SLAVE", "CONSUMER"
+"""The schema's words for a zone that is notified of, for a secondary zone, and for a catalog zone that is followed."""
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
 
 CONFIGURATION = template("""\
@@ -48,9 +52,14 @@ log-timestamp=yes
 receiver-threads={{ p.threads }}
 {% if p.role == "primary" %}
 disable-axfr=no
-allow-axfr-ips=0.0.0.0/0,::/0
+allow-axfr-ips={{ "" if p.transfer.tsig else "0.0.0.0/0,::/0" }}
 {% else %}
 {{ secondary_word }}=yes
+{% endif %}
+{% if p.role == "primary" and p.transfer.notify %}
+{{ primary_word }}=yes
+only-notify=
+also-notify={{ p.secondaries | join(",") }}
 {% endif %}
 {% for name, value in settings.items() %}
 {{ name }}={{ value }}
@@ -74,6 +83,16 @@ class PowerDns(Driver):
         Setting("distributor-threads", "3", "backend threads a receiver thread"),
         Setting("gsqlite3-pragma-synchronous", "1", "how hard SQLite tries that data survive a power cut"),
     )
+    features: ClassVar[Mapping[Feature, Support]] = {
+        "TSIG": Support("3.0", "3.0"),
+        "XoT": Support(None, None),
+        "catalog zones": Support("4.7", "4.7"),
+        "IXFR": Support(None, "4.0"),
+        "NOTIFY": Support("3.0", "3.0"),
+        "several source addresses": Support(None, "3.0"),
+    }
+    # The members that it creates get no TSIG key to ask with (measured with 5.1.5: every transfer of a member is refused).
+    never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {"secondary": frozenset({"TSIG", "catalog zones"})}
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"zone:? '(?P<zone>[^']+)'.* zone committed"
     failure_patterns = {
@@ -84,20 +103,26 @@ class PowerDns(Driver):
 
     def configure(self, placement: Placement) -> None:
         defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}
+        new_words = _speaks_of_secondaries(placement.source.version)
         text = CONFIGURATION.render(
             p=placement,
             port=DNS_PORT,
-            secondary_word="secondary" if _speaks_of_secondaries(placement.source.version) else "slave",
+            primary_word="primary" if new_words else "master",
+            secondary_word="secondary" if new_words else "slave",
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
         )
         (placement.directory / "pdns.conf").write_text(text)
         database = placement.state / "zones.sqlite3"
         with sqlite3.connect(database) as connection:
             connection.executescript(_schema(placement))
-        if placement.role == "secondary":
-            _add_secondary_zones(database, placement)
-        else:
+            if placement.transfer.tsig:
+                key = (keys.TSIG_NAME, keys.TSIG_ALGORITHM, placement.keys.tsig_secret)
+                connection.execute("INSERT INTO tsigkeys (name, algorithm, secret) VALUES (?, ?, ?)", key)
+            if placement.role == "secondary":
+                _add_secondary_zones(connection, placement)
+        if placement.role == "primary":
             _list_zones(placement)
+            (placement.state / "after.sql").write_text(_after_import(placement))
 
     def preparations(self, placement: Placement) -> list[Preparation]:
         """The server's own zone2sql turns zone files into SQL, and the sqlite3 shell runs it: no record passes here."""
@@ -107,7 +132,24 @@ class PowerDns(Driver):
         return [
             Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gsqlite", "--transactions"], "zones.sql"),
             Preparation(["sqlite3", f"{here}/zones.sqlite3", f".read {here}/zones.sql"]),
+            Preparation(["sqlite3", f"{here}/zones.sqlite3", f".read {here}/after.sql"]),
         ]
+
+    def load_changes(self, placement: Placement) -> list[Preparation]:
+        """All zones are imported anew; what was cached of them is forgotten; NOTIFY does not wait for the next cycle."""
+        (placement.state / "before.sql").write_text(
+            "DELETE FROM domainmetadata; DELETE FROM records; DELETE FROM domains;"
+        )
+        here = placement.seen_state
+        clear = Preparation(["sqlite3", f"{here}/zones.sqlite3", f".read {here}/before.sql"])
+        control = ["pdns_control", f"--socket-dir={here}"]
+        steps = [
+            clear,
+            *self.preparations(placement),
+            Preparation([*control, "rediscover"]),
+            Preparation([*control, "purge"]),
+        ]
+        return [*steps, Preparation([*control, "notify", "*"])] if placement.transfer.notify else steps
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, f"--config-dir={placement.seen_directory}"]
@@ -141,17 +183,37 @@ def _schema(placement: Placement) -> str:
     )
 
 
-def _add_secondary_zones(database: Path, placement: Placement) -> None:
-    primaries = ",".join(str(address) for address in placement.primaries)
-    with sqlite3.connect(database) as connection:
+def _add_secondary_zones(connection: sqlite3.Connection, placement: Placement) -> None:
+    """Zones, and per zone what this backend keeps as metadata: the TSIG key to ask with, IXFR, the source address."""
+    kind = CONSUMER_TYPE if placement.catalog else SECONDARY_TYPE
+    for number, zone in enumerate(placement.configured_zones):
+        route = placement.route_of(number)
+        metadata = {"AXFR-MASTER-TSIG": keys.TSIG_NAME} if placement.transfer.tsig else {}
+        metadata |= {"IXFR": "1"} if placement.transfer.ixfr else {}
+        metadata |= {"AXFR-SOURCE": str(route.source)} if route.source else {}
+        row = (zone.name, str(route.primary), kind)
+        added = connection.execute("INSERT INTO domains (name, master, type) VALUES (?, ?, ?)", row).lastrowid
         connection.executemany(
-            "INSERT INTO domains (name, master, type) VALUES (?, ?, ?)",
-            ((zone.name, primaries, SECONDARY_TYPE) for zone in placement.zones),
+            "INSERT INTO domainmetadata (domain_id, kind, content) VALUES (?, ?, ?)",
+            [(added, name, value) for name, value in metadata.items()],
         )
 
 
 def _list_zones(placement: Placement) -> None:
     """zone2sql takes its list of zones in the manner of named.conf."""
     with (placement.state / "zones.conf").open("w") as file:
-        for zone in placement.zones:
-            file.write(f'zone "{zone.name}" {{ type master; file "{placement.seen_dataset}/{zone.file}"; }};\n')
+        for zone in placement.configured_zones:
+            file.write(f'zone "{zone.name}" {{ type master; file "{placement.seen_zone_file(zone)}"; }};\n')
+
+
+def _after_import(placement: Placement) -> str:
+    """What zone2sql does not say of the zones of a primary."""
+    sql = ""
+    if placement.transfer.notify:
+        sql += f"UPDATE domains SET type = '{PRIMARY_TYPE}';\n"
+    if placement.transfer.tsig:
+        sql += (
+            "INSERT INTO domainmetadata (domain_id, kind, content) "
+            f"SELECT id, 'TSIG-ALLOW-AXFR', '{keys.TSIG_NAME}' FROM domains;\n"
+        )
+    return sql

@@ -164,3 +164,19 @@ def test_any_setting_is_a_document_or_a_usage_error(text: str) -> None:
         model.load(model.find("tour"), "quick", [text])
     except UsageError as error:
         assert error.message
+
+
+AXES = '[matrix]\n"hosts.secondary.server" = ["bind@forky", "knot@forky"]\n"dataset.zones" = [1, 2, 3]\n'
+
+
+def test_excluded_points_are_left_out(document) -> None:  # type: ignore[no-untyped-def]
+    text = AXES + '[[exclude]]\nserver = "knot@forky"\nzones = [2, 3]\n[[exclude]]\nzones = 1\nserver = "bind@forky"\n'
+    found = [tuple(p.parameters.values()) for p in model.points(document(text))]
+    assert found == [("bind@forky", 2), ("bind@forky", 3), ("knot@forky", 1)]
+
+
+def test_excluding_an_unknown_axis_or_everything_is_told(document) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(UsageError, match="exclude: transport is no axis"):
+        model.points(document(AXES + '[[exclude]]\ntransport = "xot"\n'))
+    with pytest.raises(UsageError, match="every point of the matrix is excluded"):
+        model.points(document(AXES + "[[exclude]]\nzones = [1, 2, 3]\n"))

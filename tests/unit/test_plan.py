@@ -108,3 +108,64 @@ def test_draft_needs_no_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     _, points, repeats = runner.draft(runner.Request("tour"))
     assert (len(points), repeats) == (8, 3)
     assert not (tmp_path / "empty").exists()
+
+
+def drafted(*settings: str, experiment: str = "tour") -> list[model.Point]:
+    return runner.draft(runner.Request(experiment, settings=list(settings)))[1]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["server=powerdns@forky", "transfer.transport=xot"], "as secondary (host secondary) has no XoT"),
+        (["server=bind@forky", "hosts.primary.server=powerdns@forky", "transfer.transport=xot"], "has no XoT"),
+        (["hosts.primary.server=powerdns@forky", "transfer.ixfr=true"], "as primary (host primary) has no IXFR"),
+        (
+            ["server=powerdns@forky", "transfer.transport=tcp+tsig", "transfer.provisioning=catalog"],
+            "does not have TSIG and catalog zones together",
+        ),
+        (["options.primaries=2", "transfer.provisioning=catalog"], "cannot be divided"),
+        (["options.primaries=99"], "options.primaries = 99"),
+        (["transfer.transport=udp"], "transfer.transport"),
+        (["hosts.secondary.settings.tinydns.x=1"], "settings.tinydns is a table"),
+    ],
+)
+def test_the_impossible_is_refused_before_it_starts(settings: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        drafted(*settings)
+    assert message in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_version_that_is_too_old_is_refused() -> None:
+    (point,) = points("server=bind@bullseye", "zones=100", "transfer.transport=xot")
+    servers = {
+        name: ServerSource(kind=name.partition("@")[0], source="x", version=version, root="/x")
+        for name, version in (("nsd@forky", "4.15.4"), ("bind@bullseye", "9.16.50"))
+    }
+    dataset = DatasetSpec(kind="tiny-zones", path="/x", zones=100, records=400, serial=1)
+    with pytest.raises(UsageError, match=r"has no XoT before 9.18 \(this is 9.16.50\)"):
+        plan.spec("run", "tour", point, servers, dataset, [0, 1])
+
+
+def test_settings_of_a_kind_are_for_that_kind() -> None:
+    said = model.HostDocument.model_validate(
+        {"settings": {"any": 1, "bind": {"serial-query-rate": 9}, "knot": {"server.x": 2}}}
+    )
+    assert plan.settings_of(said, "bind") == {"any": 1, "serial-query-rate": 9}
+    assert plan.settings_of(said, "nsd") == {"any": 1}
+
+
+def test_several_primaries_are_alike() -> None:
+    (point,) = points("server=bind@forky", "zones=100", "options.primaries=3", "hosts.primary.settings.x=1")
+    spec = plan.provisional("tour", point, [0, 1])
+    assert spec.primaries == ["primary", "primary2", "primary3"]
+    assert all(spec.hosts[name].settings == {"x": 1} for name in spec.primaries)
+    assert len({host.address for host in spec.hosts.values()}) == len(spec.hosts)
+    assert spec.subject == "secondary"
+
+
+def test_source_addresses_are_distinct() -> None:
+    (point,) = points("server=bind@forky", "zones=100", "hosts.secondary.source_addresses=3")
+    host = plan.provisional("tour", point, [0, 1]).hosts["secondary"]
+    assert len({host.address, *host.source_addresses}) == 4

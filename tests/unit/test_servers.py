@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
+import sqlite3
+import stat
 from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import ServerSource
-from dnsrig.servers import all_drivers, debian, driver, sources
-from dnsrig.servers.driver import LogEvent, Placement, Zone
+from dnsrig.rundir import ServerSource, TransferSpec
+from dnsrig.servers import all_drivers, debian, driver, feature_table, keys, sources
+from dnsrig.servers.driver import LogEvent, Placement, Route, Zone, numbers, wanted_features
 
 ZONES = [
     Zone("z000000.example", "zones/00/z000000.example.zone"),
     Zone("z000001.example", "zones/00/z000001.example.zone"),
 ]
-SCHEMA = "CREATE TABLE domains (id INTEGER PRIMARY KEY, name TEXT, master TEXT, type TEXT);"
+SCHEMA = """
+CREATE TABLE domains (id INTEGER PRIMARY KEY, name TEXT, master TEXT, type TEXT);
+CREATE TABLE domainmetadata (id INTEGER PRIMARY KEY, domain_id INTEGER, kind TEXT, content TEXT);
+CREATE TABLE tsigkeys (id INTEGER PRIMARY KEY, name TEXT, algorithm TEXT, secret TEXT);
+"""
+KEYS = keys.make()
+CATALOG = Zone("catalog.example", "catalog.zone")
 
 
 def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
+    folder.mkdir(exist_ok=True)
     root, directory, state = folder / "root", folder / "server", folder / "state"
     (root / "usr/share/pdns-backend-sqlite3/schema").mkdir(parents=True)
     (root / "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql").write_text(SCHEMA)
@@ -36,7 +46,11 @@ def placement(folder: Path, kind: str, role: str, **changes: object) -> Placemen
         cpus=(1,),
         settings={},
         zones=ZONES,
-        primaries=[] if role == "primary" else [IPv4Address("198.18.0.1")],
+        routes=[] if role == "primary" else [Route(1, IPv4Address("198.18.0.1"), None)],
+        secondaries=[IPv4Address("198.18.0.2")] if role == "primary" else [],
+        transfer=TransferSpec(),
+        keys=KEYS,
+        catalog=None,
         directory=directory,
         seen_directory="/mnt/server",
         state=state,
@@ -48,18 +62,23 @@ def placement(folder: Path, kind: str, role: str, **changes: object) -> Placemen
 
 
 def configuration(place: Placement) -> str:
+    """All that the driver wrote, a database as its SQL."""
     driver(place.source.kind).configure(place)
-    return "\n".join(path.read_text() for path in place.directory.iterdir())
+    files = [*place.directory.iterdir(), *place.state.iterdir()]
+    return "\n".join(_text(path) for path in files)
+
+
+def _text(path: Path) -> str:
+    if path.suffix != ".sqlite3":
+        return path.read_text()
+    with sqlite3.connect(path) as connection:
+        return "\n".join(connection.iterdump())
 
 
 @pytest.mark.parametrize("kind", sorted(all_drivers()))
 def test_secondary_knows_zones_and_primary(tmp_path: Path, kind: str) -> None:
     place = placement(tmp_path, kind, "secondary")
-    text = (
-        configuration(place) + place.state.joinpath("zones.sqlite3").read_bytes().decode(errors="replace")
-        if (kind == "powerdns")
-        else configuration(place)
-    )
+    text = configuration(place)
     assert all(zone.name in text for zone in ZONES)
     assert "198.18.0.1" in text and "198.18.0.2" in text
     assert "/mnt/dataset" not in text, "a cold secondary has no zone files"
@@ -68,7 +87,7 @@ def test_secondary_knows_zones_and_primary(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", sorted(all_drivers()))
 def test_primary_reads_the_dataset(tmp_path: Path, kind: str) -> None:
     place = placement(tmp_path, kind, "primary")
-    text = configuration(place) + "".join(p.read_text() for p in place.state.glob("*.conf"))
+    text = configuration(place)
     assert f"/mnt/dataset/{ZONES[1].file}" in text
     assert str(tmp_path) not in text, "paths are as the server sees them"
 
@@ -77,7 +96,7 @@ def test_primary_reads_the_dataset(tmp_path: Path, kind: str) -> None:
     ("kind", "setting", "line"),
     [
         ("bind", {"transfers-per-ns": 100}, "transfers-per-ns 100;"),
-        ("bind", {"request-ixfr": False}, "request-ixfr no;"),
+        ("bind", {"minimal-responses": True}, "minimal-responses yes;"),
         ("knot", {"server.background-workers": 4}, "    background-workers: 4"),
         ("knot", {"template.zonefile-sync": -1}, "    zonefile-sync: -1"),
         ("nsd", {"xfrd-tcp-max": 8}, "    xfrd-tcp-max: 8"),
@@ -88,6 +107,77 @@ def test_primary_reads_the_dataset(tmp_path: Path, kind: str) -> None:
 def test_settings_by_the_servers_own_names(tmp_path: Path, kind: str, setting: dict[str, int], line: str) -> None:
     text = configuration(placement(tmp_path, kind, "secondary", settings=setting))
     assert line in text.splitlines() or f"    {line}" in text.splitlines()
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("role", ["primary", "secondary"])
+def test_tsig_is_in_the_configuration_only_when_wanted(tmp_path: Path, kind: str, role: str) -> None:
+    plain = configuration(placement(tmp_path / "a", kind, role))
+    signed = configuration(placement(tmp_path / "b", kind, role, transfer=TransferSpec(transport="tcp+tsig")))
+    assert KEYS.tsig_secret in signed and keys.TSIG_NAME in signed
+    assert KEYS.tsig_secret not in plain and keys.TSIG_NAME not in plain
+
+
+@pytest.mark.parametrize("kind", ["bind", "knot", "nsd"])
+@pytest.mark.parametrize("role", ["primary", "secondary"])
+def test_xot_uses_its_port(tmp_path: Path, kind: str, role: str) -> None:
+    plain = configuration(placement(tmp_path / "a", kind, role))
+    over_tls = configuration(placement(tmp_path / "b", kind, role, transfer=TransferSpec(transport="xot")))
+    assert "853" in over_tls and "853" not in plain
+    authenticated = keys.TLS_NAME in over_tls or KEYS.public_key_pin in over_tls
+    assert authenticated == (role == "secondary"), "the secondary checks whom it talks to"
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_catalog_takes_the_place_of_the_zones(tmp_path: Path, kind: str) -> None:
+    catalog = TransferSpec(provisioning="catalog")
+    text = configuration(placement(tmp_path / "a", kind, "secondary", transfer=catalog, catalog=CATALOG))
+    assert CATALOG.name in text and not any(zone.name in text for zone in ZONES)
+    text = configuration(placement(tmp_path / "b", kind, "primary", transfer=catalog, catalog=CATALOG))
+    assert all(zone.name in text for zone in [*ZONES, CATALOG])
+
+
+@pytest.mark.parametrize("kind", sorted(all_drivers()))
+def test_zones_are_divided_among_routes(tmp_path: Path, kind: str) -> None:
+    one, two = IPv4Address("198.18.0.1"), IPv4Address("198.18.0.9")
+    own, other = IPv4Address("198.18.0.2"), IPv4Address("198.18.3.1")
+    place = placement(tmp_path, kind, "secondary", routes=[Route(1, one, own), Route(2, two, other)])
+    text = configuration(place)
+    assert all(str(address) in text for address in (one, two, own, other))
+    assert [place.route_of(number).number for number in range(4)] == [1, 2, 1, 2]
+
+
+def test_what_a_driver_lacks() -> None:
+    bind, powerdns = driver("bind"), driver("powerdns")
+    over_tls = wanted_features(TransferSpec(transport="xot"), several_sources=False)
+    assert bind.lacks("secondary", over_tls, "9.16.50-1~deb11u2") == ("XoT", "9.18")
+    assert bind.lacks("secondary", over_tls, "9.20.30") is None
+    assert bind.lacks("secondary", over_tls, "not resolved") is None, "not known yet"
+    assert powerdns.lacks("primary", over_tls, "not resolved") == ("XoT", None)
+    both = wanted_features(TransferSpec(transport="tcp+tsig", provisioning="catalog"), several_sources=False)
+    assert powerdns.conflict("secondary", both) == ["TSIG", "catalog zones"]
+    assert not powerdns.conflict("secondary", both[:1]) and not powerdns.conflict("primary", both)
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    assert numbers("9.9") < numbers("9.18.49-1~deb12u1") < numbers("9.20.0")
+    assert numbers("not resolved") == ()
+
+
+def test_feature_table_names_every_driver() -> None:
+    rows = list(feature_table())
+    assert ("secondary", "XoT", ["9.18", "3.5", "4.4", "no"]) in rows
+    assert all(len(since) == len(all_drivers()) for _, _, since in rows)
+
+
+def test_keys_are_new_each_time_and_kept_private(tmp_path: Path) -> None:
+    other = keys.make()
+    assert other.tsig_secret != KEYS.tsig_secret
+    other.write(tmp_path)
+    assert stat.S_IMODE((tmp_path / keys.PRIVATE_KEY_FILE).stat().st_mode) == 0o600
+    certificate = x509.load_pem_x509_certificate((tmp_path / keys.CERTIFICATE_FILE).read_bytes())
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == [keys.TLS_NAME]
 
 
 def test_knot_setting_without_section(tmp_path: Path) -> None:

@@ -1,0 +1,53 @@
+"""Update: a primary gets the next version of its zones, and a secondary that has the previous one follows.
+
+The time is from the moment at which the primary is told to load the new version to the last zone that the secondary answers
+with the new serial, as `probe` sees it. Loading by the primary is part of it. Without NOTIFY a secondary looks only when the SOA's
+refresh timer says so, an hour in the datasets here: such a trial ends at its limit, and that is the answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from dnsrig.procedures import HostRole, transfer
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = "from a new version on the primary to the last zone answered with it by the secondary"
+MAIN_METRIC = "update_time_s"
+NEXT_VERSION = True
+"""The trial needs the dataset in two versions."""
+OPTIONS: dict[str, int | float | str | bool] = {
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 900,
+    "settle_s": 2.0,
+    "drain_s": 0.3,
+}
+links = transfer.links
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    return transfer.hosts({"primaries": 1})
+
+
+def measure(stage: Stage) -> Result:
+    limit_s, ready_limit_s = stage.spec.limit_s, float(stage.option("ready_limit_s"))
+    with stage.phase("setup"):
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=ready_limit_s)
+        stage.start_ready("secondary", limit_s=ready_limit_s)
+    with stage.phase("warmup"):
+        # Servers that have just started still write zones down and finish connections.
+        time.sleep(float(stage.option("settle_s")))
+        out = stage.directory / "zones.arrow"
+        probe = stage.start_probe("probe", "secondary", limit_s=limit_s, out=out, next_version=True)
+    with stage.profiled(), stage.phase("measure"):
+        stage.change_zones("primary")
+        seen = stage.wait(probe, limit_s=limit_s + 30)
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    if seen["outcome"] == "limit":
+        return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones updated after {limit_s:g} s")
+    return Result("done")
