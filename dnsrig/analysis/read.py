@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Manifest, Phase, TrialRecord, read_json, trial_dir
+from dnsrig.rundir import Anchor, LogDrilldown, Manifest, Phase, ServerRecord, TrialRecord, read_json, trial_dir
 
 
 @dataclass
@@ -46,8 +47,73 @@ class Trial:
         )
 
     @property
+    def subject(self) -> str:
+        """The host whose server is under test."""
+        return self.record.spec.subject
+
+    @property
+    def server(self) -> ServerRecord | None:
+        """The server under test; None where it never started."""
+        return self.record.servers.get(self.subject)
+
+    @property
+    def log(self) -> LogDrilldown | None:
+        """What the log of the server under test tells of its transfers."""
+        return self.record.logs.get(self.subject)
+
+    def hosts_as(self, *roles: str) -> list[str]:
+        """The hosts whose servers have one of ``roles``."""
+        return [name for name, host in self.record.spec.hosts.items() if host.role in roles]
+
+    @property
+    def started_in_measure(self) -> bool:
+        """Whether the server under test was executed during `measure`: its start is part of the result then."""
+        return bool(self.server and self.measure and self.server.exec_ns >= self.measure.start.monotonic_ns)
+
+    @property
+    def is_cold_start(self) -> bool:
+        """Whether a secondary that had nothing started and fetched its zones."""
+        return self.started_in_measure and bool(self.record.spec.primaries)
+
+    @property
+    def zero_ns(self) -> int | None:
+        """Where the time of the result begins: exec of the server under test, or `measure` where it ran before."""
+        if self.server is not None and (self.started_in_measure or self.measure is None):
+            return self.server.exec_ns
+        return self.measure.start.monotonic_ns if self.measure else None
+
+    @property
+    def time_s(self) -> float | None:
+        """The result of the trial by its procedure's main metric, a time."""
+        return self.record.metrics.get(self.record.spec.main_metric)
+
+    @property
+    def stacks(self) -> dict[str, int]:
+        """The CPU stacks sampled on the subject during `measure`: ``outermost;…;innermost`` -> samples. Empty without."""
+        path = self.directory / f"profile-{self.subject}.folded"
+        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+        split = (line.rpartition(" ") for line in lines)
+        return {stack: int(count) for stack, _, count in split if stack and count.isdigit()}
+
+    @property
     def measure(self) -> Phase | None:
         return self.record.phase("measure")
+
+    @property
+    def anchors(self) -> list[Anchor]:
+        """Every reading of both clocks, in the order in which they were taken."""
+        taken = [*self.record.anchors, *(end for phase in self.record.phases for end in (phase.start, phase.end))]
+        return sorted(taken, key=lambda anchor: anchor.monotonic_ns)
+
+    def since_exec_s(self, realtime_ns: int | None) -> float | None:
+        """Seconds from exec of the server under test to a time in its log, whose clock is the machine's realtime.
+
+        By the anchor nearest to it; known no better than to the log's resolution.
+        """
+        if realtime_ns is None or self.server is None or not self.anchors:
+            return None
+        nearest = min(self.anchors, key=lambda anchor: abs(anchor.realtime_ns - realtime_ns))
+        return (realtime_ns - nearest.realtime_ns + nearest.monotonic_ns - self.server.exec_ns) / 1e9
 
     def series(self, host: str, source: str, name: str) -> pl.DataFrame:
         """One series of ``samples``: columns time_ns, value, sorted by time."""
@@ -108,6 +174,16 @@ class Run:
         return sorted(
             (t for t in self.trials if t.record.spec.variant.id == variant), key=lambda t: t.record.spec.repeat
         )
+
+
+def total(parts: Iterable[float | None]) -> float | None:
+    """The sum; None where a part is missing, or where there is none."""
+    known: list[float] = []
+    for part in parts:
+        if part is None:
+            return None
+        known.append(part)
+    return sum(known) if known else None
 
 
 def _read_rows(path: Path, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:

@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dnsrig.lab import cgroup, ledger
+from dnsrig.lab import cgroup, clock, ledger
 
 NETWORK_SYSCTLS = (
     "net.core.rmem_max",
@@ -35,6 +35,7 @@ NETWORK_SYSCTLS = (
 
 def snapshot() -> dict[str, Any]:
     """The machine: constant while it is up, or nearly so. Taken at the start of a run."""
+    wall_clock = clock.synchronisation()
     return {
         "kernel": platform.release(),
         "architecture": platform.machine(),
@@ -46,6 +47,8 @@ def snapshot() -> dict[str, Any]:
         "virtualisation": _virtualisation(),
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "clock_synchronised": None if wall_clock is None else wall_clock.synchronised,
+        "clock_error_bound_us": None if wall_clock is None else wall_clock.error_bound_us,
         "transparent_hugepages": read("/sys/kernel/mm/transparent_hugepage/enabled"),
         "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "cgroups": [f"v{t.version} {','.join(t.controllers)}".strip() for t in cgroup.hierarchies()],

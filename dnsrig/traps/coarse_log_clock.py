@@ -8,7 +8,6 @@ is known only to the log's resolution.
 from __future__ import annotations
 
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import LogDrilldown, TrialRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 80
@@ -20,15 +19,15 @@ LARGEST_SHARE = 0.1
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    log, time_s = record.logs.get("secondary"), record.metrics.get("transfer_time_s")
-    if record.outcome != "done" or time_s is None:
+    log, time_s = trial.log, trial.time_s
+    if record.outcome != "done" or time_s is None or not trial.is_cold_start:
         return None
-    if log is None or log.last_realtime_ns is None:
-        return cannot_tell("The secondary's log has no line with a time for a finished transfer.")
+    from_log_s = None if log is None else trial.since_exec_s(log.last_realtime_ns)
+    if log is None or from_log_s is None:
+        return cannot_tell(f"The log of the {trial.subject} has no line with a time for a finished transfer.")
     resolution_s = log.resolution_ns / 1e9
     if resolution_s <= LARGEST_SHARE * time_s:
         return CLEAR
-    from_log_s = _from_log_s(record, log)
     impossible = " (impossible)" if from_log_s < 0 else ""
     return Conclusion(
         "found",
@@ -37,19 +36,8 @@ def after(trial: Trial) -> Conclusion | None:
         evidence={
             "log_resolution_s": resolution_s,
             "time_from_log_s": round(from_log_s, 3),
-            "transfer_time_s": round(time_s, 6),
+            record.spec.main_metric: round(time_s, 6),
         },
-        metrics=(
-            "transfer_time_s",
-            "time_per_zone_ms",
-        ),
+        metrics=(record.spec.main_metric, "time_per_zone_ms"),
         remedy="Trust probe's time, which does not use the log; use the log only to see which zones were done.",
     )
-
-
-def _from_log_s(record: TrialRecord, log: LogDrilldown) -> float:
-    """Last completion in the log minus exec, as someone would compute who takes the log at its word."""
-    phase = record.phase("measure")
-    assert phase is not None and log.last_realtime_ns is not None
-    offset_ns = phase.start.realtime_ns - phase.start.monotonic_ns
-    return (log.last_realtime_ns - (record.servers["secondary"].exec_ns + offset_ns)) / 1e9

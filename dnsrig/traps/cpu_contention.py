@@ -24,7 +24,7 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     shares = _shares(trial)
     if shares is None:
-        return cannot_tell("No samples of /proc/stat and of the secondary's cgroup.")
+        return cannot_tell(f"No samples of /proc/stat and of the {trial.subject}'s cgroup.")
     span_s, steal, foreign = shares
     around = (record.conditions.get(when, {}) for when in ("before", "after"))
     others = max(int(moment.get("other_trials_running", 0)) for moment in around)
@@ -35,26 +35,23 @@ def after(trial: Trial) -> Conclusion | None:
     also = f"; {others} other trial(s) of dnsrig ran on this machine" if others else ""
     return Conclusion(
         "found",
-        summary=f"On the secondary's CPU the hypervisor took {steal:.1%} of the time and other programs {foreign:.1%}{also}.",
+        summary=f"On the {trial.subject}'s CPU the hypervisor took {steal:.1%} of the time and other programs {foreign:.1%}{also}.",
         evidence={
             "steal_percent": round(100 * steal, 2),
             "foreign_percent": round(100 * foreign, 2),
             "measured_s": round(span_s, 3),
             "other_trials": others,
         },
-        series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts["secondary"].cpus),
-        metrics=(
-            "transfer_time_s",
-            "secondary_cpu_s",
-        ),
+        series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts[trial.subject].cpus),
+        metrics=(record.spec.main_metric, f"{record.spec.hosts[trial.subject].role}_cpu_s"),
         remedy="Stop what else runs on this machine (`dnsrig check` names it), or measure on one that is not shared.",
     )
 
 
 def _shares(trial: Trial) -> tuple[float, float, float] | None:
-    """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of the secondary."""
-    cpus = trial.record.spec.hosts["secondary"].cpus
-    usage = trial.during_measure("secondary", "cgroup", "cpu_usage_us")
+    """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of the server under test."""
+    cpus = trial.record.spec.hosts[trial.subject].cpus
+    usage = trial.during_measure(trial.subject, "cgroup", "cpu_usage_us")
     if usage.height < 2:
         return None
     span_us = float(usage["time_ns"][-1] - usage["time_ns"][0]) / 1000
@@ -73,5 +70,5 @@ def _shares(trial: Trial) -> tuple[float, float, float] | None:
 
 def _other_hosts_us(trial: Trial, cpus: list[int]) -> float:
     """CPU time of other hosts that share these CPUs by the experiment's own will."""
-    shared = [n for n, h in trial.record.spec.hosts.items() if n != "secondary" and set(h.cpus) & set(cpus)]
+    shared = [n for n, h in trial.record.spec.hosts.items() if n != trial.subject and set(h.cpus) & set(cpus)]
     return sum(trial.growth(name, "cgroup", "cpu_usage_us") or 0.0 for name in shared)

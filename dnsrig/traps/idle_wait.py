@@ -1,75 +1,100 @@
-"""For most of the time nothing happened: the secondary waited for a timer.
+"""For most of the time nothing happened: the secondary waited for a timer, mostly the retry timer.
 
 What failed is tried again only when a timer says so; until then zones stay where they are and the CPU idles. The time that is
-measured is then the timer's, and says nothing about the server's speed.
+measured is then the timer's, and says nothing about the server's speed. A zone that the secondary never had has no SOA record to
+take the retry interval from, so the server's own default counts.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import polars as pl
 
-from dnsrig.analysis.read import Trial
-from dnsrig.rundir import ServerLimit, ServerRecord, TrialRecord
+from dnsrig.analysis.read import Trial, total
+from dnsrig.rundir import LogDrilldown, ServerLimit, ServerRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
-LINK = "link:primary"
-
-TITLE = "most of the time was spent waiting for a timer"
+TITLE = "most of the time was spent waiting for a (retry) timer"
 SOURCE = "S1: P. Spacek, 30,000 zones: retry after 30 + 90 s, during which the CPU idles (2024)"
 SHORTEST_S = 5.0
 """A pause shorter than this is nobody's retry timer, unless a setting of the server's says so."""
 TIMER_SHARES = (0.3, 1.25)
 """A pause that lasts such a part of a timer of the server's is put down to it: work may fill the rest."""
 LARGEST_SHARE = 0.3
-"""Of the whole time: from here on the pause decides the result."""
+"""Of the whole time: from here on the pauses decide the result."""
 IDLE_BELOW = 0.35
-"""Share of one CPU during the pause below which a server was waiting; probe's polls cost some."""
-QUIET_BELOW = 0.1
-"""Share of the link's bytes during the pause below which nothing was being transferred."""
+"""Share of one CPU during the pauses below which a server was waiting; probe's polls cost some."""
+QUIET_BELOW = 0.3
+"""Of the links' mean rate: below it no zone was being transferred, though its SOA may be asked for again and again."""
+DISK_FROM = 0.5
+"""Share of a pause in which a task waited for I/O, from which it was the disk that was waited for, and no timer."""
 
 
 @dataclass(frozen=True)
 class Pause:
-    """The longest stretch in which no zone became ready."""
+    """A stretch in which no zone became ready."""
 
     begin_ns: int
     finish_ns: int
-    whole_s: float
-    """From exec to the last zone, or to the limit."""
 
     @property
     def length_s(self) -> float:
         return (self.finish_ns - self.begin_ns) / 1e9
 
 
+@dataclass(frozen=True)
+class Activity:
+    """What went on in a pause, each as a share."""
+
+    busy: float
+    """Of one CPU, by the server under test."""
+    busiest: float
+    """The same, by it or a primary, whichever did more."""
+    moved: float
+    """Of the mean rate at which the links moved bytes."""
+    disk: float
+    """Of the time, with a task waiting for I/O."""
+
+    @property
+    def none(self) -> bool:
+        return self.busiest < IDLE_BELOW and self.moved <= QUIET_BELOW and self.disk < DISK_FROM
+
+
 def after(trial: Trial) -> Conclusion | None:
-    record = trial.record
-    server = record.servers.get("secondary")
-    if record.outcome not in ("done", "limit") or trial.measure is None or server is None:
+    record, server = trial.record, trial.server
+    if record.outcome not in ("done", "limit") or trial.measure is None or server is None or not trial.is_cold_start:
         return None
-    pause = longest_pause(trial, server.exec_ns)
-    timer = _timer(server, pause)
-    if (timer is None and pause.length_s < SHORTEST_S) or pause.length_s < LARGEST_SHARE * pause.whole_s:
+    gaps = gaps_between_zones(trial, server.exec_ns)
+    longest, whole_s = max(gaps, key=lambda gap: gap.length_s), _length_s(gaps)
+    timer = _timer(server, longest)
+    pauses = [gap for gap in gaps if gap.length_s >= min(SHORTEST_S, longest.length_s)]
+    if (timer is None and longest.length_s < SHORTEST_S) or _length_s(pauses) < LARGEST_SHARE * whole_s:
         return CLEAR
-    busy = [_grown(trial, pause, host, "cgroup", "cpu_usage_us") for host in ("secondary", "primary")]
-    moved, all_moved = _grown(trial, pause, "secondary", LINK, "rx_bytes"), trial.growth("secondary", LINK, "rx_bytes")
-    if None in busy or moved is None or all_moved is None:
-        return cannot_tell(f"No zone became ready for {pause.length_s:.2f} s, but samples of that time are missing.")
-    shares = [(used or 0.0) / 1e6 / pause.length_s for used in busy]
-    if max(shares) >= IDLE_BELOW or moved > QUIET_BELOW * all_moved:
+    activities = [_activity(trial, pause, whole_s) for pause in pauses]
+    known = [activity for activity in activities if activity is not None]
+    if len(known) < len(pauses):
+        return cannot_tell(f"No zone became ready for {longest.length_s:.2f} s, but samples of that time are missing.")
+    idle = [(pause, activity) for pause, activity in zip(pauses, known, strict=True) if activity.none]
+    waited_s = _length_s([pause for pause, _ in idle])
+    if waited_s < LARGEST_SHARE * whole_s:
         return CLEAR
-    return _found(record, server, pause, timer, shares[0])
+    busy = sum(activity.busy * pause.length_s for pause, activity in idle) / waited_s
+    return _found(trial, server, [pause for pause, _ in idle], whole_s, timer, busy)
 
 
-def longest_pause(trial: Trial, exec_ns: int) -> Pause:
+def gaps_between_zones(trial: Trial, exec_ns: int) -> list[Pause]:
+    """From exec to the first zone, from each zone to the next, and to the limit where that ended the trial."""
     assert trial.measure is not None
     seen = trial.zones["seen_ns"].drop_nulls().sort().to_list()
     end_ns = seen[-1] if trial.record.outcome == "done" and seen else trial.measure.end.monotonic_ns
-    begin_ns, finish_ns = max(pairwise([exec_ns, *seen, end_ns]), key=lambda pair: pair[1] - pair[0])
-    return Pause(begin_ns, finish_ns, (end_ns - exec_ns) / 1e9)
+    return [Pause(begin, finish) for begin, finish in pairwise([exec_ns, *seen, end_ns])]
+
+
+def _length_s(pauses: Sequence[Pause]) -> float:
+    return sum(pause.length_s for pause in pauses)
 
 
 def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
@@ -81,6 +106,21 @@ def _timer(server: ServerRecord, pause: Pause) -> ServerLimit | None:
     return None
 
 
+def _activity(trial: Trial, pause: Pause, whole_s: float) -> Activity | None:
+    """None where samples are missing."""
+    spec = trial.record.spec
+    links = [f"link:{primary}" for primary in spec.primaries]
+    busy_us = [_grown(trial, pause, host, "cgroup", "cpu_usage_us") for host in (trial.subject, *spec.primaries)]
+    moved = total(_grown(trial, pause, trial.subject, link, "rx_bytes") for link in links)
+    all_moved = total(trial.growth(trial.subject, link, "rx_bytes") for link in links)
+    busy = [used_us / 1e6 / pause.length_s for used_us in busy_us if used_us is not None]
+    if len(busy) < len(busy_us) or moved is None or all_moved is None:
+        return None
+    disk_us = _grown(trial, pause, trial.subject, "psi", "io_some_us") or 0.0  # not every kernel tells
+    rate = moved / pause.length_s / (all_moved / whole_s) if all_moved else 0.0
+    return Activity(busy[0], max(busy), rate, disk_us / 1e6 / pause.length_s)
+
+
 def _grown(trial: Trial, pause: Pause, host: str, source: str, name: str) -> float | None:
     """How much a counter grew in the pause, by the samples inside it."""
     inside = pl.col("time_ns").is_between(pause.begin_ns, pause.finish_ns)
@@ -89,26 +129,59 @@ def _grown(trial: Trial, pause: Pause, host: str, source: str, name: str) -> flo
 
 
 def _found(
-    record: TrialRecord, server: ServerRecord, pause: Pause, timer: ServerLimit | None, busy: float
+    trial: Trial,
+    server: ServerRecord,
+    pauses: Sequence[Pause],
+    whole_s: float,
+    timer: ServerLimit | None,
+    busy: float,
 ) -> Conclusion:
-    began_s = (pause.begin_ns - server.exec_ns) / 1e9
-    log = record.logs.get("secondary")
+    spec, log = trial.record.spec, trial.log
+    began_s, paused_s = (pauses[0].begin_ns - server.exec_ns) / 1e9, _length_s(pauses)
+    longest_s = max(pause.length_s for pause in pauses)
+    zones_then = int((trial.zones["seen_ns"].drop_nulls() <= pauses[0].begin_ns).sum())
+    more = f" (the longest of {len(pauses)} pauses, {paused_s:.2f} s in all)" if len(pauses) > 1 else ""
     cause = f": its setting {timer.setting} = {timer.value}" if timer else ""
-    logged = ", ".join(f"“{kind}” {count:,} times" for kind, count in log.failures.items()) if log else ""
+    first = _first_failure(log)
+    first_s = trial.since_exec_s(log.first_failure_realtime_ns.get(first)) if log else None
     return Conclusion(
         "found",
-        summary=f"From {began_s:.2f} s after exec on, for {pause.length_s:.2f} s of {pause.whole_s:.2f} s, no zone became ready "
-        f"and the server was {busy:.0%} busy{cause}{f'; its log says {logged}' if logged else ''}.",
+        summary=f"From {began_s:.2f} s after exec on, with {zones_then:,} of {spec.dataset.zones:,} zones done, no zone became "
+        f"ready for {longest_s:.2f} s of {whole_s:.2f} s{more} and the server was {busy:.0%} busy{cause}{_logged(log, first, first_s)}.",
         evidence={
-            "pause_s": round(pause.length_s, 3),
-            "pause_percent": round(100 * pause.length_s / pause.whole_s, 1),
+            "pause_s": round(longest_s, 3),
+            "pauses": len(pauses),
+            "pauses_percent": round(100 * paused_s / whole_s, 1),
+            "first_pause_begins_s": round(began_s, 3),
+            "zones_then": zones_then,
             "cpu_busy_percent": round(100 * busy, 1),
             "setting": timer.setting if timer else "",
-            "log_line": next(iter(log.examples.values()), "") if log else "",
+            "failed_lines": sum(log.failures.values()) if log else None,
+            "first_failure_s": None if first_s is None else round(first_s, 3),
+            "log_line": log.examples.get(first, "") if log else "",
         },
-        series=("secondary/cgroup/cpu_usage_us", f"secondary/{LINK}/rx_bytes"),
-        metrics=("transfer_time_s", "time_per_zone_ms", "zones_per_s"),
+        series=(
+            f"{trial.subject}/cgroup/cpu_usage_us",
+            *(f"{trial.subject}/link:{p}/rx_bytes" for p in spec.primaries),
+        ),
+        metrics=(spec.main_metric, "time_per_zone_ms", "zones_per_s"),
         remedy=timer.remedy[0].upper() + timer.remedy[1:] + "."
         if timer
         else "Find what failed first (the log, and what other traps say); the retry interval only decides how long it shows.",
     )
+
+
+def _first_failure(log: LogDrilldown | None) -> str:
+    """The kind of failure that the log names first; empty where it names none."""
+    if log is None or not log.failures:
+        return ""
+    return min(log.failures, key=lambda kind: log.first_failure_realtime_ns.get(kind, float("inf")))
+
+
+def _logged(log: LogDrilldown | None, first: str, first_s: float | None) -> str:
+    if log is None or not first:
+        return ""
+    kinds = dict(sorted(log.failures.items(), key=lambda item: item[0] != first))
+    counted = ", ".join(f"“{kind}” {count:,} times" for kind, count in kinds.items())
+    when = "" if first_s is None else f", first {first_s:.2f} s after exec (±{log.resolution_ns / 1e9:g} s)"
+    return f"; its log says {counted}{when}"

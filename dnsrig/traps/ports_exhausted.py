@@ -3,79 +3,158 @@
 A connection that a host closes first keeps its port for 60 s in TIME_WAIT. One connection a zone from one address to
 one server's port 53 therefore cannot go on faster than (ports in ip_local_port_range) / 60 s; beyond it connect() fails
 with EADDRNOTAVAIL, and what failed waits for a retry timer while the CPU idles.
+
+A full range alone is no harm: 995 zones need no more than 1,000 ports. The ports are exhausted where the log says that an address
+was not available, or where connections stopped being opened while more zones were missing than ports were free.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import polars as pl
+
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import TrialRecord
+from dnsrig.rundir import LogDrilldown, TrialRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 TITLE = "all ephemeral ports are taken by TIME_WAIT"
 SOURCE = "S1: P. Spacek, 30,000 zones: address not available after 38 s (2024); Linux ip-sysctl, ip_local_port_range"
 DEFAULT_RANGE = "32768 60999"
-NEARLY_ALL = 0.95
 FAILURE = "address not available"
+NEARLY_ALL = 0.95
+"""Share of the ports in TIME_WAIT from which on the range counts as full: others are in use."""
+PLAUSIBLE = 0.5
+"""Share of one address's ports in TIME_WAIT below which the failures in the log have another cause."""
+STALL_S = 5.0
+"""How long after the wall is looked at for new connections: retry timers are longer, and TIME_WAIT ends after 60 s."""
+STALL_SHARE = 0.25
+"""Of the rate before: below this no more connections could be opened."""
+
+
+@dataclass(frozen=True)
+class Wall:
+    """The moment at which the range was full, and how connections went on."""
+
+    time_s: float
+    """From exec to the first sample with nearly as many ports in TIME_WAIT as there were to be."""
+    zones_then: int
+    opens_per_s_before: float | None
+    opens_per_s_after: float | None
+    """Within STALL_S; None where the trial ended sooner, or samples are missing."""
+    missing: int
+    """Zones that were not there STALL_S after the wall."""
 
 
 def after(trial: Trial) -> Conclusion | None:
-    record = trial.record
-    if record.outcome not in ("done", "limit"):
+    record, log = trial.record, trial.log
+    if record.outcome not in ("done", "limit") or trial.measure is None or not trial.is_cold_start:
         return None
-    rows = trial.during_measure("secondary", "sockets", "tcp_time_wait")
-    log = record.logs.get("secondary")
-    failures = log.failures.get(FAILURE, 0) if log else 0
-    if rows.is_empty() or log is None:
-        return cannot_tell("Samples of TIME_WAIT or the secondary's log are missing.")
-    ports = port_count(record)
-    peak = int(trial.peak("secondary", "sockets", "tcp_time_wait") or 0)
-    full = peak >= NEARLY_ALL * ports and not _reuses(record)
-    if not failures and not full:
+    peak = trial.peak(trial.subject, "sockets", "tcp_time_wait")
+    if peak is None or log is None:
+        return cannot_tell(f"Samples of TIME_WAIT or the log of the {trial.subject} are missing.")
+    failures, ports = log.failures.get(FAILURE, 0), port_count(record)
+    # Towards another primary a port can be taken again, unless the server binds its socket first: only the log tells.
+    wall = _wall(trial, ports, peak) if peak >= NEARLY_ALL * ports and len(record.spec.primaries) == 1 else None
+    if failures and peak < PLAUSIBLE * ports / _addresses(record):
+        return cannot_tell(
+            f"The log says “{FAILURE}” {failures:,} times, but no sample saw more than {peak:,.0f} of {ports:,} ports in "
+            "TIME_WAIT: is the address there?"
+        )
+    if not failures and not (wall and _stalled(record, wall, ports - peak)):
         return CLEAR
-    wall_s = _wall_s(trial, ports)
-    when = f" from {wall_s:.1f} s after exec" if wall_s is not None else ""
-    logged = f"; the log says “{FAILURE}” {failures} times" if failures else ""
-    return Conclusion(
-        "found",
-        summary=f"{peak:,} sockets in TIME_WAIT of {ports:,} ephemeral ports{when}{logged}.",
-        evidence={
-            "time_wait_peak_sockets": peak,
-            "ephemeral_ports": ports,
-            "ports_full_s": None if wall_s is None else round(wall_s, 2),
-            "address_not_available_lines": failures,
-            "log_line": log.examples.get(FAILURE, "") if log else "",
-        },
-        series=("secondary/sockets/tcp_time_wait",),
-        metrics=(
-            "transfer_time_s",
-            "time_wait_peak",
-            "connections_opened",
-        ),
-        remedy="Reuse connections, widen net.ipv4.ip_local_port_range, use several source addresses, or set "
-        "net.ipv4.tcp_tw_reuse = 1 on the secondary's host.",
-    )
+    return _found(trial, log, int(peak), ports, wall)
 
 
-def _reuses(record: TrialRecord) -> bool:
-    """With tcp_tw_reuse = 1 a port in TIME_WAIT can be taken again: a full range is then no wall."""
-    return _sysctl(record, "net.ipv4.tcp_tw_reuse", "2") == "1"
+def port_count(record: TrialRecord) -> int:
+    """How many ephemeral ports the host under test has: both ends of the range counted, on all its addresses."""
+    low, high = map(int, _sysctl(record, "net.ipv4.ip_local_port_range", DEFAULT_RANGE).split())
+    return (high - low + 1) * _addresses(record)
+
+
+def _addresses(record: TrialRecord) -> int:
+    return 1 + len(record.spec.hosts[record.spec.subject].source_addresses)
 
 
 def _sysctl(record: TrialRecord, name: str, default: str) -> str:
     hosts = record.conditions.get("hosts", {})
-    return str(hosts.get("secondary", {}).get("sysctls", {}).get(name) or default)
+    return str(hosts.get(record.spec.subject, {}).get("sysctls", {}).get(name) or default)
 
 
-def port_count(record: TrialRecord) -> int:
-    """How many ephemeral ports the secondary's host has, both ends counted."""
-    low, high = map(int, _sysctl(record, "net.ipv4.ip_local_port_range", DEFAULT_RANGE).split())
-    return high - low + 1
+def _stalled(record: TrialRecord, wall: Wall, free: float) -> bool:
+    """Whether the full range kept connections from being opened, though no log says so."""
+    if _sysctl(record, "net.ipv4.tcp_tw_reuse", "2") == "1":
+        return False  # a port in TIME_WAIT can be taken again
+    if wall.opens_per_s_before is None or wall.opens_per_s_after is None or wall.missing <= free:
+        return False
+    return wall.opens_per_s_after <= STALL_SHARE * wall.opens_per_s_before
 
 
-def _wall_s(trial: Trial, ports: int) -> float | None:
-    """Seconds from exec of the secondary to the first sample with nearly all ports in TIME_WAIT."""
-    rows = trial.during_measure("secondary", "sockets", "tcp_time_wait")
-    full = rows.filter(rows["value"] >= NEARLY_ALL * ports)
-    if full.is_empty():
+def _wall(trial: Trial, ports: int, peak: float) -> Wall | None:
+    measure, server = trial.measure, trial.server
+    if measure is None or server is None:
         return None
-    return (int(full["time_ns"][0]) - trial.record.servers["secondary"].exec_ns) / 1e9
+    rows = trial.during_measure(trial.subject, "sockets", "tcp_time_wait")
+    wall_ns = int(rows.filter(pl.col("value") >= max(NEARLY_ALL * ports, 0.99 * peak))["time_ns"][0])
+    seen = trial.zones["seen_ns"].drop_nulls()
+    last_ns = seen.max() if trial.record.outcome == "done" else None
+    end_ns = last_ns if isinstance(last_ns, int) else measure.end.monotonic_ns
+    until_ns = wall_ns + int(STALL_S * 1e9)
+    return Wall(
+        time_s=(wall_ns - server.exec_ns) / 1e9,
+        zones_then=int((seen <= wall_ns).sum()),
+        opens_per_s_before=_opens_per_s(trial, server.exec_ns, wall_ns),
+        opens_per_s_after=_opens_per_s(trial, wall_ns, until_ns) if until_ns <= end_ns else None,
+        missing=trial.record.spec.dataset.zones - int((seen <= until_ns).sum()),
+    )
+
+
+def _opens_per_s(trial: Trial, begin_ns: int, finish_ns: int) -> float | None:
+    """Connections opened a second, by the samples between two moments."""
+    rows = trial.series(trial.subject, "tcp", "active_opens")
+    rows = rows.filter(pl.col("time_ns").is_between(begin_ns, finish_ns))
+    if rows.height < 2:
+        return None
+    opened, span_ns = (int(rows[name][-1]) - int(rows[name][0]) for name in ("value", "time_ns"))
+    return opened / span_ns * 1e9
+
+
+def _found(trial: Trial, log: LogDrilldown, peak: int, ports: int, wall: Wall | None) -> Conclusion:
+    spec, failures = trial.record.spec, log.failures.get(FAILURE, 0)
+    first_s = trial.since_exec_s(log.first_failure_realtime_ns.get(FAILURE))
+    resolution_s = log.resolution_ns / 1e9
+    each = f" (to each of {len(spec.primaries)} primaries)" if len(spec.primaries) > 1 else ""
+    met = f", from {wall.time_s:.1f} s after exec on with {wall.zones_then:,} zones done" if wall else ""
+    logged = f"; the log says “{FAILURE}” {failures:,} times" if failures else ""
+    if failures and first_s is not None:
+        logged += f", first {first_s:.2f} s after exec (±{resolution_s:g} s)"
+    if not failures and wall:
+        logged = (
+            f"; connections opened a second went from {wall.opens_per_s_before:.0f} to {wall.opens_per_s_after:.0f}"
+        )
+    return Conclusion(
+        "found",
+        summary=f"{peak:,} sockets in TIME_WAIT of {ports:,} ephemeral ports{each}{met}{logged}.",
+        evidence={
+            "time_wait_peak_sockets": peak,
+            "ephemeral_ports": ports,
+            "source_addresses": _addresses(trial.record),
+            "primaries": len(spec.primaries),
+            "ports_full_s": None if wall is None else round(wall.time_s, 2),
+            "zones_then": None if wall is None else wall.zones_then,
+            "first_failure_s": None if first_s is None else round(first_s, 3),
+            "log_resolution_s": resolution_s,
+            "opens_per_s_before": None if wall is None else _rounded(wall.opens_per_s_before),
+            "opens_per_s_after": None if wall is None else _rounded(wall.opens_per_s_after),
+            "address_not_available_lines": failures,
+            "log_line": log.examples.get(FAILURE, ""),
+        },
+        series=(f"{trial.subject}/sockets/tcp_time_wait", f"{trial.subject}/tcp/active_opens"),
+        metrics=(spec.main_metric, "time_wait_peak", "connections_opened"),
+        remedy="Reuse connections, widen net.ipv4.ip_local_port_range, use several source addresses, or set "
+        f"net.ipv4.tcp_tw_reuse = 1 on the host {trial.subject}.",
+    )
+
+
+def _rounded(rate: float | None) -> float | None:
+    return None if rate is None else round(rate, 1)

@@ -21,7 +21,7 @@ FEWEST_ZONES = 50
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    server = record.servers.get("secondary")
+    server = trial.server
     if record.outcome not in ("done", "limit") or server is None:
         return None
     limits = [limit for limit in server.limits if limit.zones_per_s]
@@ -47,12 +47,8 @@ def after(trial: Trial) -> Conclusion | None:
                     "setting": limit.setting,
                     "value": limit.value,
                 },
-                series=("secondary/cgroup/cpu_usage_us",),
-                metrics=(
-                    "transfer_time_s",
-                    "time_per_zone_ms",
-                    "zones_per_s",
-                ),
+                series=(f"{trial.subject}/cgroup/cpu_usage_us",),
+                metrics=(record.spec.main_metric, "time_per_zone_ms", "zones_per_s"),
                 remedy=limit.remedy,
             )
     return CLEAR
@@ -69,8 +65,8 @@ def steady_rate(trial: Trial) -> float | None:
 
 
 def _cpu_share(trial: Trial) -> float | None:
-    """CPU time of the secondary over `measure`, as a share of one CPU."""
-    rows = trial.during_measure("secondary", "cgroup", "cpu_usage_us")
+    """CPU time of the server under test over `measure`, as a share of one CPU."""
+    rows = trial.during_measure(trial.subject, "cgroup", "cpu_usage_us")
     if rows.height < 2:
         return None
     span_us = (rows["time_ns"][-1] - rows["time_ns"][0]) / 1000

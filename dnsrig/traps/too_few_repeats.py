@@ -19,33 +19,27 @@ SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; design: statistics 
 FEWEST_REPEATS = 5
 WIDEST_HALF_WIDTH = 0.10
 """Half the 95 % interval of the median, relative to the median, above which a result is called too wide."""
-METRIC = "transfer_time_s"
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     for variant in run.manifest.variants:
-        values = [
-            value
-            for trial in run.of_variant(variant.id)
-            if trial.record.outcome == "done" and (value := trial.record.metrics.get(METRIC)) is not None
-        ]
+        trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+        values = [trial.time_s for trial in trials if trial.time_s is not None]
         if values:
-            yield variant.id, judge(values)
+            yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric)
         elif run.of_variant(variant.id):
             yield variant.id, cannot_tell("No repeat finished, so there is no spread to judge.")
 
 
-def judge(values: list[float]) -> Conclusion:
+def judge(values: list[float], metric: str) -> Conclusion:
+    """``values``: seconds, one a repeat."""
     repeats = len(values)
     if repeats < FEWEST_REPEATS:
         return Conclusion(
             "found",
             summary=f"{repeats} repeats: points and range only, from {min(values):.3g} to {max(values):.3g} s.",
             evidence={"repeats": repeats, "lowest_s": round(min(values), 4), "highest_s": round(max(values), 4)},
-            metrics=(
-                METRIC,
-                "time_per_zone_ms",
-            ),
+            metrics=(metric, "time_per_zone_ms"),
             remedy=f"Run it with --repeats {FEWEST_REPEATS} or more (10 is the default).",
         )
     interval = bootstrap_interval(values)
@@ -65,9 +59,6 @@ def judge(values: list[float]) -> Conclusion:
             "high_s": round(high, 4),
             "half_width_percent": round(100 * half_width, 1),
         },
-        metrics=(
-            METRIC,
-            "time_per_zone_ms",
-        ),
+        metrics=(metric, "time_per_zone_ms"),
         remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
     )

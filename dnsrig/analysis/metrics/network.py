@@ -1,56 +1,66 @@
-"""What went over the link between primary and secondary, during `measure`, to within 0.2 s at either end."""
+"""What went over the links between primaries and secondary, during `measure`, to within 0.2 s at either end."""
 
 from __future__ import annotations
 
 from dnsrig.analysis.metrics import metric
-from dnsrig.analysis.read import Trial
-
-LINK = "link:primary"
+from dnsrig.analysis.read import Trial, total
 
 
-def _sum(*parts: float | None) -> float | None:
-    present = [part for part in parts if part is not None]
-    return sum(present) if len(present) == len(parts) else None
+def _over_links(trial: Trial, *names: str) -> float | None:
+    """Growth of these counters of the interfaces towards the primaries; None where there is no primary to transfer from."""
+    links = [f"link:{primary}" for primary in trial.record.spec.primaries]
+    return total(trial.growth(trial.subject, link, name) for link in links for name in names)
+
+
+def _over_servers(trial: Trial, source: str, name: str, *roles: str) -> float | None:
+    return total(trial.growth(host, source, name) for host in trial.hosts_as(*roles))
 
 
 @metric(title="TCP connections opened", unit="connections", better="lower", order=30)
 def connections_opened(trial: Trial) -> float | None:
-    """Active opens (RFC 1213, tcpActiveOpens) of the secondary's host during `measure`, to within 0.2 s at either end."""
-    return trial.growth("secondary", "tcp", "active_opens")
+    """Active opens (RFC 1213, tcpActiveOpens) of the host under test during `measure`, to within 0.2 s at either end."""
+    return trial.growth(trial.subject, "tcp", "active_opens")
 
 
 @metric(title="TIME_WAIT, peak", unit="sockets", better="lower", order=31)
 def time_wait_peak(trial: Trial) -> float | None:
-    """Most sockets in TIME_WAIT on the secondary's host at any sample during `measure`, to within 0.2 s."""
-    return trial.peak("secondary", "sockets", "tcp_time_wait")
+    """Most sockets in TIME_WAIT on the host under test at any sample during `measure`, to within 0.2 s."""
+    return trial.peak(trial.subject, "sockets", "tcp_time_wait")
+
+
+@metric(title="TIME_WAIT skipped", unit="sockets", better="neither", order=31)
+def time_wait_overflows(trial: Trial) -> float | None:
+    """Sockets of the host under test that were closed without TIME_WAIT because tcp_max_tw_buckets were taken (Linux,
+    TCPTimeWaitOverflow), during `measure`, to within 0.2 s at either end."""
+    return trial.growth(trial.subject, "tcp", "time_wait_overflow")
 
 
 @metric(title="volume", unit="B", better="lower", order=32)
 def transfer_bytes(trial: Trial) -> float | None:
-    """Octets of all frames between primary and secondary, both directions, Ethernet headers included, during `measure`, to within 0.2 s at either end."""
-    return _sum(*(trial.growth("secondary", LINK, name) for name in ("rx_bytes", "tx_bytes")))
+    """Octets of all frames between primaries and secondary, both directions, Ethernet headers included, during `measure`, to within 0.2 s at either end."""
+    return _over_links(trial, "rx_bytes", "tx_bytes")
 
 
 @metric(title="packets", unit="packets", better="lower", order=33)
 def transfer_packets(trial: Trial) -> float | None:
-    """Packets between primary and secondary as the interface counts them, both directions, during `measure`, to within 0.2 s at either end. Segmentation
+    """Packets between primaries and secondary as the interfaces count them, both directions, during `measure`, to within 0.2 s at either end. Segmentation
     offload makes one packet of up to 64 kB, so this is fewer than on a wire."""
-    return _sum(*(trial.growth("secondary", LINK, name) for name in ("rx_packets", "tx_packets")))
+    return _over_links(trial, "rx_packets", "tx_packets")
 
 
 @metric(title="retransmissions", unit="segments", better="lower", order=34)
 def retransmissions(trial: Trial) -> float | None:
-    """TCP segments sent again by the primary's and the secondary's hosts during `measure`, to within 0.2 s at either end."""
-    return _sum(*(trial.growth(host, "tcp", "retrans_segs") for host in ("primary", "secondary")))
+    """TCP segments sent again by the hosts of primaries and secondary during `measure`, to within 0.2 s at either end."""
+    return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary")
 
 
 @metric(title="UDP receive buffer errors", unit="datagrams", better="lower", order=35)
 def udp_buffer_errors(trial: Trial) -> float | None:
-    """Datagrams that the primary's and the secondary's hosts dropped for a full socket buffer during `measure`, to within 0.2 s at either end."""
-    return _sum(*(trial.growth(host, "udp", "rcvbuf_errors") for host in ("primary", "secondary")))
+    """Datagrams that the hosts of primaries and secondary dropped for a full socket buffer during `measure`, to within 0.2 s at either end."""
+    return _over_servers(trial, "udp", "rcvbuf_errors", "primary", "secondary")
 
 
 @metric(title="listen drops", unit="connections", better="lower", order=36)
 def listen_drops(trial: Trial) -> float | None:
-    """Connections that the primary's host dropped at a listening socket during `measure`, to within 0.2 s at either end."""
-    return trial.growth("primary", "tcp", "listen_drops")
+    """Connections that the primaries' hosts dropped at a listening socket during `measure`, to within 0.2 s at either end."""
+    return _over_servers(trial, "tcp", "listen_drops", "primary")

@@ -1,14 +1,21 @@
-"""CPU and memory of the servers' hosts, from their cgroups, during `measure`."""
+"""CPU, memory and waiting of the servers' hosts, from their cgroups, during `measure`.
+
+Where there are several primaries, the primary's figures are their sum.
+"""
 
 from __future__ import annotations
 
 from dnsrig.analysis.metrics import metric
-from dnsrig.analysis.read import Trial
+from dnsrig.analysis.read import Trial, total
 
 
-def _cpu_s(trial: Trial, host: str) -> float | None:
-    grown = trial.growth(host, "cgroup", "cpu_usage_us")
-    return None if grown is None else grown / 1e6
+def _cpu_s(trial: Trial, role: str) -> float | None:
+    grown_us = total(trial.growth(host, "cgroup", "cpu_usage_us") for host in trial.hosts_as(role))
+    return None if grown_us is None else grown_us / 1e6
+
+
+def _peak(trial: Trial, role: str, name: str) -> float | None:
+    return total(trial.peak(host, "cgroup", name) for host in trial.hosts_as(role))
 
 
 @metric(title="CPU time, secondary", unit="s", better="lower", order=20)
@@ -19,23 +26,31 @@ def secondary_cpu_s(trial: Trial) -> float | None:
 
 @metric(title="CPU time, primary", unit="s", better="lower", order=21)
 def primary_cpu_s(trial: Trial) -> float | None:
-    """CPU time of the primary's cgroup during `measure`, to within 0.2 s at either end."""
+    """CPU time of the primary's cgroup (of all primaries') during `measure`, to within 0.2 s at either end."""
     return _cpu_s(trial, "primary")
 
 
 @metric(title="anonymous memory, secondary, peak", unit="B", better="lower", order=22)
 def secondary_memory_peak_bytes(trial: Trial) -> float | None:
     """Most anonymous memory of the secondary's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
-    return trial.peak("secondary", "cgroup", "memory_anonymous_bytes")
+    return _peak(trial, "secondary", "memory_anonymous_bytes")
 
 
 @metric(title="anonymous memory, primary, peak", unit="B", better="lower", order=23)
 def primary_memory_peak_bytes(trial: Trial) -> float | None:
-    """Most anonymous memory of the primary's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
-    return trial.peak("primary", "cgroup", "memory_anonymous_bytes")
+    """Most anonymous memory of the primary's cgroup (the sum of all primaries' peaks) at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
+    return _peak(trial, "primary", "memory_anonymous_bytes")
 
 
 @metric(title="kernel memory, secondary, peak", unit="B", better="lower", order=24)
 def secondary_kernel_memory_peak_bytes(trial: Trial) -> float | None:
     """Most kernel memory of the secondary's cgroup (sockets among it) at any sample during `measure`, to within 0.2 s."""
-    return trial.peak("secondary", "cgroup", "memory_kernel_bytes")
+    return _peak(trial, "secondary", "memory_kernel_bytes")
+
+
+@metric(title="waiting for I/O", unit="s", better="lower", order=25)
+def io_wait_s(trial: Trial) -> float | None:
+    """Time in which at least one task of the cgroup under test waited for I/O (PSI, `some` of io.pressure) during
+    `measure`, to within 0.2 s at either end."""
+    grown_us = trial.growth(trial.subject, "psi", "io_some_us")
+    return None if grown_us is None else grown_us / 1e6

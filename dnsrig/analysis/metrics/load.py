@@ -1,0 +1,16 @@
+"""How long a primary took to load its zones."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.metrics import metric
+from dnsrig.analysis.metrics.transfer import since_exec_s
+from dnsrig.analysis.read import Trial
+
+
+@metric(title="time to load all zones", unit="s", better="lower", order=10)
+def load_time_s(trial: Trial) -> float | None:
+    """From exec of the primary under test to the last of its zones answered with the expected serial, as seen by probe.
+    None where the trial ended before that, and where the server under test is no primary."""
+    if trial.record.outcome not in ("done", "invalid") or trial.subject not in trial.hosts_as("primary"):
+        return None
+    return since_exec_s(trial, "last_seen_ns")

@@ -1,0 +1,17 @@
+"""How long a new version of the zones takes to reach the secondary."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.metrics import metric
+from dnsrig.analysis.read import Trial
+
+
+@metric(title="time to the new version", unit="s", better="lower", order=10)
+def update_time_s(trial: Trial) -> float | None:
+    """From the moment at which the primary was told to load the new version of its zones to the last zone that the secondary
+    answered with the new serial, as seen by probe."""
+    record, phase = trial.record, trial.measure
+    seen = record.instruments.get("probe", {}).get("last_seen_ns")
+    if record.spec.procedure != "update" or record.outcome not in ("done", "invalid") or phase is None or seen is None:
+        return None
+    return (int(seen) - phase.start.monotonic_ns) / 1e9

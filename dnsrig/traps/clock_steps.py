@@ -1,0 +1,74 @@
+"""The wall clock was set while a trial ran.
+
+dnsrig's own times are monotonic and do not see it, but a server's log does: over a step, its times cannot be held against any
+other. Realtime and monotonic clock are read together every 10 s and around each phase; a step is a change of their difference that
+neither the error of the readings nor a clock that is being slewed explains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import Anchor
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+
+ORDER = 80
+TITLE = "the wall clock was stepped during a trial"
+SOURCE = "clock_gettime(2), adjtimex(2): a clock is slewed by 500 ppm at most, anything faster is a step"
+SLEW_PPM = 1000
+"""Twice what adjtimex(2) allows, for clocks that a hypervisor slews."""
+SLACK_NS = 1_000_000
+"""Finer than the resolution of any server's log."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The wall clock moved by ``size_ns`` somewhere between two readings."""
+
+    size_ns: int
+    before: Anchor
+    after: Anchor
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if trial.record.outcome not in ("done", "limit"):
+        return None
+    if len(trial.anchors) < 2:
+        return cannot_tell("The clocks were not read twice, so there is nothing to compare.")
+    found = steps(trial.anchors)
+    if not found:
+        return CLEAR
+    largest = max(found, key=lambda step: abs(step.size_ns))
+    zero_ns = trial.server.exec_ns if trial.server else trial.anchors[0].monotonic_ns
+    size_s = largest.size_ns / 1e9
+    earliest_s, latest_s = ((anchor.monotonic_ns - zero_ns) / 1e9 for anchor in (largest.before, largest.after))
+    more = f", the largest of {len(found)} steps" if len(found) > 1 else ""
+    return Conclusion(
+        "found",
+        summary=f"The wall clock was set by {size_s:+.3f} s between {earliest_s:.2f} and {latest_s:.2f} s after exec{more}: "
+        "times in servers' logs from before and after cannot be held against each other.",
+        evidence={
+            "largest_step_s": round(size_s, 6),
+            "earliest_s": round(earliest_s, 3),
+            "latest_s": round(latest_s, 3),
+            "steps": len(found),
+        },
+        remedy="Trust probe's times, which are monotonic; let the NTP client slew the clock, or set it before a run.",
+    )
+
+
+def steps(anchors: list[Anchor]) -> list[Step]:
+    """The steps between neighbouring readings."""
+    return [Step(_moved_ns(a, b), a, b) for a, b in pairwise(anchors) if abs(_moved_ns(a, b)) > _allowed_ns(a, b)]
+
+
+def _moved_ns(before: Anchor, after: Anchor) -> int:
+    """Change of realtime minus monotonic."""
+    return (after.realtime_ns - after.monotonic_ns) - (before.realtime_ns - before.monotonic_ns)
+
+
+def _allowed_ns(before: Anchor, after: Anchor) -> float:
+    gap_ns = after.monotonic_ns - before.monotonic_ns
+    return before.error_ns + after.error_ns + SLACK_NS + gap_ns * SLEW_PPM / 1e6
