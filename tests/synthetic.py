@@ -35,6 +35,8 @@ from dnsrig.rundir import (
 )
 
 SECOND = 1_000_000_000
+SYSCTLS = {"net.ipv4.ip_local_port_range": "40000 40099", "net.ipv4.tcp_max_tw_buckets": "131072"}
+"""Of every synthetic host: few ports, so that a hundred zones meet the wall."""
 EXEC_NS = 5_000 * SECOND
 """When every synthetic secondary is executed."""
 
@@ -55,7 +57,13 @@ class Plan:
     zone_name: str = "z{index:06}.example"
     limit_s: float = 60.0
     samples: bool = True
+    stacks: dict[str, int] = field(default_factory=dict)
+    """CPU stacks sampled on the host under test in every trial, where profiles were asked for."""
     seed: int = 1
+    slow: dict[tuple[str, int, int], float] = field(default_factory=dict)
+    """(server, zones, repeat) -> how many times as long it takes, the rest of it waiting for reads."""
+    subject: str = "secondary"
+    """``primary``: the run loads a zone, and has no secondary."""
 
 
 def build(directory: Path, plan: Plan | None = None) -> Path:
@@ -80,7 +88,7 @@ def build(directory: Path, plan: Plan | None = None) -> Path:
         sources=["S1: zone transfers, what they cost and what lies about it"],
         scale="quick",
         document={"title": plan.title, "matrix": {"zones": list(plan.zones)}},
-        procedure="transfer",
+        procedure="zone-load" if plan.subject == "primary" else "transfer",
         axes=axes,
         baseline=plan.baseline,
         variants=variants,
@@ -102,6 +110,7 @@ def _conditions() -> dict[str, object]:
         "kernel": {"release": "6.1.0-synthetic", "tcp_max_tw_buckets": 262144},
         "cpu": {"model": "Synthetic CPU", "count": 2, "governor": "performance"},
         "memory_bytes": 8 * 1024**3,
+        "clock_synchronised": True,
         "virtualisation": None,
     }
 
@@ -114,20 +123,28 @@ def _server(name: str) -> ServerSource:
 def _spec(plan: Plan, variant: Variant) -> TrialSpec:
     zones = int(variant.parameters["zones"])
     server = _server(str(variant.parameters["server"]))
+    loads = plan.subject == "primary"
+    primary = HostSpec(
+        address="198.18.0.1",
+        cpus=[0],
+        server=server if loads else _server("knot@system"),
+        role="primary",
+        under_test=loads,
+    )
+    secondary = HostSpec(address="198.18.0.2", cpus=[1], server=server, role="secondary", under_test=not loads)
+    observer = HostSpec(address="198.18.0.3", cpus=[0])
+    (primary if loads else secondary).profile = bool(plan.stacks)
     return TrialSpec(
         run="20250101T120000Z-test",
         experiment="synthetic",
-        procedure="transfer",
+        procedure="zone-load" if loads else "transfer",
+        main_metric="load_time_s" if loads else "transfer_time_s",
         variant=variant,
         repeat=0,
         link="veth",
         kernel="running",
-        hosts={
-            "primary": HostSpec(address="198.18.0.1", cpus=[0], server=_server("knot@system"), role="primary"),
-            "secondary": HostSpec(address="198.18.0.2", cpus=[1], server=server, role="secondary"),
-            "observer": HostSpec(address="198.18.0.3", cpus=[0]),
-        },
-        links=[LinkSpec(ends=("primary", "secondary")), LinkSpec(ends=("observer", "secondary"))],
+        hosts={"primary": primary} | ({} if loads else {"secondary": secondary}) | {"observer": observer},
+        links=[LinkSpec(ends=(host, plan.subject)) for host in ("primary", "observer") if host != plan.subject],
         dataset=DatasetSpec(kind="zones", path="cache/zones", zones=zones, records=4 * zones, serial=1),
         limit_s=plan.limit_s,
     )
@@ -140,6 +157,8 @@ def _write_trial(directory: Path, plan: Plan, base: TrialSpec, repeat: int) -> N
     outcome = plan.outcomes.get((server, zones, repeat), "done")
     speed = {"bind@system": 500, "knot@system": 800}.get(server, 300) * noise.uniform(0.9, 1.1)
     finish_s = plan.limit_s if outcome == "limit" else 0.4 + zones / speed
+    waited_s = finish_s * (plan.slow.get((server, zones, repeat), 1.0) - 1)
+    finish_s += waited_s
     seen = 0 if outcome == "server-failed" else zones // 3 if outcome == "limit" else zones
     folder = trial_dir(directory, spec.variant.id, repeat)
     folder.mkdir(parents=True)
@@ -147,13 +166,17 @@ def _write_trial(directory: Path, plan: Plan, base: TrialSpec, repeat: int) -> N
     _zone_rows(plan, zones, seen, finish_s, noise).write_ipc_stream(folder / "zones.arrow")
     if plan.samples:
         rows = list(_sample_rows(finish_s, seen, noise))
+        rows += _waiting_rows(plan.subject, finish_s, waited_s)
         columns = ["host", "source", "metric", "time_ns", "value"]
         pl.DataFrame(rows, schema=columns, orient="row").write_ipc_stream(folder / "samples.arrow")
+    if plan.stacks:
+        lines = (f"{stack} {count}\n" for stack, count in plan.stacks.items())
+        (folder / f"profile-{plan.subject}.folded").write_text("".join(lines))
 
 
 def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen: int) -> TrialRecord:
     zones = spec.dataset.zones
-    server = spec.hosts["secondary"].server
+    server = spec.hosts[spec.subject].server
     assert server is not None
     reasons = {
         "limit": f"{seen:,} of {zones:,} zones after {spec.limit_s:g} s",
@@ -171,10 +194,10 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
             Phase(name="measure", start=_anchor(EXEC_NS - SECOND // 10), end=_anchor(end_ns)),
         ],
         servers={
-            "secondary": ServerRecord(
+            spec.subject: ServerRecord(
                 server=server,
-                role="secondary",
-                host="secondary",
+                role=spec.subject,
+                host=spec.subject,
                 command=["named", "-f"],
                 pid=4242,
                 exec_ns=EXEC_NS,
@@ -195,7 +218,7 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
             "watch": {"event": "summary", "cpu_ns": 12_000_000, "samples": int(finish_s * 10), "missed_ticks": 0},
         },
         logs={
-            "secondary": LogDrilldown(
+            spec.subject: LogDrilldown(
                 zones=seen,
                 first_realtime_ns=None,
                 last_realtime_ns=None,
@@ -205,15 +228,18 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
             )
         },
         link_checks=[{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 31.0 + spec.repeat}],
-        conditions={"load_1min": 0.2 + spec.repeat / 10},
-        metrics=_metrics(outcome, finish_s, zones, seen),
+        conditions={
+            "load_1min": 0.2 + spec.repeat / 10,
+            "hosts": {host: {"sysctls": dict(SYSCTLS)} for host in spec.hosts},
+        },
+        metrics=_metrics(outcome, finish_s, zones, seen, spec.main_metric),
     )
 
 
-def _metrics(outcome: Outcome, finish_s: float, zones: int, seen: int) -> dict[str, float | None]:
+def _metrics(outcome: Outcome, finish_s: float, zones: int, seen: int, main: str) -> dict[str, float | None]:
     finished = outcome in ("done", "invalid")
     return {
-        "transfer_time_s": finish_s if finished else None,
+        main: finish_s if finished else None,
         "time_per_zone_ms": 1e3 * finish_s / zones if finished else None,
         "first_answer_s": 0.2 if seen else None,
         "zones_seen": float(seen),
@@ -252,6 +278,14 @@ def _zone_rows(plan: Plan, zones: int, seen: int, finish_s: float, noise: random
             "serial": pl.UInt32,
         },
     )
+
+
+def _waiting_rows(host: str, finish_s: float, waited_s: float) -> Iterable[tuple[str, str, str, int, int]]:
+    """Waiting for reads comes first, then the work."""
+    for tick in range(-2, int(finish_s * 10) + 3):
+        waited_us = int(1e6 * min(max(0.0, tick / 10), waited_s))
+        yield host, "psi", "io_some_us", EXEC_NS + tick * SECOND // 10, waited_us
+        yield host, "cgroup", "memory_file_bytes", EXEC_NS + tick * SECOND // 10, 4096 + 100 * waited_us
 
 
 def _sample_rows(finish_s: float, seen: int, noise: random.Random) -> Iterable[tuple[str, str, str, int, int]]:

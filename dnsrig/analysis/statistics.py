@@ -24,6 +24,9 @@ ALPHA = 0.05
 NEGLIGIBLE = 1e-9
 """Points of a bootstrap distribution lighter than this are left out: no quantile that we print sees them."""
 
+FENCE = 1.5
+"""Tukey's choice: of values that are normally distributed 0.7 % lie beyond it."""
+
 Better = Literal["lower", "higher", "neither"]
 Change = Literal["better", "worse", "different", "undecided"]
 
@@ -49,6 +52,26 @@ class Interval:
 
 
 @dataclass(frozen=True)
+class Box:
+    """A box plot's five numbers: the ends are the smallest and the largest value, as no value is left out of it."""
+
+    low: float
+    quarter: float
+    median: float
+    three_quarters: float
+    high: float
+
+
+@dataclass(frozen=True)
+class PercentSpread:
+    """Repeats in percent of another's mean: ``111 ±3 %``. ``half_range`` is half of largest less smallest."""
+
+    mean: float
+    half_range: float
+    n: int
+
+
+@dataclass(frozen=True)
 class Comparison:
     """A variant relative to the baseline.
 
@@ -63,6 +86,8 @@ class Comparison:
     p: float | None
     better: Better
     p_corrected: float | None = None
+    of_mean: PercentSpread | None = None
+    """Each repeat of the variant in percent of the baseline's mean."""
 
     @property
     def change(self) -> Change:
@@ -81,6 +106,39 @@ def spread(values: Sequence[float]) -> Spread | None:
     if not values:
         return None
     return Spread(len(values), statistics.median(values), statistics.fmean(values), min(values), max(values))
+
+
+def box(values: Sequence[float]) -> Box | None:
+    """The box of ``values``; None below ``FEWEST_REPEATS``, where its quarters would be the points themselves.
+
+    Quartiles by linear interpolation between order statistics, the smallest value being 0 % and the largest 100 %
+    (Hyndman and Fan, Sample quantiles in statistical packages, 1996, definition 7).
+    """
+    if len(values) < FEWEST_REPEATS:
+        return None
+    quarter, median, three_quarters = statistics.quantiles(values, n=4, method="inclusive")
+    return Box(min(values), quarter, median, three_quarters, max(values))
+
+
+def outlying(values: Sequence[float]) -> list[int]:
+    """Which of ``values``, by index, lie outside the box by more than ``FENCE`` times its height.
+
+    Tukey, Exploratory Data Analysis (1977). To be looked at, not to be left out. None below ``FEWEST_REPEATS``.
+    """
+    found = box(values)
+    if found is None:
+        return []
+    reach = FENCE * (found.three_quarters - found.quarter)
+    low, high = found.quarter - reach, found.three_quarters + reach
+    return [index for index, value in enumerate(values) if not low <= value <= high]
+
+
+def percent_of_mean(values: Sequence[float], baseline: Sequence[float]) -> PercentSpread | None:
+    """``values`` in percent of the mean of ``baseline``; None of nothing, or where that mean is not above zero."""
+    if not values or not baseline or (whole := statistics.fmean(baseline)) <= 0:
+        return None
+    mean, half_range = statistics.fmean(values), (max(values) - min(values)) / 2
+    return PercentSpread(100 * mean / whole, 100 * half_range / whole, len(values))
 
 
 def bootstrap_interval(values: Sequence[float], confidence: float = 0.95) -> Interval | None:
@@ -181,6 +239,7 @@ def compare(variant: Sequence[float], baseline: Sequence[float], better: Better)
         interval=interval,
         p=rank_test(variant, baseline),
         better=better,
+        of_mean=percent_of_mean(variant, baseline),
     )
 
 

@@ -7,33 +7,46 @@ time is known to be at least the limit, and whatever it enters is printed with "
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import polars as pl
 
 from dnsrig.analysis import statistics
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.statistics import Comparison, Interval, Spread
+from dnsrig.analysis.statistics import Comparison, Interval, PercentSpread, Spread
 from dnsrig.rundir import Outcome, Variant
 
 _COLUMNS = ("run", "experiment", "variant", "repeat", "outcome", "metric", "unit", "value")
 
 
+def main_metric(run: Run) -> str:
+    """The metric that answers the run's question; all its trials have the same procedure, and so the same."""
+    first = next(iter(run.manifest.specs.values()), None)
+    return first.main_metric if first else "transfer_time_s"
+
+
+def lower_bound(trial: Trial, metric: str) -> float | None:
+    """What a trial with outcome `limit` still says of ``metric``: at least this. None of most metrics."""
+    spec = trial.record.spec
+    if metric == spec.main_metric:
+        return _watched_s(trial)
+    if metric == "time_per_zone_ms" and spec.main_metric == "transfer_time_s":
+        return 1e3 * _watched_s(trial) / max(1, spec.dataset.zones)
+    return None
+
+
 def _watched_s(trial: Trial) -> float:
-    """For how long after its exec the secondary was watched: `probe` starts, and ends, a little before."""
-    probe, server = trial.record.instruments.get("probe", {}), trial.record.servers.get("secondary")
+    """For how long after its exec the server under test was watched: `probe` starts, and ends, a little before."""
+    probe, server = trial.record.instruments.get("probe", {}), trial.record.servers.get(trial.subject)
     if server is None or "started_ns" not in probe:
         return trial.record.spec.limit_s
     return trial.record.spec.limit_s - max(0.0, float(server.exec_ns - probe["started_ns"]) / 1e9)
 
 
-LOWER_BOUNDS: dict[str, Callable[[Trial], float]] = {
-    "transfer_time_s": _watched_s,
-    "time_per_zone_ms": lambda trial: 1e3 * _watched_s(trial) / max(1, trial.record.spec.dataset.zones),
-}
-"""Metrics of which a trial with outcome `limit` still says something: at least this."""
+Sign = Literal["", "≥", "≤"]
+"""Before a figure of which some trials hit their limit: the true one is at least, or at most, this."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,8 @@ class VariantRow:
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
     comparison: Comparison | None = None
+    bound: tuple[Sign, float] | None = None
+    """Of the percentage, where there is none because either hit its limit, but not both."""
 
     @property
     def censored(self) -> bool:
@@ -103,7 +118,7 @@ def summarise(run: Run) -> pl.DataFrame:
 
 def variant_table(run: Run, metric: str) -> list[VariantRow]:
     """One row a variant, in the order of the matrix, with p corrected over the comparisons of this metric."""
-    rows = {variant.id: _row(run, variant, describe(metric)) for variant in run.manifest.variants}
+    rows = {variant.id: variant_row(run, variant, describe(metric)) for variant in run.manifest.variants}
     compared = {
         key: _compare(row, rows[row.baseline.id])
         for key, row in rows.items()
@@ -112,7 +127,9 @@ def variant_table(run: Run, metric: str) -> list[VariantRow]:
     tested = {key: c.p for key, c in compared.items() if c.p is not None}
     corrected = dict(zip(tested, statistics.holm(list(tested.values())), strict=True))
     for key, comparison in compared.items():
-        rows[key] = replace(rows[key], comparison=replace(comparison, p_corrected=corrected.get(key)))
+        baseline = rows[key].baseline
+        bound = _bound(rows[key], rows[baseline.id]) if baseline else None
+        rows[key] = replace(rows[key], comparison=replace(comparison, p_corrected=corrected.get(key)), bound=bound)
     return list(rows.values())
 
 
@@ -125,15 +142,16 @@ def baseline_of(run: Run, variant: Variant) -> Variant | None:
     return next((other for other in run.manifest.variants if other.parameters == wanted), None)
 
 
-def _row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
+def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
+    """One row, without its comparison."""
     trials = run.of_variant(variant.id)
     values = [
         value
         for trial in trials
         if trial.record.outcome == "done" and (value := trial.record.metrics.get(metric.name)) is not None
     ]
-    bound = LOWER_BOUNDS.get(metric.name)
-    at_least = [bound(trial) for trial in trials if trial.record.outcome == "limit"] if bound else []
+    at_limit = [trial for trial in trials if trial.record.outcome == "limit"]
+    at_least = [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
     baseline = baseline_of(run, variant)
     return VariantRow(
         variant=variant,
@@ -152,6 +170,24 @@ def _compare(row: VariantRow, baseline: VariantRow) -> Comparison:
     if unfinished & set(row.outcomes) or unfinished & set(baseline.outcomes):
         return statistics.nothing_to_compare(row.metric.better)
     return statistics.compare(row.values, baseline.values, row.metric.better)
+
+
+def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpread] | None:
+    """The row's repeats in percent of the baseline's mean, those at their limit counted with what is known of them.
+
+    A lower bound of the baseline bounds the percentage from above, one of the row from below; with both, or where a
+    server failed, nothing is known.
+    """
+    failed = "server-failed" in row.outcomes or "server-failed" in baseline.outcomes
+    if failed or (row.censored and baseline.censored):
+        return None
+    found = statistics.percent_of_mean([*row.values, *row.at_least], [*baseline.values, *baseline.at_least])
+    return ("≥" if row.censored else "≤" if baseline.censored else "", found) if found else None
+
+
+def _bound(row: VariantRow, baseline: VariantRow) -> tuple[Sign, float] | None:
+    found = percent_of(row, baseline)
+    return (found[0], found[1].mean) if found and found[0] else None
 
 
 def _text(value: object) -> str | None:

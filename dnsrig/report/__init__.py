@@ -27,5 +27,5 @@ def write_report(run_dir: Path) -> Path:
     write_json(run_dir / "findings.json", Findings(findings=findings))
     summarise(run).write_parquet(run_dir / "summary.parquet")
     path = run_dir / "report.html"
-    path.write_text(page.render(run, gather(run, findings), draw_all(run)), encoding="utf-8")
+    path.write_text(page.render(run, gather(run, findings), draw_all(run, findings)), encoding="utf-8")
     return path

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import unicodedata
 
-from dnsrig.analysis.statistics import Comparison, Spread
+from dnsrig.analysis.statistics import Comparison, PercentSpread, Spread
 from dnsrig.rundir import Scalar
 
 SIGNIFICANT = 3
@@ -79,15 +79,31 @@ def median_and_range(spread: Spread | None, unit: str = "", *, censored: bool = 
     return middle, "[±0]" if spread.low == spread.high else f"[{low}..{bound}{high}]"
 
 
+def percent_spread(found: PercentSpread | None) -> str:
+    """``111 ±3 %``, with the digits that the spread leaves standing; of a single repeat without it."""
+    if found is None:
+        return NONE
+    if found.n == 1:
+        return f"{_number(found.mean, _decimals(found.mean, '%'))} %"
+    # One digit of the spread is enough to know how far to trust the mean.
+    decimals = 0 if found.half_range == 0 else min(3, max(0, -math.floor(math.log10(found.half_range))))
+    return f"{_number(found.mean, decimals)} ±{_number(found.half_range, decimals)} %"
+
+
+def interval(comparison: Comparison | None) -> str:
+    """``[86.0..91.1]``, in percent; empty where there is none."""
+    if comparison is None or comparison.percent is None or comparison.interval is None:
+        return ""
+    decimals = _decimals(comparison.percent, "%")
+    return f"[{_number(comparison.interval.low, decimals)}..{_number(comparison.interval.high, decimals)}]"
+
+
 def percent(comparison: Comparison | None) -> str:
     """``88.5 % [86.0..91.1]``: the percentage of the baseline with its interval if there is one."""
     if comparison is None or comparison.percent is None:
         return NONE
-    decimals = _decimals(comparison.percent, "%")
-    text = f"{_number(comparison.percent, decimals)} %"
-    if comparison.interval is None:
-        return text
-    return f"{text} [{_number(comparison.interval.low, decimals)}..{_number(comparison.interval.high, decimals)}]"
+    text = f"{_number(comparison.percent, _decimals(comparison.percent, '%'))} %"
+    return f"{text} {interval(comparison)}".rstrip()
 
 
 def p_value(p: float | None) -> str:

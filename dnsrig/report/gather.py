@@ -77,6 +77,14 @@ class TrapReport:
         return [entry for entry in self.entries if entry.verdict == "cannot-tell"]
 
     @property
+    def unsure_alike(self) -> list[list[Entry]]:
+        """``unsure``, with the variants of which the same is said together."""
+        said: dict[str, list[Entry]] = {}
+        for entry in self.unsure:
+            said.setdefault(entry.summary, []).append(entry)
+        return list(said.values())
+
+    @property
     def is_clear(self) -> bool:
         return all(entry.verdict == "clear" for entry in self.entries)
 

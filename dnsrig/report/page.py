@@ -15,8 +15,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, describe, measured_metrics, variant_table
-from dnsrig.report import conditions, figures, ran, svg, wording
+from dnsrig.analysis.summary import VariantRow, describe, main_metric, measured_metrics, variant_table
+from dnsrig.report import conditions, figures, published, ran, svg, wording
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.gather import TrapReport
@@ -60,6 +60,7 @@ class AnswerRow:
     measured: str
     progress: str
     relative: str
+    medians: str
     judgement: str
     odd: list[TrapReport]
 
@@ -73,12 +74,14 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         axes=list(run.manifest.axes),
         neutrals=_look.NEUTRALS,
         font=Markup(_look.FONT),
-        metric=describe(wording.main_metric(run)),
+        metric=describe(main_metric(run)),
         answer=answer(run, reports),
         run_wide=[report for report in reports if report.concerns(None)],
         found=[report for report in reports if report.found],
         unsure=[report for report in reports if report.unsure],
         clear=[report for report in reports if report.is_clear],
+        published=published.held(run),
+        here=published.here(run),
         charts=sections(run, reports, drawings),
         metrics=[(metric, variant_table(run, metric.name)) for metric in measured_metrics(run)],
         trials=run.trials,
@@ -102,10 +105,11 @@ def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:
             measured=wording.measured(row),
             progress=wording.progress(run, row.variant),
             relative=wording.relative(run, row),
+            medians=wording.medians(run, row),
             judgement=wording.judgement(row),
             odd=[report for report in reports if report.concerns(row.variant.id)],
         )
-        for row in variant_table(run, wording.main_metric(run))
+        for row in variant_table(run, main_metric(run))
     ]
 
 
@@ -119,7 +123,7 @@ def sections(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> l
             chart=group[0].chart,
             caption=group[0].chart.caption(run),
             folders=_folders(group),
-            concerned=[report for report in reports if report.metrics & group[0].chart.metrics],
+            concerned=[report for report in reports if report.metrics & group[0].chart.metrics(run)],
         )
         for group in by_chart.values()
     ]

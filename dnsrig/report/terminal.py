@@ -12,7 +12,7 @@ from rich.text import Text
 
 from dnsrig import traps
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, describe, variant_table
+from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.gather import Entry, TrapReport, gather
@@ -28,7 +28,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table
     ``findings`` saves examining the run again where they are at hand.
     """
     reports = gather(run, traps.examine(run) if findings is None else findings)
-    metric = describe(wording.main_metric(run))
+    metric = describe(main_metric(run))
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
     table = Table(
@@ -52,9 +52,11 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table
     for row in rows:
         cells = [wording.parameter(run, row.variant.parameters[axis]) for axis in run.manifest.axes]
         cells += [_repeats(row), *figures.median_and_range(row.spread, metric.unit, censored=row.censored)]
-        cells += [wording.relative(run, row)] if compared else []
-        table.add_row(*(_lines(cell) for cell in cells), Text("\n".join(_odd(row, reports))))
-    table.caption = Text("\n".join(_reasons(run)))
+        texts = [Text(visible(cell)) for cell in cells]
+        texts += [_relative(run, row)] if compared else []
+        table.add_row(*texts, Text("\n".join(_odd(row, reports))))
+    notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.OF_MEDIAN}"] if compared else []
+    table.caption = Text("\n".join([*_reasons(run), *notes]))
     return table
 
 
@@ -83,9 +85,10 @@ def _found(report: TrapReport) -> list[Text | Padding]:
     return blocks + [_indented(f"remedy: {remedy}") for remedy in report.remedies]
 
 
-def _lines(text: str) -> Text:
-    """``text`` with the bracket that says its range on a line of its own, if there is more before it."""
-    return Text(visible(text).replace(" % [", " %\n["))
+def _relative(run: Run, row: VariantRow) -> Text:
+    """Percent of the baseline, and what goes with it on a line of its own."""
+    parts = (wording.relative(run, row), wording.beneath(run, row))
+    return Text("\n".join(visible(part) for part in parts if part))
 
 
 def _indented(text: str) -> Padding:

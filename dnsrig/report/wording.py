@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from statistics import median
 
+from dnsrig.analysis import statistics
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import FEWEST_REPEATS
-from dnsrig.analysis.summary import VariantRow, measured_metrics
+from dnsrig.analysis.summary import VariantRow, main_metric
 from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
 
-FIRST_METRIC = "transfer_time_s"
-"""The metric that answers a question about transfers."""
+OF_MEAN = "mean of the repeats ± half of their range, in percent of the baseline's mean"
+"""What ``111 ±3 %`` is."""
 
-
-def main_metric(run: Run) -> str:
-    """The metric of the short answer: the transfer time, or what stands first in the registry."""
-    if any(FIRST_METRIC in trial.record.metrics for trial in run.trials):
-        return FIRST_METRIC
-    measured = measured_metrics(run)
-    return measured[0].name if measured else FIRST_METRIC
+OF_MEDIAN = "95 % interval of the ratio of medians"
+"""What stands beneath it."""
 
 
 def parameter(run: Run, value: Scalar) -> str:
@@ -51,17 +46,48 @@ def progress(run: Run, variant: Variant) -> str:
 
 
 def relative(run: Run, row: VariantRow) -> str:
-    """The row in percent of its baseline, or why there is no such figure."""
+    """The row in percent of its baseline, ``111 ±3 %``, or why there is no such figure."""
     if row.baseline is None:
         return figures.NONE
     if row.is_baseline:
         return "baseline"
+    if row.bound is not None:
+        sign, percent = row.bound
+        return f"{sign} {figures.figure(percent, '%')}"
     if row.comparison is None or row.comparison.percent is None:
         return "not compared"
+    if _is_told(run, row):
+        return figures.percent_spread(row.comparison.of_mean)
+    return f"no difference above the error of {figures.figure(instrument_error(run, row), row.metric.unit)}"
+
+
+def beneath(run: Run, row: VariantRow) -> str:
+    """What stands beneath ``relative``: ``[109..116]``, of the ratio of medians; of the baseline its own spread."""
+    if row.is_baseline:
+        return _own_spread(row)
+    return figures.interval(row.comparison) if _is_told(run, row) else ""
+
+
+def medians(run: Run, row: VariantRow) -> str:
+    """``medians 112 % [109..116]``: the same where there is room for more; of the baseline its own spread."""
+    if row.is_baseline:
+        return _own_spread(row)
+    return f"medians {figures.percent(row.comparison)}" if _is_told(run, row) else ""
+
+
+def _own_spread(row: VariantRow) -> str:
+    """``100 ±2 %``, of a baseline that others are compared with."""
+    if not row.values or {"limit", "server-failed"} & set(row.outcomes):
+        return ""
+    return figures.percent_spread(statistics.percent_of_mean(row.values, row.values))
+
+
+def _is_told(run: Run, row: VariantRow) -> bool:
+    """Whether there is a percentage of the baseline, and the difference is one that the instrument can see."""
+    if row.comparison is None or row.comparison.percent is None:
+        return False
     error = instrument_error(run, row)
-    if error is not None and abs(row.comparison.difference or 0.0) < error:
-        return f"no difference above the error of {figures.figure(error, row.metric.unit)}"
-    return figures.percent(row.comparison)
+    return error is None or abs(row.comparison.difference or 0.0) >= error
 
 
 def judgement(row: VariantRow) -> str:
@@ -69,7 +95,7 @@ def judgement(row: VariantRow) -> str:
     if row.comparison is None or row.comparison.percent is None:
         return ""
     if row.comparison.interval is None:
-        return f"points and range only: fewer than {FEWEST_REPEATS} repeats"
+        return f"points and range only: fewer than {statistics.FEWEST_REPEATS} repeats"
     if row.comparison.change == "undecided":
         return "not told apart from the baseline"
     return row.comparison.change
@@ -86,7 +112,7 @@ def instrument_error(run: Run, row: VariantRow) -> float | None:
     ]
     if not resolutions:
         return None
-    if row.metric.name == "transfer_time_s":
+    if row.metric.name == main_metric(run):
         return median(resolutions)
     if row.metric.name == "time_per_zone_ms":
         zones = run.manifest.specs[row.variant.id].dataset.zones

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ PLAN = Plan(
         ("knot@system", 200, 1): "invalid",
         ("nsd@system", 200, 3): "server-failed",
     },
+    slow={("knot@system", 50, 3): 2.0},
 )
 
 
@@ -29,8 +29,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 @pytest.fixture(scope="session")
-def page(run: Run) -> Iterator[Path]:
+def page(run: Run) -> Path:
     """report.html of the synthetic run, with made-up findings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traps, "examine", made_up_findings)
-        yield report.write_report(run.directory)
+        return report.write_report(run.directory)

@@ -35,6 +35,15 @@ addEventListener("load", () => {
     width: innerWidth,
     overflow: document.documentElement.scrollWidth - innerWidth,
     outside: wide.filter(e => e.getBoundingClientRect().right > innerWidth + 0.5).map(e => e.tagName + "." + e.className),
+    cut: [...document.querySelectorAll("#section-repeats svg")].flatMap(svg => {
+      const box = svg.getBoundingClientRect();
+      const texts = [...svg.querySelectorAll("text")].filter(text => text.textContent.includes("repeat "));
+      return texts.filter(text => {
+        const words = text.getBoundingClientRect();
+        return words.left < box.left || words.right > box.right || words.top < box.top || words.bottom > box.bottom;
+      }).map(text => text.textContent);
+    }),
+    causes: [...document.querySelectorAll("#section-repeats svg text")].filter(t => t.textContent.includes("repeat ")).length,
     drawings: drawn.filter(box => box.width > 200 && box.height > 100).length,
     paper: getComputedStyle(document.body).backgroundColor,
     ink: getComputedStyle(document.body).color,
@@ -100,6 +109,8 @@ def test_the_page_fits_and_can_be_read(page: Path, tmp_path: Path, width: int, d
     assert seen["overflow"] <= 0
     assert seen["outside"] == []
     assert seen["drawings"] >= 4
+    assert seen["causes"] >= 1, "the outlier has its words"
+    assert seen["cut"] == [], "and they lie inside the drawing"
     assert (luminance(seen["paper"]) < 0.1) == dark
     assert contrast(seen["ink"], seen["paper"]) > 7
     assert contrast(seen["label"], seen["paper"]) > 4.5

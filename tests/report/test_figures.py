@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.statistics import Spread, compare, spread
+from dnsrig.analysis.statistics import PercentSpread, Spread, compare, spread
 from dnsrig.report import figures
 
 
@@ -82,3 +82,23 @@ def test_endless_text_is_cut_and_says_so() -> None:
     shown = figures.visible("x" * 1_000_000)
     assert len(shown) < 3_000
     assert "1,000,000 characters" in shown
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_range", "n", "text"),
+    [
+        (111.2, 3.4, 5, "111 ±3 %"),
+        (9.04, 8.4, 5, "9 ±8 %"),
+        (100.0, 64.2, 10, "100 ±64 %"),
+        (100.0, 0.62, 10, "100.0 ±0.6 %"),
+        (100.0, 0.0, 5, "100 ±0 %"),
+        (100.0, 1e-9, 5, "100.000 ±0.000 %"),
+        (111.2, 0.0, 1, "111 %"),
+        (2418.0, 120.0, 5, "2,418 ±120 %"),
+    ],
+)
+def test_percent_of_the_baseline_has_the_digits_of_its_spread(
+    mean: float, half_range: float, n: int, text: str
+) -> None:
+    assert figures.percent_spread(PercentSpread(mean, half_range, n)) == text
+    assert figures.percent_spread(None) == "–"

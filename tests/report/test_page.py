@@ -11,7 +11,7 @@ from synthetic import Plan, build
 
 from dnsrig import report, traps
 from dnsrig.analysis.read import Run
-from dnsrig.report.charts import all_charts
+from dnsrig.report.charts import _series, all_charts, resources
 from dnsrig.rundir import Finding
 
 SECTIONS = ["answer", "findings", "charts", "metrics", "trials", "conditions", "method"]
@@ -63,8 +63,9 @@ def test_nothing_is_loaded_and_nothing_runs(page: Path, facts: Facts) -> None:
 
 
 def test_every_chart_that_applies_is_drawn(run: Run, facts: Facts) -> None:
-    for chart in all_charts():
-        assert chart.applies(run)
+    applying = [chart for chart in all_charts() if chart.applies(run)]
+    assert len(applying) > 5
+    for chart in applying:
         assert f"section-{chart.id}" in facts.values("id")
         assert any(value.startswith(f"chart-{chart.id}-") for value in facts.values("id"))
 
@@ -177,3 +178,77 @@ def test_a_run_without_samples_or_zones_has_the_charts_that_remain(tmp_path: Pat
 def test_the_file_stays_small(page: Path) -> None:
     """Six variants, three timelines each: two megabytes can be mailed and opened on a phone."""
     assert page.stat().st_size < 2_000_000
+
+
+def test_a_run_that_loads_a_zone_is_told_of_its_primary(tmp_path: Path) -> None:
+    plan = Plan(zones=[1], repeats=6, subject="primary", slow={("bind@system", 1, 2): 4.0})
+    page = read(report.write_report(build(tmp_path / "run", plan)).read_text(encoding="utf-8"))
+    assert page.unclosed == []
+    assert "seconds since exec of the primary" in page.text
+    assert "CPU of the primary" in page.text
+    assert "exec of the secondary" not in page.text.replace("exec of the secondary to", "")
+    resources = page.text.split("Resources over time")[1].split("What each metric is")[0]
+    assert "TIME_WAIT on the" not in resources, "nothing is transferred"
+    answer = page.text.split("Short answer")[1].split("Findings")[0]
+    assert "0.40" in answer, "load_time_s is the main metric"
+    assert "repeat 2 (+300 %)" in page.text
+
+
+def test_several_primaries_are_drawn_together(tmp_path: Path) -> None:
+    directory = build(tmp_path / "run", Plan(servers=["bind@system"], zones=[50], repeats=1, baseline={}))
+    for path in [directory / "manifest.json", *directory.glob("trials/*/*/trial.json")]:
+        data = json.loads(path.read_text())
+        for spec in data["specs"].values() if "specs" in data else [data["spec"]]:
+            spec["hosts"]["primary2"] = spec["hosts"]["primary"] | {"address": "198.18.0.4"}
+        path.write_text(json.dumps(data))
+    (rows,) = directory.glob("trials/*/*/samples.arrow")
+    samples = pl.read_ipc_stream(rows)
+    second = samples.filter(pl.col("source") == "link:primary").with_columns(
+        source=pl.lit("link:primary2"), time_ns=pl.col("time_ns") + 300_000
+    )
+    pl.concat([samples, second]).write_ipc_stream(rows)
+    trial = Run.open(directory).trials[0]
+    one = resources._received(trial, "primary")["value"].to_list()
+    together = _series.total([resources._received(trial, name) for name in trial.record.spec.primaries])
+    assert together["value"].to_list() == pytest.approx([2 * value for value in one])
+    page = read(report.write_report(directory).read_text(encoding="utf-8"))
+    assert "Received from the primaries, MB/s" in page.text
+    assert "2 primaries" in page.text
+
+
+def test_published_figures_stand_beside_measured_ones(tmp_path: Path) -> None:
+    plan = Plan(zones=[1], repeats=5, samples=False, extra_axes={"transport": ["tcp", "tcp+tsig"]})
+    directory = build(tmp_path / "run", plan)
+    manifest = json.loads((directory / "manifest.json").read_text())
+    manifest["experiment"] = "tld-transfer"
+    for spec in manifest["specs"].values():
+        spec["transfer"]["transport"] = spec["variant"]["parameters"]["transport"]
+    (directory / "manifest.json").write_text(json.dumps(manifest))
+    page = read(report.write_report(directory).read_text(encoding="utf-8"))
+    assert page.unclosed == []
+    said = page.text.split("Published against measured")[1].split("Charts")[0]
+    assert "26.5 s [26.34..26.66]" in said
+    assert "4 records here, 14,000,000 in the source" in said
+    assert "111 ±3 % of tcp" in said
+    assert "The mean lies below the published range." in said
+    assert "P. Špaček, ISC" in said
+
+
+def test_without_a_published_figure_there_is_no_such_section(facts: Facts) -> None:
+    assert "published" not in facts.values("id")
+    assert "#published" not in facts.values("href")
+
+
+def test_what_is_unsure_of_all_variants_alike_is_said_once(tmp_path: Path) -> None:
+    def findings(run: Run) -> list[Finding]:
+        return [
+            Finding(trap="cold-cache", verdict="cannot-tell", variant=variant.id, summary="no io.pressure")
+            for variant in run.manifest.variants
+        ]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(traps, "examine", findings)
+        path = report.write_report(build(tmp_path / "run", Plan(repeats=1, samples=False)))
+    text = read(path.read_text(encoding="utf-8")).text
+    assert text.count("no io.pressure") == 1
+    assert "cold-cache all variants: no io.pressure" in text

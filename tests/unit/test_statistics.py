@@ -13,9 +13,12 @@ from dnsrig.analysis.statistics import (
     FEWEST_REPEATS,
     Interval,
     bootstrap_interval,
+    box,
     compare,
     holm,
     median_distribution,
+    outlying,
+    percent_of_mean,
     rank_test,
     ratio_interval,
     spread,
@@ -159,3 +162,47 @@ def test_a_change_is_judged_by_what_is_better(better: str, change: str) -> None:
     assert comparison.change == "undecided", "not before it is corrected"
     assert replace(comparison, p_corrected=0.01).change == change
     assert replace(comparison, p_corrected=0.2).change == "undecided"
+
+
+def test_a_box_has_the_quartiles_of_the_textbook() -> None:
+    found = box([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    assert found is not None
+    assert (found.low, found.quarter, found.median, found.three_quarters, found.high) == (1, 2.25, 3.5, 4.75, 6)
+    assert box([1.0, 2.0, 3.0, 4.0]) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "apart"),
+    [
+        # Box 2..4, so the fences are at -1 and 7: on a fence is inside.
+        ([1.0, 2.0, 3.0, 4.0, 7.0], []),
+        ([1.0, 2.0, 3.0, 4.0, 7.01], [4]),
+        ([-1.01, 2.0, 3.0, 4.0, 5.0], [0]),
+        ([9.0, 1.0, 1.0, 1.0, 1.0], [0]),
+        ([1.0, 1.0, 1.0, 9.0], []),
+    ],
+)
+def test_outliers_lie_outside_tukeys_fences(values: list[float], apart: list[int]) -> None:
+    assert outlying(values) == apart
+
+
+@given(st.lists(st.integers(1, 1000), min_size=FEWEST_REPEATS, max_size=10))
+def test_what_lies_apart_does_not_depend_on_the_unit(whole: list[int]) -> None:
+    assert outlying(whole) == outlying([value * 2 for value in whole])
+    assert 2 * len(outlying(whole)) <= len(whole), "the box holds half of them"
+
+
+def test_percent_of_the_mean_is_that_of_the_slides() -> None:
+    found = percent_of_mean([108.0, 114.0], [99.0, 101.0])
+    assert found is not None
+    assert (found.mean, found.half_range, found.n) == (pytest.approx(111), pytest.approx(3), 2)
+    assert percent_of_mean([], [1.0]) is None
+    assert percent_of_mean([1.0], []) is None
+    assert percent_of_mean([1.0], [0.0, 0.0]) is None
+
+
+@given(repeats)
+def test_a_baseline_is_100_percent_of_itself(values: list[float]) -> None:
+    found = percent_of_mean(values, values)
+    assert found is not None
+    assert found.mean == pytest.approx(100)

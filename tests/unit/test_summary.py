@@ -119,3 +119,23 @@ def test_what_is_not_done_gives_no_figure(tmp_path: Path, outcome: str) -> None:
 
 def test_an_unknown_metric_is_described_by_its_name() -> None:
     assert describe("of_tomorrow_s").title == "of_tomorrow_s"
+
+
+def test_a_limit_on_one_side_bounds_the_percentage(tmp_path: Path) -> None:
+    slow_base = table(tmp_path / "a", Plan(repeats=2, samples=False, outcomes={(BIND, 100, 1): "limit"}))
+    bound = slow_base[KNOT, 100].bound
+    assert bound is not None
+    assert bound[0] == "≤"
+    times = slow_base[KNOT, 100].values
+    base = [*slow_base[BIND, 100].values, 60.0]
+    assert bound[1] == pytest.approx(100 * sum(times) / sum(base))
+    slow_variant = table(tmp_path / "b", Plan(repeats=2, samples=False, outcomes={(KNOT, 100, 1): "limit"}))
+    assert (slow_variant[KNOT, 100].bound or ("", 0))[0] == "≥"
+    assert slow_variant[KNOT, 1000].bound is None, "both finished: compared"
+
+
+@pytest.mark.parametrize("of_base", ["limit", "server-failed"])
+def test_nothing_is_known_where_both_hit_their_limit_or_one_failed(tmp_path: Path, of_base: str) -> None:
+    outcomes = {(BIND, 100, 1): of_base, (KNOT, 100, 2): "limit"}
+    row = table(tmp_path, Plan(repeats=2, samples=False, outcomes=outcomes))[KNOT, 100]  # type: ignore[arg-type]
+    assert row.bound is None

@@ -3,9 +3,9 @@
 A chart is a module of this folder with
 
 - ``TITLE``: a few words; ``ORDER``: its place on the page, small numbers first,
-- ``METRICS``: the metrics it shows, so that findings about them stand beside it,
+- ``METRICS``: the metrics it shows, so that findings about them stand beside it; ``MAIN`` is that of the procedure,
 - ``applies(run) -> bool``,
-- ``draw(run) -> list[Drawing]``,
+- ``draw(run) -> list[Drawing]``, or ``explain(run, findings) -> list[Drawing]`` if it says what traps found,
 - ``caption(run) -> str``: what to look for, and what the picture leaves out.
 
 A module whose name begins with an underscore is not a chart but what charts share.
@@ -13,6 +13,7 @@ A module whose name begins with an underscore is not a chart but what charts sha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
@@ -21,6 +22,11 @@ import altair as alt
 
 from dnsrig import discovery
 from dnsrig.analysis.read import Run
+from dnsrig.analysis.summary import main_metric
+from dnsrig.rundir import Finding
+
+MAIN = "the main metric"
+"""In ``METRICS``: whichever metric answers the run's question."""
 
 
 @dataclass(frozen=True)
@@ -42,14 +48,18 @@ class Chart:
     id: str
     title: str
     order: int
-    metrics: frozenset[str]
     module: ModuleType
 
     def applies(self, run: Run) -> bool:
         return bool(self.module.applies(run))
 
-    def draw(self, run: Run) -> list[Drawing]:
-        drawings: list[Drawing] = self.module.draw(run)
+    def metrics(self, run: Run) -> set[str]:
+        """What it shows of ``run``."""
+        return {main_metric(run) if name == MAIN else name for name in self.module.METRICS}
+
+    def draw(self, run: Run, findings: Sequence[Finding]) -> list[Drawing]:
+        explain = getattr(self.module, "explain", None)
+        drawings: list[Drawing] = self.module.draw(run) if explain is None else explain(run, findings)
         return drawings
 
     def caption(self, run: Run) -> str:
@@ -64,7 +74,6 @@ def all_charts() -> list[Chart]:
             module.__name__.rpartition(".")[2].replace("_", "-"),
             module.TITLE,
             module.ORDER,
-            frozenset(module.METRICS),
             module,
         )
         for module in discovery.modules(__name__)

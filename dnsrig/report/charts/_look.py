@@ -77,6 +77,11 @@ def measure(values: pl.Series, title: str) -> tuple[str, alt.Scale]:
     return title, alt.Scale(type="linear", domain=[min(0.0, smallest), largest * ROOM or 1.0], nice=False)
 
 
+def from_zero(values: pl.Series) -> alt.Scale:
+    """A linear scale from zero; of nothing but zeros too."""
+    return alt.Scale(domain=[0, ROOM * extent(values)[1] or 1], nice=False)
+
+
 def heading(text: str | list[str]) -> alt.Title:
     """Of a panel: small, left, above it."""
     return alt.Title(text, anchor="start", fontSize=12, fontWeight=600, offset=6, color=INK)

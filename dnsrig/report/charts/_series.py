@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from dnsrig.analysis.read import Trial
@@ -16,7 +18,7 @@ AFTER_S = 0.5
 
 
 def gauge(trial: Trial, host: str, source: str, name: str) -> pl.DataFrame:
-    """A gauge as columns time_s (since exec of the secondary) and value: of each stretch drawn the largest."""
+    """A gauge as columns time_s (since exec of the server under test) and value: of each stretch drawn the largest."""
     rows = _since_exec(trial, trial.series(host, source, name))
     step = _step(rows)
     return rows.group_by(pl.int_range(pl.len()) // step, maintain_order=True).agg(
@@ -30,6 +32,23 @@ def rate(trial: Trial, host: str, source: str, name: str) -> pl.DataFrame:
     thin = rows.gather_every(_step(rows))
     grown = thin.select("time_s", value=pl.col("value").diff().cast(pl.Float64) / pl.col("time_s").diff())
     return grown.drop_nulls().filter(pl.col("value").is_finite())
+
+
+def total(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Several gauges or rates as one: at each point of the first, the sum of what lies nearest in the others.
+
+    `watch` reads one source after the other, so that their times differ by less than a sample's interval.
+    """
+    present = [rows for rows in parts if not rows.is_empty()]
+    if not present:
+        return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
+    summed = present[0]
+    for rows in present[1:]:
+        other = rows.select("time_s", other="value")
+        summed = summed.join_asof(other, on="time_s", strategy="nearest").select(
+            "time_s", value=pl.col("value") + pl.col("other")
+        )
+    return summed
 
 
 def zones_done(trial: Trial) -> pl.DataFrame:

@@ -14,7 +14,11 @@ ZONES = "zones"
 ONLY = "all"
 """Stands for the one value of an axis that has no other."""
 
-EXEC_HOST = "secondary"
+
+def subject(run: Run) -> str:
+    """The host whose server is under test; all variants have the same procedure, and so the same."""
+    first = next(iter(run.manifest.specs.values()), None)
+    return first.subject if first else "secondary"
 
 
 def varying_axes(run: Run) -> list[str]:
@@ -61,8 +65,8 @@ def zone_counts(run: Run) -> list[int]:
 
 
 def exec_ns(trial: Trial) -> int | None:
-    """When the cold secondary was executed: zero of every time axis. Without it, the start of `measure`."""
-    server = trial.record.servers.get(EXEC_HOST)
+    """When the server under test was executed: zero of every time axis. Without it, the start of `measure`."""
+    server = trial.record.servers.get(trial.subject)
     if server is not None:
         return server.exec_ns
     return trial.measure.start.monotonic_ns if trial.measure else None

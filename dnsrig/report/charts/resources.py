@@ -14,7 +14,16 @@ from dnsrig.rundir import Variant
 
 TITLE = "Resources over time"
 ORDER = 40
-METRICS = ("secondary_cpu_s", "secondary_memory_peak_bytes", "time_wait_peak", "transfer_bytes", "transfer_packets")
+METRICS = (
+    "secondary_cpu_s",
+    "primary_cpu_s",
+    "secondary_memory_peak_bytes",
+    "primary_memory_peak_bytes",
+    "io_wait_s",
+    "time_wait_peak",
+    "transfer_bytes",
+    "transfer_packets",
+)
 
 COLUMNS = 3
 """Columns side by side; more go into another drawing."""
@@ -34,21 +43,38 @@ def _scaled(rows: pl.DataFrame, divisor: float) -> pl.DataFrame:
     return rows.with_columns(pl.col("value") / divisor)
 
 
-RESOURCES = (
-    Resource(
-        "CPU of the secondary, % of one core",
-        lambda t: _scaled(_series.rate(t, "secondary", "cgroup", "cpu_usage_us"), 1e4),
-    ),
-    Resource(
-        "Anonymous memory of the secondary, MB",
-        lambda t: _scaled(_series.gauge(t, "secondary", "cgroup", "memory_anonymous_bytes"), 1e6),
-    ),
-    Resource("TIME_WAIT on the secondary", lambda t: _series.gauge(t, "secondary", "sockets", "tcp_time_wait")),
-    Resource(
-        "Received from the primary, MB/s",
-        lambda t: _scaled(_series.rate(t, "secondary", "link:primary", "rx_bytes"), 1e6),
-    ),
-)
+def _resources(run: Run) -> list[Resource]:
+    subject = _split.subject(run)
+    primaries = max((len(spec.primaries) for spec in run.manifest.specs.values()), default=0)
+    resources = [
+        Resource(
+            f"CPU of the {subject}, % of one core",
+            lambda t: _scaled(_series.rate(t, t.subject, "cgroup", "cpu_usage_us"), 1e4),
+        ),
+        Resource(
+            f"Anonymous memory of the {subject}, MB",
+            lambda t: _scaled(_series.gauge(t, t.subject, "cgroup", "memory_anonymous_bytes"), 1e6),
+        ),
+        Resource(
+            f"The {subject} waited for reads and writes, % of the time",
+            lambda t: _scaled(_series.rate(t, t.subject, "psi", "io_some_us"), 1e4),
+        ),
+    ]
+    if not primaries:  # nothing is transferred
+        return resources
+    return [
+        *resources,
+        Resource(f"TIME_WAIT on the {subject}", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")),
+        Resource(
+            "Received from the primary, MB/s" if primaries == 1 else "Received from the primaries, MB/s",
+            lambda t: _scaled(_series.total([_received(t, primary) for primary in t.record.spec.primaries]), 1e6),
+        ),
+    ]
+
+
+def _received(trial: Trial, primary: str) -> pl.DataFrame:
+    """Bytes a second; the interface to each primary is named after it."""
+    return _series.rate(trial, trial.subject, f"link:{primary}", "rx_bytes")
 
 
 def applies(run: Run) -> bool:
@@ -62,7 +88,7 @@ def caption(run: Run) -> str:
         "Line: mean over the repeats; band: smallest to largest. Look for variants that buy time with CPU or memory,"
         " and for a wide band: repeats that did not do the same. Where some repeats are over already, the line goes on"
         " pale, as the mean of the others. Trials that are done or at their limit; seconds count from exec of the"
-        f" secondary.{only}"
+        f" {_split.subject(run)}.{only}"
     )
 
 
@@ -71,7 +97,8 @@ def draw(run: Run) -> list[Drawing]:
     names = list(groups)
     parts = [names[start : start + COLUMNS] for start in range(0, len(names), COLUMNS)]
     data = [
-        (resource.title, {name: _over_repeats(run, groups[name], resource) for name in names}) for resource in RESOURCES
+        (resource.title, {name: _over_repeats(run, groups[name], resource) for name in names})
+        for resource in _resources(run)
     ]
     present = [(title, by_group) for title, by_group in data if any(not rows.is_empty() for rows in by_group.values())]
     return [Drawing(str(number), _grid(run, part, present)) for number, part in enumerate(parts, start=1)]
@@ -163,7 +190,7 @@ def _cell(
     dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
     x = alt.X(
         "time_s:Q",
-        title="seconds since exec of the secondary" if last else None,
+        title=f"seconds since exec of the {_split.subject(run)}" if last else None,
         scale=alt.Scale(domain=[0, end_s], nice=False),
         axis=alt.Axis(labels=last, ticks=last, tickCount=10 // columns),
     )

@@ -9,15 +9,14 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import LOWER_BOUNDS, variant_table
+from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_table
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _look, _split
+from dnsrig.report.charts import MAIN, Drawing, _look, _split
 
 TITLE = "Time by variant"
 ORDER = 10
-METRICS = ("transfer_time_s",)
+METRICS = (MAIN,)
 
-METRIC = "transfer_time_s"
 ROW_PX = 34
 SPREAD_PX = 13
 """Repeats lie within this distance of the middle of their row."""
@@ -56,7 +55,7 @@ def _panel(run: Run, zones: int, bands: list[dict[str, object]]) -> alt.LayerCha
     marks = pl.DataFrame(list(_marks(run, trials)), infer_schema_length=None)
     if marks.is_empty():
         return None
-    title, scale = _look.measure(marks["value"], "transfer time, s")
+    title, scale = _look.measure(marks["value"], f"{describe(main_metric(run)).title}, s")
     x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
     names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
@@ -66,7 +65,7 @@ def _panel(run: Run, zones: int, bands: list[dict[str, object]]) -> alt.LayerCha
     return alt.layer(*layers).properties(
         width=_look.WIDTH - 60,
         height=alt.Step(ROW_PX),
-        title=_look.heading(f"{zones:,} zones") if several else "",
+        title=_look.heading(figures.count(zones, "zone")) if several else "",
     )
 
 
@@ -118,7 +117,7 @@ def _outcomes(run: Run) -> list[str]:
 
 
 def _bands(run: Run) -> Iterable[dict[str, object]]:
-    for row in variant_table(run, METRIC):
+    for row in variant_table(run, main_metric(run)):
         if row.spread is not None:
             yield {
                 "zones": run.manifest.specs[row.variant.id].dataset.zones,
@@ -146,7 +145,6 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
 
 def _value(trial: Trial) -> float | None:
     """Where the trial is drawn: its time, its limit, or else when it ended."""
-    if trial.record.outcome == "limit":
-        return LOWER_BOUNDS[METRIC](trial)
-    value = trial.record.metrics.get(METRIC)
+    spec = trial.record.spec
+    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "limit" else trial.time_s
     return _split.elapsed_s(trial) if value is None else value

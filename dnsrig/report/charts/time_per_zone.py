@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import LOWER_BOUNDS, variant_table
+from dnsrig.analysis.summary import lower_bound, variant_table
 from dnsrig.report.charts import Drawing, _look, _split
 
 TITLE = "Time per zone against number of zones"
@@ -93,7 +93,7 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
 def _marks(run: Run) -> Iterable[dict[str, object]]:
     for trial in run.trials:
         spec, outcome = trial.record.spec, trial.record.outcome
-        value = LOWER_BOUNDS[METRIC](trial) if outcome == "limit" else trial.record.metrics.get(METRIC)
+        value = lower_bound(trial, METRIC) if outcome == "limit" else trial.record.metrics.get(METRIC)
         if value is not None and outcome in ("done", "limit"):
             yield {
                 "zones": spec.dataset.zones,

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _look, _series, _split
+from dnsrig.report.charts import MAIN, Drawing, _look, _series, _split
 
 TITLE = "What happened in a trial"
 ORDER = 30
-METRICS = ("transfer_time_s", "connections_opened", "time_wait_peak", "secondary_cpu_s", "primary_cpu_s")
+METRICS = (MAIN, "connections_opened", "time_wait_peak", "secondary_cpu_s", "primary_cpu_s")
 
 MOST_VARIANTS = 12
 """With more, only the median repeat of each is drawn: the page stays small enough to mail."""
 
-HOSTS = ("secondary", "primary", "observer")
-"""The secondary first: it gets the unbroken line."""
 PANEL_PX = 64
 
 
@@ -34,7 +32,7 @@ def caption(run: Run) -> str:
         else "the median repeat only, for there are many variants"
     )
     return (
-        f"For each variant {which}; seconds count from exec of the secondary. Look for a plateau in the zones done,"
+        f"For each variant {which}; seconds count from exec of the {_split.subject(run)}. Look for a plateau in the zones done,"
         " then straight below it for what was full, busy or idle at that time. CPU is in percent of one core. Series"
         f" are thinned to {_series.MOST_POINTS} points: rates are means over the stretch between two points, gauges the"
         " largest in it."
@@ -58,7 +56,7 @@ def draw(run: Run) -> list[Drawing]:
 
 def _chosen(run: Run, trials: list[Trial]) -> Iterable[tuple[str, Trial]]:
     """The fastest, the median and the slowest; what did not finish counts as slower than all that did."""
-    ranked = sorted(trials, key=lambda t: (t.record.outcome != "done", t.record.metrics.get("transfer_time_s") or 0))
+    ranked = sorted(trials, key=lambda t: (t.record.outcome != "done", t.time_s or 0))
     roles: dict[int, str] = {}
     if ranked:
         roles = {(len(ranked) - 1) // 2: "the median"}
@@ -69,7 +67,7 @@ def _chosen(run: Run, trials: list[Trial]) -> Iterable[tuple[str, Trial]]:
 
 def _result(trial: Trial) -> str:
     if trial.record.outcome == "done":
-        return figures.figure(trial.record.metrics.get("transfer_time_s"), "s")
+        return figures.figure(trial.time_s, "s")
     return f"{trial.record.outcome}, {trial.record.reason}" if trial.record.reason else trial.record.outcome
 
 
@@ -81,31 +79,59 @@ def _slowest_variant(run: Run) -> str | None:
 
 def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
     """The panels that have data, on one axis of time; only the lowest says what it is."""
-    hosts = [host for host in HOSTS if host in trial.record.spec.hosts]
+    hosts = _hosts(trial)
+
+    def lines(read: Callable[[str], pl.DataFrame]) -> dict[str, pl.DataFrame]:
+        return {name: _series.total([read(host) for host in members]) for name, members in hosts.items()}
+
+    transfers = {
+        "TCP connections opened, a second": lines(lambda h: _series.rate(trial, h, "tcp", "active_opens")),
+        "Sockets in TIME_WAIT": lines(lambda h: _series.gauge(trial, h, "sockets", "tcp_time_wait")),
+    }
     contents = {
         "Zones done": {"": _series.zones_done(trial)},
-        "TCP connections opened, a second": {h: _series.rate(trial, h, "tcp", "active_opens") for h in hosts},
-        "Sockets in TIME_WAIT": {h: _series.gauge(trial, h, "sockets", "tcp_time_wait") for h in hosts},
-        "CPU, % of one core": {h: _percent(_series.rate(trial, h, "cgroup", "cpu_usage_us")) for h in hosts},
+        **(transfers if trial.record.spec.primaries else {}),
+        "CPU, % of one core": lines(lambda h: _percent(_series.rate(trial, h, "cgroup", "cpu_usage_us"))),
     }
     present = [(title, rows) for title, lines in contents.items() if not (rows := _joined(lines)).is_empty()]
     if not present:
         return []
     start_s, end_s = _look.extent(pl.concat([rows["time_s"] for _, rows in present]))
     return [
-        _panel(title, rows, hosts, (min(0.0, start_s), end_s), last=index == len(present) - 1)
+        _panel(
+            title,
+            rows,
+            list(hosts),
+            (min(0.0, start_s), end_s),
+            f"seconds since exec of the {trial.subject}" if index == len(present) - 1 else "",
+        )
         for index, (title, rows) in enumerate(present)
     ]
 
 
-def _panel(title: str, rows: pl.DataFrame, hosts: list[str], extent: tuple[float, float], *, last: bool) -> alt.Chart:
+def _hosts(trial: Trial) -> dict[str, list[str]]:
+    """Name of a line -> its hosts: the server under test first, for it gets the unbroken line; primaries together."""
+    spec = trial.record.spec
+    primaries = spec.primaries
+    others = [host for host in spec.hosts if host != spec.subject and host not in primaries]
+    together = {primaries[0] if len(primaries) == 1 else f"{len(primaries)} primaries": primaries} if primaries else {}
+    return {spec.subject: [spec.subject]} | together | {host: [host] for host in others}
+
+
+def _panel(title: str, rows: pl.DataFrame, hosts: list[str], extent: tuple[float, float], time_title: str) -> alt.Chart:
+    """Without ``time_title`` its axis of time is that of the panel beneath."""
     x = alt.X(
         "time_s:Q",
-        title="seconds since exec of the secondary" if last else None,
+        title=time_title or None,
         scale=alt.Scale(domain=list(extent), nice=False),
-        axis=alt.Axis(labels=last, ticks=last, tickCount=10, grid=True),
+        axis=alt.Axis(labels=bool(time_title), ticks=bool(time_title), tickCount=10, grid=True),
     )
-    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=3, format=",~r", minExtent=42))
+    y = alt.Y(
+        "value:Q",
+        title=None,
+        scale=_look.from_zero(rows["value"]),
+        axis=alt.Axis(tickCount=3, format=",~r", minExtent=42),
+    )
     chart = alt.Chart(rows)
     if set(rows["host"]) == {""}:
         drawn = chart.mark_line(strokeWidth=1.8, interpolate="step-after", color=_look.INK).encode(x, y)

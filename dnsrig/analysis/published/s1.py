@@ -1,0 +1,197 @@
+"""S1: what zone transfers cost (P. Špaček, ISC, CSNOG slides, 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from dnsrig.analysis import statistics
+from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, share
+from dnsrig.analysis.published import Figure, Measured, holds
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.statistics import PercentSpread, Spread
+from dnsrig.analysis.summary import Sign, VariantRow, describe, main_metric, percent_of, variant_row
+from dnsrig.rundir import TrialSpec, Variant
+
+PORT_FAILURE = "address not available"
+"""The kind of failure that drivers name so: connect() found no free port."""
+RECORDS = 14_000_000
+ZONES = 30_000
+PORTS = "32768-60999"
+BUCKETS = "tcp_max_tw_buckets"
+SAME_SIZE = 0.05
+"""Share by which a size may differ from the source's and still be called the same."""
+
+
+@holds("transfer_delay", "smallest-zone", "log clock 1 s")
+def _smallest_zone(run: Run, figure: Figure) -> Iterator[Measured]:
+    """As read from the secondary's log: its last completion less exec."""
+    for variant in run.manifest.variants:
+        trials = _done(run, variant)
+        spread = _spread(_since_exec_s(trial, _last_logged_ns(trial)) for trial in trials)
+        if spread is not None:
+            clock = f"The log's clock resolves {max(map(_log_resolution_s, trials)):g} s here, 1 s in the source."
+            yield Measured(figure, _server(run, variant), spread, differs=[clock])
+
+
+@holds("time", "tld-transfer", "tcp")
+def _tld_time(run: Run, figure: Figure) -> Iterator[Measured]:
+    """Time of the plain AXFR; at another size, what a record took stands beside it."""
+    for variant in _with_transport(run, "tcp"):
+        sign, spread = _time_s(run, variant)
+        records = run.manifest.specs[variant.id].dataset.records
+        if spread is None or figure.value is None:
+            continue
+        same = _same_size(records, RECORDS)
+        here, there = 1e9 * spread.median / max(1, records), 1e9 * figure.value / RECORDS
+        size = f"{records:,} records here, {RECORDS:,} in the source: {here:,.0f} ns a record against {there:,.0f}."
+        yield Measured(figure, _server(run, variant), spread, sign, comparable=same, differs=[size])
+
+
+@holds("relative_time", "tld-transfer", "tcp", "tcp+tsig", "xot", "xot+tsig")
+def _tld_relative(run: Run, figure: Figure) -> Iterator[Measured]:
+    for variant in _with_transport(run, figure.variant):
+        sign, percent = _percent(run, variant, _with(run, variant, "transport", "tcp"))
+        if percent is not None:
+            records = run.manifest.specs[variant.id].dataset.records
+            differs = [] if _same_size(records, RECORDS) else [f"{records:,} records here, {RECORDS:,} in the source."]
+            yield Measured(figure, _server(run, variant), percent, sign, differs=differs)
+
+
+@holds("time", "many-zones", "30k zones")
+def _many_zones_time(run: Run, figure: Figure) -> Iterator[Measured]:
+    for variant in _of_30k_zones(run):
+        sign, spread = _time_s(run, variant)
+        if spread is not None:
+            yield Measured(figure, _server(run, variant), spread, sign, differs=_settings(run, variant))
+
+
+@holds("first_connect_failure", "many-zones", "30k zones")
+def _first_failure(run: Run, figure: Figure) -> Iterator[Measured]:
+    """From exec to the first line in the log that says that no address was available."""
+    for variant in _of_30k_zones(run):
+        trials = [trial for trial in run.of_variant(variant.id) if _first_failure_ns(trial) is not None]
+        spread = _spread(_since_exec_s(trial, _first_failure_ns(trial)) for trial in trials)
+        if spread is not None:
+            clock = f"Known to ±{max(map(_log_resolution_s, trials)):g} s, as the log's clock is."
+            yield Measured(figure, _server(run, variant), spread, differs=[clock, *_settings(run, variant)])
+
+
+@holds("cpu_share_of_hottest_frame", "many-zones", "30k zones")
+def _port_search(run: Run, figure: Figure) -> Iterator[Measured]:
+    """Samples of the server's CPU inside the kernel's search for a free port."""
+    for variant in _of_30k_zones(run):
+        shares = [share(trial.stacks, PORT_SEARCH_FRAMES) for trial in run.of_variant(variant.id)]
+        spread = _spread(None if found is None else 100 * found for found in shares)
+        if spread is not None:
+            yield Measured(figure, _server(run, variant), spread, differs=_settings(run, variant))
+
+
+@holds("relative_time", "many-zones", f"{BUCKETS}=1000", f"{BUCKETS}=262144", run_of="time-wait")
+def _fewer_buckets(run: Run, figure: Figure) -> Iterator[Measured]:
+    """The experiment's `fewer-buckets` against its `defaults`."""
+    host = "fewer-buckets" if figure.variant == f"{BUCKETS}=1000" else "defaults"
+    for variant in run.manifest.variants:
+        if variant.parameters.get("host") != host:
+            continue
+        sign, percent = _percent(run, variant, _with(run, variant, "host", "defaults"))
+        if percent is not None:
+            zones = run.manifest.specs[variant.id].dataset.zones
+            same = _same_size(zones, ZONES)
+            size = [] if same else [f"{zones:,} zones here, {ZONES:,} in the source."]
+            yield Measured(
+                figure, _server(run, variant), percent, sign, same, [*size, *_settings(run, variant, figure.variant)]
+            )
+
+
+def _done(run: Run, variant: Variant) -> list[Trial]:
+    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+
+
+def _row(run: Run, variant: Variant) -> VariantRow:
+    return variant_row(run, variant, describe(main_metric(run)))
+
+
+def _time_s(run: Run, variant: Variant) -> tuple[Sign, Spread | None]:
+    """The main metric's spread; nothing where a server failed, for the other repeats are a biased choice."""
+    row = _row(run, variant)
+    return "≥" if row.censored else "", None if "server-failed" in row.outcomes else row.spread
+
+
+def _percent(run: Run, variant: Variant, baseline: Variant | None) -> tuple[Sign, PercentSpread | None]:
+    found = percent_of(_row(run, variant), _row(run, baseline)) if baseline else None
+    return found or ("", None)
+
+
+def _with_transport(run: Run, transport: str) -> list[Variant]:
+    return [v for v in run.manifest.variants if run.manifest.specs[v.id].transfer.transport == transport]
+
+
+def _of_30k_zones(run: Run) -> list[Variant]:
+    """As the source had them: listed in the secondary's configuration, fetched over TCP."""
+
+    def fits(spec: TrialSpec) -> bool:
+        transfer = spec.transfer
+        return spec.dataset.zones == ZONES and transfer.transport == "tcp" and transfer.provisioning == "static"
+
+    return [variant for variant in run.manifest.variants if fits(run.manifest.specs[variant.id])]
+
+
+def _server(run: Run, variant: Variant) -> str:
+    """The server under test with its version, and what else sets the variant apart from others of that server."""
+    spec = run.manifest.specs[variant.id]
+    server = spec.hosts[spec.subject].server if spec.subject in spec.hosts else None
+    name = f"{server.name} {server.version}" if server else variant.label
+    shown = {"server", "host", "transport"}
+    varying = [axis for axis, values in run.manifest.axes.items() if len(values) > 1 and axis not in shown]
+    rest = [f"{axis} {variant.parameters[axis]}" for axis in varying if axis in variant.parameters]
+    return ", ".join([name, *rest])
+
+
+def _settings(run: Run, variant: Variant, published: str = "") -> list[str]:
+    """The settings of the kernel that decide when ports run out, where the experiment has others than the source."""
+    spec = run.manifest.specs[variant.id]
+    sysctls = spec.hosts[spec.subject].sysctls if spec.subject in spec.hosts else {}
+    ports = "-".join(sysctls.get("net.ipv4.ip_local_port_range", "").split())
+    buckets = sysctls.get(f"net.ipv4.{BUCKETS}", "")
+    found = [f"Ports {ports} here, {PORTS} in the source."] if ports and ports != PORTS else []
+    if buckets and published and published != f"{BUCKETS}={buckets}":
+        found.append(f"{BUCKETS} = {buckets} here, {published.partition('=')[2]} in the source.")
+    return found
+
+
+def _with(run: Run, variant: Variant, axis: str, value: str) -> Variant | None:
+    """The variant that differs from ``variant`` in nothing but ``axis``."""
+    wanted = variant.parameters | {axis: value}
+    return next((other for other in run.manifest.variants if other.parameters == wanted), None)
+
+
+def _same_size(here: int, there: int) -> bool:
+    return abs(here - there) <= SAME_SIZE * there
+
+
+def _last_logged_ns(trial: Trial) -> int | None:
+    log = trial.record.logs.get(trial.subject)
+    return log.last_realtime_ns if log else None
+
+
+def _first_failure_ns(trial: Trial) -> int | None:
+    log = trial.record.logs.get(trial.subject)
+    return log.first_failure_realtime_ns.get(PORT_FAILURE) if log else None
+
+
+def _log_resolution_s(trial: Trial) -> float:
+    log = trial.record.logs.get(trial.subject)
+    return log.resolution_ns / 1e9 if log else 0.0
+
+
+def _since_exec_s(trial: Trial, realtime_ns: int | None) -> float | None:
+    """A moment of a server's log, as someone would compute it who takes the log at its word."""
+    phase, server = trial.measure, trial.record.servers.get(trial.subject)
+    if phase is None or server is None or realtime_ns is None:
+        return None
+    offset_ns = phase.start.realtime_ns - phase.start.monotonic_ns
+    return (realtime_ns - (server.exec_ns + offset_ns)) / 1e9
+
+
+def _spread(values: Iterable[float | None]) -> Spread | None:
+    return statistics.spread([value for value in values if value is not None])

@@ -1,0 +1,140 @@
+"""Rules that fail a comparison of two runs: ``transfer_time_s > 110 %``, and what the repeats allow to decide.
+
+A rule is about the new run in percent of the base run, and describes what is not wanted. Its verdict on a variant:
+
+- ``regression``: the 95 % interval of the ratio of medians lies wholly beyond the limit, and the exact rank test, of the new
+  repeats against the base's times the limit, rejects at 5 % after Holm's correction over the variants; or every
+  repeat of the base finished and some of the new did not;
+- ``pass``: the interval lies wholly on the good side of the limit;
+- ``undecided``: anything else, and always with fewer than five repeats on either side.
+
+One interval cannot lie wholly on both sides, so no rule passes what it would fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dnsrig.analysis import statistics
+from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS, Interval
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Outcome
+
+Decision = Literal["pass", "regression", "undecided"]
+EXAMPLE = "e.g. --fail-if 'transfer_time_s > 110 %'"
+_RULE = re.compile(r"\s*([a-z][a-z0-9_]*)\s*([<>])\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", re.ASCII)
+_UNFINISHED: tuple[Outcome, ...] = ("limit", "server-failed")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """``metric`` of the new run is ``above`` or below ``percent`` of the base's: that fails."""
+
+    metric: str
+    above: bool
+    percent: float
+
+    def __str__(self) -> str:
+        return f"{self.metric} {'>' if self.above else '<'} {self.percent:g} %"
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """What a run has of one variant under one metric: the values of trials that are done, and all outcomes."""
+
+    values: tuple[float, ...]
+    outcomes: Counter[Outcome]
+
+    @property
+    def results(self) -> int:
+        """Trials that say something: `done`, or that did not finish."""
+        return self.outcomes["done"] + self.unfinished
+
+    @property
+    def unfinished(self) -> int:
+        return sum(self.outcomes[outcome] for outcome in _UNFINISHED)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What a rule says of one variant, and why in one sentence."""
+
+    decision: Decision
+    reason: str
+    interval: Interval | None = None
+    """Of the ratio of medians, in percent."""
+    p: float | None = None
+    """Of the rank test against the limit; None where there is nothing to test."""
+    p_corrected: float | None = None
+
+
+def parse(text: str) -> Rule:
+    """``METRIC > N %`` or ``METRIC < N %``; the metric's name is not looked up here."""
+    found = _RULE.fullmatch(text)
+    if found is None:
+        raise UsageError(f"{text!r} is not a rule: METRIC > N % or METRIC < N %", hint=EXAMPLE)
+    metric, sign, percent = found.groups()
+    if float(percent) <= 0:
+        raise UsageError(f"{text!r}: a percentage of the base is above zero", hint=EXAMPLE)
+    return Rule(metric, sign == ">", float(percent))
+
+
+def judge(rule: Rule, pairs: Sequence[tuple[Repeats, Repeats]]) -> list[Judgement]:
+    """``rule`` on each variant's (base, new), with p corrected over all that could be tested, whatever they show."""
+    found = [_first_look(rule, base, new) for base, new in pairs]
+    tested = [index for index, judgement in enumerate(found) if judgement.p is not None]
+    corrected = statistics.holm([p for judgement in found if (p := judgement.p) is not None])
+    for index, p in zip(tested, corrected, strict=True):
+        found[index] = _by_interval(rule, replace(found[index], p_corrected=p))
+    return found
+
+
+def overall(decisions: Sequence[Decision]) -> Decision:
+    """Of many: one regression is one; else one undecided leaves all undecided."""
+    return next((worst for worst in ("regression", "undecided") if worst in decisions), "pass")
+
+
+def _first_look(rule: Rule, base: Repeats, new: Repeats) -> Judgement:
+    """What can be said before p is corrected over all variants: whether there is anything to test."""
+    if min(base.results, new.results) < FEWEST_REPEATS:
+        return _undecided(f"{base.results} and {new.results} repeats: fewer than {FEWEST_REPEATS} decide nothing")
+    if base.unfinished:
+        return _undecided(f"{base.unfinished} of {base.results} repeats of the base did not finish")
+    if new.unfinished:
+        return Judgement("regression", f"{new.unfinished} of {new.results} repeats did not finish; all of the base did")
+    if min(len(base.values), len(new.values)) < FEWEST_REPEATS:
+        return _undecided(f"too few repeats have {rule.metric}")
+    interval = _percent_interval(new.values, base.values)
+    if interval is None:
+        return _undecided("the base has values of zero, of which nothing is a percentage")
+    limit = [value * rule.percent / 100 for value in base.values]
+    return Judgement("undecided", "", interval, statistics.rank_test(new.values, limit))
+
+
+def _by_interval(rule: Rule, judgement: Judgement) -> Judgement:
+    """On which side of the limit the interval lies; and if beyond, whether that is more than chance would do."""
+    interval, p = judgement.interval, judgement.p_corrected
+    assert interval is not None and p is not None
+    if interval.high <= rule.percent if rule.above else interval.low >= rule.percent:
+        return replace(judgement, decision="pass", reason="the interval lies wholly on the good side of the limit")
+    if interval.low <= rule.percent if rule.above else interval.high >= rule.percent:
+        return replace(judgement, reason="the interval holds the limit: more repeats would narrow it")
+    if p < ALPHA:
+        return replace(judgement, decision="regression", reason="the interval lies wholly beyond the limit")
+    return replace(judgement, reason=f"beyond the limit, but p is {p:.2g} after correction: more repeats would tell")
+
+
+def _percent_interval(new: Sequence[float], base: Sequence[float]) -> Interval | None:
+    """Of the ratio of medians, in percent; nothing against nothing is 100 %."""
+    if not any(new) and not any(base):
+        return Interval(100.0, 100.0, 0.95)
+    ratio = statistics.ratio_interval(new, base)
+    return None if ratio is None else Interval(100 * ratio.low, 100 * ratio.high, ratio.confidence)
+
+
+def _undecided(reason: str) -> Judgement:
+    return Judgement("undecided", reason)

@@ -1,0 +1,67 @@
+"""`dnsrig compare`: two runs side by side, and an answer that a script can use."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+EXIT_STATUS = {"pass": 0, "regression": 1, "undecided": 2, None: 0}
+
+
+def add(app: typer.Typer) -> None:
+    app.command("compare")(command)
+
+
+def command(
+    base: Annotated[Path, typer.Argument(help="directory of the run to compare with, e.g. of the last release")],
+    new: Annotated[Path, typer.Argument(help="directory of the run in question")],
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="RULE",
+            help="METRIC > N % or METRIC < N %: what of NEW, in percent of BASE, is a regression; repeatable",
+        ),
+    ] = None,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="one more metric to show (`dnsrig list metrics`; its unit may be left out); repeatable",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print the whole comparison as JSON")] = False,
+) -> None:
+    """Hold run NEW against run BASE: each variant that both have, by the main metric and those named.
+
+    Variants are matched by their values on the matrix; where each run has a single server, these two are held against
+    each other. What differs in machine, kernel, versions and settings is told on standard error.
+
+    A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank test agrees,
+    or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies wholly on the good
+    side. Otherwise, and always below five repeats, it is undecided.
+
+    Exit status: 0 if every rule passes (or there is none), 1 for a regression, 2 for undecided. An error is 1 and bad input 2
+    as well, with a sentence on standard error and nothing on standard output.
+
+    Examples: dnsrig compare runs/tour/A runs/tour/B; dnsrig compare A B --fail-if 'transfer_time > 110 %' --fail-if
+    'secondary_cpu > 105 %'; dnsrig compare A B --metric time_wait_peak --json
+    """
+    from dnsrig.analysis import rules
+    from dnsrig.analysis.read import Run
+    from dnsrig.analysis.two_runs import compare_runs
+    from dnsrig.report import comparison, figures
+
+    wanted = [rules.parse(text) for text in fail_if or []]
+    found = compare_runs(Run.open(base), Run.open(new), metric or [], wanted)
+    if as_json:
+        print(json.dumps(comparison.as_json(found), indent=2))
+    else:
+        complaints = Console(stderr=True, highlight=False, soft_wrap=True)
+        for warning in comparison.warnings(found):
+            complaints.print(figures.visible(warning), markup=False)
+        Console(highlight=False).print(comparison.as_text(found))
+    raise typer.Exit(EXIT_STATUS[found.decision])

@@ -1,0 +1,163 @@
+"""Two runs side by side, for a terminal of 80 columns and for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dnsrig.analysis import statistics
+from dnsrig.analysis.metrics import Metric
+from dnsrig.analysis.rules import Repeats
+from dnsrig.analysis.two_runs import Line, TwoRuns, Verdict
+from dnsrig.report import figures, wording
+from dnsrig.report.figures import visible
+from dnsrig.rundir import Manifest, Variant
+
+SCHEMA_VERSION = 1
+"""Of the JSON; raised by one whenever a reader of the old would misread the new."""
+
+
+def warnings(found: TwoRuns) -> list[str]:
+    """What makes the two runs less alike than one would want, a sentence each."""
+    alone = [(found.only_in_base, "base"), (found.only_in_new, "new run")]
+    return [
+        *(f"differs: {difference}" for difference in found.differences),
+        *(f"only in the {where}: {variant.label}" for variants, where in alone for variant in variants),
+    ]
+
+
+def as_text(found: TwoRuns) -> RenderableType:
+    """A table a metric; then what each rule says of each variant, the worst first; then the whole in one line."""
+    tables: list[RenderableType] = []
+    for metric, lines in groupby(found.lines, key=lambda line: line.metric):
+        tables += [_table(found.new, metric, lines), Text()]
+    order = ("regression", "undecided", "pass")
+    verdicts = sorted(found.verdicts, key=lambda verdict: order.index(verdict.judgement.decision))
+    said: list[RenderableType] = [Text(visible(_said(verdict))) for verdict in verdicts]
+    whole = [Text(f"result: {found.decision}", style="bold")] if found.decision else []
+    return Group(*tables, *said, *whole)
+
+
+def as_json(found: TwoRuns) -> dict[str, Any]:
+    """The whole comparison as plain data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "base": _run(found.base),
+        "new": _run(found.new),
+        "differences": [{"what": d.what, "base": d.base, "new": d.new} for d in found.differences],
+        "only_in_base": [variant.parameters for variant in found.only_in_base],
+        "only_in_new": [variant.parameters for variant in found.only_in_new],
+        "comparisons": [_line(line) for line in found.lines],
+        "verdicts": [_verdict(verdict) for verdict in found.verdicts],
+        "result": found.decision,
+    }
+
+
+def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> Table:
+    better = "" if metric.better == "neither" else f"; {metric.better} is better"
+    table = Table(
+        title=visible(f"{metric.title} ({metric.name}){better}"),
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=0,
+    )
+    for axis in manifest.axes:
+        table.add_column(Text(visible(axis)), overflow="fold")
+    for heading in ("base", "new", "of base", "p"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("change", overflow="fold")
+    for line in lines:
+        parameters = line.pair.new.parameters
+        axes = [figures.parameter(parameters[axis]) if axis in parameters else figures.NONE for axis in manifest.axes]
+        p = figures.p_value(line.comparison.p_corrected)
+        cells = [[axis] for axis in axes]
+        cells += [_measured(line.base, metric), _measured(line.new, metric), _percent(line), [p], [_change(line)]]
+        table.add_row(*(Text("\n".join(map(visible, cell))) for cell in cells))
+    return table
+
+
+def _measured(repeats: Repeats, metric: Metric) -> list[str]:
+    """Median, range, and how many repeats are done or not, a line each."""
+    median, range_ = figures.median_and_range(statistics.spread(repeats.values), metric.unit)
+    return [part for part in (median, range_, *f"n {wording.outcomes(repeats.outcomes)}".split(", ")) if part]
+
+
+def _percent(line: Line) -> list[str]:
+    """Ratio of medians, and its interval on a line of its own."""
+    percent, bracket, interval = figures.percent(line.comparison).partition(" [")
+    return [percent, f"[{interval}"] if bracket else [percent]
+
+
+def _change(line: Line) -> str:
+    """As `statistics.Comparison.change`; where some repeats did not finish, there is none."""
+    return "not compared" if line.base.unfinished or line.new.unfinished else line.comparison.change
+
+
+def _said(verdict: Verdict) -> str:
+    judgement, interval = verdict.judgement, verdict.judgement.interval
+    ends = f"[{figures.figure(interval.low)}..{figures.figure(interval.high)}] %, " if interval else ""
+    return f"{judgement.decision}: {verdict.rule}, {verdict.pair.label}: {ends}{judgement.reason}"
+
+
+def _run(manifest: Manifest) -> dict[str, Any]:
+    return {
+        "run": manifest.run,
+        "experiment": manifest.experiment,
+        "scale": manifest.scale,
+        "created": manifest.created,
+        "dnsrig_version": manifest.dnsrig_version,
+        "servers": {name: server.version for name, server in manifest.servers.items()},
+    }
+
+
+def _pair(base: Variant, new: Variant) -> dict[str, Any]:
+    return {"parameters": new.parameters, "base_variant": base.id, "new_variant": new.id}
+
+
+def _line(line: Line) -> dict[str, Any]:
+    comparison = line.comparison
+    return _pair(line.pair.base, line.pair.new) | {
+        "metric": line.metric.name,
+        "unit": line.metric.unit,
+        "better": line.metric.better,
+        "base": _repeats(line.base),
+        "new": _repeats(line.new),
+        "percent": comparison.percent,
+        "interval": _interval(comparison.interval),
+        "p": comparison.p,
+        "p_corrected": comparison.p_corrected,
+        "change": comparison.change,
+    }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    judgement = verdict.judgement
+    return _pair(verdict.pair.base, verdict.pair.new) | {
+        "rule": str(verdict.rule),
+        "metric": verdict.rule.metric,
+        "decision": judgement.decision,
+        "reason": judgement.reason,
+        "interval": _interval(judgement.interval),
+        "p": judgement.p,
+        "p_corrected": judgement.p_corrected,
+    }
+
+
+def _repeats(repeats: Repeats) -> dict[str, Any]:
+    found = statistics.spread(repeats.values)
+    numbers = {"median": found.median, "mean": found.mean, "min": found.low, "max": found.high} if found else {}
+    return {"outcomes": dict(repeats.outcomes), "values": list(repeats.values)} | numbers
+
+
+def _interval(interval: statistics.Interval | None) -> dict[str, float] | None:
+    if interval is None:
+        return None
+    return {"low": interval.low, "high": interval.high, "confidence": interval.confidence}

@@ -1,0 +1,229 @@
+"""`dnsrig compare`: two runs matched, compared and judged; exit status and JSON that scripts can use."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import Plan, build
+
+from dnsrig.analysis import rules
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.two_runs import TwoRuns, compare_runs, metric_name
+from dnsrig.cli import _app
+from dnsrig.errors import UsageError
+
+BIND, KNOT = "bind@system", "knot@system"
+GOLDEN = Path(__file__).parent / "golden" / "compare.json"
+SMALL = Plan(servers=[BIND, KNOT], zones=[100, 1000], repeats=5, samples=False)
+
+
+def slower(factor: float, repeats: int = 5) -> Plan:
+    """As ``SMALL``, but Knot takes ``factor`` times as long for its 1,000 zones."""
+    slow = {(KNOT, 1000, repeat): factor for repeat in range(1, repeats + 1)}
+    return Plan(servers=[BIND, KNOT], zones=[100, 1000], repeats=repeats, samples=False, slow=slow)
+
+
+def held(tmp_path: Path, base: Plan, new: Plan, *texts: str, metrics: tuple[str, ...] = ()) -> TwoRuns:
+    runs = [Run.open(build(tmp_path / name, plan)) for name, plan in (("base", base), ("new", new))]
+    return compare_runs(*runs, metrics, [rules.parse(text) for text in texts])
+
+
+def edit(directory: Path, change: Callable[[dict[str, Any]], None]) -> None:
+    path = directory / "manifest.json"
+    manifest = json.loads(path.read_text())
+    change(manifest)
+    path.write_text(json.dumps(manifest))
+
+
+def command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["dnsrig", "compare", *arguments])
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        _app.main()
+    output = capsys.readouterr()
+    return int(ended.value.code or 0), output.out, " ".join(output.err.split())
+
+
+def test_a_slower_variant_is_found_and_no_other(tmp_path: Path) -> None:
+    found = held(tmp_path, SMALL, slower(1.4), "transfer_time > 120 %")
+    said = {tuple(v.pair.new.parameters.values()): v.judgement.decision for v in found.verdicts}
+    assert said == {(BIND, 100): "pass", (BIND, 1000): "pass", (KNOT, 100): "pass", (KNOT, 1000): "regression"}
+    assert found.decision == "regression"
+    changes = {line.pair.label: line.comparison.change for line in found.lines}
+    assert changes[f"server={KNOT} zones=1000"] == "worse"
+
+
+def test_turned_round_the_percentages_are_the_inverse(tmp_path: Path) -> None:
+    there = held(tmp_path / "a", SMALL, slower(1.4))
+    back = held(tmp_path / "b", slower(1.4), SMALL)
+    for one, other in zip(there.lines, back.lines, strict=True):
+        assert one.comparison.percent is not None and other.comparison.percent is not None
+        assert one.comparison.percent == pytest.approx(1e4 / other.comparison.percent)
+        assert one.comparison.p == pytest.approx(other.comparison.p)
+        assert one.comparison.difference == pytest.approx(-(other.comparison.difference or 0))
+        turned = {"better": "worse", "worse": "better"}
+        assert other.comparison.change == turned.get(one.comparison.change, one.comparison.change)
+
+
+def test_a_run_is_not_different_from_itself(tmp_path: Path) -> None:
+    found = held(tmp_path, SMALL, SMALL, "transfer_time > 110 %", "zones_per_s < 90 %")
+    assert found.differences == []
+    assert {line.comparison.percent for line in found.lines} == {100.0}
+    assert {line.comparison.change for line in found.lines} == {"undecided"}
+
+
+def test_a_limit_in_the_new_run_is_a_regression_of_every_rule(tmp_path: Path) -> None:
+    new = Plan(servers=[BIND, KNOT], zones=[100, 1000], repeats=5, samples=False, outcomes={(BIND, 100, 2): "limit"})
+    found = held(tmp_path, SMALL, new, "secondary_cpu > 300 %")
+    assert found.verdicts[0].judgement.decision == "regression"
+    line = found.lines[0]
+    assert line.comparison.percent is None, "those that did finish are a biased choice"
+
+
+def test_variants_without_a_fellow_are_named(tmp_path: Path) -> None:
+    new = Plan(servers=[BIND, "nsd@system"], zones=[100, 1000], repeats=5, samples=False)
+    found = held(tmp_path, SMALL, new)
+    assert [line.pair.new.parameters["server"] for line in found.lines] == [BIND, BIND]
+    assert {v.parameters["server"] for v in found.only_in_base} == {KNOT}
+    assert {v.parameters["server"] for v in found.only_in_new} == {"nsd@system"}
+
+
+def test_two_builds_of_a_server_are_held_against_each_other(tmp_path: Path) -> None:
+    one, other = (Plan(servers=[name], zones=[100], samples=False, baseline={}) for name in ("bind@/a", "bind@/b"))
+    found = held(tmp_path, one, other)
+    assert len(found.lines) == 1
+    assert [d.what for d in found.differences] == ["server of the secondary"]
+
+
+def test_runs_without_a_common_variant_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no variant in common"):
+        held(tmp_path, SMALL, Plan(zones=[7], samples=False))
+
+
+def test_what_differs_in_the_conditions_is_told_once(tmp_path: Path) -> None:
+    base, new = build(tmp_path / "base", SMALL), build(tmp_path / "new", SMALL)
+
+    def change(manifest: dict[str, Any]) -> None:
+        manifest["conditions"]["kernel"] = "6.12"
+        manifest["conditions"]["boot_id"] = "another"
+        manifest["conditions"]["sysctls"] = {"net.core.rmem_max": "1"}
+        manifest["scale"] = "standard"
+        for spec in manifest["specs"].values():
+            spec["limit_s"] = 30
+            spec["hosts"]["secondary"]["settings"] = {"transfers-in": 100}
+
+    edit(new, change)
+    edit(base, lambda manifest: manifest["conditions"].update(sysctls={"net.core.rmem_max": "2"}, kernel="6.1"))
+    found = compare_runs(Run.open(base), Run.open(new), [], [])
+    assert [str(difference) for difference in found.differences] == [
+        "scale: quick in the base, standard in the new run",
+        "kernel: 6.1 in the base, 6.12 in the new run",
+        "sysctls net.core.rmem_max: 2 in the base, 1 in the new run",
+        "limit_s: 60.0 in the base, 30.0 in the new run",
+        "settings of the secondary transfers-in: not known in the base, 100 in the new run",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "metric"),
+    [
+        ("transfer_time_s", "transfer_time_s"),
+        ("transfer_time", "transfer_time_s"),
+        ("secondary_memory_peak", "secondary_memory_peak_bytes"),
+        ("time_per_zone", "time_per_zone_ms"),
+    ],
+)
+def test_the_unit_of_a_metric_may_be_left_out(name: str, metric: str) -> None:
+    assert metric_name(name, []) == metric
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("speed", "dnsrig list metrics"),
+        ("transfer", "transfer_bytes, transfer_packets, transfer_time_s"),
+        ("zones_s", ""),
+    ],
+)
+def test_an_unknown_metric_is_bad_input(name: str, hint: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        metric_name(name, [])
+    assert hint in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("factor", "repeats", "rule", "status"),
+    [
+        (1.0, 5, "transfer_time > 120 %", 0),
+        (1.4, 5, "transfer_time > 120 %", 1),
+        (1.4, 5, "transfer_time > 140 %", 2),
+        (1.4, 3, "transfer_time > 120 %", 2),
+        (1.4, 5, None, 0),
+    ],
+)
+def test_exit_status(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    factor: float,
+    repeats: int,
+    rule: str | None,
+    status: int,
+) -> None:
+    base, new = build(tmp_path / "base", slower(1.0, repeats)), build(tmp_path / "new", slower(factor, repeats))
+    options = ["--fail-if", rule] if rule else []
+    code, out, err = command(monkeypatch, capsys, str(base), str(new), *options)
+    assert (code, err) == (status, "")
+    assert ("result: " + ("pass", "regression", "undecided")[status] in out) == bool(rule)
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_bad_input_leaves_standard_output_empty(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    run = str(build(tmp_path / "run", SMALL))
+    assert command(monkeypatch, capsys, run, run, "--fail-if", "slower")[:2] == (2, "")
+    assert command(monkeypatch, capsys, run, run, "--metric", "speed")[:2] == (2, "")
+    assert command(monkeypatch, capsys, run, "nowhere")[:2] == (1, "")
+
+
+def test_warnings_go_to_standard_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    base, new = build(tmp_path / "base", SMALL), build(tmp_path / "new", SMALL)
+    edit(new, lambda manifest: manifest["conditions"].update(governor="\x1b[31mpowersave"))
+    code, out, err = command(monkeypatch, capsys, str(base), str(new))
+    assert code == 0
+    assert err == "differs: governor: not known in the base, \\x1b[31mpowersave in the new run"
+    assert "governor" not in out
+
+
+def test_the_json_is_as_it_was(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """With DNSRIG_UPDATE_GOLDEN=1 in the environment, what is printed becomes what is expected."""
+    base, new = build(tmp_path / "base", SMALL), build(tmp_path / "new", slower(1.4))
+    arguments = [str(base), str(new), "--json", "--metric", "secondary_cpu", "--fail-if", "transfer_time > 120 %"]
+    code, out, err = command(monkeypatch, capsys, *arguments)
+    assert (code, err) == (1, "")
+    if os.environ.get("DNSRIG_UPDATE_GOLDEN"):
+        GOLDEN.parent.mkdir(exist_ok=True)
+        GOLDEN.write_text(out, encoding="utf-8")
+    assert json.loads(out) == json.loads(GOLDEN.read_text(encoding="utf-8"))
+
+
+def test_the_help_tells_what_the_exit_status_means(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, _ = command(monkeypatch, capsys, "--help")
+    assert code == 0
+    assert "1 for a regression, 2 for undecided" in " ".join(out.split())
+    assert "--fail-if" in out

@@ -1,0 +1,216 @@
+"""The sources' figures, and what a run has of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from synthetic import EXEC_NS, SECOND, Plan, build
+
+from dnsrig.analysis.published import Measured, figures, held_against, sources
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.statistics import PercentSpread, Spread
+from dnsrig.rundir import Outcome
+
+BIND, KNOT = "bind@system", "knot@system"
+TRANSPORTS = ["tcp", "tcp+tsig", "xot", "xot+tsig"]
+
+
+def opened(directory: Path, plan: Plan, experiment: str, change: Callable[[dict[str, Any]], None] | None = None) -> Run:
+    """A synthetic run under the name of ``experiment``, each spec changed as asked; transports as the axis says."""
+    build(directory, plan)
+    path = directory / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["experiment"] = experiment
+    for spec in manifest["specs"].values():
+        spec["transfer"]["transport"] = spec["variant"]["parameters"].get("transport", "tcp")
+        if change:
+            change(spec)
+    path.write_text(json.dumps(manifest))
+    return Run.open(directory)
+
+
+def of(found: list[Measured], metric: str, variant: str) -> list[Measured]:
+    return [m for m in found if (m.figure.metric, m.figure.variant) == (metric, variant)]
+
+
+def tld(directory: Path, records: int = 14_000_000, outcomes: dict[tuple[str, int, int], Outcome] | None = None) -> Run:
+    plan = Plan(
+        zones=[1], repeats=5, samples=False, extra_axes={"transport": list(TRANSPORTS)}, outcomes=outcomes or {}
+    )
+    return opened(directory, plan, "tld-transfer", lambda spec: spec["dataset"].update(records=records))
+
+
+def test_every_figure_has_numbers_that_fit_its_kind_and_a_source() -> None:
+    assert len(figures()) > 40
+    assert {figure.source.id for figure in figures()} == set(sources())
+    for figure in figures():
+        ends = {
+            "about": figure.value is not None,
+            "spread": figure.value is not None and figure.low is not None and figure.high is not None,
+            "range": figure.low is not None and figure.high is not None,
+            "at-most": figure.high is not None,
+            "at-least": figure.low is not None,
+        }
+        assert ends[figure.kind], figure
+        inside = [end for end in (figure.low, figure.value, figure.high) if end is not None]
+        assert inside == sorted(inside), figure
+
+
+def test_each_transport_is_held_in_percent_of_its_servers_tcp(tmp_path: Path) -> None:
+    found = held_against(tld(tmp_path))
+    for transport in TRANSPORTS:
+        measured = of(found, "relative_time", transport)
+        assert [m.subject for m in measured] == ["bind@system 1.2.3", "knot@system 1.2.3"]
+        assert all(
+            isinstance(m.values, PercentSpread) and m.values.mean == pytest.approx(100, rel=0.01) for m in measured
+        )
+        assert all(m.differs == [] and m.comparable for m in measured)
+
+
+def test_the_time_of_a_tld_is_comparable_at_its_size_only(tmp_path: Path) -> None:
+    same, small = tld(tmp_path / "same"), tld(tmp_path / "small", records=1_000_000)
+    assert all(m.comparable for m in of(held_against(same), "time", "tcp"))
+    measured = of(held_against(small), "time", "tcp")
+    assert len(measured) == 2
+    assert not any(m.comparable for m in measured)
+    assert "1,000,000 records here, 14,000,000 in the source: 40" in measured[0].differs[0]
+    assert measured[0].differs[0].endswith("ns a record against 1,893.")
+
+
+def test_a_limit_makes_a_percentage_a_bound(tmp_path: Path) -> None:
+    """All variants of a server share the outcome here; of two bounds no ratio is known."""
+    found = held_against(tld(tmp_path, outcomes={(BIND, 1, 2): "limit"}))
+    assert [m.bound for m in of(found, "time", "tcp")] == ["≥", ""]
+    assert [m.subject for m in of(found, "relative_time", "xot")] == ["knot@system 1.2.3"]
+
+
+def test_a_server_that_failed_has_no_figure(tmp_path: Path) -> None:
+    found = held_against(tld(tmp_path, outcomes={(BIND, 1, 2): "server-failed"}))
+    assert {m.subject for m in found} == {"knot@system 1.2.3"}
+
+
+def many_zones(directory: Path, change: Callable[[dict[str, Any]], None] | None = None) -> Run:
+    """Claims 30,000 zones, for making so many rows would take long."""
+
+    def claim(spec: dict[str, Any]) -> None:
+        if spec["variant"]["parameters"]["zones"] == 300:
+            spec["dataset"]["zones"] = 30_000
+        if change:
+            change(spec)
+
+    return opened(directory, Plan(zones=[100, 300], repeats=2, samples=False), "many-zones", claim)
+
+
+def test_30k_zones_have_a_time_and_no_other_number_of_zones_has(tmp_path: Path) -> None:
+    measured = of(held_against(many_zones(tmp_path)), "time", "30k zones")
+    assert len(measured) == 2
+    assert measured[0].subject == "bind@system 1.2.3, zones 300"
+    assert isinstance(measured[0].values, Spread)
+    assert measured[0].values.n == 2
+
+
+def test_catalog_zones_are_not_what_the_source_had(tmp_path: Path) -> None:
+    run = many_zones(tmp_path, lambda spec: spec["transfer"].update(provisioning="catalog"))
+    assert held_against(run) == []
+
+
+def edit_trials(run: Run, change: Callable[[dict[str, Any]], None]) -> None:
+    for path in run.directory.glob("trials/*/*/trial.json"):
+        record = json.loads(path.read_text())
+        change(record)
+        path.write_text(json.dumps(record))
+
+
+def test_the_first_failure_is_counted_from_exec(tmp_path: Path) -> None:
+    run = many_zones(tmp_path)
+
+    def fail(record: dict[str, Any]) -> None:
+        start = record["phases"][1]["start"]
+        offset_ns = start["realtime_ns"] - start["monotonic_ns"]
+        first = {"address not available": EXEC_NS + offset_ns + 38 * SECOND}
+        record["logs"]["secondary"]["first_failure_realtime_ns"] = first
+
+    assert of(held_against(run), "first_connect_failure", "30k zones") == []
+    edit_trials(run, fail)
+    measured = of(held_against(Run.open(run.directory)), "first_connect_failure", "30k zones")
+    assert len(measured) == 2
+    assert isinstance(measured[0].values, Spread)
+    assert measured[0].values.median == pytest.approx(38)
+    assert measured[0].differs == ["Known to ±0.001 s, as the log's clock is."]
+
+
+def test_the_share_of_the_port_search_comes_from_the_profile(tmp_path: Path) -> None:
+    run = many_zones(tmp_path)
+    for folder in run.directory.glob("trials/*/*"):
+        (folder / "profile-secondary.folded").write_text("named;connect;__inet_hash_connect 3\nnamed;read 1\n")
+    measured = of(held_against(run), "cpu_share_of_hottest_frame", "30k zones")
+    assert isinstance(measured[0].values, Spread)
+    assert measured[0].values.median == 75
+
+
+def test_a_negative_delay_is_shown_as_the_log_tells_it(tmp_path: Path) -> None:
+    run = opened(tmp_path, Plan(zones=[1], repeats=2, samples=False), "smallest-zone")
+
+    def early(record: dict[str, Any]) -> None:
+        start = record["phases"][1]["start"]
+        offset_ns = start["realtime_ns"] - start["monotonic_ns"]
+        record["logs"]["secondary"] |= {
+            "last_realtime_ns": EXEC_NS + offset_ns - 354_000_000,
+            "resolution_ns": SECOND,
+        }
+
+    assert held_against(run) == []
+    edit_trials(run, early)
+    measured = held_against(Run.open(run.directory))
+    assert len(measured) == 2
+    assert isinstance(measured[0].values, Spread)
+    assert measured[0].values.median == pytest.approx(-0.354)
+    assert measured[0].differs == ["The log's clock resolves 1 s here, 1 s in the source."]
+
+
+def test_fewer_buckets_are_in_percent_of_the_defaults(tmp_path: Path) -> None:
+    def narrow(spec: dict[str, Any]) -> None:
+        fewer = spec["variant"]["parameters"]["host"] == "fewer-buckets"
+        spec["hosts"]["secondary"]["sysctls"] = {
+            "net.ipv4.ip_local_port_range": "40000 40999",
+            "net.ipv4.tcp_max_tw_buckets": "35" if fewer else "262144",
+        }
+
+    plan = Plan(zones=[100], repeats=2, samples=False, extra_axes={"host": ["defaults", "fewer-buckets", "tw-reuse"]})
+    found = held_against(opened(tmp_path, plan, "time-wait", narrow))
+    fewer = of(found, "relative_time", "tcp_max_tw_buckets=1000")
+    defaults = of(found, "relative_time", "tcp_max_tw_buckets=262144")
+    assert len(found) == len(fewer) + len(defaults) == 4
+    assert not fewer[0].comparable
+    assert fewer[0].differs == [
+        "100 zones here, 30,000 in the source.",
+        "Ports 40000-40999 here, 32768-60999 in the source.",
+        "tcp_max_tw_buckets = 35 here, 1000 in the source.",
+    ]
+    assert defaults[0].values.n == 2
+    assert defaults[0].middle == ("mean", pytest.approx(100))
+
+
+def test_defaults_at_their_limit_make_the_remedy_at_most_that(tmp_path: Path) -> None:
+    plan = Plan(
+        servers=[BIND], zones=[100], repeats=2, samples=False, extra_axes={"host": ["defaults", "fewer-buckets"]}
+    )
+    run = opened(tmp_path, plan, "time-wait")
+
+    def stop(record: dict[str, Any]) -> None:
+        if record["spec"]["variant"]["parameters"]["host"] == "defaults":
+            record["outcome"], record["metrics"]["transfer_time_s"] = "limit", None
+
+    edit_trials(run, stop)
+    (fewer,) = of(held_against(Run.open(run.directory)), "relative_time", "tcp_max_tw_buckets=1000")
+    assert fewer.bound == "≤"
+    assert fewer.middle[1] == pytest.approx(1, rel=0.1), "0.6 s of at least 60 s"
+
+
+@pytest.mark.parametrize("experiment", ["smallest-zone", "tld-transfer", "many-zones", "time-wait", "of-my-own"])
+def test_a_run_without_what_a_figure_needs_shows_nothing(tmp_path: Path, experiment: str) -> None:
+    assert held_against(opened(tmp_path, Plan(zones=[7], repeats=0), experiment)) == []
