@@ -17,7 +17,7 @@ from dnsrig.cli._app import application
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import model
 from dnsrig.procedures import all_procedures
-from dnsrig.servers import all_drivers
+from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import all_traps
 
 FOLDER = Path(__file__).parent / "reference"
@@ -35,7 +35,7 @@ def table(head: list[str], rows: list[list[object]]) -> str:
 
 def commands() -> str:
     text = "# Commands\n\nStandard output is data; progress and prose go to standard error. Exit status: 0 a result, 1 an error, "
-    text += "2 bad input, 130 interrupted.\n"
+    text += "2 bad input (of `compare` also: undecided), 130 interrupted.\n"
     root = typer.main.get_command(application())
     for name, command in sorted(_leaves(root)):
         if name in SUBCOMMANDS:
@@ -91,14 +91,16 @@ def experiments() -> str:
     text += table(["key", "default", "meaning"], _fields(model.Document))
     text += "\nOf a host, under `[hosts.NAME]`:\n\n"
     text += table(["key", "default", "meaning"], _fields(model.HostDocument))
+    text += "\nOf the way of zones, under `[transfer]`:\n\n"
+    text += table(["key", "default", "meaning"], _fields(model.TransferDocument))
     text += "\n## Datasets\n\n"
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
         text += ", ".join(f"`{k}` ({v})" for k, v in module.DEFAULTS.items()) + ".\n\n"
     text += "## Procedures\n\n"
     for name, module in all_procedures().items():
-        text += f"`{name}`: {module.DESCRIPTION}. Hosts: {', '.join(module.HOSTS)}. Options: "
-        text += ", ".join(f"`{k}` ({v})" for k, v in module.OPTIONS.items()) + ".\n"
+        text += f"`{name}`: {module.DESCRIPTION}. Hosts: {', '.join(module.hosts(module.OPTIONS))}. Options: "
+        text += ", ".join(f"`{k}` ({v})" for k, v in module.OPTIONS.items()) + ".\n\n"
     return text
 
 
@@ -112,6 +114,11 @@ def _fields(part: type[model.Part]) -> list[list[object]]:
 
 def servers() -> str:
     text = "# Servers\n\nNamed `KIND@SOURCE`: `system`, a Debian suite, or the prefix of your own build.\n"
+    text += "\n## What they can do\n\nSince which version, by role; an experiment that asks for more is refused before it starts.\n\n"
+    text += table(["as", "feature", *all_drivers()], [[role, what, *since] for role, what, since in feature_table()])
+    for kind, driver in all_drivers().items():
+        for role, clash in driver.never_together.items():
+            text += f"\n{kind} as {role} does not have {' and '.join(sorted(clash))} together.\n"
     for kind, driver in all_drivers().items():
         text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
         text += f"Program `{driver.executable}`; Debian packages {', '.join(driver.packages)}. "
@@ -125,6 +132,8 @@ def servers() -> str:
             text += f"\nAs a secondary at its defaults: `{limit.setting}` = {limit.value} "
             if limit.effect == "rate":
                 text += f"allows {limit.zones_per_s:g} zones a second.\n"
+            elif limit.effect == "timer":
+                text += f"makes it wait for up to {limit.timer_s:g} s.\n"
             else:
                 text += "keeps it silent until all zones are there.\n"
     return text

@@ -11,9 +11,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import DNSRIG
+from conftest import DNSRIG, specs
 
-from dnsrig.analysis.read import Trial
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.experiment.trial import run_trial
+from dnsrig.lab.profile import Profiler
 from dnsrig.traps import Conclusion, all_traps
 
 Measure = Callable[..., Trial]
@@ -140,3 +142,84 @@ def test_two_rigs_mark_each_others_results(measure: Measure, tmp_path: Path) -> 
 
 def test_no_contention_by_the_rigs_own_doing(measure: Measure) -> None:
     eventually("cpu-contention", "clear", measure, "server=bind@forky", "zones=60")
+
+
+def knot_with_few_ports(zones: int, ports: int, *more: str) -> tuple[str, ...]:
+    """Knot opens a connection a zone, and BIND as its primary leaves TIME_WAIT to it."""
+    return (
+        "server=knot@forky",
+        f"zones={zones}",
+        "hosts.primary.server=bind@forky",
+        f'hosts.secondary.sysctls."net.ipv4.ip_local_port_range"="40000 {40000 + ports - 1}"',
+        *more,
+    )
+
+
+def test_cold_page_cache(measure: Measure) -> None:
+    settings = ("server=nsd@forky", "delegations=200000", "baseline={}")
+    trial = measure(*settings, "page_cache=cold", experiment="zone-load")
+    found = finding("cold-page-cache", trial)
+    assert found.verdict == "found"
+    assert int(found.evidence["file_cache_grown_bytes"] or 0) > 20e6
+    warm = measure(*settings, "page_cache=warm", experiment="zone-load")
+    assert finding("cold-page-cache", warm).verdict == "clear"
+
+
+def test_lowered_tw_buckets(measure: Measure) -> None:
+    few = 'hosts.secondary.sysctls."net.ipv4.tcp_max_tw_buckets"=10'
+    found = finding("lowered-tw-buckets", measure(*knot_with_few_ports(100, 1000, few)))
+    assert found.verdict == "found"
+    assert found.evidence["secondary_limit_sockets"] == 10
+
+
+def test_port_search(measure: Measure) -> None:
+    """Refresh after refresh looks at all ports, and finds none."""
+    if why := Profiler.unavailable():
+        pytest.skip(why)
+    trial = measure(*knot_with_few_ports(3000, 2000, "hosts.secondary.profile=true", "limit_s=10"))
+    found = finding("connect-port-search", trial)
+    assert found.verdict == "found"
+    assert float(found.evidence["port_search_percent"] or 0) >= 10
+    assert trial.record.profiles["secondary"].samples >= 100
+    assert finding("ports-exhausted", trial).verdict == "found"
+
+
+def test_no_port_search_in_a_wide_range(measure: Measure) -> None:
+    if why := Profiler.unavailable():
+        pytest.skip(why)
+    trial = measure(*FAST_BIND, "zones=1500", "hosts.secondary.profile=true")
+    assert finding("connect-port-search", trial).verdict == "clear"
+
+
+def test_growth_that_is_not_linear(tmp_path: Path) -> None:
+    """With 150 ports 100 zones are no matter, and 300 are."""
+    settings = knot_with_few_ports(0, 150, "zones=[100, 300]", "limit_s=4")[2:]
+    arguments = [item for setting in ("server=knot@forky", *settings) for item in ("--set", setting)]
+    subprocess.run([*DNSRIG, "run", "tour", *arguments, "--repeats", "3"], cwd=tmp_path, check=True, timeout=300)
+    (directory,) = (tmp_path / "runs/tour").iterdir()
+    found = {finding.variant: finding for finding in all_traps()["non-linear-growth"].examine(Run.open(directory))}
+    (conclusion,) = found.values()
+    assert (conclusion.verdict, conclusion.evidence["zones"]) == ("found", 300)
+    assert "ports-exhausted" in str(conclusion.evidence["why"])
+
+
+def test_clock_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's clock is not ours to set: here only the rig sees it jump, in a real trial."""
+    (spec,) = specs("tour", "server=nsd@forky", "zones=20")
+    jumped_ns, real = 3 * 10**9, time.time_ns
+
+    def report(event: dict[str, object]) -> None:
+        if event.get("phase") == "drain":
+            monkeypatch.setattr(time, "time_ns", lambda: real() + jumped_ns)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    affinity = os.sched_getaffinity(0)
+    try:
+        record = run_trial(spec, tmp_path / "trial", report)
+    finally:
+        os.sched_setaffinity(0, affinity)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    found = finding("clock-steps", Trial(tmp_path / "trial", record))
+    assert found.verdict == "found"
+    assert found.evidence["largest_step_s"] == pytest.approx(3, abs=0.01)

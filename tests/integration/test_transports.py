@@ -1,0 +1,153 @@
+"""TSIG, XoT, catalog zones and divided zones, with every server in every role that has them."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import dns.message
+import dns.query
+import dns.rcode
+import dns.tsig
+import dns.tsigkeyring
+import dns.xfr
+import dns.zone
+import pytest
+from conftest import specs
+
+from dnsrig.analysis.read import Trial
+from dnsrig.lab.network import Network, inside
+from dnsrig.procedures import procedure
+from dnsrig.procedures.stage import Stage
+from dnsrig.rundir import TrialSpec
+from dnsrig.servers import all_drivers, keys
+
+ZONES = 30
+KINDS = sorted(all_drivers())
+WITH_TLS = [kind for kind in KINDS if all_drivers()[kind].features["XoT"].secondary]
+SIGNED = [(kind, "tcp+tsig") for kind in KINDS] + [(kind, "xot+tsig") for kind in WITH_TLS]
+CLIENT_LIMIT_S = 10.0
+DNS, XOT = 53, 853
+
+
+@pytest.mark.parametrize(("kind", "transport"), SIGNED)
+def test_secondary_over(measure: Callable[..., Trial], kind: str, transport: str) -> None:
+    record = measure(f"server={kind}@forky", f"zones={ZONES}", f"transfer.transport={transport}").record
+    assert (record.outcome, record.reason) == ("done", "")
+    assert record.metrics["zones_seen"] == ZONES
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_consumer_of_a_catalog(measure: Callable[..., Trial], kind: str) -> None:
+    """No member is in the configuration of the secondary, and all are answered."""
+    trial = measure(f"server={kind}@forky", f"zones={ZONES}", "transfer.provisioning=catalog")
+    assert (trial.record.outcome, trial.record.metrics["zones_seen"]) == ("done", ZONES)
+    for file in (trial.directory / "servers/secondary").glob("*.conf"):
+        assert "z000001.example" not in file.read_text()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_producer_of_a_catalog(measure: Callable[..., Trial], kind: str) -> None:
+    primary = f"hosts.primary.server={kind}@forky"
+    trial = measure("server=knot@forky", f"zones={ZONES}", primary, "transfer.provisioning=catalog")
+    assert (trial.record.outcome, trial.record.metrics["zones_seen"]) == ("done", ZONES)
+
+
+def test_zones_divided_among_primaries(measure: Callable[..., Trial]) -> None:
+    trial = measure("server=bind@forky", f"zones={ZONES}", "options.primaries=3")
+    assert trial.record.metrics["zones_seen"] == ZONES
+    volumes = [trial.growth("secondary", f"link:{name}", "rx_bytes") for name in trial.record.spec.primaries]
+    assert len(volumes) == 3 and all(volume and volume > ZONES / 3 * 100 for volume in volumes)
+
+
+@contextlib.contextmanager
+def staged(spec: TrialSpec, folder: Path) -> Iterator[Stage]:
+    """The stage of a trial in this process, so that a test can look around on it."""
+    with Network(spec.hosts, spec.links) as lab:
+        stage = Stage(spec, folder, lab, lambda event: None)
+        try:
+            yield stage
+        finally:
+            stage.close()
+
+
+@pytest.mark.parametrize("kind", WITH_TLS)
+def test_secondary_really_uses_tls(tmp_path: Path, kind: str) -> None:
+    (spec,) = specs("tour", f"server={kind}@forky", f"zones={ZONES}", "transfer.transport=xot")
+    with staged(spec, tmp_path) as stage:
+        assert procedure("transfer").measure(stage).outcome == "done"
+        ports = remote_ports(stage, "secondary")
+    assert XOT in ports and DNS not in ports
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_secondary_uses_all_its_source_addresses(tmp_path: Path, kind: str) -> None:
+    several = "hosts.secondary.source_addresses=2"
+    # BIND and Knot as primaries leave it to the secondary to close, so its sockets stay to be seen in TIME_WAIT.
+    settings = [f"server={kind}@forky", f"zones={ZONES}", "hosts.primary.server=bind@forky", several]
+    (spec,) = specs("tour", *settings)
+    with staged(spec, tmp_path) as stage:
+        assert procedure("transfer").measure(stage).outcome == "done"
+        used = {local for local, _, remote_port in connections(stage, "secondary") if remote_port == DNS}
+    host = spec.hosts["secondary"]
+    assert used == {host.address, *host.source_addresses}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_primary_wants_the_key(tmp_path: Path, kind: str) -> None:
+    """Asked by another program: nothing without the key, the zone with it, over TLS where the server has that."""
+    transport = "xot+tsig" if kind in WITH_TLS else "tcp+tsig"
+    partner = "nsd" if kind in WITH_TLS else "bind"
+    primary = f"hosts.primary.server={kind}@forky"
+    (spec,) = specs("tour", f"server={partner}@forky", "zones=2", primary, f"transfer.transport={transport}")
+    with staged(spec, tmp_path) as stage:
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=60)
+        address = spec.hosts["primary"].address
+        with inside(stage.host("observer").namespace):
+            refused = dns.query.tcp(dns.message.make_query("z000000.example", "AXFR"), address, timeout=CLIENT_LIMIT_S)
+            assert refused.rcode() in (dns.rcode.REFUSED, dns.rcode.NOTAUTH)
+            zone = dns.zone.Zone("z000000.example")
+            query, _ = dns.xfr.make_query(zone, keyring=keyring(stage), keyname=keys.TSIG_NAME)
+            dns.query.inbound_xfr(address, zone, query, lifetime=CLIENT_LIMIT_S)
+            assert zone.get_soa().serial == spec.dataset.serial
+            if kind in WITH_TLS:
+                soa = dns.message.make_query("z000000.example", "SOA")
+                answer = dns.query.tls(
+                    soa, address, timeout=CLIENT_LIMIT_S, server_hostname=keys.TLS_NAME, ssl_context=trusting(stage)
+                )
+                assert answer.answer
+
+
+def keyring(stage: Stage) -> dict[dns.name.Name, dns.tsig.Key]:
+    key = dns.tsig.Key(keys.TSIG_NAME, stage.keys.tsig_secret, dns.tsig.HMAC_SHA256)
+    return {key.name: key}
+
+
+def trusting(stage: Stage) -> ssl.SSLContext:
+    """TLS 1.3 that trusts this trial's certificate and nothing else."""
+    context = ssl.create_default_context(cadata=stage.keys.certificate_pem.decode())
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.set_alpn_protocols(["dot"])
+    return context
+
+
+def remote_ports(stage: Stage, host: str) -> set[int]:
+    return {port for _, _, port in connections(stage, host)}
+
+
+def connections(stage: Stage, host: str) -> list[tuple[str, str, int]]:
+    """TCP connections of a host in any state but LISTEN: (own address, other address, other port)."""
+    found = []
+    for line in Path(f"/proc/{stage.servers[host].process.pid}/net/tcp").read_text().splitlines()[1:]:
+        _, local, remote, state, *_ = line.split()
+        if state != "0A":
+            found.append((_address(local), _address(remote), int(remote.split(":")[1], 16)))
+    return found
+
+
+def _address(text: str) -> str:
+    octets = bytes.fromhex(text.split(":", maxsplit=1)[0])[::-1]
+    return ".".join(map(str, octets))

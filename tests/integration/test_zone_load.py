@@ -1,0 +1,31 @@
+"""A primary loads its zones: every server that has something to load, with a cold and a warm page cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dnsrig.analysis.read import Trial
+
+
+@pytest.mark.parametrize("kind", ["bind", "knot", "nsd", "powerdns"])
+def test_primary_loads(measure: Callable[..., Trial], kind: str) -> None:
+    settings = (f"server={kind}@forky", "delegations=2000", "page_cache=warm", "baseline={}")
+    record = measure(*settings, experiment="zone-load").record
+    assert (record.outcome, record.reason) == ("done", "")
+    assert (record.metrics["load_time_s"] or 0) > 0
+    assert record.metrics["transfer_time_s"] is None
+
+
+def test_cold_page_cache_is_read_from_the_disk(measure: Callable[..., Trial]) -> None:
+    read = {}
+    for state in ("warm", "cold"):
+        trial = measure(
+            "server=nsd@forky", "delegations=200000", f"page_cache={state}", "baseline={}", experiment="zone-load"
+        )
+        assert trial.record.outcome == "done"
+        read[state] = trial.growth("primary", "cgroup", "memory_file_bytes")
+    size = 20e6
+    assert read["cold"] is not None and read["cold"] > size, "the file was read in again, for this cgroup's account"
+    assert read["warm"] is not None and read["warm"] < size
