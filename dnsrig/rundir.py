@@ -168,6 +168,8 @@ class TrialSpec(Record):
     next_dataset: DatasetSpec | None = None
     """The same zones in their next version, for procedures that change them."""
     limit_s: float
+    storage: Literal["disk", "memory"] = "disk"
+    """Where servers store: on the file system of the run directory, or on a tmpfs."""
     transfer: TransferSpec = Field(default_factory=TransferSpec)
     options: dict[str, Scalar] = Field(default_factory=dict)
     main_metric: str = "transfer_time_s"

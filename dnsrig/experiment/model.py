@@ -82,6 +82,9 @@ class Document(Part):
     limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
     link: Literal["veth"] = Field("veth", description="what carries packets between hosts")
     kernel: Literal["running"] = Field("running", description="the kernel that a trial runs under")
+    storage: Literal["disk", "memory"] = Field(
+        "disk", description="where servers store what they receive: the disk with the run directory, or memory (tmpfs)"
+    )
     hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
     dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
     transfer: TransferDocument = Field(

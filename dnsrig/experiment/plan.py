@@ -104,6 +104,7 @@ def spec(
         dataset=dataset,
         next_dataset=next_dataset,
         limit_s=document.limit_s,
+        storage=document.storage,
         transfer=TransferSpec(**document.transfer.model_dump()),
         options=options,
         main_metric=kind.MAIN_METRIC,

@@ -19,17 +19,20 @@ from dnsrig.errors import DnsrigError
 
 FOLDER = Path("/run/dnsrig")
 PREFIX = "dnsrig-"
+MEMORY = Path("/dev/shm")
+"""Where folders in memory lie: a tmpfs that every Linux has (POSIX shared memory, shm_overview(7))."""
 TAG_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 
 
 @dataclass
 class Ledger:
-    """What one trial made: names of network namespaces, folders of cgroups."""
+    """What one trial made: names of network namespaces, folders of cgroups, folders in memory."""
 
     path: Path
     handle: int
     network_namespaces: list[str] = field(default_factory=list)
     cgroups: list[str] = field(default_factory=list)
+    folders: list[str] = field(default_factory=list)
 
     @property
     def tag(self) -> str:
@@ -56,16 +59,23 @@ class Ledger:
         except PermissionError as error:
             raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo") from error
 
-    def add(self, *, network_namespace: str = "", cgroup: str = "") -> None:
+    def add(self, *, network_namespace: str = "", cgroup: str = "", folder: str = "") -> None:
         """Note what is about to be made."""
         if network_namespace:
             self.network_namespaces.append(network_namespace)
         if cgroup:
             self.cgroups.append(cgroup)
+        if folder:
+            self.folders.append(folder)
         self._write()
 
     def _write(self) -> None:
-        content = {"pid": os.getpid(), "network_namespaces": self.network_namespaces, "cgroups": self.cgroups}
+        content = {
+            "pid": os.getpid(),
+            "network_namespaces": self.network_namespaces,
+            "cgroups": self.cgroups,
+            "folders": self.folders,
+        }
         data = json.dumps(content).encode()
         os.pwrite(self.handle, data, 0)
         os.ftruncate(self.handle, len(data))
@@ -121,6 +131,9 @@ def _read(path: Path, handle: int) -> Ledger:
     try:
         content = json.loads(os.pread(handle, 1 << 20, 0))
         namespaces = [n for n in content["network_namespaces"] if n.startswith(PREFIX)]
-        return Ledger(path, handle, namespaces, list(content["cgroups"]))
+        folders = [
+            f for f in content.get("folders", []) if Path(f).parent == MEMORY and Path(f).name.startswith(PREFIX)
+        ]
+        return Ledger(path, handle, namespaces, list(content["cgroups"]), folders)
     except (ValueError, KeyError, TypeError):
         return Ledger(path, handle)

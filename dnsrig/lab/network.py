@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import re
+import shutil
 import signal
 import socket
 import statistics
@@ -80,6 +82,16 @@ class Network:
         """Names everything that this network made."""
         return self.ledger.tag if self.ledger else ""
 
+    def folder_in_memory(self) -> Path:
+        """A new folder in memory, gone with this network."""
+        assert self.ledger is not None
+        if not os.path.ismount(ledger.MEMORY):
+            raise DnsrigError(f"{ledger.MEMORY} is no tmpfs", hint='mount one, or use storage = "disk"')
+        folder = ledger.MEMORY / f"{ledger.PREFIX}{self.tag}"
+        self.ledger.add(folder=str(folder))
+        folder.mkdir(mode=0o700)
+        return folder
+
     def __exit__(self, *_: object) -> None:
         if self.ledger is not None and (left := remove(self.ledger)):
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
@@ -110,6 +122,10 @@ def _remove(made: Ledger) -> list[str]:
                 netns.remove(name)
             except OSError:
                 left.append(f"network namespace {name}")
+    for folder in map(Path, made.folders):
+        shutil.rmtree(folder, ignore_errors=True)
+        if folder.exists():
+            left.append(str(folder))
     if not left:
         made.close()
     return left

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from ipaddress import ip_address
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -77,8 +78,13 @@ class Stage:
     placements: dict[str, Placement] = field(default_factory=dict)
     profiles: dict[str, ProfileRecord] = field(default_factory=dict)
     keys: TransferKeys = field(default_factory=keys.make)
-    _profiled_pids: dict[str, set[int]] = field(default_factory=dict)
     _last_anchor_s: float = 0.0
+    _profiled_pids: dict[str, set[int]] = field(default_factory=dict)
+
+    @cached_property
+    def state(self) -> Path:
+        """What servers store lies below it; removed after the trial."""
+        return self.network.folder_in_memory() if self.spec.storage == "memory" else self.directory / "state"
 
     # Phases
 
@@ -291,7 +297,7 @@ class Stage:
             server.process.stop()
         for instrument in self.instruments.values():
             instrument.process.stop(limit_s=INSTRUMENT_STOP_S)
-        shutil.rmtree(self.directory / "state", ignore_errors=True)
+        shutil.rmtree(self.state, ignore_errors=True)
 
     # Inner workings
 
@@ -299,7 +305,7 @@ class Stage:
         spec = self.spec.hosts[name]
         if spec.server is None or spec.role is None:
             raise DnsrigError(f"host {name} has no server")
-        folder, state = self.directory / "servers" / name, self.directory / "state" / name
+        folder, state = self.directory / "servers" / name, self.state / name
         for path in (folder.resolve(), Path(self.spec.dataset.path)):
             if AWKWARD.search(str(path)):
                 raise DnsrigError(

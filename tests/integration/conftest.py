@@ -29,6 +29,7 @@ def left_behind() -> list[str]:
     """What dnsrig would have left on this machine: namespaces, cgroups, mounts, ledgers."""
     found = [path.name for path in Path("/run/netns").glob("dnsrig-*")]
     found += [str(path) for path in Path("/sys/fs/cgroup").glob("**/dnsrig") if path.is_dir()]
+    found += [str(path) for path in Path("/dev/shm").glob("dnsrig-*")]
     found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if "dnsrig-" in line]
     return found + [str(path) for path in Path("/run/dnsrig").glob("*.json")]
 

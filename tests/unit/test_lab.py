@@ -92,3 +92,16 @@ def test_snapshot_can_be_stored() -> None:
     snapshot = conditions.snapshot()
     assert json.loads(json.dumps(snapshot)) == snapshot
     assert snapshot["kernel"] == os.uname().release
+
+
+def test_folders_of_a_dead_ledger_are_only_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a ledger says to remove is believed only of folders that can be dnsrig's."""
+    monkeypatch.setattr(ledger, "FOLDER", tmp_path)
+    monkeypatch.setattr(ledger, "MEMORY", tmp_path / "shm")
+    mine = ledger.Ledger.open_new()
+    for folder in ("shm/dnsrig-abcde", "shm/somebody", "dnsrig-elsewhere", "shm/dnsrig-x/../../etc"):
+        mine.add(folder=str(tmp_path / folder))
+    os.close(mine.handle)
+    (found,) = ledger.dead()
+    assert found.folders == [str(tmp_path / "shm/dnsrig-abcde")]
+    os.close(found.handle)

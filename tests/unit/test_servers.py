@@ -228,10 +228,17 @@ def test_log_line_of_a_finished_zone(tmp_path: Path, kind: str) -> None:
     assert below_second_ns % driver(kind).log_clock_resolution_ns == 0
 
 
-def test_log_line_of_exhausted_ports(tmp_path: Path) -> None:
-    line = "21-Nov-2026 03:52:20.044 xfer-in: error: transfer of 'z1.example/IN' from 198.18.0.1#53: failed to connect: address not available"
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [
+        ("bind", "21-Nov-2026 03:52:20.044 xfer-in: error: transfer of 'z1.example/IN' from 198.18.0.1#53: failed to connect: address not available"),
+        ("bind", "21-Nov-2026 06:43:39.452 xfer-in: info: zone z1.example/IN: refresh: failure trying primary 198.18.0.1#53 (source 0.0.0.0#0): address in use"),
+        ("knot", "2026-11-21T06:40:38+0000 info: [z1.example.] refresh, remote route1, address 198.18.0.1@53, failed (address is not available)"),
+    ],
+)  # fmt: skip
+def test_log_line_of_exhausted_ports(tmp_path: Path, kind: str, line: str) -> None:
     (tmp_path / "log").write_text(line)
-    assert [event.kind for event in driver("bind").read_log(tmp_path / "log")] == ["address not available"]
+    assert [event.kind for event in driver(kind).read_log(tmp_path / "log")] == ["address not available"]
 
 
 @pytest.mark.parametrize("kind", sorted(all_drivers()))
