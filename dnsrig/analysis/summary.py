@@ -38,11 +38,11 @@ def lower_bound(trial: Trial, metric: str) -> float | None:
 
 
 def _watched_s(trial: Trial) -> float:
-    """For how long after its exec the server under test was watched: `probe` starts, and ends, a little before."""
-    probe, server = trial.record.instruments.get("probe", {}), trial.record.servers.get(trial.subject)
-    if server is None or "started_ns" not in probe:
+    """For how long after the zero of its times a trial was watched: `probe` starts, and ends, a little before."""
+    started_ns, zero_ns = trial.record.instruments.get("probe", {}).get("started_ns"), trial.zero_ns
+    if started_ns is None or zero_ns is None:
         return trial.record.spec.limit_s
-    return trial.record.spec.limit_s - max(0.0, float(server.exec_ns - probe["started_ns"]) / 1e9)
+    return trial.record.spec.limit_s - max(0.0, float(zero_ns - started_ns) / 1e9)
 
 
 Sign = Literal["", "≥", "≤"]

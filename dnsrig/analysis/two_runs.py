@@ -161,7 +161,7 @@ def differences(base: Manifest, new: Manifest, pairs: Sequence[Pair]) -> Iterabl
 def _of_specs(base: Manifest, new: Manifest, pair: Pair) -> Iterable[Difference]:
     """How two matched trials differ in what they were asked to do."""
     one, other = base.specs[pair.base.id], new.specs[pair.new.id]
-    for name in ("link", "kernel", "limit_s", "options"):
+    for name in ("link", "kernel", "limit_s", "storage", "options"):
         yield from _unlike(name, getattr(one, name), getattr(other, name))
     yield from _unlike("transfer", one.transfer.model_dump(), other.transfer.model_dump())
     for name in ("kind", "zones", "records"):

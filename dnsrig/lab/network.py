@@ -82,11 +82,15 @@ class Network:
         """Names everything that this network made."""
         return self.ledger.tag if self.ledger else ""
 
-    def folder_in_memory(self) -> Path:
-        """A new folder in memory, gone with this network."""
+    def folder_in_memory(self, wanted_bytes: int) -> Path:
+        """A new folder in memory with room for ``wanted_bytes``, gone with this network."""
         assert self.ledger is not None
-        if not os.path.ismount(ledger.MEMORY):
-            raise DnsrigError(f"{ledger.MEMORY} is no tmpfs", hint='mount one, or use storage = "disk"')
+        free = shutil.disk_usage(ledger.MEMORY).free if os.path.ismount(ledger.MEMORY) else 0
+        if free < wanted_bytes:
+            raise DnsrigError(
+                f"{ledger.MEMORY} has {free / 1e6:,.0f} MB free; servers may store {wanted_bytes / 1e6:,.0f} MB in this trial",
+                hint="mount a larger tmpfs there, or measure with --set storage=disk",
+            )
         folder = ledger.MEMORY / f"{ledger.PREFIX}{self.tag}"
         self.ledger.add(folder=str(folder))
         folder.mkdir(mode=0o700)
@@ -124,7 +128,7 @@ def _remove(made: Ledger) -> list[str]:
                 left.append(f"network namespace {name}")
     for folder in map(Path, made.folders):
         shutil.rmtree(folder, ignore_errors=True)
-        if folder.exists():
+        if os.path.lexists(folder):
             left.append(str(folder))
     if not left:
         made.close()

@@ -36,6 +36,11 @@ INSTRUMENT_START_S = 10.0
 INSTRUMENT_STOP_S = 10.0
 PREPARATION_LIMIT_S = 1800.0
 ANCHOR_EVERY_S = 10.0
+NEXT = ".next"
+"""Ending of a zone file that waits to take the place of the one without it."""
+STORED_BYTES_PER_ZONE = 32_768
+STORED_BYTES_PER_RECORD = 500
+"""What a server stores at most, with zone file, journal or database, for the room that is wanted in memory; as measured."""
 
 Report = Callable[[dict[str, Any]], None]
 """Takes events: phases and progress."""
@@ -84,7 +89,17 @@ class Stage:
     @cached_property
     def state(self) -> Path:
         """What servers store lies below it; removed after the trial."""
-        return self.network.folder_in_memory() if self.spec.storage == "memory" else self.directory / "state"
+        if self.spec.storage == "disk":
+            return self.directory / "state"
+        servers = sum(host.server is not None for host in self.spec.hosts.values())
+        data = self.spec.dataset
+        wanted = servers * (data.zones * STORED_BYTES_PER_ZONE + data.records * STORED_BYTES_PER_RECORD)
+        return self.network.folder_in_memory(wanted)
+
+    @cached_property
+    def _no_profiler(self) -> str | None:
+        """Why stacks cannot be sampled. Trying it takes a second, so `start_watch` asks, long before `measure`."""
+        return Profiler.unavailable()
 
     # Phases
 
@@ -109,7 +124,7 @@ class Stage:
         """Sample the CPU stacks of the hosts that the experiment wants profiled, from before to after what is inside."""
         profilers = {}
         for name in (name for name, spec in self.spec.hosts.items() if spec.profile):
-            if why := Profiler.unavailable():
+            if why := self._no_profiler:
                 self.profiles[name] = ProfileRecord(reason=why)
                 continue
             self._profiled_pids[name] = set()
@@ -165,12 +180,20 @@ class Stage:
             )
         self.servers[name] = Server(placement, started, log)
 
+    def lay_out_change(self, name: str) -> None:
+        """Copy the next version of the zones beside those of the primary of host ``name``, without a change yet."""
+        assert self.spec.next_dataset is not None
+        source, target = Path(self.spec.next_dataset.path), self.placements[name].dataset
+        for path in (path for path in source.rglob("*") if path.is_file()):
+            made = target / path.relative_to(source)
+            shutil.copyfile(path, made.with_name(made.name + NEXT))
+
     def change_zones(self, name: str) -> None:
-        """Give the primary of host ``name`` the next version of its zones, and tell it to load them."""
+        """Put what was laid out in the place of the old version, by renaming, and tell the primary to load it."""
         server, placement = self.servers[name], self.placements[name]
         kind = driver(placement.source.kind)
-        assert self.spec.next_dataset is not None
-        _replace_files(Path(self.spec.next_dataset.path), placement.dataset)
+        for path in placement.dataset.rglob(f"*{NEXT}"):
+            path.replace(path.with_name(path.name.removesuffix(NEXT)))
         steps = kind.load_changes(placement)
         for step in steps:
             self._prepare(name, placement, step.command, step.stdout)
@@ -222,7 +245,9 @@ class Stage:
     # Instruments
 
     def start_watch(self) -> None:
-        """Sample every host until the trial ends."""
+        """Sample every host until the trial ends; the first thing to be done in `setup`."""
+        if any(host.profile for host in self.spec.hosts.values()):
+            _ = self._no_profiler
         arguments = ["watch", "--out", str(self.directory / "samples.arrow"), "--until-eof"]
         for host in self.network.hosts.values():
             folders = "".join(f",cgroup={folder}" for folder in host.cgroups)
@@ -297,7 +322,8 @@ class Stage:
             server.process.stop()
         for instrument in self.instruments.values():
             instrument.process.stop(limit_s=INSTRUMENT_STOP_S)
-        shutil.rmtree(self.state, ignore_errors=True)
+        if self.placements:
+            shutil.rmtree(self.state, ignore_errors=True)
 
     # Inner workings
 
@@ -314,10 +340,10 @@ class Stage:
         folder.mkdir(parents=True)
         state.mkdir(parents=True)
         if self.spec.transfer.tls:
-            self.keys.write(state)
+            self.keys.write(state, private=spec.role == "primary")
         in_root = spec.server.root is not None
         dataset = Path(self.spec.dataset.path)
-        if self.spec.next_dataset is not None and spec.role == "primary":
+        if self._has_two_versions(spec.role):
             dataset = shutil.copytree(dataset, state.resolve() / "dataset")
         secondaries = [h for h in self.spec.hosts.values() if h.role == "secondary"]
         catalog = Zone(*datasets.catalog_of(dataset)) if self.spec.transfer.provisioning == "catalog" else None
@@ -341,6 +367,10 @@ class Stage:
             seen_dataset="/mnt/dataset" if in_root else str(dataset),
         )
 
+    def _has_two_versions(self, role: str) -> bool:
+        """Whether the server works on a copy of the dataset that is its own, because the zones are going to change."""
+        return self.spec.next_dataset is not None and role == "primary"
+
     def _routes(self, spec: HostSpec) -> list[Route]:
         """Every primary, asked from every address of the host in turn."""
         primaries = [ip_address(self.spec.hosts[name].address) for name in self.spec.primaries]
@@ -358,14 +388,14 @@ class Stage:
             "binds": [
                 Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
                 Bind(placement.state.resolve(), placement.seen_state),
-                Bind(placement.dataset, placement.seen_dataset, read_only=True),
+                Bind(placement.dataset, placement.seen_dataset, read_only=not self._has_two_versions(placement.role)),
             ],
         }
 
     def _prepare(self, name: str, placement: Placement, command: list[str], stdout: str | None) -> None:
         log = placement.directory / "prepare.log"
         output = placement.state / stdout if stdout else log
-        with output.open("ab") as out, log.open("ab") as errors:
+        with output.open("wb" if stdout else "ab") as out, log.open("ab") as errors:
             started = process.start(
                 command[0],
                 self.host(name),
@@ -437,15 +467,6 @@ def read_zones(path: Path) -> list[Zone]:
     """``zones.list``: a line a zone, its name and its file, separated by a tab."""
     with path.open() as lines:
         return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
-
-
-def _replace_files(source: Path, target: Path) -> None:
-    """Every file of ``target`` by that of ``source``, each at once: a reader sees the old or the new one."""
-    for path in (path for path in source.rglob("*") if path.is_file()):
-        made = target / path.relative_to(source)
-        unfinished = made.with_name(f".{made.name}.new")
-        shutil.copyfile(path, unfinished)
-        unfinished.replace(made)
 
 
 def _read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:

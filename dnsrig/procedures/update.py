@@ -38,6 +38,7 @@ def measure(stage: Stage) -> Result:
         stage.start_ready("secondary", limit_s=ready_limit_s)
     with stage.phase("warmup"):
         # Servers that have just started still write zones down and finish connections.
+        stage.lay_out_change("primary")
         time.sleep(float(stage.option("settle_s")))
         out = stage.directory / "zones.arrow"
         probe = stage.start_probe("probe", "secondary", limit_s=limit_s, out=out, next_version=True)

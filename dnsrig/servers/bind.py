@@ -104,7 +104,8 @@ class Bind(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("9.0", "9.0"),
         "XoT": Support("9.18", "9.18"),
-        "catalog zones": Support("9.11", "9.11"),
+        # Serving one is serving any zone; schema version 2 is followed since 9.18.3.
+        "catalog zones": Support("9.0", "9.18.3"),
         "IXFR": Support("9.0", "9.0"),
         "NOTIFY": Support("9.0", "9.0"),
         "several source addresses": Support(None, "9.0"),

@@ -40,12 +40,13 @@ class TransferKeys:
     public_key_pin: str
     """Base64 of the SHA-256 of the certificate's public key (RFC 7858, appendix A)."""
 
-    def write(self, folder: Path) -> None:
-        """Certificate and key as files in ``folder``; the key for its owner only."""
+    def write(self, folder: Path, *, private: bool) -> None:
+        """The certificate as a file in ``folder``; for who answers with it also its key, which only its owner can read."""
         (folder / CERTIFICATE_FILE).write_bytes(self.certificate_pem)
-        key = os.open(folder / PRIVATE_KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(key, "wb") as file:
-            file.write(self.private_key_pem)
+        if private:
+            key = os.open(folder / PRIVATE_KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(key, "wb") as file:
+                file.write(self.private_key_pem)
 
 
 def make() -> TransferKeys:

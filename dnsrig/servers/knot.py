@@ -12,7 +12,18 @@ from typing import ClassVar
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar, ServerLimit
 from dnsrig.servers import keys
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Role, Setting, Support, template, utc_ns
+from dnsrig.servers.driver import (
+    DNS_PORT,
+    Driver,
+    Feature,
+    Placement,
+    Role,
+    Setting,
+    Support,
+    numbers,
+    template,
+    utc_ns,
+)
 
 CONFIGURATION = template("""\
 server:
@@ -79,8 +90,8 @@ template:
 {% if p.role == "primary" and p.transfer.notify %}
     notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
 {% endif %}
-{% if p.role == "primary" %}
-    provide-ixfr: {{ "on" if p.transfer.ixfr else "off" }}
+{% if p.role == "primary" and not p.transfer.ixfr and knows_provide_ixfr %}
+    provide-ixfr: off
 {% endif %}
 {% if p.catalog and p.role == "secondary" %}
     master: route1
@@ -110,6 +121,7 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.journal-content": "none",
     "template.semantic-checks": "off",
 }
+PROVIDE_IXFR_SINCE = (3, 2, 5)
 IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     # Differences between a zone file and its next version make the IXFR.
     "template.zonefile-load": "difference",
@@ -137,8 +149,8 @@ class Knot(Driver):
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("1.0", "1.0"),
-        "XoT": Support("3.5", "3.5"),
-        "catalog zones": Support("3.1", "3.0"),
+        "XoT": Support("3.4", "3.4"),
+        "catalog zones": Support("1.0", "3.0"),
         "IXFR": Support("1.0", "1.0"),
         "NOTIFY": Support("1.0", "1.0"),
         "several source addresses": Support(None, "1.0"),
@@ -157,7 +169,13 @@ class Knot(Driver):
         if placement.role == "primary" and placement.transfer.ixfr:
             chosen |= IXFR_PRIMARY_DEFAULTS
         settings = by_section({**chosen, **placement.settings})
-        text = CONFIGURATION.render(p=placement, port=DNS_PORT, keys=keys, settings=settings)
+        text = CONFIGURATION.render(
+            p=placement,
+            port=DNS_PORT,
+            keys=keys,
+            settings=settings,
+            knows_provide_ixfr=numbers(placement.source.version) >= PROVIDE_IXFR_SINCE,
+        )
         (placement.directory / "knot.conf").write_text(text)
 
     def command(self, placement: Placement) -> list[str]:

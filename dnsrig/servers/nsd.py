@@ -132,8 +132,8 @@ class Nsd(Driver):
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("1.0", "1.0"),
-        "XoT": Support("4.8", "4.4"),
-        "catalog zones": Support("4.0", "4.9"),
+        "XoT": Support("4.2", "4.3.7"),
+        "catalog zones": Support("1.0", "4.9"),
         "IXFR": Support("4.5", "3.0"),
         "NOTIFY": Support("1.0", "1.0"),
         "several source addresses": Support(None, "1.0"),

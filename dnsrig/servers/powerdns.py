@@ -86,7 +86,7 @@ class PowerDns(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("3.0", "3.0"),
         "XoT": Support(None, None),
-        "catalog zones": Support("4.7", "4.7"),
+        "catalog zones": Support("3.0", "4.7"),
         "IXFR": Support(None, "4.0"),
         "NOTIFY": Support("3.0", "3.0"),
         "several source addresses": Support(None, "3.0"),

@@ -7,18 +7,20 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from conftest import DNSRIG, specs
 
+from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.experiment.trial import run_trial
 from dnsrig.lab.profile import Profiler
 from dnsrig.traps import Conclusion, all_traps
 
 Measure = Callable[..., Trial]
+SLOW_DISK_BYTES_PER_S = 100_000_000
 FAST_BIND = ("server=bind@forky", 'hosts.secondary.settings."serial-query-rate"=10000')
 
 
@@ -155,7 +157,24 @@ def knot_with_few_ports(zones: int, ports: int, *more: str) -> tuple[str, ...]:
     )
 
 
-def test_cold_page_cache(measure: Measure) -> None:
+@pytest.fixture
+def slow_disk() -> Iterator[None]:
+    """Reads of this process and its children come slowly, as from a disk that is none of a hypervisor's memory."""
+    group, device = Path("/sys/fs/cgroup/blkio/dnsrig-test"), paths.cache().stat().st_dev
+    if not (group.parent / "blkio.throttle.read_bps_device").exists():
+        pytest.skip("this machine cannot throttle a disk by cgroup v1")
+    group.mkdir(exist_ok=True)
+    limit = f"{os.major(device)}:{os.minor(device)} {SLOW_DISK_BYTES_PER_S}"
+    (group / "blkio.throttle.read_bps_device").write_text(limit)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        (group.parent / "cgroup.procs").write_text(str(os.getpid()))
+        group.rmdir()
+
+
+def test_cold_page_cache(measure: Measure, slow_disk: None) -> None:
     settings = ("server=nsd@forky", "delegations=200000", "baseline={}")
     trial = measure(*settings, "page_cache=cold", experiment="zone-load")
     found = finding("cold-page-cache", trial)

@@ -26,6 +26,6 @@ def test_cold_page_cache_is_read_from_the_disk(measure: Callable[..., Trial]) ->
         )
         assert trial.record.outcome == "done"
         read[state] = trial.growth("primary", "cgroup", "memory_file_bytes")
-    size = 20e6
-    assert read["cold"] is not None and read["cold"] > size, "the file was read in again, for this cgroup's account"
-    assert read["warm"] is not None and read["warm"] < size
+    # What NSD shares among its processes counts as file cache as well, in both.
+    assert read["cold"] is not None and read["warm"] is not None
+    assert read["cold"] - read["warm"] > 40e6, "the zone file, 78 MB, was read in again on this cgroup's account"

@@ -166,14 +166,16 @@ def test_versions_are_compared_as_numbers() -> None:
 
 def test_feature_table_names_every_driver() -> None:
     rows = list(feature_table())
-    assert ("secondary", "XoT", ["9.18", "3.5", "4.4", "no"]) in rows
+    assert ("secondary", "XoT", ["9.18", "3.4", "4.3.7", "no"]) in rows
     assert all(len(since) == len(all_drivers()) for _, _, since in rows)
 
 
 def test_keys_are_new_each_time_and_kept_private(tmp_path: Path) -> None:
     other = keys.make()
     assert other.tsig_secret != KEYS.tsig_secret
-    other.write(tmp_path)
+    other.write(tmp_path, private=False)
+    assert not (tmp_path / keys.PRIVATE_KEY_FILE).exists(), "a secondary answers nobody with it"
+    other.write(tmp_path, private=True)
     assert stat.S_IMODE((tmp_path / keys.PRIVATE_KEY_FILE).stat().st_mode) == 0o600
     certificate = x509.load_pem_x509_certificate((tmp_path / keys.CERTIFICATE_FILE).read_bytes())
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value

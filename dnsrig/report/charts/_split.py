@@ -65,11 +65,13 @@ def zone_counts(run: Run) -> list[int]:
 
 
 def exec_ns(trial: Trial) -> int | None:
-    """When the server under test was executed: zero of every time axis. Without it, the start of `measure`."""
-    server = trial.record.servers.get(trial.subject)
-    if server is not None:
-        return server.exec_ns
-    return trial.measure.start.monotonic_ns if trial.measure else None
+    """Zero of every time axis: exec of the server under test; or the start of `measure`, where it ran before."""
+    return trial.zero_ns
+
+
+def since(trial: Trial) -> str:
+    """What the times on an axis of this trial count from, in words."""
+    return f"exec of the {trial.subject}" if trial.started_in_measure else "the start of the measurement"
 
 
 def elapsed_s(trial: Trial) -> float | None:

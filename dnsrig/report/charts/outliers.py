@@ -66,7 +66,7 @@ def _panels(outlier: Outlier) -> list[alt.Chart]:
     }
     present = [(title, rows) for title, rows in contents.items() if not rows.is_empty()]
     end_s = max((_look.extent(rows["time_s"])[1] for _, rows in present), default=0.0)
-    below = [""] * (len(present) - 1) + [f"seconds since exec of the {subject}"]
+    below = [""] * (len(present) - 1) + [f"seconds since {_split.since(outlier.trial)}"]
     return [_panel(title, rows, list(trials), end_s, x) for (title, rows), x in zip(present, below)]
 
 

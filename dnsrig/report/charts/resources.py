@@ -190,7 +190,7 @@ def _cell(
     dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
     x = alt.X(
         "time_s:Q",
-        title=f"seconds since exec of the {_split.subject(run)}" if last else None,
+        title=f"seconds since {_split.since(run.trials[0])}" if last else None,
         scale=alt.Scale(domain=[0, end_s], nice=False),
         axis=alt.Axis(labels=last, ticks=last, tickCount=10 // columns),
     )

@@ -103,7 +103,7 @@ def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
             rows,
             list(hosts),
             (min(0.0, start_s), end_s),
-            f"seconds since exec of the {trial.subject}" if index == len(present) - 1 else "",
+            f"seconds since {_split.since(trial)}" if index == len(present) - 1 else "",
         )
         for index, (title, rows) in enumerate(present)
     ]
