@@ -229,7 +229,7 @@ class LogDrilldown(Record):
     last_realtime_ns: int | None
     resolution_ns: int
     failures: dict[str, int] = Field(default_factory=dict)
-    """Failure lines by kind, e.g. ``address not available``."""
+    """Failure lines by kind, e.g. ``no free port``."""
     first_failure_realtime_ns: dict[str, int] = Field(default_factory=dict)
     examples: dict[str, str] = Field(default_factory=dict)
     """One line as logged, by kind: untrusted text."""

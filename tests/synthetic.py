@@ -223,8 +223,8 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
                 first_realtime_ns=None,
                 last_realtime_ns=None,
                 resolution_ns=1_000_000,
-                failures={"address not available": 3},
-                examples={"address not available": plan.log_example},
+                failures={"no free port": 3},
+                examples={"no free port": plan.log_example},
             )
         },
         link_checks=[{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 31.0 + spec.repeat}],

@@ -93,7 +93,7 @@ class Trial:
         path = self.directory / f"profile-{self.subject}.folded"
         lines = path.read_text(errors="replace").splitlines() if path.exists() else []
         split = (line.rpartition(" ") for line in lines)
-        return {stack: int(count) for stack, _, count in split if stack and count.isdigit()}
+        return {stack: int(count) for stack, _, count in split if stack and count.isascii() and count.isdecimal()}
 
     @property
     def measure(self) -> Phase | None:

@@ -2,9 +2,10 @@
 
 A rule is about the new run in percent of the base run, and describes what is not wanted. Its verdict on a variant:
 
-- ``regression``: the 95 % interval of the ratio of medians lies wholly beyond the limit, and the exact rank test, of the new
+- ``regression``: the 95 % interval of the ratio of medians lies wholly beyond the limit, and the rank test, of the new
   repeats against the base's times the limit, rejects at 5 % after Holm's correction over the variants; or every
-  repeat of the base finished and some of the new did not;
+  repeat of the base finished and some of the new did not; or a rule with ``>`` meets a base that is zero in every repeat,
+  of which there is no percentage: then a new median above zero, where the test agrees;
 - ``pass``: the interval lies wholly on the good side of the limit;
 - ``undecided``: anything else, and always with fewer than five repeats on either side.
 
@@ -17,6 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Literal
 
 from dnsrig.analysis import statistics
@@ -89,7 +91,10 @@ def judge(rule: Rule, pairs: Sequence[tuple[Repeats, Repeats]]) -> list[Judgemen
     tested = [index for index, judgement in enumerate(found) if judgement.p is not None]
     corrected = statistics.holm([p for judgement in found if (p := judgement.p) is not None])
     for index, p in zip(tested, corrected, strict=True):
-        found[index] = _by_interval(rule, replace(found[index], p_corrected=p))
+        judgement = replace(found[index], p_corrected=p)
+        found[index] = (
+            _by_interval(rule, judgement) if judgement.interval else _from_nothing(judgement, pairs[index][1])
+        )
     return found
 
 
@@ -109,7 +114,7 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats) -> Judgement:
     if min(len(base.values), len(new.values)) < FEWEST_REPEATS:
         return _undecided(f"too few repeats have {rule.metric}")
     interval = _percent_interval(new.values, base.values)
-    if interval is None:
+    if interval is None and not (rule.above and not any(base.values)):
         return _undecided("the base has values of zero, of which nothing is a percentage")
     limit = [value * rule.percent / 100 for value in base.values]
     return Judgement("undecided", "", interval, statistics.rank_test(new.values, limit))
@@ -126,6 +131,17 @@ def _by_interval(rule: Rule, judgement: Judgement) -> Judgement:
     if p < ALPHA:
         return replace(judgement, decision="regression", reason="the interval lies wholly beyond the limit")
     return replace(judgement, reason=f"beyond the limit, but p is {p:.2g} after correction: more repeats would tell")
+
+
+def _from_nothing(judgement: Judgement, new: Repeats) -> Judgement:
+    """Where the base is zero in every repeat: whether the new run is not, and more often than chance would do."""
+    p, middle = judgement.p_corrected, median(new.values)
+    assert p is not None
+    if middle <= 0:
+        return replace(judgement, reason="zero in every repeat of the base, and not in some of the new")
+    if p < ALPHA:
+        return replace(judgement, decision="regression", reason=f"from nothing to {middle:g}")
+    return replace(judgement, reason=f"from nothing to {middle:g}, but p is {p:.2g} after correction")
 
 
 def _percent_interval(new: Sequence[float], base: Sequence[float]) -> Interval | None:

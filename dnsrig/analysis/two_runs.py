@@ -17,7 +17,7 @@ from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import describe, main_metric, measured_metrics
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Manifest, Scalar, Variant
+from dnsrig.rundir import DatasetSpec, Manifest, Scalar, Variant
 
 UNITS = ("s", "ms", "per_s", "bytes", "percent")
 """Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``."""
@@ -88,8 +88,11 @@ class TwoRuns:
 
     @property
     def decision(self) -> Decision | None:
-        """None without a rule."""
-        return rules.overall([verdict.judgement.decision for verdict in self.verdicts]) if self.verdicts else None
+        """None without a rule. Of a variant that only the base has, no rule can say anything."""
+        if not self.verdicts:
+            return None
+        missing: list[Decision] = ["undecided"] if self.only_in_base else []
+        return rules.overall([*(verdict.judgement.decision for verdict in self.verdicts), *missing])
 
 
 def compare_runs(base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[Rule]) -> TwoRuns:
@@ -166,6 +169,7 @@ def _of_specs(base: Manifest, new: Manifest, pair: Pair) -> Iterable[Difference]
     yield from _unlike("transfer", one.transfer.model_dump(), other.transfer.model_dump())
     for name in ("kind", "zones", "records"):
         yield from _unlike(f"dataset {name}", getattr(one.dataset, name), getattr(other.dataset, name))
+    yield from _unlike("dataset parameter", *(_parameters(spec.dataset) for spec in (one, other)))
     for host in dict.fromkeys([*one.hosts, *other.hosts]):
         ours, theirs = one.hosts.get(host), other.hosts.get(host)
         if ours is None or theirs is None:
@@ -173,8 +177,13 @@ def _of_specs(base: Manifest, new: Manifest, pair: Pair) -> Iterable[Difference]
             continue
         servers = [h.server.label if h.server else "no server" for h in (ours, theirs)]
         yield from _unlike(f"server of the {host}", *servers)
-        for name in ("cpus", "sysctls", "settings"):
+        for name in ("role", "cpus", "sysctls", "settings", "source_addresses", "profile"):
             yield from _unlike(f"{name} of the {host}", getattr(ours, name), getattr(theirs, name))
+
+
+def _parameters(dataset: DatasetSpec) -> dict[str, Scalar]:
+    """Without the number of zones, which every dataset tells by itself."""
+    return {name: value for name, value in dataset.parameters.items() if name != "zones"}
 
 
 def _unlike(what: str, base: Any, new: Any) -> Iterable[Difference]:

@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from dnsrig.errors import DnsrigError
+
 EXIT_STATUS = {"pass": 0, "regression": 1, "undecided": 2, None: 0}
+EXIT_NOT_COMPARED = 3
 
 
 def add(app: typer.Typer) -> None:
@@ -38,14 +41,16 @@ def command(
     """Hold run NEW against run BASE: each variant that both have, by the main metric and those named.
 
     Variants are matched by their values on the matrix; where each run has a single server, these two are held against
-    each other. What differs in machine, kernel, versions and settings is told on standard error.
+    each other. What differs in machine, kernel, versions and settings is told on standard error, with
+    --json as well.
 
     A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank test agrees,
     or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies wholly on the good
-    side. Otherwise, and always below five repeats, it is undecided.
+    side. Otherwise, and always below five repeats, it is undecided; and so is the whole where NEW lacks a variant of BASE.
 
-    Exit status: 0 if every rule passes (or there is none), 1 for a regression, 2 for undecided. An error is 1 and bad input 2
-    as well, with a sentence on standard error and nothing on standard output.
+    Exit status: 0 if every rule passes (or there is none), 1 for a regression, 2 for undecided. 3 if the runs could not be
+    compared (a run that is missing or was written by a newer dnsrig, a rule that is none, an unknown metric), with a sentence
+    on standard error and nothing on standard output.
 
     Examples: dnsrig compare runs/tour/A runs/tour/B; dnsrig compare A B --fail-if 'transfer_time > 110 %' --fail-if
     'secondary_cpu > 105 %'; dnsrig compare A B --metric time_wait_peak --json
@@ -55,13 +60,17 @@ def command(
     from dnsrig.analysis.two_runs import compare_runs
     from dnsrig.report import comparison, figures
 
-    wanted = [rules.parse(text) for text in fail_if or []]
-    found = compare_runs(Run.open(base), Run.open(new), metric or [], wanted)
+    try:
+        wanted = [rules.parse(text) for text in fail_if or []]
+        found = compare_runs(Run.open(base), Run.open(new), metric or [], wanted)
+    except DnsrigError as error:
+        error.exit_code = EXIT_NOT_COMPARED  # what it has by itself would read as a verdict
+        raise
+    complaints = Console(stderr=True, highlight=False, soft_wrap=True)
+    for warning in comparison.warnings(found):
+        complaints.print(figures.visible(warning), markup=False)
     if as_json:
         print(json.dumps(comparison.as_json(found), indent=2))
     else:
-        complaints = Console(stderr=True, highlight=False, soft_wrap=True)
-        for warning in comparison.warnings(found):
-            complaints.print(figures.visible(warning), markup=False)
         Console(highlight=False).print(comparison.as_text(found))
     raise typer.Exit(EXIT_STATUS[found.decision])

@@ -38,8 +38,11 @@ def as_text(found: TwoRuns) -> RenderableType:
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
     order = ("regression", "undecided", "pass")
-    verdicts = sorted(found.verdicts, key=lambda verdict: order.index(verdict.judgement.decision))
-    said: list[RenderableType] = [Text(visible(_said(verdict))) for verdict in verdicts]
+    verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
+    if found.decision:
+        verdicts += [("undecided", _missing(variant)) for variant in found.only_in_base]
+    verdicts.sort(key=lambda verdict: order.index(verdict[0]))
+    said: list[RenderableType] = [Text(visible(sentence)) for _, sentence in verdicts]
     whole = [Text(f"result: {found.decision}", style="bold")] if found.decision else []
     return Group(*tables, *said, *whole)
 
@@ -105,6 +108,10 @@ def _said(verdict: Verdict) -> str:
     judgement, interval = verdict.judgement, verdict.judgement.interval
     ends = f"[{figures.figure(interval.low)}..{figures.figure(interval.high)}] %, " if interval else ""
     return f"{judgement.decision}: {verdict.rule}, {verdict.pair.label}: {ends}{judgement.reason}"
+
+
+def _missing(variant: Variant) -> str:
+    return f"undecided: {variant.label}: only in the base, so there is nothing to hold against it"
 
 
 def _run(manifest: Manifest) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def _of_variant(run: Run, variant: str, findings: Sequence[Finding]) -> list[Out
         return []
     ranked = sorted(measured, key=lambda pair: pair[0])
     typical_s, typical = ranked[(len(ranked) - 1) // 2]
-    repeats = {trial.record.spec.repeat for trial in run.of_variant(variant)}
+    repeats = {trial.record.spec.repeat for _, trial in measured}
     of_variant = [finding for finding in findings if finding.variant == variant and finding.verdict == "found"]
     return [
         Outlier(trial, time_s, typical, typical_s, *_causes(of_variant, trial.record.spec.repeat, repeats))

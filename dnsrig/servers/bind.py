@@ -113,7 +113,7 @@ class Bind(Driver):
     log_clock_resolution_ns = 1_000_000
     done_pattern = r"transfer of '(?P<zone>[^']+)/IN' from \S+: Transfer status: success"
     failure_patterns = {
-        "address not available": r"address not available|address in use",
+        "no free port": r"address not available|(failed to connect|refresh: failure).*address in use",
         "transfer failed": r"Transfer status: (?!success)|failed to connect",
         "refresh failed": r"refresh: (failure|retry limit|unexpected)",
     }

@@ -158,7 +158,7 @@ class Knot(Driver):
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
     failure_patterns = {
-        "address not available": r"(?i)address is not available|cannot assign requested address",
+        "no free port": r"(?i)address is not available|cannot assign requested address",
         "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
     }
 

@@ -141,7 +141,7 @@ class Nsd(Driver):
     log_clock_resolution_ns = 1_000_000
     done_pattern = r"zone (?P<zone>\S+) serial \d+ is updated to \d+"
     failure_patterns = {
-        "address not available": r"(?i)cannot assign requested address",
+        "no free port": r"(?i)cannot assign requested address",
         "transfer failed": r"xfrd: .*(failed|error|timeout)",
     }
 

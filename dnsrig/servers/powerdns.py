@@ -96,7 +96,7 @@ class PowerDns(Driver):
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"zone:? '(?P<zone>[^']+)'.* zone committed"
     failure_patterns = {
-        "address not available": r"(?i)cannot assign requested address",
+        "no free port": r"(?i)cannot assign requested address",
         "transfer failed": r"(?i)unable to (axfr|xfr) zone|AXFR-in.*(error|failed)",
         "SOA query unanswered": r"Unable to retrieve SOA for",
     }

@@ -182,6 +182,6 @@ def _logged(log: LogDrilldown | None, first: str, first_s: float | None) -> str:
     if log is None or not first:
         return ""
     kinds = dict(sorted(log.failures.items(), key=lambda item: item[0] != first))
-    counted = ", ".join(f"“{kind}” {count:,} times" for kind, count in kinds.items())
+    counted = ", ".join(f"{kind} {count:,} times" for kind, count in kinds.items())
     when = "" if first_s is None else f", first {first_s:.2f} s after exec (±{log.resolution_ns / 1e9:g} s)"
-    return f"; its log says {counted}{when}"
+    return f"; its log tells of {counted}{when}"

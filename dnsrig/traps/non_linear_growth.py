@@ -47,16 +47,14 @@ class Size:
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
-    """One conclusion a row of sizes: of the size at which it stops being linear, or else of the largest."""
+    """One conclusion a row of sizes: of the size at which it stops being linear, or else of the largest that was run."""
     for row in _rows(run):
-        sizes = sorted((_size(run, variant) for variant in row), key=lambda size: size.zones)
+        sizes = sorted((_size(run, variant) for variant in row if run.of_variant(variant.id)), key=lambda s: s.zones)
         measured = [size for size in sizes if len(size.times_s) >= FEWEST_REPEATS]
-        if len(measured) >= 2:
-            pair = first_rise(measured)
-            yield (pair[1].variant, _found(*pair)) if pair else (sizes[-1].variant, CLEAR)
-        elif any(size.trials for size in sizes):
-            why = f"Fewer than two sizes have {FEWEST_REPEATS} repeats that finished or came to their limit."
-            yield sizes[-1].variant, cannot_tell(why)
+        if pair := first_rise(measured):
+            yield pair[1].variant, _found(*pair)
+        elif sizes:
+            yield sizes[-1].variant, _not_found(sizes[-1], measured)
 
 
 def first_rise(sizes: list[Size]) -> tuple[Size, Size] | None:
@@ -71,6 +69,16 @@ def first_rise(sizes: list[Size]) -> tuple[Size, Size] | None:
         if fastest_s > LARGEST_RATIO * allowed_s and fastest_s - allowed_s > SMALLEST_EXCESS_S:
             return cheapest, size
     return None
+
+
+def _not_found(largest: Size, measured: list[Size]) -> Conclusion:
+    """Clear where the largest size could be held against a smaller one."""
+    if largest not in measured:
+        why = f"Fewer than {FEWEST_REPEATS} repeats with {largest.zones:,} zones finished or came to their limit."
+        return cannot_tell(why)
+    if all(size.censored for size in measured[:-1]):
+        return cannot_tell(f"No smaller size has {FEWEST_REPEATS} repeats that all finished, to hold this one against.")
+    return CLEAR
 
 
 def _rows(run: Run) -> Iterator[list[Variant]]:
@@ -97,10 +105,10 @@ def _size(run: Run, variant: Variant) -> Size:
 
 
 def _watched_s(trial: Trial) -> float | None:
-    """For how long a trial that came to its limit was watched, from exec on."""
-    if trial.measure is None or trial.server is None:
+    """For how long a trial that came to its limit was watched, from where the time of the result begins."""
+    if trial.measure is None or trial.zero_ns is None:
         return None
-    return (trial.measure.end.monotonic_ns - trial.server.exec_ns) / 1e9
+    return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9
 
 
 def _found(before: Size, here: Size) -> Conclusion:

@@ -37,7 +37,9 @@ def judge(values: list[float], metric: str) -> Conclusion:
     if repeats < FEWEST_REPEATS:
         return Conclusion(
             "found",
-            summary=f"{repeats} repeats: points and range only, from {min(values):.3g} to {max(values):.3g} s.",
+            summary=f"{repeats} repeats: points and range only, from {min(values):.3g} to {max(values):.3g} s."
+            if repeats > 1
+            else f"1 repeat: {values[0]:.3g} s.",
             evidence={"repeats": repeats, "lowest_s": round(min(values), 4), "highest_s": round(max(values), 4)},
             metrics=(metric, "time_per_zone_ms"),
             remedy=f"Run it with --repeats {FEWEST_REPEATS} or more (10 is the default).",

@@ -80,7 +80,7 @@ def test_ports_are_enough(measure: Measure) -> None:
 
 def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
     """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers."""
-    trial = measure("server=powerdns@forky", "zones=3000", "limit_s=30")
+    trial = measure("server=powerdns@forky", "zones=3000", "limit_s=20")
     drops = finding("udp-buffer-drops", trial)
     assert drops.verdict == "found"
     assert int(drops.evidence["dropped_secondary"] or 0) > 0

@@ -14,7 +14,7 @@ from dnsrig.report.charts import _look, repeats
 from dnsrig.report.charts import outliers as over_time
 from dnsrig.report.draw import draw_all
 from dnsrig.report.outliers import outliers, timed
-from dnsrig.rundir import Finding
+from dnsrig.rundir import Finding, Outcome
 
 BIND = "bind@system"
 
@@ -57,6 +57,16 @@ def test_what_all_others_have_sets_it_apart_too(one: Run) -> None:
     (outlier,) = outliers(one, [*found("idle-wait", 1, 2, 4, 5, 6, 7), *found("clock-steps", 1, 2)])
     assert outlier.traps == ()
     assert outlier.cause == "without idle-wait, which most others have"
+
+
+def test_repeats_that_did_not_finish_are_no_fellows(tmp_path: Path) -> None:
+    """Of the four others that are done all have it; counted with those at their limit, half of them would not."""
+    outcomes: dict[tuple[str, int, int], Outcome] = {(BIND, 100, repeat): "limit" for repeat in range(6, 11)}
+    plan = Plan(servers=[BIND], zones=[100], repeats=10, baseline={}, slow={(BIND, 100, 3): 3.0}, outcomes=outcomes)
+    (outlier,) = outliers(Run.open(build(tmp_path / "run", plan)), found("idle-wait", 1, 2, 4, 5))
+    assert outlier.lacks == ("idle-wait",)
+    (outlier,) = outliers(Run.open(tmp_path / "run"), found("idle-wait", 3, 6, 7, 8, 9, 10))
+    assert outlier.traps == ("idle-wait",)
 
 
 def test_a_trifle_is_no_outlier(tmp_path: Path) -> None:

@@ -94,6 +94,35 @@ def test_variants_without_a_fellow_are_named(tmp_path: Path) -> None:
     assert [line.pair.new.parameters["server"] for line in found.lines] == [BIND, BIND]
     assert {v.parameters["server"] for v in found.only_in_base} == {KNOT}
     assert {v.parameters["server"] for v in found.only_in_new} == {"nsd@system"}
+    assert found.decision is None
+
+
+@pytest.mark.parametrize(
+    ("base", "new", "limit", "decision"),
+    [
+        ([BIND, KNOT], [BIND], 120, "undecided"),
+        ([BIND, KNOT], [BIND], 20, "regression"),
+        ([BIND], [BIND, KNOT], 120, "pass"),
+    ],
+)
+def test_a_variant_that_was_dropped_does_not_pass(
+    tmp_path: Path, base: list[str], new: list[str], limit: int, decision: str
+) -> None:
+    plans = [Plan(servers=names, zones=[100, 1000], repeats=5, samples=False, baseline={}) for names in (base, new)]
+    assert held(tmp_path, *plans, f"transfer_time > {limit} %").decision == decision
+
+
+def test_a_variant_that_was_dropped_is_said_to_be_the_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    base, fewer = build(tmp_path / "base", SMALL), Plan(servers=[BIND], zones=[100, 1000], repeats=5, samples=False)
+    runs = [str(base), str(build(tmp_path / "new", fewer))]
+    code, out, _ = command(monkeypatch, capsys, *runs, "--fail-if", "transfer_time > 120 %")
+    assert code == 2
+    said = " ".join(out.split())
+    assert f"undecided: server={KNOT} zones=100: only in the base" in said and "result: undecided" in said
+    code, out, _ = command(monkeypatch, capsys, *runs)
+    assert (code, "undecided:" in out) == (0, False), "without a rule nothing was to be decided"
 
 
 def test_two_builds_of_a_server_are_held_against_each_other(tmp_path: Path) -> None:
@@ -118,7 +147,10 @@ def test_what_differs_in_the_conditions_is_told_once(tmp_path: Path) -> None:
         manifest["scale"] = "standard"
         for spec in manifest["specs"].values():
             spec["limit_s"] = 30
-            spec["hosts"]["secondary"]["settings"] = {"transfers-in": 100}
+            spec["dataset"]["parameters"] = {"zones": 7, "seed": 2}
+            host = spec["hosts"]["secondary"]
+            host |= {"settings": {"transfers-in": 100}, "source_addresses": ["198.18.1.1"], "profile": True}
+            spec["hosts"]["observer"]["role"] = "secondary"
 
     edit(new, change)
     edit(base, lambda manifest: manifest["conditions"].update(sysctls={"net.core.rmem_max": "2"}, kernel="6.1"))
@@ -128,7 +160,11 @@ def test_what_differs_in_the_conditions_is_told_once(tmp_path: Path) -> None:
         "kernel: 6.1 in the base, 6.12 in the new run",
         "sysctls net.core.rmem_max: 2 in the base, 1 in the new run",
         "limit_s: 60.0 in the base, 30.0 in the new run",
+        "dataset parameter seed: not known in the base, 2 in the new run",
         "settings of the secondary transfers-in: not known in the base, 100 in the new run",
+        "source_addresses of the secondary: [] in the base, ['198.18.1.1'] in the new run",
+        "profile of the secondary: False in the base, True in the new run",
+        "role of the observer: not known in the base, secondary in the new run",
     ]
 
 
@@ -186,13 +222,18 @@ def test_exit_status(
     assert max(map(len, out.splitlines())) <= 80
 
 
-def test_bad_input_leaves_standard_output_empty(
+def test_what_keeps_it_from_comparing_is_no_verdict(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     run = str(build(tmp_path / "run", SMALL))
-    assert command(monkeypatch, capsys, run, run, "--fail-if", "slower")[:2] == (2, "")
-    assert command(monkeypatch, capsys, run, run, "--metric", "speed")[:2] == (2, "")
-    assert command(monkeypatch, capsys, run, "nowhere")[:2] == (1, "")
+    assert command(monkeypatch, capsys, run, run, "--fail-if", "slower")[:2] == (3, "")
+    assert command(monkeypatch, capsys, run, run, "--metric", "speed")[:2] == (3, "")
+    assert command(monkeypatch, capsys, run, "nowhere")[:2] == (3, "")
+    other = str(build(tmp_path / "other", Plan(zones=[7], samples=False)))
+    assert command(monkeypatch, capsys, run, other)[:2] == (3, "")
+    edit(Path(other), lambda manifest: manifest.update(schema_version=99))
+    code, out, err = command(monkeypatch, capsys, run, other)
+    assert (code, out) == (3, "") and "newer dnsrig" in err
 
 
 def test_warnings_go_to_standard_error(
@@ -204,6 +245,9 @@ def test_warnings_go_to_standard_error(
     assert code == 0
     assert err == "differs: governor: not known in the base, \\x1b[31mpowersave in the new run"
     assert "governor" not in out
+    code, out, with_json = command(monkeypatch, capsys, str(base), str(new), "--json")
+    assert (code, with_json) == (0, err)
+    assert json.loads(out)["differences"][0]["what"] == "governor"
 
 
 def test_the_json_is_as_it_was(
@@ -225,5 +269,5 @@ def test_the_help_tells_what_the_exit_status_means(
 ) -> None:
     code, out, _ = command(monkeypatch, capsys, "--help")
     assert code == 0
-    assert "1 for a regression, 2 for undecided" in " ".join(out.split())
+    assert "1 for a regression, 2 for undecided. 3 if the runs could not be compared" in " ".join(out.split())
     assert "--fail-if" in out

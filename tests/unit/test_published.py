@@ -131,7 +131,7 @@ def test_the_first_failure_is_counted_from_exec(tmp_path: Path) -> None:
     def fail(record: dict[str, Any]) -> None:
         start = record["phases"][1]["start"]
         offset_ns = start["realtime_ns"] - start["monotonic_ns"]
-        first = {"address not available": EXEC_NS + offset_ns + 38 * SECOND}
+        first = {"no free port": EXEC_NS + offset_ns + 38 * SECOND}
         record["logs"]["secondary"]["first_failure_realtime_ns"] = first
 
     assert of(held_against(run), "first_connect_failure", "30k zones") == []
@@ -149,7 +149,39 @@ def test_the_share_of_the_port_search_comes_from_the_profile(tmp_path: Path) -> 
         (folder / "profile-secondary.folded").write_text("named;connect;__inet_hash_connect 3\nnamed;read 1\n")
     measured = of(held_against(run), "cpu_share_of_hottest_frame", "30k zones")
     assert isinstance(measured[0].values, Spread)
-    assert measured[0].values.median == 75
+    assert (measured[0].values.median, measured[0].values.n) == (75, 2)
+    assert "flame graph" in measured[0].differs[0]
+
+
+def test_trials_that_failed_have_no_share_and_no_first_failure(tmp_path: Path) -> None:
+    run = many_zones(tmp_path)
+
+    def spoil(record: dict[str, Any]) -> None:
+        record["outcome"] = "invalid" if record["spec"]["repeat"] == 1 else "limit"
+        record["logs"]["secondary"]["first_failure_realtime_ns"] = {
+            "no free port": record["phases"][1]["start"]["realtime_ns"] + record["spec"]["repeat"] * SECOND
+        }
+
+    edit_trials(run, spoil)
+    for folder in run.directory.glob("trials/*/*"):
+        (folder / "profile-secondary.folded").write_text("named;connect;__inet_hash_connect 3\nnamed;read 1\n")
+    found = held_against(Run.open(run.directory))
+    for metric in ("cpu_share_of_hottest_frame", "first_connect_failure"):
+        assert [m.values.n for m in of(found, metric, "30k zones")] == [1, 1]
+    (first, _) = of(found, "first_connect_failure", "30k zones")
+    assert first.middle == ("median", pytest.approx(1.9)), "of the second repeat; measure begins 0.1 s before exec"
+
+
+def test_30k_zones_tell_what_the_source_does_not_state(tmp_path: Path) -> None:
+    def lift(spec: dict[str, Any]) -> None:
+        spec["storage"] = "memory"
+        spec["hosts"]["secondary"]["settings"] = {"transfers-in": 100, "transfers-per-ns": 50}
+
+    measured = of(held_against(many_zones(tmp_path, lift)), "time", "30k zones")
+    assert measured[0].differs == [
+        "The secondary's own limits are lifted here (transfers-in = 100, transfers-per-ns = 50); the source does not state its settings.",
+        "Servers store in memory here; the source does not state where.",
+    ]
 
 
 def test_a_negative_delay_is_shown_as_the_log_tells_it(tmp_path: Path) -> None:

@@ -76,7 +76,21 @@ def test_a_metric_that_is_missing_is_undecided() -> None:
 def test_nothing_against_nothing_is_no_change() -> None:
     nothing = repeats([0.0] * 5)
     assert decision(SLOWER, nothing, nothing) == "pass"
-    assert decision(SLOWER, nothing, repeats([1.0] * 5)) == "undecided", "no percentage of zero"
+    assert decision(SLOWER, repeats([0.0, *[1.0] * 4]), repeats([1.0] * 5)) == "undecided", "no percentage of zero"
+    assert decision(Rule("zones_per_s", False, 90), nothing, repeats([1.0] * 5)) == "undecided"
+
+
+def test_something_from_nothing_is_a_regression() -> None:
+    """Retransmissions, say: no percentage, but the rank test can tell."""
+    nothing, more = repeats([0.0] * 5), repeats([3.0, 4.0, 7.0, 9.0, 9.0])
+    (found,) = judge(SLOWER, [(nothing, more)])
+    assert (found.decision, found.reason, found.interval) == ("regression", "from nothing to 7", None)
+    assert decision(SLOWER, nothing, repeats([0.0, 0.0, 3.0, 4.0, 5.0])) == "undecided", "p is 0.17"
+    many = judge(SLOWER, [(nothing, more)] * 7)
+    assert {j.decision for j in many} == {"undecided"} and "after correction" in many[0].reason
+    most = judge(SLOWER, [(repeats([0.0] * 20), repeats([*[0.0] * 11, *[5.0] * 9]))])[0]
+    assert most.p_corrected is not None and most.p_corrected < 0.05
+    assert most.decision == "undecided", "the median is still nothing"
 
 
 def test_many_comparisons_ask_for_more_repeats() -> None:

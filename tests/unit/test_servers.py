@@ -240,7 +240,14 @@ def test_log_line_of_a_finished_zone(tmp_path: Path, kind: str) -> None:
 )  # fmt: skip
 def test_log_line_of_exhausted_ports(tmp_path: Path, kind: str, line: str) -> None:
     (tmp_path / "log").write_text(line)
-    assert [event.kind for event in driver(kind).read_log(tmp_path / "log")] == ["address not available"]
+    assert [event.kind for event in driver(kind).read_log(tmp_path / "log")] == ["no free port"]
+
+
+def test_an_address_in_use_that_nobody_connected_from_is_no_lack_of_ports(tmp_path: Path) -> None:
+    (tmp_path / "log").write_text(
+        "21-Nov-2026 03:52:20.044 network: error: could not listen on UDP socket: address in use"
+    )
+    assert list(driver("bind").read_log(tmp_path / "log")) == []
 
 
 @pytest.mark.parametrize("kind", sorted(all_drivers()))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from synthetic import Plan, build
 
 from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
+from dnsrig.analysis.read import Run
 
 STACKS = {
     "named;connect;__inet_hash_connect;__inet_check_established": 50,
@@ -27,6 +31,15 @@ def test_a_share_counts_each_sample_once() -> None:
 def test_the_hottest_frame_is_by_what_it_did_itself() -> None:
     assert hottest(STACKS) == ("__inet_check_established", 0.5)
     assert hottest({"main;a": 3, "main;b": 3}) == ("a", 0.5), "of equals the first by name"
+
+
+@pytest.mark.parametrize("count", ["²", "٣", "-1", "1.5", "", "many"])
+def test_a_line_without_a_count_is_left_out(tmp_path: Path, count: str) -> None:
+    plan = Plan(servers=["bind@system"], zones=[1], repeats=1, samples=False, stacks={"main;connect": 7})
+    (trial,) = Run.open(build(tmp_path / "run", plan)).trials
+    with (trial.directory / "profile-secondary.folded").open("a") as file:
+        file.write(f"main;read {count}\n")
+    assert trial.stacks == {"main;connect": 7}
 
 
 def test_without_samples_there_is_no_share() -> None:

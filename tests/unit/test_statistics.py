@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import statistics as stdlib
 from collections import Counter
 
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dnsrig.analysis import statistics
 from dnsrig.analysis.statistics import (
     FEWEST_REPEATS,
     Interval,
@@ -128,6 +130,29 @@ def test_the_rank_test_agrees_with_brute_force_ties_included(a: list[int], b: li
     ours = rank_test(a, b)
     assert ours == pytest.approx(brute_force_rank_test([float(x) for x in a], [float(x) for x in b]))
     assert ours == rank_test(b, a)
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize(("n", "m"), [(20, 20), (30, 30), (10, 50)])
+@pytest.mark.parametrize("digits", [6, 0])
+def test_many_values_are_tested_by_the_normal_distribution(
+    monkeypatch: pytest.MonkeyPatch, seed: int, n: int, m: int, digits: int
+) -> None:
+    """Held against the exact test where both can be had; without digits, most values are tied."""
+    made = random.Random(seed)
+    a, b = ([round(made.gauss(shift, 2), digits) for _ in range(count)] for shift, count in ((0, n), (seed / 5, m)))
+    exact = rank_test(a, b)
+    monkeypatch.setattr(statistics, "LARGEST_EXACT", 0)
+    assert rank_test(a, b) == pytest.approx(exact, rel=0.05, abs=0.003)
+    assert rank_test(b, a) == pytest.approx(rank_test(a, b))
+
+
+def test_hundreds_of_values_are_tested_at_once() -> None:
+    low, high = [float(i) for i in range(300)], [float(i) for i in range(300, 600)]
+    p = rank_test(low, high)
+    assert p is not None and 0 < p < 1e-90
+    assert rank_test([1.0] * 300, [1.0] * 300) == 1.0
+    assert rank_test(low, low) == 1.0
 
 
 def test_holm_of_the_textbook() -> None:

@@ -1,4 +1,4 @@
-"""The wall clock: stepped, drifting, or kept right by nobody."""
+"""The wall clock: stepped, slewed, or kept right by nobody."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 import synthetic
 from hypothesis import given
 from hypothesis import strategies as st
-from trial_data import anchor, clean_trial, judge, log_of
+from trial_data import anchor, clean_trial, judge
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.lab import clock, conditions
-from dnsrig.rundir import Anchor, Finding
+from dnsrig.rundir import Anchor
 from dnsrig.traps import clock_steps, examine
 
 ZERO = Anchor(monotonic_ns=5_000_000_000_000, realtime_ns=1_735_732_800_000_000_000, error_ns=200)
@@ -37,7 +37,7 @@ def read_in_between(trial: Trial, set_by_s: float, error_ns: int = 200) -> None:
 
 
 @pytest.mark.parametrize(
-    ("set_by_s", "verdict"), [(2.5, "found"), (-2.5, "found"), (0.012, "found"), (0.010, "clear"), (0.0, "clear")]
+    ("set_by_s", "verdict"), [(2.5, "found"), (-2.5, "found"), (0.0011, "found"), (0.0009, "clear"), (0.0, "clear")]
 )
 def test_clock_steps(trial: Trial, set_by_s: float, verdict: str) -> None:
     read_in_between(trial, set_by_s)
@@ -64,16 +64,23 @@ def test_clock_steps_without_readings(trial: Trial) -> None:
 gaps = st.lists(st.floats(min_value=0.001, max_value=60), min_size=1, max_size=20)
 
 
-@given(gaps=gaps, rates_ppm=st.lists(st.floats(min_value=-990, max_value=990), min_size=20, max_size=20))
-def test_a_clock_that_is_slewed_never_steps(gaps: list[float], rates_ppm: list[float]) -> None:
-    readings, passed_s, ahead_s = [ZERO], 0.0, 0.0
-    for gap_s, rate_ppm in zip(gaps, rates_ppm, strict=False):
-        passed_s, ahead_s = passed_s + gap_s, ahead_s + gap_s * rate_ppm / 1e6
-        readings.append(anchor(ZERO, passed_s, set_by_s=ahead_s))
+@given(
+    gaps=gaps, wrong_by=st.lists(st.integers(min_value=-100_000_000, max_value=100_000_000), min_size=20, max_size=20)
+)
+def test_readings_that_are_wrong_within_their_error_show_no_step(gaps: list[float], wrong_by: list[int]) -> None:
+    """A clock that is slewed needs no room: it takes the monotonic one along."""
+    readings, passed_s = [ZERO], 0.0
+    for gap_s, wrong_ns in zip(gaps, wrong_by, strict=False):
+        passed_s += gap_s
+        readings.append(anchor(ZERO, passed_s, set_by_s=wrong_ns / 1e9, error_ns=abs(wrong_ns)))
     assert clock_steps.steps(readings) == []
 
 
-@given(gaps=gaps, which=st.integers(min_value=0), size_s=st.floats(min_value=0.1, max_value=1e6), back=st.booleans())
+def test_what_is_allowed_does_not_grow_with_the_time_between_readings() -> None:
+    assert len(clock_steps.steps([ZERO, anchor(ZERO, 3600, set_by_s=0.002)])) == 1
+
+
+@given(gaps=gaps, which=st.integers(min_value=0), size_s=st.floats(min_value=0.0011, max_value=1e6), back=st.booleans())
 def test_a_step_is_found_where_it_was(gaps: list[float], which: int, size_s: float, back: bool) -> None:
     step_s = -size_s if back else size_s
     readings, passed_s, where = [ZERO], 0.0, which % len(gaps)
@@ -85,37 +92,14 @@ def test_a_step_is_found_where_it_was(gaps: list[float], which: int, size_s: flo
     assert (found.before, found.after) == (readings[where], readings[where + 1])
 
 
-def unsynchronised(run: Run) -> list[Finding]:
-    return [finding for finding in examine(run) if finding.trap == "unsynchronised-clock"]
-
-
 @pytest.mark.parametrize(("said", "verdict"), [(True, "clear"), (False, "cannot-tell"), (None, "cannot-tell")])
 def test_unsynchronised_clock(tmp_path: Path, said: bool | None, verdict: str) -> None:
     """By itself it is told, and never found: dnsrig's times do not depend on it."""
     run = Run.open(synthetic.build(tmp_path / "run"))
     run.manifest.conditions["clock_synchronised"] = said
-    findings = unsynchronised(run)
-    assert [f.verdict for f in findings if f.variant is None] == [verdict]
-    assert {f.verdict for f in findings if f.variant is not None} <= {"clear"}
-    assert "STA_UNSYNC" in findings[0].summary or said is not False
-
-
-@pytest.mark.parametrize(
-    ("set_by_s", "resolution_ns", "verdict"),
-    [(0.005, 1_000_000, "found"), (0.005, 1_000_000_000, "clear"), (0.0009, 1_000_000, "clear")],
-)
-def test_unsynchronised_clock_that_drifts(tmp_path: Path, set_by_s: float, resolution_ns: int, verdict: str) -> None:
-    run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(servers=["bind@system"], zones=[100], repeats=2)))
-    run.manifest.conditions["clock_synchronised"] = False
-    phase = run.trials[1].measure
-    assert phase is not None
-    phase.end = anchor(phase.start, 30, set_by_s=set_by_s)
-    log_of(run.trials[1], {}, resolution_ns=resolution_ns)
-    (finding,) = [f for f in unsynchronised(run) if f.variant is not None]
-    assert finding.verdict == verdict
-    if verdict == "found":
-        assert finding.evidence["drift_s"] == pytest.approx(set_by_s, abs=1e-6)
-        assert finding.evidence["repeat"] == run.trials[1].record.spec.repeat
+    (finding,) = [finding for finding in examine(run) if finding.trap == "unsynchronised-clock"]
+    assert (finding.verdict, finding.variant) == (verdict, None)
+    assert "STA_UNSYNC" in finding.summary or said is not False
 
 
 def test_what_the_kernel_says_is_in_the_snapshot() -> None:

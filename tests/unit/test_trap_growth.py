@@ -98,7 +98,33 @@ def test_nothing_is_held_against_a_size_at_its_limit(tmp_path: Path) -> None:
     outcomes = {("bind@system", 100, repeat): "limit" for repeat in (1, 2, 3)}
     run = series_of(tmp_path, {100: 0.0, 200: 9.0}, outcomes=outcomes, limit_s=2.0)
     ((_, finding),) = across(run)
-    assert finding.verdict == "clear"
+    assert finding.verdict == "cannot-tell"
+    assert "No smaller size" in finding.summary
+
+
+def test_clear_stands_at_the_largest_size_that_was_measured(tmp_path: Path) -> None:
+    run = series_of(tmp_path, {100: 0.5, 200: 1.0, 400: 2.0})
+    run.__dict__["trials"] = [trial for trial in run.trials if trial.record.spec.dataset.zones < 400]
+    ((variant, finding),) = across(run)
+    assert (run.manifest.specs[variant].dataset.zones, finding.verdict) == (200, "clear")
+
+
+def test_a_largest_size_that_failed_cannot_be_told(tmp_path: Path) -> None:
+    outcomes = {("bind@system", 400, 2): "server-failed"}
+    run = series_of(tmp_path, {100: 0.5, 200: 1.0, 400: 2.0}, outcomes=outcomes)
+    ((variant, finding),) = across(run)
+    assert (run.manifest.specs[variant].dataset.zones, finding.verdict) == (400, "cannot-tell")
+    assert "400 zones" in finding.summary
+
+
+def test_of_a_server_that_ran_before_the_watching_is_counted_from_measure(tmp_path: Path) -> None:
+    outcomes = {("bind@system", 400, repeat): "limit" for repeat in (1, 2, 3)}
+    run = series_of(tmp_path, {100: 0.5, 400: 0.0}, outcomes=outcomes, limit_s=20.0)
+    for trial in run.trials:
+        assert trial.server is not None and trial.measure is not None
+        trial.server.exec_ns = trial.measure.start.monotonic_ns - 60 * synthetic.SECOND
+    ((_, finding),) = across(run)
+    assert finding.evidence["measured_s"] == pytest.approx(20.1), "measure begins 0.1 s before the synthetic exec"
 
 
 def test_a_start_that_differs_by_chance_is_no_growth(tmp_path: Path) -> None:

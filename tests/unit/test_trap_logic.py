@@ -103,14 +103,14 @@ def test_idle_wait_names_the_timer(trial: Trial, kind: str, seen_s: list[float],
 def test_idle_wait_after_failed_connects(trial: Trial) -> None:
     """S1: connect() fails, the rest of the zones wait for the retry timer, and then come."""
     use(trial, idle(trial, 62), [0.1, 0.2, 61.0, 61.5])
-    log_of(trial, {"address not available": 98, "transfer failed": 2}, first_s=0.25)
+    log_of(trial, {"no free port": 98, "transfer failed": 2}, first_s=0.25)
     finding = judge("idle-wait", trial)
     assert finding.verdict == "found"
     assert finding.evidence["first_pause_begins_s"] == pytest.approx(0.2)
     assert (finding.evidence["zones_then"], finding.evidence["failed_lines"]) == (2, 100)
     assert finding.evidence["first_failure_s"] == pytest.approx(0.25)
-    assert "“address not available” 98 times" in finding.summary and "first 0.25 s after exec" in finding.summary
-    assert finding.evidence["log_line"] == "a line that says address not available"
+    assert "its log tells of no free port 98 times, transfer failed 2 times, first 0.25 s after exec" in finding.summary
+    assert finding.evidence["log_line"] == "a line that says no free port"
 
 
 def test_idle_wait_in_several_pauses(trial: Trial) -> None:
@@ -256,6 +256,14 @@ def test_coarse_log_clock_without_times(trial: Trial) -> None:
 def test_too_few_repeats(values: list[float], verdict: str) -> None:
     finding = all_traps()["too-few-repeats"].module.judge(values, "transfer_time_s")
     assert finding.verdict == verdict
+
+
+def test_one_repeat_has_no_range() -> None:
+    judge_values = all_traps()["too-few-repeats"].module.judge
+    assert judge_values([60.21], "transfer_time_s").summary == "1 repeat: 60.2 s."
+    assert (
+        judge_values([60.21, 61.0], "transfer_time_s").summary == "2 repeats: points and range only, from 60.2 to 61 s."
+    )
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:

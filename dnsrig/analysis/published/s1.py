@@ -10,10 +10,14 @@ from dnsrig.analysis.published import Figure, Measured, holds
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import PercentSpread, Spread
 from dnsrig.analysis.summary import Sign, VariantRow, describe, main_metric, percent_of, variant_row
-from dnsrig.rundir import TrialSpec, Variant
+from dnsrig.rundir import Outcome, TrialSpec, Variant
 
-PORT_FAILURE = "address not available"
-"""The kind of failure that drivers name so: connect() found no free port."""
+PORT_FAILURE = "no free port"
+"""The kind of failure that drivers name so: connect() found none."""
+PORT_SEARCH = (
+    "The source has the share of all time in one place of a flame graph, connect() searching for a free port; here it is the "
+    "share of CPU samples with a frame of that search anywhere on their stack."
+)
 RECORDS = 14_000_000
 ZONES = 30_000
 PORTS = "32768-60999"
@@ -26,8 +30,8 @@ SAME_SIZE = 0.05
 def _smallest_zone(run: Run, figure: Figure) -> Iterator[Measured]:
     """As read from the secondary's log: its last completion less exec."""
     for variant in run.manifest.variants:
-        trials = _done(run, variant)
-        spread = _spread(_since_exec_s(trial, _last_logged_ns(trial)) for trial in trials)
+        trials = _with_outcome(run, variant, "done")
+        spread = _spread(trial.since_exec_s(trial.log.last_realtime_ns) for trial in trials if trial.log)
         if spread is not None:
             clock = f"The log's clock resolves {max(map(_log_resolution_s, trials)):g} s here, 1 s in the source."
             yield Measured(figure, _server(run, variant), spread, differs=[clock])
@@ -67,10 +71,10 @@ def _many_zones_time(run: Run, figure: Figure) -> Iterator[Measured]:
 
 @holds("first_connect_failure", "many-zones", "30k zones")
 def _first_failure(run: Run, figure: Figure) -> Iterator[Measured]:
-    """From exec to the first line in the log that says that no address was available."""
+    """From exec to the first line in the log that tells of no free port."""
     for variant in _of_30k_zones(run):
-        trials = [trial for trial in run.of_variant(variant.id) if _first_failure_ns(trial) is not None]
-        spread = _spread(_since_exec_s(trial, _first_failure_ns(trial)) for trial in trials)
+        trials = [t for t in _with_outcome(run, variant, "done", "limit") if _first_failure_ns(t) is not None]
+        spread = _spread(trial.since_exec_s(_first_failure_ns(trial)) for trial in trials)
         if spread is not None:
             clock = f"Known to ±{max(map(_log_resolution_s, trials)):g} s, as the log's clock is."
             yield Measured(figure, _server(run, variant), spread, differs=[clock, *_settings(run, variant)])
@@ -80,10 +84,11 @@ def _first_failure(run: Run, figure: Figure) -> Iterator[Measured]:
 def _port_search(run: Run, figure: Figure) -> Iterator[Measured]:
     """Samples of the server's CPU inside the kernel's search for a free port."""
     for variant in _of_30k_zones(run):
-        shares = [share(trial.stacks, PORT_SEARCH_FRAMES) for trial in run.of_variant(variant.id)]
+        trials = _with_outcome(run, variant, "done", "limit")
+        shares = [share(trial.stacks, PORT_SEARCH_FRAMES) for trial in trials]
         spread = _spread(None if found is None else 100 * found for found in shares)
         if spread is not None:
-            yield Measured(figure, _server(run, variant), spread, differs=_settings(run, variant))
+            yield Measured(figure, _server(run, variant), spread, differs=[PORT_SEARCH, *_settings(run, variant)])
 
 
 @holds("relative_time", "many-zones", f"{BUCKETS}=1000", f"{BUCKETS}=262144", run_of="time-wait")
@@ -103,8 +108,8 @@ def _fewer_buckets(run: Run, figure: Figure) -> Iterator[Measured]:
             )
 
 
-def _done(run: Run, variant: Variant) -> list[Trial]:
-    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+def _with_outcome(run: Run, variant: Variant, *outcomes: Outcome) -> list[Trial]:
+    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome in outcomes]
 
 
 def _row(run: Run, variant: Variant) -> VariantRow:
@@ -148,14 +153,23 @@ def _server(run: Run, variant: Variant) -> str:
 
 
 def _settings(run: Run, variant: Variant, published: str = "") -> list[str]:
-    """The settings of the kernel that decide when ports run out, where the experiment has others than the source."""
+    """The settings of the kernel that decide when ports run out, where the experiment has others than the source; and
+    what else it sets, of which the source says nothing."""
     spec = run.manifest.specs[variant.id]
-    sysctls = spec.hosts[spec.subject].sysctls if spec.subject in spec.hosts else {}
+    host = spec.hosts.get(spec.subject)
+    sysctls, settings = (host.sysctls, host.settings) if host else ({}, {})
     ports = "-".join(sysctls.get("net.ipv4.ip_local_port_range", "").split())
     buckets = sysctls.get(f"net.ipv4.{BUCKETS}", "")
     found = [f"Ports {ports} here, {PORTS} in the source."] if ports and ports != PORTS else []
     if buckets and published and published != f"{BUCKETS}={buckets}":
         found.append(f"{BUCKETS} = {buckets} here, {published.partition('=')[2]} in the source.")
+    if settings:
+        given = ", ".join(f"{name} = {value}" for name, value in settings.items())
+        found.append(
+            f"The {spec.subject}'s own limits are lifted here ({given}); the source does not state its settings."
+        )
+    if spec.storage == "memory":
+        found.append("Servers store in memory here; the source does not state where.")
     return found
 
 
@@ -169,28 +183,12 @@ def _same_size(here: int, there: int) -> bool:
     return abs(here - there) <= SAME_SIZE * there
 
 
-def _last_logged_ns(trial: Trial) -> int | None:
-    log = trial.record.logs.get(trial.subject)
-    return log.last_realtime_ns if log else None
-
-
 def _first_failure_ns(trial: Trial) -> int | None:
-    log = trial.record.logs.get(trial.subject)
-    return log.first_failure_realtime_ns.get(PORT_FAILURE) if log else None
+    return trial.log.first_failure_realtime_ns.get(PORT_FAILURE) if trial.log else None
 
 
 def _log_resolution_s(trial: Trial) -> float:
-    log = trial.record.logs.get(trial.subject)
-    return log.resolution_ns / 1e9 if log else 0.0
-
-
-def _since_exec_s(trial: Trial, realtime_ns: int | None) -> float | None:
-    """A moment of a server's log, as someone would compute it who takes the log at its word."""
-    phase, server = trial.measure, trial.record.servers.get(trial.subject)
-    if phase is None or server is None or realtime_ns is None:
-        return None
-    offset_ns = phase.start.realtime_ns - phase.start.monotonic_ns
-    return (realtime_ns - (server.exec_ns + offset_ns)) / 1e9
+    return trial.log.resolution_ns / 1e9 if trial.log else 0.0
 
 
 def _spread(values: Iterable[float | None]) -> Spread | None:
