@@ -37,7 +37,7 @@ def test_metrics_are_there_and_plausible(measure: Callable[..., Trial], kind: st
     assert (metrics["transfer_bytes"] or 0) > ZONES * 100
     assert (metrics["secondary_cpu_s"] or 0) > 0
     assert (metrics["secondary_memory_peak_bytes"] or 0) > 1_000_000
-    assert None not in metrics.values()
+    assert {name for name, value in metrics.items() if value is None} == {"load_time_s", "update_time_s"}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -48,7 +48,7 @@ def test_as_primary(measure: Callable[..., Trial], kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_zone(measure: Callable[..., Trial], kind: str) -> None:
-    trial = measure(f"server={kind}@forky", "delegations=2000", experiment="tld-transfer")
+    trial = measure(f"server={kind}@forky", "delegations=2000", "transport=tcp", experiment="tld-transfer")
     assert trial.record.outcome == "done"
     # About 49 octets a record on the wire, after .ch: see `dnsrig generate tld --help`.
     octets_a_record = (trial.record.metrics["transfer_bytes"] or 0) / trial.record.spec.dataset.records
@@ -58,7 +58,11 @@ def test_large_zone(measure: Callable[..., Trial], kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_zone_from_primary(measure: Callable[..., Trial], kind: str) -> None:
     trial = measure(
-        "server=nsd@forky", "delegations=500", f"hosts.primary.server={kind}@forky", experiment="tld-transfer"
+        "server=nsd@forky",
+        "delegations=500",
+        "transport=tcp",
+        f"hosts.primary.server={kind}@forky",
+        experiment="tld-transfer",
     )
     assert trial.record.outcome == "done"
 
