@@ -24,6 +24,8 @@ from dnsrig.experiment import runner
 from dnsrig.rundir import TrialRecord, TrialSpec
 
 TRIALS = 100
+NO_ALARM = {"too-few-repeats"}
+"""It judges the spread of a few repeats of half a second each, and is right where that is wide."""
 
 
 class Quiet:
@@ -57,7 +59,7 @@ def main() -> int:
         print(
             f"{name:24} found {counted['found']:4}  clear {counted['clear']:4}  cannot-tell {counted['cannot-tell']:4}"
         )
-    alarms = sum(counted["found"] for counted in verdicts.values())
+    alarms = sum(counted["found"] for name, counted in verdicts.items() if name not in NO_ALARM)
     if alarms or set(outcomes) != {"done"}:
         print(f"the runs are kept in {folder}")
         return 1
