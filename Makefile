@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
 SERVERS := bind@forky knot@forky nsd@forky powerdns@forky
 
-.PHONY: help demo setup prerequisites servers browser test unit lint format docs bench clean
+.PHONY: help demo setup prerequisites servers browser perf test unit lint format docs bench clean
 
 help:
 	@echo 'make demo    set up, then run the experiment "tour" and draw its report'
@@ -54,7 +54,14 @@ browser:
 	  echo 'setup: chromium from Debian, for the tests that look at the report' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; } >/dev/null; }
 
-test: lint servers browser
+# perf samples CPU stacks; without it one trap cannot tell, and its test is skipped.
+perf:
+	@command -v perf >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no perf: its tests are skipped' >&2; exit 0; }; \
+	  echo 'setup: perf (linux-perf) from Debian, for CPU profiles' >&2; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf; } >/dev/null; }
+
+test: lint servers browser perf
 	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --release --quiet
 	$(BIN)/pytest
 
