@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import shutil
 import subprocess
@@ -15,15 +14,13 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import cgroup, conditions, ledger
+from dnsrig.lab import cgroup, clock, conditions, ledger
 from dnsrig.lab.network import Network, measure_link
 from dnsrig.rundir import HostSpec, LinkSpec
 
 Grade = Literal["good", "note", "bad"]
 DISK_WANTED_BYTES = 5 << 30
 OPEN_FILES_WANTED = 20_000
-TIME_ERROR = 5
-"""adjtimex(2): TIME_ERROR, the clock is not synchronised."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +142,8 @@ def _clock() -> Iterator[Remark]:
             f"{source}: reading the time is slow",
             "boot with clocksource=tsc if the CPU's is stable",
         )
-    if ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512)) == TIME_ERROR:
+    state = clock.synchronisation()
+    if state is not None and not state.synchronised:
         yield Remark(
             "wall clock", "note", "not synchronised: times in logs may be off", "run an NTP client, e.g. chrony"
         )

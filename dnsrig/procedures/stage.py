@@ -35,6 +35,8 @@ AWKWARD = re.compile(r"[\s:#\"';{}]")
 INSTRUMENT_START_S = 10.0
 INSTRUMENT_STOP_S = 10.0
 PREPARATION_LIMIT_S = 1800.0
+PROBE_GRACE_S = 30.0
+"""How long after its limit `probe` may take to say so."""
 ANCHOR_EVERY_S = 10.0
 NEXT = ".next"
 """Ending of a zone file that waits to take the place of the one without it."""
@@ -48,6 +50,14 @@ Report = Callable[[dict[str, Any]], None]
 
 class ServerFailed(Exception):
     """A server ended or never became ready: a result, not an error of ours."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a procedure concluded."""
+
+    outcome: Outcome
+    reason: str = ""
 
 
 @dataclass
@@ -298,6 +308,20 @@ class Stage:
             if event["event"] == "progress":
                 self.report({**event, "instrument": instrument.name})
 
+    def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
+        """The phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
+        limit_s = self.spec.limit_s
+        with self.profiled(), self.phase("measure"):
+            begin()
+            seen = self.wait(probe, limit_s=limit_s + PROBE_GRACE_S)
+            self.count_threads()
+        with self.phase("drain"):
+            time.sleep(float(self.option("drain_s")))
+            self.check_servers()
+        if seen["outcome"] == "limit":
+            return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
+        return Result("done")
+
     def stop_instrument(self, name: str) -> None:
         """End an instrument that runs until told, and take its summary."""
         instrument = self.instruments[name]
@@ -453,14 +477,6 @@ class Stage:
         for folder in self.host(host).cgroups:
             found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
         return found
-
-
-@dataclass(frozen=True)
-class Result:
-    """What a procedure concluded."""
-
-    outcome: Outcome
-    reason: str = ""
 
 
 def read_zones(path: Path) -> list[Zone]:

@@ -53,15 +53,6 @@ def measure(stage: Stage) -> Result:
             stage.start_ready(primary, limit_s=float(stage.option("primary_ready_limit_s")))
         stage.prepare_server("secondary")
         time.sleep(SETTLE_S)
-        limit_s = stage.spec.limit_s
-        probe = stage.start_probe("probe", "secondary", limit_s=limit_s, out=stage.directory / "zones.arrow")
-    with stage.profiled(), stage.phase("measure"):
-        stage.start_server("secondary")
-        seen = stage.wait(probe, limit_s=limit_s + 30)
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
-    if seen["outcome"] == "limit":
-        return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
-    return Result("done")
+        out = stage.directory / "zones.arrow"
+        probe = stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=out)
+    return stage.time_zones(probe, lambda: stage.start_server("secondary"))

@@ -31,7 +31,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 
 
 def measure(stage: Stage) -> Result:
-    limit_s, ready_limit_s = stage.spec.limit_s, float(stage.option("ready_limit_s"))
+    ready_limit_s = float(stage.option("ready_limit_s"))
     with stage.phase("setup"):
         stage.start_watch()
         stage.start_ready("primary", limit_s=ready_limit_s)
@@ -41,14 +41,5 @@ def measure(stage: Stage) -> Result:
         stage.lay_out_change("primary")
         time.sleep(float(stage.option("settle_s")))
         out = stage.directory / "zones.arrow"
-        probe = stage.start_probe("probe", "secondary", limit_s=limit_s, out=out, next_version=True)
-    with stage.profiled(), stage.phase("measure"):
-        stage.change_zones("primary")
-        seen = stage.wait(probe, limit_s=limit_s + 30)
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
-    if seen["outcome"] == "limit":
-        return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones updated after {limit_s:g} s")
-    return Result("done")
+        probe = stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=out, next_version=True)
+    return stage.time_zones(probe, lambda: stage.change_zones("primary"))

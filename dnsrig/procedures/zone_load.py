@@ -43,7 +43,6 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def measure(stage: Stage) -> Result:
-    limit_s = stage.spec.limit_s
     with stage.phase("setup"):
         stage.start_watch()
         stage.prepare_server("primary")
@@ -52,21 +51,14 @@ def measure(stage: Stage) -> Result:
             (_evict if stage.option("page_cache") == "cold" else _read)(file)
         cached = cached_share(files)
         time.sleep(SETTLE_S)
-        probe = stage.start_probe("probe", "primary", limit_s=limit_s, out=stage.directory / "zones.arrow")
-    with stage.profiled(), stage.phase("measure"):
-        stage.start_server("primary")
-        seen = stage.wait(probe, limit_s=limit_s + 30)
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+        out = stage.directory / "zones.arrow"
+        probe = stage.start_probe("probe", "primary", limit_s=stage.spec.limit_s, out=out)
+    result = stage.time_zones(probe, lambda: stage.start_server("primary"))
     if stage.option("page_cache") == "cold" and cached > WARM_FROM:
         return Result(
             "invalid", f"{cached:.0%} of the files stayed in the page cache: their file system keeps them there"
         )
-    if seen["outcome"] == "limit":
-        return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
-    return Result("done")
+    return result
 
 
 def _files(*folders: Path) -> Iterator[Path]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from dnsrig.analysis.read import Trial
-from dnsrig.report.charts._split import elapsed_s, exec_ns
+from dnsrig.report.charts._split import elapsed_s
 
 MOST_POINTS = 400
 """Of one line; about two for each three pixels of its width."""
@@ -53,7 +53,7 @@ def total(parts: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 def zones_done(trial: Trial) -> pl.DataFrame:
     """How many zones had been answered with the expected serial, over time."""
-    start = exec_ns(trial)
+    start = trial.zero_ns
     if start is None:
         return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Float64})
     seen = trial.zones.select("seen_ns").drop_nulls().sort("seen_ns")
@@ -71,7 +71,7 @@ def zones_done(trial: Trial) -> pl.DataFrame:
 
 def _since_exec(trial: Trial, rows: pl.DataFrame) -> pl.DataFrame:
     """Rows during `measure` and a little around it, with time_s for time_ns."""
-    start = exec_ns(trial)
+    start = trial.zero_ns
     if start is None or trial.measure is None:
         return pl.DataFrame(schema={"time_s": pl.Float64, "value": pl.Int64})
     end_s = (trial.measure.end.monotonic_ns - start) / 1e9

@@ -64,19 +64,14 @@ def zone_counts(run: Run) -> list[int]:
     return sorted({spec.dataset.zones for spec in run.manifest.specs.values()})
 
 
-def exec_ns(trial: Trial) -> int | None:
-    """Zero of every time axis: exec of the server under test; or the start of `measure`, where it ran before."""
-    return trial.zero_ns
-
-
 def since(trial: Trial) -> str:
     """What the times on an axis of this trial count from, in words."""
     return f"exec of the {trial.subject}" if trial.started_in_measure else "the start of the measurement"
 
 
 def elapsed_s(trial: Trial) -> float | None:
-    """From exec to the end of `measure`: where a trial without a result ended."""
-    start = exec_ns(trial)
+    """From the zero of its times to the end of `measure`: where a trial without a result ended."""
+    start = trial.zero_ns
     if start is None or trial.measure is None:
         return None
     return (trial.measure.end.monotonic_ns - start) / 1e9
