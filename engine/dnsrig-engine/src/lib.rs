@@ -6,6 +6,7 @@
 //! what touches sockets, files and processes, and is tested in virtual time.
 
 pub mod clock;
+pub mod datagrams;
 pub mod enter;
 pub mod events;
 pub mod failure;
