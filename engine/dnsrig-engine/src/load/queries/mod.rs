@@ -28,3 +28,52 @@ pub(crate) fn inputs(cases: u32) -> proptest::test_runner::Config {
         proptest::test_runner::Config { cases, ..config }
     }
 }
+
+use std::path::PathBuf;
+pub mod sign {
+    pub struct Signer;
+    impl Signer {
+        pub fn sign(&mut self, _b: &mut [u8], length: usize, _t: u64) -> usize {
+            length
+        }
+    }
+}
+pub struct Queries(Vec<Vec<u8>>);
+impl Queries {
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+    pub fn message(&self, at: usize) -> &[u8] {
+        &self.0[at]
+    }
+    pub fn octets_max(&self) -> usize {
+        self.0.iter().map(Vec::len).max().unwrap_or(0)
+    }
+    pub fn of(messages: Vec<Vec<u8>>) -> Self {
+        Queries(messages)
+    }
+}
+#[derive(Debug, clap::Args)]
+pub struct QueryArguments {
+    #[arg(long)]
+    pub queries: Option<PathBuf>,
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+impl QueryArguments {
+    pub fn prepare(&self) -> Result<Queries, super::LoadError> {
+        Ok(Queries(
+            (0..1000)
+                .map(|n| {
+                    let mut m = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 7];
+                    m.extend(format!("name{n:03}").bytes());
+                    m.extend(b"\x07example\0\0\x01\0\x01");
+                    m
+                })
+                .collect(),
+        ))
+    }
+    pub fn signer(&self) -> Result<Option<sign::Signer>, super::LoadError> {
+        Ok(None)
+    }
+}
