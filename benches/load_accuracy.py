@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import statistics
 import struct
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pair import Pair, pair, spread
 
 from dnsrig.lab import process
 
-ROUNDS = 5
+ROUNDS = 3
 CAPTURE_QPS = 20_000
 LAG_QPS = 100_000
 DURATION_S = 5
@@ -68,13 +69,13 @@ def against_capture(hosts: Pair) -> None:
     differences: dict[float, list[float]] = {50: [], 99: [], 99.9: []}
     for _ in range(ROUNDS):
         file = hosts.folder / "capture.pcap"
-        command = ["tcpdump", "-i", "any" if False else "reflector", "-n", "-s", "64", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
+        command = ["tcpdump", "-i", "reflector", "-n", "-s", "64", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
                    "--time-stamp-precision=nano", "-Z", "root", f"udp port {PORT}"]  # fmt: skip
         errors = hosts.folder / "tcpdump.log"
         with errors.open("w") as log:
             sniffer = process.start("tcpdump", hosts.instrument, command, root=hosts.root, binds=[process.Bind(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
             time.sleep(1.5)
-            summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}")
+            summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}", "--segmentation=off")
             time.sleep(1.5)
             sniffer.stop()
         latencies = captured_latencies(file)
@@ -87,6 +88,22 @@ def against_capture(hosts: Pair) -> None:
         print(f"  p{percent:<6g}{spread(found)}")
 
 
+def histogram(text: str) -> Callable[[float], float]:
+    """dnsperf's latency histogram as a function from percent to milliseconds, the upper ends of its bins."""
+    bins = [(float(upper) * 1000, int(count)) for upper, count in re.findall(r"[\d.]+ - ([\d.]+): +(\d+)", text)]
+    total = sum(count for _, count in bins)
+
+    def at(percent: float) -> float:
+        seen = 0
+        for upper_ms, count in bins:
+            seen += count
+            if seen >= percent / 100 * total:
+                return upper_ms
+        return math.nan
+
+    return at
+
+
 def against_stall(hosts: Pair) -> None:
     print(f"\nA stall of {STALL_MS} ms every {STALL_EVERY_MS} ms, {STALL_QPS:,} queries/s: ms at each percentile")
     summary = hosts.load(f"--rate={STALL_QPS}", f"--duration-s={DURATION_S}")
@@ -94,12 +111,12 @@ def against_stall(hosts: Pair) -> None:
         "dnsperf", "-s", str(hosts.reflector.address), "-d", "/mnt/queries.txt", "-Q", str(STALL_QPS), "-c", "16",
         "-l", str(DURATION_S), "-O", "latency-histogram",
     )  # fmt: skip
-    print(dnsperf)
+    theirs = histogram(dnsperf)
     for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (99.9, "p99_9")):
         # Queries due in a stall wait for its end: a share s of all, with waits spread evenly from 0 to the stall's length.
         share = STALL_MS / STALL_EVERY_MS * 100
         by_hand = max(0.0, (percent - (100 - share)) / share * STALL_MS)
-        print(f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}")
+        print(f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}   dnsperf {theirs(percent):8.2f}")
     print(f"  mean  by hand {STALL_MS**2 / STALL_EVERY_MS / 2:8.2f}   load {summary['latency_ns']['mean'] / 1e6:8.2f}")
 
 
