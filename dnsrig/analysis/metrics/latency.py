@@ -29,7 +29,7 @@ def _capped_ms(trial: Trial, series: str, key: str) -> float | None:
     return None if value is None else value / 1e6 if most is None else min(value / 1e6, most)
 
 
-@metric(title="latency, 99 % at most", unit="ms", better="lower", order=10, ceiling=timeout_ms)
+@metric(title="latency, p99", unit="ms", better="lower", order=10, ceiling=timeout_ms)
 def p99_ms(trial: Trial) -> float | None:
     """99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99")
@@ -41,19 +41,19 @@ def p50_ms(trial: Trial) -> float | None:
     return _capped_ms(trial, "latency_ns", "p50")
 
 
-@metric(title="latency, 90 % at most", unit="ms", better="lower", order=11, ceiling=timeout_ms)
+@metric(title="latency, p90", unit="ms", better="lower", order=11, ceiling=timeout_ms)
 def p90_ms(trial: Trial) -> float | None:
     """90 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p90")
 
 
-@metric(title="latency, 99.9 % at most", unit="ms", better="lower", order=12, ceiling=timeout_ms)
+@metric(title="latency, p99.9", unit="ms", better="lower", order=12, ceiling=timeout_ms)
 def p99_9_ms(trial: Trial) -> float | None:
     """99.9 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99_9")
 
 
-@metric(title="latency, 99.99 % at most", unit="ms", better="lower", order=12, ceiling=timeout_ms)
+@metric(title="latency, p99.99", unit="ms", better="lower", order=12, ceiling=timeout_ms)
 def p99_99_ms(trial: Trial) -> float | None:
     """99.99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99_99")
@@ -108,14 +108,14 @@ def capacity_qps(trial: Trial) -> float | None:
     return None if value is None else float(value)
 
 
-@metric(title="latency from sending, 99 % at most", unit="ms", better="lower", order=91, ceiling=timeout_ms)
+@metric(title="latency from sending, p99", unit="ms", better="lower", order=91, ceiling=timeout_ms)
 def sent_p99_ms(trial: Trial) -> float | None:
     """99 % of the queries were answered within this time from the moment at which each was sent: p99_ms without the lag of the instrument,
     and without the time for which a query had to wait for its turn. “≥”: the client's timeout."""
     return _capped_ms(trial, "sent_latency_ns", "p99")
 
 
-@metric(title="lag of sending, 99 % at most", unit="µs", better="lower", order=92)
+@metric(title="lag of sending, p99", unit="µs", better="lower", order=92)
 def send_lag_p99_us(trial: Trial) -> float | None:
     """99 % of the queries were sent within this time after they were due: what the instrument adds by itself."""
     value = _value(trial, "lag_ns", "p99")
