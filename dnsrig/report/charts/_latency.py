@@ -48,27 +48,30 @@ def name_of(run: Run, variant: Variant) -> str:
     return _split.colour_of(run, variant) + (": floor of the instrument" if is_floor(run, variant) else "")
 
 
-def names(run: Run) -> list[str]:
-    return list(dict.fromkeys(name_of(run, variant) for variant in run.manifest.variants))
-
-
 def colour(run: Run, variant: Variant) -> str:
-    """That of the server, as in all charts."""
-    servers = [name_of(run, v) for v in run.manifest.variants if not is_floor(run, v)]
-    return _look.COLOURS[list(dict.fromkeys(servers)).index(name_of(run, variant)) % len(_look.COLOURS)]
+    """As in all charts; of the floor grey."""
+    if is_floor(run, variant):
+        return _look.MUTED
+    return _look.COLOURS[_place(run, variant) % len(_look.COLOURS)]
+
+
+def _dash(run: Run, variant: Variant) -> list[int]:
+    return [1, 2] if is_floor(run, variant) else list(_look.DASHES[_place(run, variant) % len(_look.DASHES)])
+
+
+def _place(run: Run, variant: Variant) -> int:
+    return _split.colour_names(run).index(_split.colour_of(run, variant))
 
 
 def encodings(run: Run) -> tuple[alt.Color, alt.StrokeDash]:
     """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts."""
-    servers = list(dict.fromkeys(name_of(run, v) for v in run.manifest.variants if not is_floor(run, v)))
-    found = names(run)
-    colours = {name: _look.COLOURS[i % len(_look.COLOURS)] for i, name in enumerate(servers)}
-    dashes = {name: list(_look.DASHES[i % len(_look.DASHES)]) for i, name in enumerate(servers)}
-    legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(found) > 1 else None
-    colour_scale = alt.Scale(domain=found, range=[colours.get(name, _look.MUTED) for name in found])
-    dash_scale = alt.Scale(domain=found, range=[dashes.get(name, [1, 2]) for name in found])
-    return alt.Color("colour:N", scale=colour_scale, legend=legend), alt.StrokeDash(
-        "colour:N", scale=dash_scale, legend=legend
+    examples = {name_of(run, variant): variant for variant in run.manifest.variants}
+    legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(examples) > 1 else None
+    colours = alt.Scale(domain=list(examples), range=[colour(run, v) for v in examples.values()])
+    dashes = alt.Scale(domain=list(examples), range=[_dash(run, v) for v in examples.values()])
+    return (
+        alt.Color("colour:N", scale=colours, legend=legend),
+        alt.StrokeDash("colour:N", scale=dashes, legend=legend),
     )
 
 
@@ -82,22 +85,24 @@ def panels(run: Run, variants: Iterable[Variant]) -> dict[str, list[Variant]]:
     return found
 
 
-def milliseconds(
-    values_ms: Sequence[float], title: str, most_ms: float | None = None
-) -> tuple[str, alt.Scale, alt.Axis]:
+def shown_ms(value_ns: int, timeout_ms: float | None = None) -> float:
+    """Where a latency is drawn: on a logarithmic axis, and not beyond the client's timeout."""
+    value_ms = max(1, value_ns) / 1e6
+    return value_ms if timeout_ms is None else min(timeout_ms, value_ms)
+
+
+def milliseconds(values_ms: Sequence[float], title: str) -> tuple[str, alt.Scale, alt.Axis]:
     """Title, scale and axis of times that lie decades apart."""
-    low, high = min(values_ms), max([*values_ms, *([most_ms] if most_ms else [])])
-    scale = alt.Scale(type="log", domain=[low / 1.15, high * 1.25], nice=False)
-    ticks = [tick for tick in TICKS_MS if low / 1.15 <= tick <= high * 1.25]
+    low, high = min(values_ms) / 1.15, max(values_ms) * 1.25
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    ticks = [tick for tick in TICKS_MS if low <= tick <= high]
     if len(ticks) < 2:
-        ticks = sorted(
-            step * tick for tick in TICKS_MS for step in (1, 2, 5) if low / 1.15 <= step * tick <= high * 1.25
-        )
+        ticks = [step * tick for tick in TICKS_MS for step in (1, 2, 5) if low <= step * tick <= high]
     axis = alt.Axis(values=ticks, format=",~r") if len(ticks) > 1 else alt.Axis(tickCount=4, format=",~r")
     return f"{title} (log scale)", scale, axis
 
 
-def timeout_line(timeout_ms: float | None, largest_ms: float, y: alt.Y) -> list[alt.Chart]:
+def timeout_line(timeout_ms: float | None, largest_ms: float, y: alt.Y, *, words_above: bool = True) -> list[alt.Chart]:
     """The client's timeout, where something reaches it: that took at least so long."""
     if timeout_ms is None or largest_ms < timeout_ms:
         return []
@@ -106,9 +111,14 @@ def timeout_line(timeout_ms: float | None, largest_ms: float, y: alt.Y) -> list[
     base = alt.Chart(pl.DataFrame({field: [timeout_ms], "text": [text]}))
     return [
         base.mark_rule(color=_look.INK, strokeDash=[4, 3], strokeWidth=1).encode(y),
-        base.mark_text(align="left", baseline="bottom", dx=4, dy=-3, fontSize=10, color=_look.INK).encode(
-            y, alt.Text("text:N"), x=alt.value(0)
-        ),
+        base.mark_text(
+            align="left",
+            baseline="bottom" if words_above else "top",
+            dx=4,
+            dy=-3 if words_above else 4,
+            fontSize=10,
+            color=_look.INK,
+        ).encode(y, alt.Text("text:N"), x=alt.value(0)),
     ]
 
 

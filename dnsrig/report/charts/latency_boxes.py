@@ -40,14 +40,14 @@ def draw(run: Run) -> list[Drawing]:
     ]
 
 
-def boxes(found: Sequence[Interval], most_ms: float) -> Iterable[dict[str, float]]:
+def boxes(found: Sequence[Interval], most_ms: float | None) -> Iterable[dict[str, float]]:
     """One a stretch in which queries were due; what reaches the client's timeout is drawn there."""
     for interval in found:
         values = interval.histogram.percentiles((0, 25, 50, 75, 100))
         if values:
             width = interval.duration_s
             names = ("low", "quarter", "median", "three_quarters", "high")
-            times = {name: min(most_ms, value / 1e6) for name, value in zip(names, values)}
+            times = {name: _latency.shown_ms(value, most_ms) for name, value in zip(names, values)}
             middle_s = interval.offset_s + width / 2
             yield {"middle_s": middle_s, "start_s": middle_s - 0.35 * width, "end_s": middle_s + 0.35 * width} | times
 
@@ -56,7 +56,7 @@ def _panel(run: Run, trial: Trial) -> alt.LayerChart:
     assert trial.latency is not None
     found = _latency.stretches(trial.latency.intervals("due"))
     most = timeout_ms(trial)
-    rows = pl.DataFrame(list(boxes(found, most or float("inf"))))
+    rows = pl.DataFrame(list(boxes(found, most)))
     largest = _look.extent(rows["high"])[1]
     title, scale, axis = _latency.milliseconds([_look.extent(rows["low"])[0], largest], "latency, ms")
     time = alt.Scale(domain=[0, found[-1].offset_s + found[-1].duration_s], nice=False)

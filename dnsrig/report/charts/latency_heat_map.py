@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import polars as pl
@@ -34,7 +35,7 @@ def applies(run: Run) -> bool:
 
 def caption(run: Run) -> str:
     return (
-        "Each column is a stretch of time, each cell a range of latency: the darker, the more queries that were due then took so long;"
+        "Each column is a stretch of time, each cell a range of latency: the stronger its colour, the more queries that were due then took so long;"
         " a step of shade is a factor of ten. Look for columns that reach up (a stall), rows that split in two (one of"
         " several threads is late), and a slow beginning. A query belongs to the time at which it was due."
         + f" {_latency.which(run)}"
@@ -54,20 +55,36 @@ def intervals(trial: Trial) -> list[Interval]:
     return trial.latency.intervals("due")
 
 
-def cells(found: Sequence[Interval], edges_ms: Sequence[float]) -> Iterable[dict[str, float]]:
-    """One a stretch and row that is not empty: its edges, and the digits of how many queries it holds but for one."""
+@dataclass
+class Cell:
+    """A range of latency over a stretch of time, and the digits of how many queries it holds, but for one."""
+
+    start_s: float
+    end_s: float
+    low: float
+    high: float
+    shade: int
+
+
+def cells(found: Sequence[Interval], edges_ms: Sequence[float]) -> list[Cell]:
+    """Those that are not empty; neighbours in time with the same shade are one, which keeps the drawing small."""
+    drawn: list[Cell] = []
+    open_: dict[int, Cell] = {}
     for interval in found:
         counted: Counter[int] = Counter()
         for value, count in zip(interval.histogram.values_ns, interval.histogram.counts):
-            counted[_row(value / 1e6, edges_ms)] += count
+            counted[_row(_latency.shown_ms(value), edges_ms)] += count
+        end_s = interval.offset_s + interval.duration_s
+        before, open_ = open_, {}
         for row, count in counted.items():
-            yield {
-                "start_s": interval.offset_s,
-                "end_s": interval.offset_s + interval.duration_s,
-                "low": edges_ms[row],
-                "high": edges_ms[row + 1],
-                "shade": min(MOST_SHADES - 1, len(str(count)) - 1),
-            }
+            shade, left = min(MOST_SHADES, len(str(count))) - 1, before.get(row)
+            if left is not None and left.shade == shade:
+                left.end_s = end_s
+            else:
+                left = Cell(interval.offset_s, end_s, edges_ms[row], edges_ms[row + 1], shade)
+                drawn.append(left)
+            open_[row] = left
+    return drawn
 
 
 def edges(low_ms: float, high_ms: float) -> list[float]:
@@ -90,25 +107,34 @@ def shade_name(shade: int) -> str:
 
 def _panel(run: Run, trial: Trial) -> alt.LayerChart:
     found = _latency.stretches(intervals(trial))
-    most = timeout_ms(trial)
-    largest = max(interval.histogram.max_ns or 1 for interval in found) / 1e6
-    smallest = min(interval.histogram.min_ns or 1 for interval in found if interval.histogram.total) / 1e6
-    edges_ms = edges(max(1e-6, smallest), largest)
-    rows = pl.DataFrame(list(cells(found, edges_ms)))
+    values = [value for i in found for value in (i.histogram.min_ns, i.histogram.max_ns) if value is not None]
+    low, high = _latency.shown_ms(min(values)), _latency.shown_ms(max(values))
+    edges_ms = edges(low, high)
+    rows = pl.DataFrame(cells(found, edges_ms))
     shades = range(int(_look.extent(rows["shade"])[1]) + 1)
     rows = rows.with_columns(queries=pl.col("shade").replace_strict({s: shade_name(s) for s in shades}))
-    title, _, axis = _latency.milliseconds([edges_ms[0], edges_ms[-1]], "latency, ms")
-    scale = alt.Scale(type="log", domain=[edges_ms[0], edges_ms[-1]], nice=False)
-    end_s = found[-1].offset_s + found[-1].duration_s
     x = alt.X(
         "start_s:Q",
         title="seconds since the first query was due",
-        scale=alt.Scale(domain=[0, end_s], nice=False),
+        scale=alt.Scale(domain=[0, found[-1].offset_s + found[-1].duration_s], nice=False),
         axis=alt.Axis(tickCount=10, grid=False),
     )
+    title, _, axis = _latency.milliseconds([edges_ms[0], edges_ms[-1]], "latency, ms")
+    scale = alt.Scale(type="log", domain=[edges_ms[0], edges_ms[-1]], nice=False)
     y = alt.Y("low:Q", title=title, scale=scale, axis=axis)
     colour = _latency.colour(run, trial.record.spec.variant)
-    scale_of_shades = alt.Scale(
+    map_ = (
+        alt.Chart(rows)
+        .mark_rect(color=colour)
+        .encode(x, alt.X2("end_s:Q"), y, alt.Y2("high:Q"), _shade(shades, colour))
+    )
+    layers = [map_, *_latency.timeout_line(timeout_ms(trial), high, y, words_above=False)]
+    return alt.layer(*layers).properties(width=_look.WIDTH, height=HEIGHT_PX)
+
+
+def _shade(shades: Sequence[int], colour: str) -> alt.Opacity:
+    """From ``FAINTEST`` to full, in even steps."""
+    scale = alt.Scale(
         type="ordinal",
         domain=[shade_name(shade) for shade in shades],
         range=[FAINTEST + (1 - FAINTEST) * shade / max(1, len(shades) - 1) for shade in shades],
@@ -125,7 +151,4 @@ def _panel(run: Run, trial: Trial) -> alt.LayerChart:
         symbolStrokeWidth=0,
         symbolOpacity=alt.ExprRef("scale('opacity', datum.value)"),
     )
-    shade = alt.Opacity("queries:N", scale=scale_of_shades, legend=legend)
-    map_ = alt.Chart(rows).mark_rect(color=colour).encode(x, alt.X2("end_s:Q"), y, alt.Y2("high:Q"), shade)
-    layers = [map_, *_latency.timeout_line(most, largest, y)]
-    return alt.layer(*layers).properties(width=_look.WIDTH, height=HEIGHT_PX)
+    return alt.Opacity("queries:N", scale=scale, legend=legend)

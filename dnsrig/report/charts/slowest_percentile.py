@@ -80,10 +80,10 @@ def curve(trials: Sequence[Trial]) -> list[Point]:
         return []
     percents = grid(min(total.total for total in totals))
     lines = [total.percentiles([100 - percent for percent in percents]) for total in totals]
-    most = _timeout_ms(trials) or float("inf")
+    most_ms = _timeout_ms(trials)
     points = []
     for percent, values in zip(percents, zip(*lines)):
-        values_ms = [min(most, value / 1e6) for value in values]
+        values_ms = [_latency.shown_ms(value, most_ms) for value in values]
         points.append(Point(percent, fmean(values_ms), min(values_ms), max(values_ms)))
     return points
 
