@@ -52,7 +52,7 @@ def boxes(found: Sequence[Interval], most_ms: float | None) -> Iterable[dict[str
             yield {"middle_s": middle_s, "start_s": middle_s - 0.35 * width, "end_s": middle_s + 0.35 * width} | times
 
 
-def _panel(run: Run, trial: Trial) -> alt.LayerChart:
+def _panel(run: Run, trial: Trial) -> alt.LayerChart | alt.FacetChart:
     assert trial.latency is not None
     found = _latency.stretches(trial.latency.intervals("due"))
     most = timeout_ms(trial)

@@ -56,20 +56,23 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def steps(trial: Trial) -> list[Step]:
-    """The rates of its ramp, ascending; tries of one rate as one, and without those in which nothing was sent."""
-    most_ms = trial.ramp.get("timeout_ns", float("inf")) / 1e6
+    """The rates of its ramp, ascending; tries of one rate as one, and without those of which no latency is known."""
     by_rate: dict[float, list[dict[str, float]]] = {}
     for step in trial.ramp.get("steps") or []:
         if step.get("sent_qps") and step.get("p50_ns") and step.get("p99_ns"):
             by_rate.setdefault(float(step["rate_qps"]), []).append(step)
-    return [
-        Step(
-            fmean(step["sent_qps"] for step in tries),
-            *(fmean(min(most_ms, step[key] / 1e6) for step in tries) for key in ("p50_ns", "p99_ns")),
-            2 * sum(bool(step["holds"]) for step in tries) > len(tries),
-        )
-        for _, tries in sorted(by_rate.items())
-    ]
+    timeout_ns = trial.ramp.get("timeout_ns")
+    most_ms = None if timeout_ns is None else timeout_ns / 1e6
+    return [_step(tries, most_ms) for _, tries in sorted(by_rate.items())]
+
+
+def _step(tries: Sequence[dict[str, float]], most_ms: float | None) -> Step:
+    return Step(
+        rate_qps=fmean(step["sent_qps"] for step in tries),
+        p50_ms=fmean(_latency.shown_ms(int(step["p50_ns"]), most_ms) for step in tries),
+        p99_ms=fmean(_latency.shown_ms(int(step["p99_ns"]), most_ms) for step in tries),
+        holds=2 * sum(bool(step["holds"]) for step in tries) > len(tries),
+    )
 
 
 def _chosen(run: Run, variant: Variant) -> Trial | None:

@@ -105,7 +105,7 @@ def shade_name(shade: int) -> str:
     return f"{10**shade:,} or more" if shade == MOST_SHADES - 1 else f"{10**shade:,} to {10 ** (shade + 1) - 1:,}"
 
 
-def _panel(run: Run, trial: Trial) -> alt.LayerChart:
+def _panel(run: Run, trial: Trial) -> alt.LayerChart | alt.FacetChart:
     found = _latency.stretches(intervals(trial))
     values = [value for i in found for value in (i.histogram.min_ns, i.histogram.max_ns) if value is not None]
     low, high = _latency.shown_ms(min(values)), _latency.shown_ms(max(values))

@@ -80,7 +80,7 @@ def _slowest_variant(run: Run) -> str | None:
 
 def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
     """The panels that have data, on one axis of time; only the lowest says what it is."""
-    hosts = _hosts(trial)
+    hosts, spec = _hosts(trial), trial.record.spec
 
     def lines(read: Callable[[str], pl.DataFrame]) -> dict[str, pl.DataFrame]:
         return {name: _series.total([read(host) for host in members]) for name, members in hosts.items()}
@@ -90,8 +90,8 @@ def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
         "Sockets in TIME_WAIT": lines(lambda h: _series.gauge(trial, h, "sockets", "tcp_time_wait")),
     }
     contents = {
-        "Zones done": {"": _series.zones_done(trial)},
-        **(transfers if trial.record.spec.primaries else {}),
+        **({"Zones done": {"": _series.zones_done(trial)}} if describe(spec.main_metric).unit == "s" else {}),
+        **(transfers if spec.primaries else {}),
         "CPU, % of one core": lines(lambda h: _percent(_series.rate(trial, h, "cgroup", "cpu_usage_us"))),
     }
     present = [(title, rows) for title, lines in contents.items() if not (rows := _joined(lines)).is_empty()]
