@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Anchor, LogDrilldown, Manifest, Phase, ServerRecord, TrialRecord, read_json, trial_dir
 
@@ -43,6 +45,50 @@ class Trial:
                 "polls": pl.UInt32,
                 "serial": pl.UInt32,
                 "outcome": pl.String,
+            },
+        )
+
+    @property
+    def load(self) -> dict[str, Any]:
+        """What `load` summed up at its end; empty where it did not run or did not end."""
+        return self.record.instruments.get("load", {})
+
+    @cached_property
+    def latency(self) -> Latency | None:
+        """The distributions of latency that `load` counted; None where it counted none."""
+        path = self.directory / "latency.hlog"
+        timeout_ns = self.load.get("timeout_ns")
+        return Latency(path, None if timeout_ns is None else int(timeout_ns)) if path.exists() else None
+
+    @cached_property
+    def load_intervals(self) -> pl.DataFrame:
+        """What became of the queries that were due in each interval of `load`, one row an interval.
+
+        Columns: start_ns, duration_ns, due, sent, answered, timeouts, lost, late, truncated, busy_ns (of its busiest thread).
+        """
+        counts = ("due", "sent", "answered", "timeouts", "lost", "late", "truncated")
+        return _read_rows(
+            self.directory / "intervals.arrow",
+            {
+                "start_ns": pl.Int64,
+                "duration_ns": pl.Int64,
+                **dict.fromkeys(counts, pl.UInt64),
+                "busy_ns": pl.Int64,
+            },
+        )
+
+    @cached_property
+    def clients(self) -> pl.DataFrame:
+        """What each client of `load` saw, one row an interval and client.
+
+        Columns: start_ns, client, answered, unanswered, sum_ns, max_ns (both from the due time, unanswered at the limit).
+        """
+        return _read_rows(
+            self.directory / "clients.arrow",
+            {
+                "start_ns": pl.Int64,
+                **dict.fromkeys(("client", "answered", "unanswered"), pl.UInt32),
+                **dict.fromkeys(("sum_ns", "max_ns"), pl.Int64),
             },
         )
 
