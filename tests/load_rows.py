@@ -16,6 +16,8 @@ from dnsrig.analysis.read import Trial
 SECOND = 1_000_000_000
 MS = 1_000_000
 START_NS = 5_000 * SECOND
+LAG_NS = 5_000
+"""From due to sent, of every query."""
 Server = Callable[[int, int], int]
 """(due time in ns from the start, client) -> how long the answer takes, in ns."""
 
@@ -72,7 +74,7 @@ def stalling(
     return answer
 
 
-def load(trial: Trial, asked: Asked, server: Server, *, lag_ns: int = 5_000, **summary: Any) -> None:
+def load(trial: Trial, asked: Asked, server: Server, **summary: Any) -> None:
     """Let ``trial`` have asked ``server``; ``summary`` changes fields of the summary."""
     noise, due_times = random.Random(f"clients {asked.seed}"), _due_times(asked)
     counts: dict[int, Counter[str]] = defaultdict(Counter)
@@ -85,7 +87,7 @@ def load(trial: Trial, asked: Asked, server: Server, *, lag_ns: int = 5_000, **s
         wait_ns = server(due_ns, client)
         interval, late = due_ns // interval_ns, wait_ns >= asked.timeout_ns
         counts[interval].update(due=1, sent=1, answered=not late, timeouts=late)
-        values[interval].append(min(wait_ns, asked.timeout_ns) + lag_ns)
+        values[interval].append(min(wait_ns, asked.timeout_ns) + LAG_NS)
         clients[interval, client].append(values[interval][-1])
         unanswered[interval, client] += late
     intervals = [
@@ -97,9 +99,7 @@ def load(trial: Trial, asked: Asked, server: Server, *, lag_ns: int = 5_000, **s
     whole = merge(interval.histogram for interval in intervals)
     trial.record.outcome = "done"
     trial.record.spec.options |= {"poisson": asked.poisson}
-    trial.record.instruments["load"] = (
-        _summary(asked, whole, len(due_times), sum(unanswered.values()), lag_ns) | summary
-    )
+    trial.record.instruments["load"] = _summary(asked, whole, len(due_times), sum(unanswered.values())) | summary
 
 
 def ramp(trial: Trial, steps: Sequence[dict[str, Any]], capacity_qps: float | None) -> None:
@@ -153,7 +153,7 @@ def _client_rows(
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _summary(asked: Asked, whole: Histogram, due: int, timeouts: int, lag_ns: int) -> dict[str, Any]:
+def _summary(asked: Asked, whole: Histogram, due: int, timeouts: int) -> dict[str, Any]:
     percentiles = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
     due_ns = {name: whole.percentile(percent) or 0 for name, percent in percentiles.items()}
     return {
@@ -161,6 +161,6 @@ def _summary(asked: Asked, whole: Histogram, due: int, timeouts: int, lag_ns: in
         "start_ns": START_NS, "end_ns": START_NS + asked.seconds * SECOND, "duration_s": float(asked.seconds),
         "interval_s": asked.interval_s, "timeout_ns": asked.timeout_ns, "clients": asked.clients, "threads": 1,
         "due": due, "sent": due, "unsent": 0, "answered": due - timeouts, "timeouts": timeouts, "busy_share": 0.3,
-        "latency_ns": due_ns, "sent_latency_ns": {name: value - lag_ns for name, value in due_ns.items()},
-        "lag_ns": dict.fromkeys(due_ns, lag_ns), "steps": [], "capacity_qps": None,
+        "latency_ns": due_ns, "sent_latency_ns": {name: value - LAG_NS for name, value in due_ns.items()},
+        "lag_ns": dict.fromkeys(due_ns, LAG_NS), "steps": [], "capacity_qps": None,
     }  # fmt: skip

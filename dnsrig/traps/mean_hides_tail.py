@@ -18,6 +18,8 @@ SOURCE = "S2: P. Spacek, in search of latency: means lie, percentiles above 95 m
 PERCENTILES = (99.9, 99.99)
 FEWEST_BEYOND = 10
 """Queries beyond a percentile: with fewer it is the luck of a handful."""
+FEWEST_QUERIES = 10_000
+"""So that so many lie beyond the first percentile."""
 LARGEST_RATIO = 10
 """Percentile to mean and to median, from which the mean hides it. A log-normal latency reaches it at 99.99 % with a
 sigma of 0.68: its slowest sixth is then twice as slow as its median."""
@@ -46,10 +48,8 @@ def after(trial: Trial) -> Conclusion | None:
     whole = trial.latency.total("due") if trial.latency else None
     if whole is None or not whole.total:
         return cannot_tell("There is no latency.hlog, or no query in it.")
-    if whole.total * (100 - PERCENTILES[0]) / 100 < FEWEST_BEYOND:
-        return cannot_tell(
-            f"{whole.total:,} queries are too few to tell a tail: one in a thousand is less than {FEWEST_BEYOND}."
-        )
+    if whole.total < FEWEST_QUERIES:
+        return cannot_tell(f"{whole.total:,} queries are too few to tell a tail: {FEWEST_QUERIES:,} are needed.")
     tail = hidden_tail(whole)
     return CLEAR if tail is None else _found(trial, whole, tail)
 
