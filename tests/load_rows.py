@@ -98,7 +98,6 @@ def load(trial: Trial, asked: Asked, server: Server, **summary: Any) -> None:
     trial.__dict__["clients"] = _client_rows(clients, unanswered, interval_ns)
     whole = merge(interval.histogram for interval in intervals)
     trial.record.outcome = "done"
-    trial.record.spec.options |= {"poisson": asked.poisson}
     trial.record.instruments["load"] = _summary(asked, whole, len(due_times), sum(unanswered.values())) | summary
 
 
@@ -157,7 +156,7 @@ def _summary(asked: Asked, whole: Histogram, due: int, timeouts: int) -> dict[st
     percentiles = {"p50": 50, "p90": 90, "p99": 99, "p99_9": 99.9, "p99_99": 99.99}
     due_ns = {name: whole.percentile(percent) or 0 for name, percent in percentiles.items()}
     return {
-        "event": "summary", "transport": "udp", "model": "rate", "asked_qps": float(asked.qps), "outstanding": None,
+        "event": "summary", "transport": "udp", "model": "rate", "asked_qps": float(asked.qps), "poisson": asked.poisson, "outstanding": None,
         "start_ns": START_NS, "end_ns": START_NS + asked.seconds * SECOND, "duration_s": float(asked.seconds),
         "interval_s": asked.interval_s, "timeout_ns": asked.timeout_ns, "clients": asked.clients, "threads": 1,
         "due": due, "sent": due, "unsent": 0, "answered": due - timeouts, "timeouts": timeouts, "busy_share": 0.3,

@@ -67,7 +67,7 @@ class Look:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in ("done", "limit"):
+    if not _applies(trial):
         return None
     look = look_at(trial)
     if isinstance(look, Conclusion):
@@ -85,7 +85,7 @@ def after(trial: Trial) -> Conclusion | None:
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     """Variants whose repeats each may have had a pause in the first interval, but too many of them to believe it."""
     for variant in run.manifest.variants:
-        measured = [t for t in run.of_variant(variant.id) if t.load.get("model") in ("rate", "closed") and after(t)]
+        measured = [trial for trial in run.of_variant(variant.id) if _applies(trial)]
         looks = {t.record.spec.repeat: look for t in measured if isinstance(look := look_at(t), Look)}
         first = {repeat: look for repeat, look in looks.items() if look.slow is not None}
         if not first or not any(look.like_one_pause for look in first.values()):
@@ -93,6 +93,10 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
         chance = chance_of_first(len(first), len(looks), min(len(look.intervals) for look in looks.values()))
         if chance <= ALPHA:
             yield variant.id, _found_in_repeats(measured[0], first, len(looks), chance)
+
+
+def _applies(trial: Trial) -> bool:
+    return bool(trial.load) and trial.load.get("model") != "ramp" and trial.record.outcome in ("done", "limit")
 
 
 def look_at(trial: Trial) -> Look | Conclusion:

@@ -9,7 +9,7 @@ generator, or the kernel's network between.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dnsrig.analysis.read import Run, Trial
@@ -74,10 +74,10 @@ def _of_load(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | Non
     busy, unsent = float(load.get("busy_share", 0.0)), int(load.get("unsent", 0))
     lag_ns = float(load.get("lag_ns", {}).get("p99") or 0)
     sent_ns = float(load.get("sent_latency_ns", {}).get("p99") or 0)
-    told = []
-    if load.get("model") == "closed" and busy >= BUSY_SHARE:
+    told, closed = [], load.get("model") == "closed"
+    if closed and busy >= BUSY_SHARE:
         told.append(f"its busiest thread had work for {busy:.0%} of the time")
-    if late(lag_ns, sent_ns):
+    if late(lag_ns, sent_ns) and not closed:  # there a query is due when an answer makes room for it
         told.append(
             f"p99 of its send lag was {lag_ns / 1e3:,.0f} µs, where p99 from sending to answer was {sent_ns / 1e6:,.3g} ms"
         )
@@ -94,12 +94,13 @@ def _of_load(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | Non
 
 def _of_ramp(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | None]]:
     """The same of a ramp: what counts is why the search could not go higher."""
-    deciding = steps_that_decided(load.get("steps", []))
+    deciding = steps_that_decided(load.get("steps", []), load.get("capacity_qps"))
     own = [step for step in deciding if _step_is_own_fault(step)]
     evidence: dict[str, Scalar | None] = {"capacity_qps": load.get("capacity_qps"), "threads": load.get("threads")}
-    if not deciding or 2 * len(own) <= len(deciding):
+    # One step at which it could not send ends the engine's search; of the others the majority counts, as it does there.
+    if not any(step.get("instrument_failed") for step in own) and 2 * len(own) <= len(deciding):
         return [], evidence
-    worst = max(own, key=lambda step: float(step["busy_share"]))
+    worst = max(own, key=lambda step: (bool(step.get("instrument_failed")), float(step["busy_share"])))
     evidence |= {
         "rate_qps": round(worst["rate_qps"], 1),
         "sent_qps": round(worst["sent_qps"], 1),
@@ -113,23 +114,21 @@ def _of_ramp(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | Non
     ], evidence
 
 
-def steps_that_decided(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Of each repeat of a ramp, the lowest rate above all that held: why it failed is what decided the capacity."""
-    found = []
-    for repeat in sorted({step["repeat"] for step in steps}):
-        mine = [step for step in steps if step["repeat"] == repeat]
-        held_qps = max((step["rate_qps"] for step in mine if step["holds"]), default=0.0)
-        failed = [step for step in mine if not step["holds"] and step["rate_qps"] > held_qps]
-        if failed:
-            found.append(min(failed, key=lambda step: float(step["rate_qps"])))
-    return found
+def steps_that_decided(steps: Sequence[Mapping[str, Any]], capacity_qps: float | None) -> list[Mapping[str, Any]]:
+    """The tries that failed at the lowest rate above the capacity: why they did is what decided it."""
+    failed = [step for step in steps if not step["holds"] and step["rate_qps"] > (capacity_qps or 0.0)]
+    lowest_qps = min((step["rate_qps"] for step in failed), default=0.0)
+    return [step for step in failed if step["rate_qps"] == lowest_qps]
 
 
 def _step_is_own_fault(step: Mapping[str, Any]) -> bool:
+    """A lag counts by its share only: beyond its capacity a server may make a generator late over TCP."""
+    lag_ns, latency_ns = float(step["lag_p99_ns"] or 0), float(step["p99_ns"] or 0)
     return bool(
-        step["busy_share"] >= BUSY_SHARE
-        or step["sent_qps"] < SENT_SHARE * step["rate_qps"]
-        or late(step["lag_p99_ns"] or 0, (step["p99_ns"] or 0) - (step["lag_p99_ns"] or 0))
+        step.get("instrument_failed")
+        or step["busy_share"] >= BUSY_SHARE
+        or (step["sent_qps"] < SENT_SHARE * step["rate_qps"] and "instrument_failed" not in step)
+        or lag_ns > max(SMALLEST_LAG_NS, LAG_SHARE * latency_ns)
     )
 
 

@@ -49,7 +49,7 @@ def after(trial: Trial) -> Conclusion | None:
     load = trial.load
     if not load or trial.record.outcome not in ("done", "limit", "invalid") or load.get("model") == "closed":
         return None
-    sent = at_capacity(load) if load.get("model") == "ramp" else at_rate(load, bool(_poisson(trial)))
+    sent = at_capacity(load) if load.get("model") == "ramp" else at_rate(load)
     if sent is None:
         return cannot_tell(
             "No query was due, or no rate of the ramp held, so there is no rate to hold against what was asked for."
@@ -75,7 +75,7 @@ def after(trial: Trial) -> Conclusion | None:
     )
 
 
-def at_rate(load: Mapping[str, Any], poisson: bool) -> Sent | None:
+def at_rate(load: Mapping[str, Any]) -> Sent | None:
     """Of a fixed rate; None where nothing was due."""
     due, span_s = int(load.get("due", 0)), (load["end_ns"] - load["start_ns"]) / 1e9
     asked_qps = load.get("asked_qps")
@@ -83,8 +83,10 @@ def at_rate(load: Mapping[str, Any], poisson: bool) -> Sent | None:
         return None
     expected = asked_qps * span_s
     # The first query may be due at the very start and the last at the very end: one more than the rate says.
-    chance = POISSON_DEVIATIONS / math.sqrt(expected) if poisson else 1 / expected
-    return Sent(asked_qps, due / span_s, load["sent"] / span_s, chance)
+    chance = POISSON_DEVIATIONS / math.sqrt(expected) if load.get("poisson") else 1 / expected
+    # What was sent late was sent at a lower rate, though it may all have been sent in the end.
+    sending_s = max(span_s, int(load.get("sending_ns") or 0) / 1e9)
+    return Sent(asked_qps, due / span_s, load["sent"] / sending_s, chance)
 
 
 def at_capacity(load: Mapping[str, Any]) -> Sent | None:
@@ -96,7 +98,3 @@ def at_capacity(load: Mapping[str, Any]) -> Sent | None:
     nearest = min(held, key=lambda step: abs(step["rate_qps"] - capacity_qps))["rate_qps"]
     steps = [Sent(nearest, nearest, step["sent_qps"], 0.0) for step in held if step["rate_qps"] == nearest]
     return max(steps, key=lambda sent: abs(sent.miss))
-
-
-def _poisson(trial: Trial) -> bool:
-    return bool(trial.record.spec.options.get("poisson", False))

@@ -222,6 +222,12 @@ def test_rate_not_sent(trial: Trial, change: dict[str, int], verdict: str) -> No
         assert (found.evidence["sent_qps"], found.evidence["missed_percent"]) == (900, -10)
 
 
+def test_a_generator_that_needed_longer(trial: Trial) -> None:
+    """It sent all, in 11 s instead of 10."""
+    load(trial, Asked(), CALM, sending_ns=11 * SECOND)
+    assert judge("rate-not-sent", trial).evidence["missed_percent"] == pytest.approx(-9.09)
+
+
 def test_a_schedule_that_is_not_the_one_asked_for(trial: Trial) -> None:
     """All that was due was sent, but less was due: as if the generator began its schedule anew each second."""
     load(trial, Asked(), CALM, asked_qps=1_050.0)
@@ -304,11 +310,11 @@ STEPS: list[dict[str, Any]] = [
 def test_of_a_ramp_the_step_counts_that_it_could_not_climb(trial: Trial) -> None:
     """The generator may be hopeless far above what the server can do: that decided nothing."""
     ramp(trial, STEPS, 20_000)
-    assert [step["rate_qps"] for step in steps_that_decided(trial.load["steps"])] == [25_000]
+    assert [step["rate_qps"] for step in steps_that_decided(trial.load["steps"], 20_000)] == [25_000]
     assert judge("generator-bottleneck", trial).verdict == "clear"
 
 
-@pytest.mark.parametrize("fault", [{"busy_share": 0.99}, {"sent_qps": 24_000}, {"lag_p99_ns": 2 * MS}])
+@pytest.mark.parametrize("fault", [{"busy_share": 0.99}, {"instrument_failed": True}, {"lag_p99_ns": 2 * MS}])
 def test_a_ramp_that_the_generator_ended(trial: Trial, fault: dict[str, Any]) -> None:
     ramp(trial, [*STEPS[:3], STEPS[3] | fault], 20_000)
     found = judge("generator-bottleneck", trial)
@@ -316,11 +322,21 @@ def test_a_ramp_that_the_generator_ended(trial: Trial, fault: dict[str, Any]) ->
     assert "could go no higher, at 25,000" in found.summary
 
 
-def test_one_bad_repeat_of_a_ramp_decides_nothing(trial: Trial) -> None:
-    bad = STEPS[3] | {"repeat": 2, "busy_share": 1.0}
-    ramp(
-        trial, [*STEPS, *(step | {"repeat": 1} for step in STEPS), *(s | {"repeat": 2} for s in STEPS[:3]), bad], 20_000
-    )
+def test_a_lag_beside_a_far_longer_latency_is_the_servers_doing(trial: Trial) -> None:
+    ramp(trial, [*STEPS[:3], STEPS[3] | {"lag_p99_ns": 2 * MS, "p99_ns": 100 * MS}], 20_000)
+    assert judge("generator-bottleneck", trial).verdict == "clear"
+
+
+def test_one_bad_try_of_a_rate_decides_nothing(trial: Trial) -> None:
+    """Two of three tries failed by the server; but one at which it could not send ends the search."""
+    ramp(trial, [*STEPS, STEPS[3] | {"repeat": 1, "busy_share": 1.0}], 20_000)
+    assert judge("generator-bottleneck", trial).verdict == "clear"
+    ramp(trial, [*STEPS, STEPS[3] | {"repeat": 1, "instrument_failed": True}], 20_000)
+    assert judge("generator-bottleneck", trial).verdict == "found"
+
+
+def test_a_ramp_that_nothing_ended(trial: Trial) -> None:
+    ramp(trial, [STEPS[0], STEPS[2]], 20_000)
     assert judge("generator-bottleneck", trial).verdict == "clear"
 
 
