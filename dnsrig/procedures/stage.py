@@ -367,7 +367,7 @@ class Stage:
             self.keys.write(state, private=spec.role == "primary")
         in_root = spec.server.root is not None
         dataset = Path(self.spec.dataset.path)
-        if self._has_two_versions(spec.role):
+        if self._changes(spec.role):
             dataset = shutil.copytree(dataset, state.resolve() / "dataset")
         secondaries = [h for h in self.spec.hosts.values() if h.role == "secondary"]
         catalog = Zone(*datasets.catalog_of(dataset)) if self.spec.transfer.provisioning == "catalog" else None
@@ -391,9 +391,10 @@ class Stage:
             seen_dataset="/mnt/dataset" if in_root else str(dataset),
         )
 
-    def _has_two_versions(self, role: str) -> bool:
-        """Whether the server works on a copy of the dataset that is its own, because the zones are going to change."""
-        return self.spec.next_dataset is not None and role == "primary"
+    def _changes(self, role: str) -> bool:
+        """Whether the server works on a copy of the dataset that is its own, because the zones are going to change: some
+        servers write updated zones back to their files."""
+        return (self.spec.next_dataset is not None or self.spec.transfer.updates) and role == "primary"
 
     def _routes(self, spec: HostSpec) -> list[Route]:
         """Every primary, asked from every address of the host in turn."""
@@ -412,7 +413,7 @@ class Stage:
             "binds": [
                 Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
                 Bind(placement.state.resolve(), placement.seen_state),
-                Bind(placement.dataset, placement.seen_dataset, read_only=not self._has_two_versions(placement.role)),
+                Bind(placement.dataset, placement.seen_dataset, read_only=not self._changes(placement.role)),
             ],
         }
 
