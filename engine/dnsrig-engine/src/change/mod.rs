@@ -4,10 +4,10 @@
 //! what touches the socket.
 
 pub mod core;
-mod key;
+pub mod key;
 pub mod message;
 pub mod plan;
-mod report;
+pub mod report;
 mod rows;
 pub mod spread;
 
