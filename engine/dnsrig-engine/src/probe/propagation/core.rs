@@ -43,6 +43,8 @@ pub struct Settings {
     pub poll_timeout_ns: i64,
     /// A change without an answer of the primary no longer holds up the next one of its zone after so long.
     pub accept_timeout_ns: i64,
+    /// From this time on no change is sent.
+    pub end_ns: i64,
     /// A change that is not on all secondaries so long after it was sent is given up.
     pub limit_ns: i64,
 }
@@ -171,13 +173,14 @@ impl Core {
     pub fn next(&mut self, now_ns: i64) -> Action {
         self.give_up_overdue(now_ns);
         let (change_at_ns, zone) = self.next_change();
-        if change_at_ns <= now_ns {
+        if change_at_ns <= now_ns && now_ns < self.settings.end_ns {
             return self.send_change(zone, now_ns);
         }
-        if self.active.is_empty() && self.changes.len() == self.settings.changes as usize {
+        if self.active.is_empty() && (change_at_ns == i64::MAX || now_ns >= self.settings.end_ns) {
             return Action::Done;
         }
-        let mut wake_ns = change_at_ns.min(self.next_limit_ns()).min(self.next_timeout_ns());
+        let end_ns = if self.active.is_empty() { self.settings.end_ns } else { i64::MAX };
+        let mut wake_ns = change_at_ns.min(end_ns).min(self.next_limit_ns()).min(self.next_timeout_ns());
         for secondary in 0..self.secondaries.len() {
             let Some(zone) = self.wanted_zone(secondary) else { continue };
             let poll_at_ns = self.secondaries[secondary].next_poll_ns;
@@ -271,7 +274,8 @@ impl Core {
         let held_until_ns = self.zones[zone as usize]
             .unanswered
             .map_or(i64::MIN, |before| self.changes[before as usize].sent_ns + self.settings.accept_timeout_ns);
-        (self.due_ns(number).max(held_until_ns), zone)
+        let at_ns = self.due_ns(number).max(held_until_ns);
+        (if at_ns < self.settings.end_ns { at_ns } else { i64::MAX }, zone)
     }
 
     fn due_ns(&self, number: u32) -> i64 {

@@ -18,6 +18,7 @@ fn settings(zones: u32, secondaries: usize, changes: u32, pace: Pace) -> Setting
         poll_spacing_ns: MS,
         poll_timeout_ns: 50 * MS,
         accept_timeout_ns: 200 * MS,
+        end_ns: i64::MAX,
         limit_ns: 2_000 * MS,
     }
 }
@@ -189,6 +190,17 @@ fn answers_out_of_order_widen_the_bracket_but_do_not_break_it() {
     core.on_polled(START_NS + 3 * MS, a, Some(7));
     let sighting = core.sightings(0)[0];
     assert_eq!(sighting, Sighting { last_unseen_ns: None, seen_ns: Some(START_NS + 2 * MS) });
+}
+
+#[test]
+fn no_change_is_sent_after_the_end_and_those_before_are_waited_for() {
+    let world = World { accept: &prompt, lag: &|_, _| Some(90 * MS), answer: &|_| Some(0) };
+    for (pace, expected) in [(SINGLE, 3), (Pace::Stream { rate_per_s: 100.0 }, 25)] {
+        let ending = Settings { end_ns: START_NS + 250 * MS, ..settings(1, 1, 1_000, pace) };
+        let core = play(ending, 1, &world);
+        assert_eq!(core.changes().len(), expected);
+        assert!((0..expected).all(|number| core.sightings(number)[0].seen_ns.is_some()));
+    }
 }
 
 #[test]

@@ -106,6 +106,9 @@ pub struct Arguments {
     /// Give up a change that is not everywhere after this long
     #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds)]
     limit_s: Duration,
+    /// Make no more changes after this long, however few were made; those made before are still waited for
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    stop_after_s: Option<Duration>,
     /// Polls of each secondary a second at most [default: 5000, or 100 with --i-am-authorized]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     poll_rate_per_s: Option<u32>,
@@ -162,7 +165,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = authorise(arguments)?;
     check(arguments)?;
     let zones = zones(arguments)?;
-    let settings = settings(arguments, authority, zones.count())?;
     let stop = Stop::new(arguments.until_eof)?;
     // A wait ends when it is over, not up to 50 µs later (prctl(2)). Without it, brackets are that much wider.
     let _ = set_timerslack(1);
@@ -171,6 +173,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     socket.set_nonblocking(true).map_err(|error| PropagationError::Socket("set up", error))?;
     let anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
+    let settings = settings(arguments, authority, zones.count(), start_ns)?;
     let mut probe = Propagation {
         core: Core::new(settings, &primary.serials(), start_ns),
         report: Report::new(start_ns, anchors),
@@ -183,7 +186,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(path) = &arguments.out {
         rows::write(path, &probe.zones, &probe.secondaries, &probe.core)?;
     }
-    let outcome = report::outcome(&probe.core, interrupted);
+    let outcome = report::outcome(&probe.core, settings.changes, interrupted);
     probe.report.summary(outcome, &probe.core, &probe.secondaries, settings)?;
     Ok(outcome.exit_code())
 }
@@ -224,7 +227,12 @@ fn zones(arguments: &Arguments) -> Result<Zones, Failure> {
     Ok(zones)
 }
 
-fn settings(arguments: &Arguments, authority: Authority, zones: u32) -> Result<Settings, PropagationError> {
+fn settings(
+    arguments: &Arguments,
+    authority: Authority,
+    zones: u32,
+    start_ns: i64,
+) -> Result<Settings, PropagationError> {
     let duration_s = arguments.duration_s.unwrap_or(Duration::from_secs(10)).as_secs_f64();
     let by_rate = arguments.rate.map_or(10.0, |rate| (rate * duration_s).ceil().max(1.0));
     let changes = arguments.changes.unwrap_or(by_rate.min(1e9) as u32);
@@ -241,6 +249,7 @@ fn settings(arguments: &Arguments, authority: Authority, zones: u32) -> Result<S
         poll_spacing_ns: i64::from(1_000_000_000_u32.div_ceil(arguments.poll_rate_per_s.unwrap_or(rate))),
         poll_timeout_ns: POLL_TIMEOUT_NS,
         accept_timeout_ns: ACCEPT_TIMEOUT_NS,
+        end_ns: arguments.stop_after_s.map_or(i64::MAX, |after| start_ns.saturating_add(nanoseconds(after))),
         limit_ns: nanoseconds(arguments.limit_s),
     })
 }

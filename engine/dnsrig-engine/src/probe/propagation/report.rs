@@ -46,6 +46,7 @@ struct Summary<'a> {
     outcome: Outcome,
     started_ns: i64,
     limit_ns: i64,
+    wanted: u64,
     changes: u64,
     accepted: u64,
     refused: u64,
@@ -145,6 +146,7 @@ impl Report {
             outcome,
             started_ns: self.started_ns,
             limit_ns,
+            wanted: u64::from(settings.changes),
             changes: changes.len() as u64,
             accepted: changes.iter().filter(|change| change.accepted_ns().is_some()).count() as u64,
             refused: changes.iter().filter(|change| change.is_refused()).count() as u64,
@@ -164,12 +166,12 @@ impl Report {
     }
 }
 
-/// How a measurement ended: what was refused, or not seen everywhere, makes it a `limit`.
-pub fn outcome(core: &Core, interrupted: bool) -> Outcome {
+/// How a measurement ended: a change that was not made, was refused, or was not seen everywhere makes it a `limit`.
+pub fn outcome(core: &Core, wanted: u32, interrupted: bool) -> Outcome {
     let seen = |number| core.sightings(number).iter().all(|sighting| sighting.seen_ns.is_some());
     match interrupted {
         true => Outcome::Interrupted,
-        false if (0..core.changes().len()).all(seen) => Outcome::Done,
+        false if core.changes().len() == wanted as usize && (0..core.changes().len()).all(seen) => Outcome::Done,
         false => Outcome::Limit,
     }
 }
