@@ -283,6 +283,20 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
+    def start_propagation(self, arguments: list[str]) -> Instrument:
+        """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
+        hosts = self.spec.hosts.items()
+        command = ["probe", "propagation", f"--primary={self.host('primary').address}"]
+        command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
+        command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
+        command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
+        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+
+    def _signed(self) -> list[str]:
+        """Updates are signed where transfers are, with the same key."""
+        key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
+        return [f"--tsig={key}"] if self.spec.transfer.tsig else []
+
     def wait(self, instrument: Instrument, *, limit_s: float) -> dict[str, Any]:
         """Wait for the summary of ``instrument`` while the servers live; passes its progress on."""
         deadline = time.monotonic() + limit_s
