@@ -4,7 +4,8 @@ A change is a dynamic update (RFC 2136) with a serial of its own. Its time is fr
 secondary with that serial or a later one, as `probe propagation` sees it: it asks each secondary for the SOA while a change is
 missing there, at a bounded rate, and states for each change how finely the moment is known.
 
-``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it. ``mode = "stream"`` makes
+``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it, and up to ``pause_spread_ms``
+later, evenly spread, or changes would fall in step with the timers of servers. ``mode = "stream"`` makes
 them at ``rate_per_s``, whatever the servers do. Without NOTIFY (``transfer.notify``) only the SOA's refresh timer makes a
 secondary look; ``dataset.refresh_s`` sets it, and some servers have a lowest one of their own.
 
@@ -29,12 +30,13 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "mode": "single",
     "changes": 20,
     "pause_ms": 200,
+    "pause_spread_ms": 1000,
     "rate_per_s": 10.0,
     "change_limit_s": 20.0,
     "poll_rate_per_s": 2000,
     "probe_rate_per_s": 1000,
     "ready_limit_s": 120,
-    "settle_s": 2.0,
+    "settle_s": 1.0,
     "drain_s": 0.3,
 }
 MODES = ("single", "stream")
@@ -88,9 +90,9 @@ def measure(stage: Stage) -> Result:
 
 def _arguments(stage: Stage) -> list[str]:
     """The pace: what `probe propagation` is told beside the hosts and zones."""
-    names = ("changes", "pause_ms", "poll_rate_per_s") if stage.option("mode") == "single" else ("changes", "poll_rate_per_s")
-    found = [f"--{name.replace('_', '-')}={stage.option(name)}" for name in names]
-    found += [] if stage.option("mode") == "single" else [f"--rate={stage.option('rate_per_s')}"]
+    pace = ("pause_ms", "pause_spread_ms") if stage.option("mode") == "single" else ()
+    found = [f"--{name.replace('_', '-')}={stage.option(name)}" for name in ("changes", "poll_rate_per_s", *pace)]
+    found += [] if pace else [f"--rate={stage.option('rate_per_s')}"]
     return [*found, f"--limit-s={stage.option('change_limit_s')}", f"--stop-after-s={stage.spec.limit_s}"]
 
 

@@ -23,8 +23,9 @@ const SENT_SINCE_OLDEST_MAX: usize = 32_768;
 /// When changes are due.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// One at a time: the next one so long after every secondary had the one before, or that was given up.
-    Single { pause_ns: i64 },
+    /// One at a time: the next one so long after every secondary had the one before, or that was given up. Up to
+    /// `spread_ns` are added, each time another part of it, so that changes do not fall in step with a server's timer.
+    Single { pause_ns: i64, spread_ns: i64 },
     /// At a constant rate, whatever the servers do.
     Stream { rate_per_s: f64 },
 }
@@ -345,8 +346,8 @@ impl Core {
         state.changes.retain(|number| changes[*number as usize].missing != 0);
         if before > 0 && state.changes.is_empty() {
             self.active.retain(|active| *active != zone);
-            if let Pace::Single { pause_ns } = self.settings.pace {
-                self.single_due_ns = now_ns + pause_ns;
+            if let Pace::Single { pause_ns, spread_ns } = self.settings.pace {
+                self.single_due_ns = now_ns + pause_ns + (spread_ns as f64 * part(self.changes.len())) as i64;
             }
         }
     }
@@ -386,6 +387,12 @@ impl Core {
         let oldest = self.order.front().and_then(|id| self.polls[usize::from(*id)]);
         oldest.map_or(i64::MAX, |poll| poll.sent_ns + self.settings.poll_timeout_ns)
     }
+}
+
+/// Numbers from 0 to 1, spread evenly however many are taken: multiples of the golden ratio, without their whole part
+/// (Weyl's sequence; Knuth, The Art of Computer Programming, volume 3, section 6.4).
+fn part(number: usize) -> f64 {
+    (number as f64 * 0.618_033_988_749_895).fract()
 }
 
 /// The serial after this one (RFC 1982 §3.1). Some servers take 0 for none, so it is left out.

@@ -23,7 +23,7 @@ fn settings(zones: u32, secondaries: usize, changes: u32, pace: Pace) -> Setting
     }
 }
 
-const SINGLE: Pace = Pace::Single { pause_ns: 10 * MS };
+const SINGLE: Pace = Pace::Single { pause_ns: 10 * MS, spread_ns: 0 };
 
 /// The servers and the network: what they do, as functions of what happens.
 struct World<'a> {
@@ -190,6 +190,17 @@ fn answers_out_of_order_widen_the_bracket_but_do_not_break_it() {
     core.on_polled(START_NS + 3 * MS, a, Some(7));
     let sighting = core.sightings(0)[0];
     assert_eq!(sighting, Sighting { last_unseen_ns: None, seen_ns: Some(START_NS + 2 * MS) });
+}
+
+#[test]
+fn pauses_are_spread_evenly() {
+    let world = World { accept: &prompt, lag: &|_, _| Some(MS), answer: &|_| Some(0) };
+    let pace = Pace::Single { pause_ns: 10 * MS, spread_ns: 1_000 * MS };
+    let core = play(settings(1, 1, 101, pace), 1, &world);
+    let gaps = core.changes().windows(2).map(|pair| (pair[1].sent_ns - pair[0].sent_ns) / MS);
+    let mut tenths = [0; 10];
+    gaps.for_each(|gap_ms| tenths[((gap_ms - 11) / 100) as usize] += 1);
+    assert!(tenths.iter().all(|count| (9..=11).contains(count)), "{tenths:?}");
 }
 
 #[test]

@@ -103,6 +103,9 @@ pub struct Arguments {
     /// Without --rate: wait so long between a change that has arrived everywhere and the next one
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(0..=600_000))]
     pause_ms: u64,
+    /// Add up to this much to each pause, spread evenly, so that changes do not fall in step with a server's timers
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=600_000))]
+    pause_spread_ms: u64,
     /// Give up a change that is not everywhere after this long
     #[arg(long, value_name = "S", default_value = "30", value_parser = parse_seconds)]
     limit_s: Duration,
@@ -240,12 +243,13 @@ fn settings(
         return Err(PropagationError::TooMany(format!("more than {SIGHTINGS_MAX} changes times secondaries")));
     }
     let rate = if authority == Authority::Rig { POLL_RATE_DEFAULT } else { POLL_RATE_VOUCHED };
-    let pause_ns = nanoseconds(Duration::from_millis(arguments.pause_ms));
+    let [pause_ns, spread_ns] =
+        [arguments.pause_ms, arguments.pause_spread_ms].map(|ms| nanoseconds(Duration::from_millis(ms)));
     Ok(Settings {
         zones,
         secondaries: arguments.secondaries.len(),
         changes,
-        pace: arguments.rate.map_or(Pace::Single { pause_ns }, |rate_per_s| Pace::Stream { rate_per_s }),
+        pace: arguments.rate.map_or(Pace::Single { pause_ns, spread_ns }, |rate_per_s| Pace::Stream { rate_per_s }),
         poll_spacing_ns: i64::from(1_000_000_000_u32.div_ceil(arguments.poll_rate_per_s.unwrap_or(rate))),
         poll_timeout_ns: POLL_TIMEOUT_NS,
         accept_timeout_ns: ACCEPT_TIMEOUT_NS,
