@@ -81,7 +81,7 @@ class LiveProgress:
     def trial_event(self, event: dict[str, Any]) -> None:
         if event["event"] == "phase":
             self._bars.update(self._trial, description=f"{self._name}: {event['phase']}", completed=0)
-        elif event["event"] == "progress":
+        elif event["event"] == "progress" and "seen" in event:
             self._bars.update(self._trial, completed=event["seen"])
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:

@@ -203,5 +203,5 @@ def describe(event: dict[str, Any]) -> str:
     if event["event"] == "phase":
         return str(event["phase"])
     if event["event"] == "progress":
-        return f"{event['seen']:,} of {event['zones']:,} zones"
+        return f"{event['seen']:,} of {event['zones']:,} zones" if "zones" in event else f"{event['sent']:,} sent"
     return str(event["event"])

@@ -283,6 +283,20 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
+    def start_propagation(self, arguments: list[str]) -> Instrument:
+        """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
+        hosts = self.spec.hosts.items()
+        command = ["probe", "propagation", f"--primary={self.host('primary').address}"]
+        command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
+        command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
+        command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
+        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+
+    def _signed(self) -> list[str]:
+        """Updates are signed where transfers are, with the same key."""
+        key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
+        return [f"--tsig={key}"] if self.spec.transfer.tsig else []
+
     def wait(self, instrument: Instrument, *, limit_s: float) -> dict[str, Any]:
         """Wait for the summary of ``instrument`` while the servers live; passes its progress on."""
         deadline = time.monotonic() + limit_s
@@ -367,7 +381,7 @@ class Stage:
             self.keys.write(state, private=spec.role == "primary")
         in_root = spec.server.root is not None
         dataset = Path(self.spec.dataset.path)
-        if self._has_two_versions(spec.role):
+        if self._changes(spec.role):
             dataset = shutil.copytree(dataset, state.resolve() / "dataset")
         secondaries = [h for h in self.spec.hosts.values() if h.role == "secondary"]
         catalog = Zone(*datasets.catalog_of(dataset)) if self.spec.transfer.provisioning == "catalog" else None
@@ -391,9 +405,10 @@ class Stage:
             seen_dataset="/mnt/dataset" if in_root else str(dataset),
         )
 
-    def _has_two_versions(self, role: str) -> bool:
-        """Whether the server works on a copy of the dataset that is its own, because the zones are going to change."""
-        return self.spec.next_dataset is not None and role == "primary"
+    def _changes(self, role: str) -> bool:
+        """Whether the server works on a copy of the dataset that is its own, because the zones are going to change: some
+        servers write updated zones back to their files."""
+        return (self.spec.next_dataset is not None or self.spec.transfer.updates) and role == "primary"
 
     def _routes(self, spec: HostSpec) -> list[Route]:
         """Every primary, asked from every address of the host in turn."""
@@ -412,7 +427,7 @@ class Stage:
             "binds": [
                 Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
                 Bind(placement.state.resolve(), placement.seen_state),
-                Bind(placement.dataset, placement.seen_dataset, read_only=not self._has_two_versions(placement.role)),
+                Bind(placement.dataset, placement.seen_dataset, read_only=not self._changes(placement.role)),
             ],
         }
 
