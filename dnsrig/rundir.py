@@ -113,6 +113,8 @@ class TransferSpec(Record):
     """How the secondary knows its zones: its configuration, or a catalog zone (RFC 9432)."""
     ixfr: bool = False
     notify: bool = False
+    updates: bool = False
+    """Whether the primaries take dynamic updates (RFC 2136) from any host of the rig, signed where transfers are."""
 
     @property
     def tls(self) -> bool:

@@ -137,7 +137,7 @@ def check_possible(spec: TrialSpec) -> None:
         if host.server is None or host.role is None:
             continue
         server = driver(host.server.kind)
-        wanted = wanted_features(spec.transfer, several_sources=bool(host.source_addresses))
+        wanted = wanted_features(spec.transfer, several_sources=bool(host.source_addresses), role=host.role)
         lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
         if lacking is None and not conflict:
             continue

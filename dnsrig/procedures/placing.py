@@ -37,7 +37,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         keys.write(stored, private=host.role == "primary")
     in_root = host.server.root is not None
     dataset = Path(spec.dataset.path)
-    if _has_two_versions(spec, host.role):
+    if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     secondaries = [h for h in spec.hosts.values() if h.role == "secondary"]
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
@@ -71,7 +71,7 @@ def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
         "binds": [
             Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
             Bind(placement.state.resolve(), placement.seen_state),
-            Bind(placement.dataset, placement.seen_dataset, read_only=not _has_two_versions(spec, placement.role)),
+            Bind(placement.dataset, placement.seen_dataset, read_only=not _changes(spec, placement.role)),
         ],
     }
 
@@ -82,9 +82,10 @@ def read_zones(path: Path) -> list[Zone]:
         return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
 
 
-def _has_two_versions(spec: TrialSpec, role: str) -> bool:
-    """Whether the server works on a copy of the dataset that is its own, because the zones are going to change."""
-    return spec.next_dataset is not None and role == "primary"
+def _changes(spec: TrialSpec, role: str) -> bool:
+    """Whether the server works on a copy of the dataset that is its own, because the zones are going to change: some
+    servers write updated zones back to their files."""
+    return (spec.next_dataset is not None or spec.transfer.updates) and role == "primary"
 
 
 def _routes(spec: TrialSpec, host: HostSpec) -> list[Route]:

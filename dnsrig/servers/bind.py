@@ -24,6 +24,8 @@ from dnsrig.servers.driver import (
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
+UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"notify-delay": 0, "notify-rate": 10_000, "max-ixfr-ratio": "unlimited"}
+"""The same of a primary that takes updates: it tells of each at once, and sends differences however small the zone."""
 
 CONFIGURATION = template("""\
 {% if p.transfer.tsig %}
@@ -70,7 +72,9 @@ logging {
 {% endif %}
 };
 {% for zone in p.configured_zones %}
-{% if p.role == "primary" and p.transfer.ixfr %}
+{% if p.role == "primary" and p.transfer.updates %}
+zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; journal "{{ zone.name }}.jnl"; allow-update { {{ 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; }; };
+{% elif p.role == "primary" and p.transfer.ixfr %}
 zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; ixfr-from-differences yes; journal "{{ zone.name }}.jnl"; };
 {% elif p.role == "primary" %}
 zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; };
@@ -98,6 +102,9 @@ class Bind(Driver):
         Setting("transfers-in", "10", "zone transfers running at once, inbound"),
         Setting("transfers-per-ns", "2", "zone transfers running at once from one primary"),
         Setting("transfers-out", "10", "zone transfers running at once, outbound; the excess is answered SERVFAIL"),
+        Setting("notify-delay", "5", "seconds between two rounds of NOTIFY for a zone"),
+        Setting("notify-rate", "20", "NOTIFY messages a second"),
+        Setting("max-refresh-time", "2419200", "seconds; a SOA's refresh timer beyond it is cut (min-refresh-time: 300)"),
         Setting("tcp-clients", "150", "TCP connections accepted at once"),
         Setting("tcp-listen-queue", "10", "backlog of the listening TCP socket"),
     )
@@ -108,6 +115,7 @@ class Bind(Driver):
         "catalog zones": Support("9.0", "9.18.3"),
         "IXFR": Support("9.0", "9.0"),
         "NOTIFY": Support("9.0", "9.0"),
+        "dynamic updates": Support("9.0", None),
         "several source addresses": Support(None, "9.0"),
     }
     log_clock_resolution_ns = 1_000_000
@@ -119,7 +127,9 @@ class Bind(Driver):
     }
 
     def configure(self, placement: Placement) -> None:
-        defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}
+        defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}
+        if placement.role == "primary" and placement.transfer.updates:
+            defaults |= UPDATED_PRIMARY_DEFAULTS
         text = CONFIGURATION.render(
             p=placement,
             port=DNS_PORT,

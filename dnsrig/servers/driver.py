@@ -18,7 +18,7 @@ from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 
 Address = IPv4Address | IPv6Address
 Role = Literal["primary", "secondary"]
-Feature = Literal["TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY", "several source addresses"]
+Feature = Literal["TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY", "dynamic updates", "several source addresses"]
 DNS_PORT = 53
 
 
@@ -216,14 +216,16 @@ class Driver(ABC):
                         break
 
 
-def wanted_features(transfer: TransferSpec, *, several_sources: bool) -> list[Feature]:
-    """What servers must be able to do for ``transfer``."""
+def wanted_features(transfer: TransferSpec, *, several_sources: bool, role: Role = "secondary") -> list[Feature]:
+    """What a server in ``role`` must be able to do for ``transfer``."""
     wanted: dict[Feature, bool] = {
         "TSIG": transfer.tsig,
         "XoT": transfer.tls,
         "catalog zones": transfer.provisioning == "catalog",
         "IXFR": transfer.ixfr,
         "NOTIFY": transfer.notify,
+        # A secondary takes no updates: it sees their outcome as any other change.
+        "dynamic updates": transfer.updates and role == "primary",
         "several source addresses": several_sources,
     }
     return [feature for feature, is_wanted in wanted.items() if is_wanted]

@@ -78,6 +78,13 @@ acl:
 {% if p.transfer.tsig %}
     key: {{ keys.TSIG_NAME }}
 {% endif %}
+{% if p.transfer.updates %}
+  - id: changes
+    action: update
+{% if p.transfer.tsig %}
+    key: {{ keys.TSIG_NAME }}
+{% endif %}
+{% endif %}
 {% else %}
   - id: peers
     address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
@@ -86,7 +93,7 @@ acl:
 template:
   - id: default
     storage: {{ p.seen_state }}
-    acl: peers
+    acl: {{ "[peers, changes]" if p.role == "primary" and p.transfer.updates else "peers" }}
 {% if p.role == "primary" and p.transfer.notify %}
     notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
 {% endif %}
@@ -128,6 +135,12 @@ IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.journal-content": "changes",
 }
 
+UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
+    # Updates lie in the journal, which also makes the IXFR; the file stays as it is.
+    "template.zonefile-load": "whole",
+    "template.journal-content": "changes",
+}
+
 
 class Knot(Driver):
     kind = "knot"
@@ -145,6 +158,7 @@ class Knot(Driver):
         Setting("server.remote-pool-limit", "0", "outgoing TCP connections kept for reuse; 0 opens one a transfer"),
         Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
+        Setting("template.refresh-max-interval", "2w", "a SOA's refresh timer beyond it is cut (refresh-min-interval: 2 s)"),
         Setting("template.journal-content", "changes", "what the journal keeps: none, changes, all"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
@@ -153,6 +167,7 @@ class Knot(Driver):
         "catalog zones": Support("1.0", "3.0"),
         "IXFR": Support("1.0", "1.0"),
         "NOTIFY": Support("1.0", "1.0"),
+        "dynamic updates": Support("1.5", None),
         "several source addresses": Support(None, "1.0"),
     }
     log_clock_resolution_ns = 1_000_000_000
@@ -168,6 +183,8 @@ class Knot(Driver):
             chosen |= PRIMARY_DEFAULTS
         if placement.role == "primary" and placement.transfer.ixfr:
             chosen |= IXFR_PRIMARY_DEFAULTS
+        if placement.role == "primary" and placement.transfer.updates:
+            chosen |= UPDATED_PRIMARY_DEFAULTS
         settings = by_section({**chosen, **placement.settings})
         text = CONFIGURATION.render(
             p=placement,
