@@ -33,8 +33,9 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
             )
     folder.mkdir(parents=True)
     stored.mkdir(parents=True)
-    if spec.transfer.tls:
-        keys.write(stored, private=host.role == "primary")
+    over_tls = spec.over_tls and host.under_test
+    if spec.transfer.tls or over_tls:
+        keys.write(stored, private=host.role == "primary" or over_tls)
     in_root = host.server.root is not None
     dataset = Path(spec.dataset.path)
     if _changes(spec, host.role):
@@ -48,7 +49,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         cpus=tuple(host.cpus),
         settings=host.settings,
         zones=read_zones(dataset / "zones.list"),
-        routes=_routes(spec, host) if host.role == "secondary" else [],
+        routes=[] if host.role == "primary" else _routes(spec, host),
         secondaries=[ip_address(h.address) for h in secondaries] if host.role == "primary" else [],
         transfer=spec.transfer,
         keys=keys,
@@ -59,6 +60,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         seen_state="/mnt/state" if in_root else str(stored.resolve()),
         dataset=dataset,
         seen_dataset="/mnt/dataset" if in_root else str(dataset),
+        over_tls=over_tls,
     )
 
 
