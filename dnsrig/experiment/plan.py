@@ -110,6 +110,8 @@ def spec(
         main_metric=kind.MAIN_METRIC,
     )
     check_possible(found)
+    if check := getattr(kind, "check", None):
+        check(found)
     return found
 
 
@@ -150,6 +152,11 @@ def check_possible(spec: TrialSpec) -> None:
             catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
         )
         if not server.answers_zones:
+            if not host.under_test:
+                raise UsageError(
+                    f"the variant {spec.variant.label}: {server.title} has no zones for others (host {name})",
+                    hint="give it to the host whose server is under test",
+                )
             wanted = [feature for feature in wanted if feature == "DoT"]
         lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
         if lacking is None and not conflict:

@@ -21,6 +21,10 @@ START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
 
 
+class Overdue(DnsrigError):
+    """An instrument did not end in the time that it was given."""
+
+
 @dataclass
 class Instrument:
     """An engine process whose events we read."""

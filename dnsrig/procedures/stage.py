@@ -20,7 +20,7 @@ from dnsrig.lab.network import Host, Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
 from dnsrig.procedures import placing
-from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, last_words
+from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_words
 from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
 from dnsrig.servers.driver import Placement
@@ -138,11 +138,16 @@ class Stage:
     # Servers
 
     def start_ready(self, name: str, *, limit_s: float) -> None:
-        """Configure and start the server of host ``name`` and wait until it answers all zones."""
+        """Configure and start the server of host ``name`` and wait until it answers all zones; anything if it has none."""
         self.prepare_server(name)
         self.start_server(name)
         ready = self.start_probe(f"probe-{name}", name, limit_s=limit_s)
-        if self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
+        if not driver(self.placements[name].source.kind).answers_zones:
+            answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
+            self.stop_instrument(ready.name)
+            if not answered:
+                raise ServerFailed(f"{name} answered nothing within {limit_s:g} s")
+        elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
             raise ServerFailed(f"{name} did not answer all its zones within {limit_s:g} s")
 
     def prepare_server(self, name: str) -> None:
@@ -265,8 +270,16 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
-    def wait(self, instrument: Instrument, *, limit_s: float) -> dict[str, Any]:
-        """Wait for the summary of ``instrument`` while the servers live; passes its progress on."""
+    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
+        """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
+        return self._start_instrument(name, ["load", str(self.host(target).address), *arguments, "--until-eof"])
+
+    def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
+        """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
+        return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
+
+    def wait(self, instrument: Instrument, *, limit_s: float, until: str = "summary") -> dict[str, Any]:
+        """Wait for the event ``until`` of ``instrument``, or its summary, while the servers live; passes its progress on."""
         deadline = time.monotonic() + limit_s
         while True:
             self._take_anchor()
@@ -276,9 +289,9 @@ class Stage:
             except queue.Empty:
                 self.check_servers()
                 if time.monotonic() > deadline:
-                    raise DnsrigError(f"the instrument {instrument.name} did not end in {limit_s:g} s") from None
+                    raise Overdue(f"the instrument {instrument.name} did not end in {limit_s:g} s") from None
                 continue
-            if instrument.take(event):
+            if instrument.take(event) or event["event"] == until:
                 return event
             if event["event"] == "progress":
                 self.report({**event, "instrument": instrument.name})
