@@ -30,6 +30,11 @@ pub fn process_cpu_ns() -> i64 {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// Wall time, in whole seconds since 1970.
+pub fn wall_time_s() -> u64 {
+    (read(ClockId::CLOCK_REALTIME) / 1_000_000_000).unsigned_abs()
+}
+
 /// Takes an anchor: wall time read between two readings of the monotonic clock, the narrowest of five.
 pub fn anchor() -> Anchor {
     (0..ANCHOR_ATTEMPTS)

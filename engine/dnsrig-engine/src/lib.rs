@@ -11,6 +11,7 @@ pub mod enter;
 pub mod events;
 pub mod failure;
 pub mod generate;
+pub mod load;
 pub mod probe;
 pub mod rows;
 pub mod stop;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{enter, failure::Failure, generate, probe, watch};
+use dnsrig_engine::{enter, failure::Failure, generate, load, probe, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -22,6 +22,7 @@ enum Command {
     Generate(generate::Arguments),
     Watch(watch::Arguments),
     Probe(probe::Arguments),
+    Load(load::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => ("generate", generate::run(&arguments)),
         Command::Watch(arguments) => ("watch", watch::run(&arguments)),
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
+        Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))

@@ -53,6 +53,27 @@ fn is_benchmark(address: IpAddr) -> bool {
     }
 }
 
+/// A server as the user named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub address: IpAddr,
+    /// None: the port of the protocol.
+    pub port: Option<u16>,
+}
+
+impl Endpoint {
+    /// Address and port; `default_port` where none was named.
+    pub fn or_port(self, default_port: u16) -> SocketAddr {
+        SocketAddr::new(self.address, self.port.unwrap_or(default_port))
+    }
+}
+
+/// Reads `ADDRESS[:PORT]` like [`parse`], but tells whether a port was given.
+pub fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
+    let named = text.parse::<SocketAddr>().is_ok();
+    parse(text).map(|server| Endpoint { address: server.ip(), port: named.then_some(server.port()) })
+}
+
 /// Reads `ADDRESS[:PORT]`; an IPv6 address with a port stands in brackets. The port is 53 unless given.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let address = text.trim_start_matches('[').trim_end_matches(']');

@@ -1,0 +1,88 @@
+//! Whether a message is the answer to a query: octets in, verdict out, nothing is allocated.
+//!
+//! Only header and question are read. The records behind them are what the server is measured for, but their octets
+//! tell nothing about whose answer it is, and a load generator that parses them has less left for asking.
+
+use super::queries::Queries;
+
+/// Header, the longest name, type and class (RFC 1035 §4.1): a buffer of this size holds all that [`check`] reads.
+pub const CHECKED_OCTETS_MAX: usize = HEADER_OCTETS + 255 + TAIL_OCTETS;
+
+/// The header of a message (RFC 1035 §4.1.1).
+const HEADER_OCTETS: usize = 12;
+
+/// QTYPE and QCLASS, behind the name of a question.
+const TAIL_OCTETS: usize = 4;
+
+/// QR, in the third octet of a message.
+const QR: u8 = 0x80;
+
+/// The opcode, in the third octet.
+const OPCODE: u8 = 0x78;
+
+/// TC, in the third octet.
+const TC: u8 = 0x02;
+
+/// The RCODE, in the fourth octet.
+const RCODE: u8 = 0x0f;
+
+/// What a message is, seen from the query whose id it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Its answer. `rcode` is the one in the header, 0 to 15, without the upper bits in OPT (RFC 6891 §6.1.3).
+    Answer { rcode: u8, truncated: bool },
+    /// No response to any query of this kind: too short for a header, QR not set, or another opcode.
+    Malformed,
+    /// A response, but to another question.
+    Mismatched,
+}
+
+/// What `answer` is to `query`, a prepared message whose id was compared already.
+///
+/// `length` is the length of the answer on the wire, of which `answer` may hold only the beginning: a question that
+/// does not fit the buffer is compared as far as it is there, see [`CHECKED_OCTETS_MAX`].
+///
+/// The question must be the query's own; the case of letters does not matter (RFC 4343 §3). Some servers leave it out
+/// of an answer that reports an error, FORMERR or REFUSED mostly, which is taken as it is meant. NOERROR and NXDOMAIN
+/// say something about a name, so there it must stand.
+pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
+    let (Some((header, rest)), Some((query_header, _))) =
+        (answer.split_first_chunk::<HEADER_OCTETS>(), query.split_first_chunk::<HEADER_OCTETS>())
+    else {
+        return Verdict::Malformed;
+    };
+    if header[2] & QR == 0 || (header[2] ^ query_header[2]) & OPCODE != 0 {
+        return Verdict::Malformed;
+    }
+    let rcode = header[3] & RCODE;
+    let answered = match u16::from_be_bytes([header[4], header[5]]) {
+        0 => !matches!(rcode, 0 | 3),
+        1 => begins_with(rest, length.saturating_sub(HEADER_OCTETS), Queries::question_octets(query)),
+        _ => false,
+    };
+    if answered { Verdict::Answer { rcode, truncated: header[2] & TC != 0 } } else { Verdict::Mismatched }
+}
+
+/// Whether a message body of `length` octets, of which `body` is the beginning, begins with `question`.
+fn begins_with(body: &[u8], length: usize, question: &[u8]) -> bool {
+    if length < question.len() {
+        return false;
+    }
+    let there = body.len().min(question.len());
+    let name_octets = question.len().saturating_sub(TAIL_OCTETS).min(there);
+    let (body, question) = (&body[..there], &question[..there]);
+    body == question || same_but_case(body, question, name_octets)
+}
+
+/// Whether two questions, or equally long beginnings of them, differ in the case of letters in the name at most.
+///
+/// Lengths of labels are below 64 and so no letters (RFC 1035 §2.3.4), but octets of type and class may be: HTTPS is 65.
+#[cold]
+fn same_but_case(body: &[u8], question: &[u8], name_octets: usize) -> bool {
+    let ((name, tail), (asked_name, asked_tail)) = (body.split_at(name_octets), question.split_at(name_octets));
+    tail == asked_tail && name.eq_ignore_ascii_case(asked_name)
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

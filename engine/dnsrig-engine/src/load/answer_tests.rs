@@ -1,0 +1,200 @@
+//! Answers to a query, to another one, and to none.
+
+use domain::base::{MessageBuilder, Name, iana::Rtype};
+use proptest::prelude::*;
+
+use super::*;
+use crate::load::queries::inputs;
+
+/// Flags of a response that is authoritative: QR and AA; without an error.
+const AUTHORITATIVE: [u8; 2] = [0x84, 0];
+
+/// A prepared query: id 0, one question, RD not set, no EDNS.
+fn query(name: &str, qtype: Rtype) -> Vec<u8> {
+    let mut question = MessageBuilder::new_vec().question();
+    question.push((name.parse::<Name<Vec<u8>>>().unwrap(), qtype)).unwrap();
+    question.finish()
+}
+
+/// The answer to a query: one record of four octets, whose owner is a pointer to the question.
+fn answer(query: &[u8], flags: [u8; 2]) -> Vec<u8> {
+    let mut octets = query.to_vec();
+    octets[2..4].copy_from_slice(&flags);
+    octets[7] = 1;
+    octets.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1]);
+    octets
+}
+
+fn a_query() -> Vec<u8> {
+    query("www.z1.example", Rtype::A)
+}
+
+fn verdict(answer: &[u8], query: &[u8]) -> Verdict {
+    check(answer, answer.len(), query)
+}
+
+fn answered(rcode: u8) -> Verdict {
+    Verdict::Answer { rcode, truncated: false }
+}
+
+#[test]
+fn an_answer_has_its_rcode_and_may_be_truncated() {
+    let query = a_query();
+    assert_eq!(verdict(&answer(&query, AUTHORITATIVE), &query), answered(0));
+    assert_eq!(verdict(&answer(&query, [0x84, 3]), &query), answered(3));
+    assert_eq!(verdict(&answer(&query, [0x80, 0xff]), &query), answered(15), "RA, Z, AD and CD do not matter");
+    let truncated = Verdict::Answer { rcode: 0, truncated: true };
+    assert_eq!(verdict(&answer(&query, [0x86, 0]), &query), truncated);
+}
+
+#[test]
+fn the_case_of_the_name_does_not_matter_and_all_else_does() {
+    let query = query("z1.example", Rtype::HTTPS);
+    let whole = answer(&query, AUTHORITATIVE);
+    let name_end = query.len() - TAIL_OCTETS;
+    let mut shouted = whole.clone();
+    shouted[HEADER_OCTETS..name_end].make_ascii_uppercase();
+    assert_ne!(shouted, whole);
+    assert_eq!(verdict(&shouted, &query), answered(0));
+    // HTTPS is 65, an A in ASCII; 97, an a, is another type.
+    let mut other_type = shouted;
+    assert_eq!(other_type[name_end + 1], b'A');
+    other_type[name_end + 1] = b'a';
+    assert_eq!(verdict(&other_type, &query), Verdict::Mismatched);
+    for index in HEADER_OCTETS..query.len() {
+        let mut other = whole.clone();
+        other[index] ^= 1;
+        assert_eq!(verdict(&other, &query), Verdict::Mismatched, "octet {index}");
+    }
+}
+
+#[test]
+fn what_is_no_response_to_a_query_is_malformed() {
+    let query = a_query();
+    let whole = answer(&query, AUTHORITATIVE);
+    for length in 0..HEADER_OCTETS {
+        assert_eq!(verdict(&whole[..length], &query), Verdict::Malformed, "{length} octets");
+    }
+    assert_eq!(verdict(&query, &query), Verdict::Malformed, "our own query, come back");
+    assert_eq!(verdict(&answer(&query, [0xac, 0]), &query), Verdict::Malformed, "opcode UPDATE");
+    let mut update = query.clone();
+    update[2] |= 0x28;
+    assert_eq!(verdict(&answer(&update, [0xa8, 0]), &update), answered(0), "an update has its own opcode");
+}
+
+#[test]
+fn a_question_that_is_cut_short_is_not_ours() {
+    let query = a_query();
+    let whole = answer(&query, AUTHORITATIVE);
+    for length in HEADER_OCTETS..query.len() {
+        assert_eq!(verdict(&whole[..length], &query), Verdict::Mismatched, "{length} octets");
+    }
+    assert_eq!(verdict(&whole[..query.len()], &query), answered(0), "the records are not read");
+}
+
+#[test]
+fn a_small_buffer_is_compared_as_far_as_it_goes() {
+    let query = a_query();
+    let mut whole = answer(&query, AUTHORITATIVE);
+    whole[HEADER_OCTETS..query.len() - TAIL_OCTETS].make_ascii_uppercase();
+    for size in HEADER_OCTETS..query.len() {
+        assert_eq!(check(&whole[..size], whole.len(), &query), answered(0), "{size} octets");
+        if size > HEADER_OCTETS {
+            let mut other = whole[..size].to_vec();
+            other[size - 1] ^= 1;
+            assert_eq!(check(&other, whole.len(), &query), Verdict::Mismatched, "{size} octets");
+        }
+    }
+    let longest = query_of_longest_name();
+    assert!(longest.len() <= CHECKED_OCTETS_MAX && longest.len() > CHECKED_OCTETS_MAX - 4);
+}
+
+fn query_of_longest_name() -> Vec<u8> {
+    let label = "a".repeat(62);
+    query(&format!("{label}.{label}.{label}.{label}"), Rtype::A)
+}
+
+#[test]
+fn only_an_error_may_stand_without_its_question() {
+    let query = a_query();
+    let bare = |rcode: u8| [0, 0, 0x80, rcode, 0, 0, 0, 0, 0, 0, 0, 0];
+    for rcode in 0..16 {
+        let expected = if rcode == 0 || rcode == 3 { Verdict::Mismatched } else { answered(rcode) };
+        assert_eq!(verdict(&bare(rcode), &query), expected, "RCODE {rcode}");
+    }
+    let mut two = answer(&query, AUTHORITATIVE);
+    two[5] = 2;
+    assert_eq!(verdict(&two, &query), Verdict::Mismatched);
+    two[4..6].copy_from_slice(&[1, 0]);
+    assert_eq!(verdict(&two, &query), Verdict::Mismatched, "256 questions");
+}
+
+/// The same judgement, made with a parser of whole messages.
+fn check_by_parser(answer: &[u8], query: &[u8]) -> Option<Verdict> {
+    use domain::base::{Message, iana::Rcode};
+    let Ok(message) = Message::from_octets(answer) else { return Some(Verdict::Malformed) };
+    let header = message.header();
+    let asked = Message::from_octets(query).unwrap();
+    if !header.qr() || header.opcode() != asked.header().opcode() {
+        return Some(Verdict::Malformed);
+    }
+    let verdict = Verdict::Answer { rcode: header.rcode().to_int(), truncated: header.tc() };
+    let bare = message.header_counts().qdcount() == 0;
+    if bare {
+        let says_something = matches!(header.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);
+        return Some(if says_something { Verdict::Mismatched } else { verdict });
+    }
+    let Ok(question) = message.sole_question() else { return Some(Verdict::Mismatched) };
+    if question.qname().is_compressed() {
+        // A question has nothing before it to point to: that is ours to refuse, the parser may take it.
+        return None;
+    }
+    Some(if question == asked.sole_question().unwrap() { verdict } else { Verdict::Mismatched })
+}
+
+proptest! {
+    #![proptest_config(inputs(20_000))]
+
+    /// 20,000 inputs of any octets, of which the buffer may hold only a part, against any prepared query.
+    #[test]
+    fn any_octets_are_checked_without_panic(
+        octets in proptest::collection::vec(any::<u8>(), 0..300),
+        query in proptest::collection::vec(any::<u8>(), 0..300),
+        beyond in 0_usize..70_000,
+    ) {
+        check(&octets, octets.len() + beyond, &a_query());
+        check(&octets, octets.len() + beyond, &query);
+        check(&octets, 0, &query);
+    }
+
+    /// 20,000 answers with a few octets changed and perhaps cut are judged as a parser of messages judges them.
+    #[test]
+    fn damaged_answers_are_judged_as_a_parser_does(
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+        flags: [bool; 5], length in any::<prop::sample::Index>(), cut: bool,
+    ) {
+        let query = a_query();
+        let [bare, refused, truncated, other_case, with_record] = flags;
+        let mut octets = answer(&query, [if truncated { 0x86 } else { 0x84 }, if refused { 5 } else { 0 }]);
+        if other_case {
+            octets[HEADER_OCTETS..query.len() - TAIL_OCTETS].make_ascii_uppercase();
+        }
+        if !with_record {
+            octets.truncate(query.len());
+        }
+        if bare {
+            octets.truncate(HEADER_OCTETS);
+            octets[5] = 0;
+        }
+        for (index, octet) in changes {
+            let index = index.index(octets.len());
+            octets[index] = octet;
+        }
+        if cut {
+            octets.truncate(length.index(octets.len()));
+        }
+        if let Some(expected) = check_by_parser(&octets, &query) {
+            prop_assert_eq!(verdict(&octets, &query), expected);
+        }
+    }
+}

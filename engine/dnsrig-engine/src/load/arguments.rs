@@ -1,0 +1,269 @@
+//! The command line of `load`.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use super::{
+    LoadError,
+    arrivals::Model,
+    ledger,
+    queries::QueryArguments,
+    ramp::{Limits, Settings},
+};
+use crate::target::{self, Authority, Endpoint};
+
+/// Queries a second, or outstanding ones, unless asked otherwise.
+const RATE_DEFAULT_QPS: f64 = 1_000.0;
+
+/// The most queries a second on a foreign target that the user vouches for, unless --rate names another rate.
+const RATE_VOUCHED_QPS: f64 = 100.0;
+
+/// Intervals that are open at a time, each of about half a megabyte a thread.
+const OPEN_INTERVALS_MAX: i64 = 100;
+
+/// How queries travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TransportKind {
+    Udp,
+    Tcp,
+    /// DNS over TLS (RFC 7858).
+    Dot,
+}
+
+/// How a connection is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Close {
+    /// RST: leaves no TIME_WAIT on either side, so that ports do not run out.
+    Rst,
+    /// FIN, as clients do: the side that closes first keeps the port for 60 s in TIME_WAIT.
+    Fin,
+}
+
+/// Whether large buffers are cut into datagrams by the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Segmentation {
+    Auto,
+    Off,
+}
+
+/// Put queries on a server, and see how it answers: how many, how fast, which not.
+///
+/// Three ways to decide when a query is sent: --rate (whatever the server does: most like many independent clients),
+/// --outstanding (so many at a time: as fast as the server answers) and --ramp (search the highest rate that holds).
+///
+/// Every latency is counted from the moment at which the query was due, so that a server that stalls is not excused from
+/// the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside it.
+/// Queries without an answer count as well, at the limit of --timeout-s.
+///
+/// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, a line each interval and a
+/// summary. --out keeps histograms of every interval.
+///
+/// Exit codes: 0 done, 130 interrupted, 2 bad input, 1 other errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    dnsrig-engine load 127.0.0.1 --queries queries.txt --rate 20000\n  \
+    dnsrig-engine load 198.18.0.2 --zones zones.list --outstanding 100 --duration-s 5\n  \
+    dnsrig-engine load 198.18.0.2 --zones zones.list --ramp --transport tcp --clients 64\n\
+    A query file has a line a query, name and type: `www.example.com A` (dnsperf's format).")]
+pub struct Arguments {
+    /// The server: an IP address and perhaps a port [default port: 53, with --transport dot 853]
+    #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
+    server: Endpoint,
+    /// How queries travel
+    #[arg(long, value_enum, default_value = "udp")]
+    pub transport: TransportKind,
+
+    #[command(flatten)]
+    pub queries: QueryArguments,
+
+    /// Send so many queries a second, whatever the server does [default: 1000; 100 with --i-am-authorized]
+    #[arg(long, value_name = "QPS", value_parser = parse_rate, conflicts_with_all = ["outstanding", "ramp"], help_heading = "When")]
+    pub rate: Option<f64>,
+    /// With --rate: at random moments (a Poisson process) instead of even ones
+    #[arg(long, conflicts_with_all = ["outstanding", "ramp"], help_heading = "When")]
+    pub poisson: bool,
+    /// Keep so many queries outstanding: the next is sent when one is answered or given up
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000), conflicts_with = "ramp", help_heading = "When")]
+    pub outstanding: Option<u32>,
+    /// Search the highest rate that holds
+    #[arg(long, help_heading = "When")]
+    pub ramp: bool,
+    /// Send for so long; with --ramp, at each rate
+    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds, help_heading = "When")]
+    pub duration_s: Duration,
+    /// Give a query up after so long
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_timeout, help_heading = "When")]
+    pub timeout_s: Duration,
+
+    /// The first rate tried
+    #[arg(long, value_name = "QPS", default_value = "2000", value_parser = parse_rate, help_heading = "Ramp")]
+    pub ramp_start: f64,
+    /// The highest rate tried
+    #[arg(long, value_name = "QPS", default_value = "10000000", value_parser = parse_rate, help_heading = "Ramp")]
+    pub ramp_max: f64,
+    /// A rate holds if at most this share of the queries stays without an answer …
+    #[arg(long, value_name = "PERCENT", default_value = "0.1", value_parser = parse_percent, help_heading = "Ramp")]
+    pub ramp_loss: f64,
+    /// … and the latency is at most so long …
+    #[arg(long, value_name = "MS", default_value = "10", value_parser = parse_milliseconds, help_heading = "Ramp")]
+    pub ramp_latency_ms: f64,
+    /// … at this percentile
+    #[arg(long, value_name = "P", default_value = "99", value_parser = parse_percent, help_heading = "Ramp")]
+    pub ramp_percentile: f64,
+    /// Try each rate so often, and go by the majority
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=99), help_heading = "Ramp")]
+    pub ramp_repeats: u32,
+    /// Search until the capacity is known to this
+    #[arg(long, value_name = "PERCENT", default_value = "3", value_parser = parse_percent, help_heading = "Ramp")]
+    pub ramp_precision: f64,
+
+    /// Clients: sockets of their own, or connections [default: 16; more where the rate times the timeout needs them]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
+    pub clients: Option<u32>,
+    /// An address of this host from which clients send; several are used in turn
+    #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
+    pub sources: Vec<IpAddr>,
+    /// Over TCP and DoT: close a connection after so many queries and open a new one; 0: never
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Clients")]
+    pub queries_per_connection: u32,
+    /// Over DoT: a full handshake for every connection, never a resumed session
+    #[arg(long, help_heading = "Clients")]
+    pub no_resumption: bool,
+    /// How a connection is closed
+    #[arg(long, value_enum, default_value = "rst", help_heading = "Clients")]
+    pub close: Close,
+
+    /// Threads, each on a CPU of its own if there are as many; clients and rate are shared among them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
+    pub threads: u32,
+    /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Instrument")]
+    pub segmentation: Segmentation,
+    /// The length of an interval: histograms and progress are kept for each
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds, help_heading = "Instrument")]
+    pub interval_s: Duration,
+    /// Write latency.hlog, intervals.arrow and clients.arrow to this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "ramp", help_heading = "Instrument")]
+    pub out: Option<PathBuf>,
+    /// Print JSON lines on a terminal too
+    #[arg(long, help_heading = "Instrument")]
+    pub json: bool,
+    /// End when standard input ends
+    #[arg(long, help_heading = "Instrument")]
+    pub until_eof: bool,
+    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
+    #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
+    pub i_am_authorized: Option<IpAddr>,
+}
+
+/// What to do, by the arguments.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Plan {
+    Once(Model),
+    Ramp(Limits, Settings),
+}
+
+impl Arguments {
+    /// The server, on the port of the transport unless another was named (RFC 1035 §4.2, RFC 7858 §3.1).
+    pub fn server(&self) -> SocketAddr {
+        self.server.or_port(if self.transport == TransportKind::Dot { 853 } else { 53 })
+    }
+
+    /// What is to be done; a foreign target is loaded gently unless the user names a rate.
+    pub fn plan(&self, authority: Authority) -> Result<Plan, LoadError> {
+        let vouched = authority == Authority::Vouched;
+        if self.ramp {
+            let max_qps = if vouched { self.ramp_max.min(RATE_VOUCHED_QPS) } else { self.ramp_max };
+            let limits = Limits {
+                loss_share: self.ramp_loss / 100.0,
+                percentile: self.ramp_percentile,
+                latency_ns: (self.ramp_latency_ms * 1e6) as u64,
+            };
+            let settings = Settings {
+                start_qps: self.ramp_start,
+                max_qps,
+                precision: self.ramp_precision / 100.0,
+                repeats: self.ramp_repeats | 1,
+            };
+            return Ok(Plan::Ramp(limits, settings));
+        }
+        match self.outstanding {
+            Some(_) if vouched => Err(LoadError::Arguments(
+                "--outstanding loads a server as fast as it answers; on a foreign one, name a --rate".into(),
+            )),
+            Some(count) => Ok(Plan::Once(Model::Outstanding(count as usize))),
+            None => {
+                let default_qps = if vouched { RATE_VOUCHED_QPS } else { RATE_DEFAULT_QPS };
+                Ok(Plan::Once(Model::Rate { qps: self.rate.unwrap_or(default_qps), poisson: self.poisson }))
+            }
+        }
+    }
+
+    /// Clients of each thread, and the places that each client's table needs.
+    pub fn clients(&self, plan: Plan) -> Result<(Vec<usize>, usize), LoadError> {
+        let outstanding = match plan {
+            Plan::Once(Model::Outstanding(count)) => count as f64,
+            Plan::Once(Model::Rate { qps, .. }) => qps * self.timeout_s.as_secs_f64(),
+            // A ramp goes beyond what the server holds, but ends a rate as soon as tables are full.
+            Plan::Ramp(_, settings) => settings.max_qps.min(1e6) * self.timeout_s.as_secs_f64(),
+        };
+        let threads = self.threads as usize;
+        let fitting = (outstanding * 2.0 / ledger::TABLE_MAX as f64).ceil() as usize;
+        let clients = self.clients.map_or(fitting.max(16), |clients| clients as usize).max(threads);
+        let table = ledger::table_for(outstanding, clients).ok_or_else(|| {
+            LoadError::Arguments(format!(
+                "{clients} clients have too few message ids for {outstanding:.0} outstanding queries: use at least {}",
+                fitting.max(clients + 1)
+            ))
+        })?;
+        Ok(((0..threads).map(|thread| clients / threads + usize::from(thread < clients % threads)).collect(), table))
+    }
+
+    /// What cannot be said with single arguments.
+    pub fn check(&self) -> Result<(), LoadError> {
+        if nanoseconds(self.timeout_s) / nanoseconds(self.interval_s).max(1) > OPEN_INTERVALS_MAX {
+            return Err(LoadError::Arguments(format!(
+                "--timeout-s spans more than {OPEN_INTERVALS_MAX} intervals: raise --interval-s or lower --timeout-s"
+            )));
+        }
+        if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
+            let server = self.server.address;
+            return Err(LoadError::Arguments(format!("--source {source} and {server} are of different families")));
+        }
+        Ok(())
+    }
+}
+
+/// In whole nanoseconds.
+pub fn nanoseconds(duration: Duration) -> i64 {
+    duration.as_nanos().try_into().unwrap_or(i64::MAX)
+}
+
+fn parse_number(text: &str, range: std::ops::RangeInclusive<f64>, what: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("give {what} from {} to {}", range.start(), range.end()))
+}
+
+fn parse_rate(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.01..=1e8, "queries a second")
+}
+
+fn parse_percent(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.000_1..=100.0, "a percentage")
+}
+
+fn parse_milliseconds(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.001..=60_000.0, "milliseconds")
+}
+
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    parse_number(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
+}
+
+fn parse_timeout(text: &str) -> Result<Duration, String> {
+    parse_number(text, 0.001..=60.0, "seconds").map(Duration::from_secs_f64)
+}

@@ -1,0 +1,181 @@
+//! When queries fall due: by a rate, or as windows become free. No clock, no socket.
+
+use std::collections::VecDeque;
+
+use crate::generate::random::Random;
+
+/// Tells the random stream of arrivals from others of the same seed.
+const PURPOSE: u64 = 0x6172_7269_7661_6c73;
+
+/// What decides when a query falls due.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// Queries at this many a second, evenly or as a Poisson process, whatever becomes of those before ("open loop").
+    Rate { qps: f64, poisson: bool },
+    /// As many at a time: the next is due when one ends ("closed loop").
+    Outstanding(usize),
+}
+
+/// Which of several threads this one is; they share a rate, or the outstanding queries, evenly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    pub thread: usize,
+    pub threads: usize,
+}
+
+/// The due times of one thread, from a start to before an end.
+pub struct Arrivals {
+    end_ns: i64,
+    kind: Kind,
+}
+
+enum Kind {
+    Even { start_ns: i64, qps: f64, next: u64, step: u64 },
+    Poisson { next_ns: f64, mean_gap_ns: f64, random: Random },
+    Windows { free_ns: VecDeque<i64> },
+}
+
+impl Arrivals {
+    /// Of `model`, for the thread `part`; Poisson arrivals are the same for the same `seed`.
+    pub fn new(model: Model, part: Part, start_ns: i64, end_ns: i64, seed: u64) -> Self {
+        let kind = match model {
+            Model::Rate { qps, poisson: false } => {
+                Kind::Even { start_ns, qps, next: part.thread as u64, step: part.threads as u64 }
+            }
+            Model::Rate { qps, poisson: true } => {
+                // The superposition of independent Poisson processes is one of the sum of their rates.
+                let mean_gap_ns = part.threads as f64 * 1e9 / qps;
+                let mut random = Random::new(seed, PURPOSE + part.thread as u64);
+                Kind::Poisson { next_ns: start_ns as f64 + gap_ns(&mut random, mean_gap_ns), mean_gap_ns, random }
+            }
+            Model::Outstanding(windows) => {
+                let mine = windows / part.threads + usize::from(part.thread < windows % part.threads);
+                let mut free_ns = VecDeque::with_capacity(mine);
+                free_ns.resize(mine, start_ns);
+                Kind::Windows { free_ns }
+            }
+        };
+        Arrivals { end_ns, kind }
+    }
+
+    /// When the next query is due; `i64::MAX` if none will be, as far as is known.
+    pub fn next_due_ns(&self) -> i64 {
+        let next_ns = match &self.kind {
+            // From the start each time, so that no error adds up.
+            Kind::Even { start_ns, qps, next, .. } => start_ns + (*next as f64 * 1e9 / qps) as i64,
+            Kind::Poisson { next_ns, .. } => *next_ns as i64,
+            Kind::Windows { free_ns } => free_ns.front().copied().unwrap_or(i64::MAX),
+        };
+        if next_ns < self.end_ns { next_ns } else { i64::MAX }
+    }
+
+    /// Takes the next due time if it has come.
+    pub fn take(&mut self, now_ns: i64) -> Option<i64> {
+        let due_ns = self.next_due_ns();
+        if due_ns > now_ns {
+            return None;
+        }
+        match &mut self.kind {
+            Kind::Even { next, step, .. } => *next += *step,
+            Kind::Poisson { next_ns, mean_gap_ns, random } => *next_ns += gap_ns(random, *mean_gap_ns),
+            Kind::Windows { free_ns } => {
+                free_ns.pop_front();
+            }
+        }
+        Some(due_ns)
+    }
+
+    /// Takes in that a query ended: with outstanding queries the next is due at that moment.
+    pub fn ended(&mut self, ended_ns: i64) {
+        if let Kind::Windows { free_ns } = &mut self.kind {
+            free_ns.push_back(ended_ns);
+        }
+    }
+
+    /// Ends the period earlier.
+    pub fn cut(&mut self, end_ns: i64) {
+        self.end_ns = self.end_ns.min(end_ns);
+    }
+
+    /// Whether a query that ends makes another one due.
+    pub fn is_closed_loop(&self) -> bool {
+        matches!(self.kind, Kind::Windows { .. })
+    }
+}
+
+/// An exponentially distributed gap, by inversion of its distribution function.
+fn gap_ns(random: &mut Random, mean_gap_ns: f64) -> f64 {
+    // 53 random bits as a number in (0, 1].
+    let uniform = ((random.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    -uniform.ln() * mean_gap_ns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALONE: Part = Part { thread: 0, threads: 1 };
+
+    fn all(arrivals: &mut Arrivals) -> Vec<i64> {
+        std::iter::from_fn(|| arrivals.take(i64::MAX - 1)).collect()
+    }
+
+    #[test]
+    fn an_even_rate_has_no_error_that_adds_up() {
+        let mut arrivals =
+            Arrivals::new(Model::Rate { qps: 3.0, poisson: false }, ALONE, 1_000, 1_000 + 100_000_000_000, 1);
+        let due_ns = all(&mut arrivals);
+        assert_eq!(due_ns.len(), 300);
+        assert_eq!(due_ns[..4], [1_000, 333_334_333, 666_667_666, 1_000_001_000]);
+        assert_eq!(due_ns[297], 1_000 + 99_000_000_000);
+    }
+
+    #[test]
+    fn threads_share_an_even_rate_without_a_gap() {
+        let model = Model::Rate { qps: 1000.0, poisson: false };
+        let mut due_ns: Vec<i64> = (0..3)
+            .flat_map(|thread| all(&mut Arrivals::new(model, Part { thread, threads: 3 }, 0, 1_000_000_000, 1)))
+            .collect();
+        due_ns.sort_unstable();
+        assert_eq!(due_ns, (0..1000).map(|at| at * 1_000_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn nothing_is_due_before_its_time_nor_after_the_end() {
+        let mut arrivals = Arrivals::new(Model::Rate { qps: 10.0, poisson: false }, ALONE, 0, 150_000_000, 1);
+        assert_eq!(arrivals.take(0), Some(0));
+        assert_eq!(arrivals.take(99_999_999), None);
+        assert_eq!(arrivals.next_due_ns(), 100_000_000);
+        assert_eq!(arrivals.take(100_000_000), Some(100_000_000));
+        assert_eq!((arrivals.next_due_ns(), arrivals.take(i64::MAX - 1)), (i64::MAX, None));
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process() {
+        let model = Model::Rate { qps: 10_000.0, poisson: true };
+        let due_ns = all(&mut Arrivals::new(model, ALONE, 0, 10_000_000_000, 7));
+        // 100,000 expected; the standard deviation is the root of that, 316.
+        assert!(due_ns.len().abs_diff(100_000) < 5 * 316, "{}", due_ns.len());
+        let gaps: Vec<f64> = due_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        assert!((0.98..1.02).contains(&(deviation / mean)), "of an exponential distribution they are equal");
+        assert_eq!(due_ns, all(&mut Arrivals::new(model, ALONE, 0, 10_000_000_000, 7)), "the same seed");
+    }
+
+    #[test]
+    fn a_closed_loop_is_due_at_once_and_then_when_a_query_ends() {
+        let mut arrivals = Arrivals::new(Model::Outstanding(2), ALONE, 5, 1_000, 1);
+        assert_eq!([(); 3].map(|()| arrivals.take(5)), [Some(5), Some(5), None]);
+        arrivals.ended(70);
+        assert_eq!((arrivals.take(69), arrivals.take(70)), (None, Some(70)));
+        arrivals.ended(1_000);
+        assert_eq!(arrivals.next_due_ns(), i64::MAX, "the end has come");
+    }
+
+    #[test]
+    fn threads_share_the_outstanding_queries() {
+        let count = |thread| all(&mut Arrivals::new(Model::Outstanding(5), Part { thread, threads: 3 }, 0, 9, 1)).len();
+        assert_eq!([0, 1, 2].map(count), [2, 2, 1]);
+    }
+}

@@ -1,0 +1,63 @@
+//! `load`: queries against a server, and what becomes of them.
+//!
+//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says when queries fall due, [`ledger`]
+//! which are outstanding and what a message means, [`meter`] counts and times, [`duty`] what is to be done next, [`ramp`] searches for the highest rate. A
+//! [`worker`] thread drives them over a [`transport`]; [`collect`] puts threads together and [`record`] writes files.
+
+pub mod answer;
+pub mod arguments;
+pub mod arrivals;
+pub mod collect;
+pub mod duty;
+pub mod ledger;
+pub mod meter;
+pub mod poll;
+pub mod queries;
+pub mod ramp;
+pub mod record;
+pub mod report;
+mod run;
+pub mod stream;
+pub mod transport;
+pub mod udp;
+pub mod worker;
+
+use std::{io, net::SocketAddr};
+
+use crate::failure::Advice;
+
+pub use arguments::Arguments;
+pub use run::run;
+
+/// The load could not be put on the server, by a fault that is not the server's.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error("cannot make sockets to {0}: {1}")]
+    Open(SocketAddr, io::Error),
+    #[error("cannot send to {0}: {1}")]
+    Send(SocketAddr, io::Error),
+    #[error("cannot receive from {0}: {1}")]
+    Receive(SocketAddr, io::Error),
+    #[error("{0}")]
+    Arguments(String),
+    #[error("a thread ended before its time")]
+    Thread,
+}
+
+impl Advice for LoadError {
+    fn hint(&self) -> String {
+        match self {
+            LoadError::Open(server, _) => format!(
+                "see `ip route get {}`, and `ulimit -n` if there are many clients; run it on a host that has a route there",
+                server.ip()
+            ),
+            LoadError::Send(..) | LoadError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
+            LoadError::Arguments(_) => "see `dnsrig-engine load --help`".into(),
+            LoadError::Thread => "the message above says why".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, LoadError::Arguments(_)) { 2 } else { 1 }
+    }
+}

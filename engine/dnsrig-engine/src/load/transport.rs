@@ -1,0 +1,47 @@
+//! What moves queries and answers: the interface between a thread's loop and UDP, TCP or DoT.
+
+use super::{LoadError, ledger::Ledger};
+
+/// Connections since the start; zero over UDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Connections {
+    /// Begun.
+    pub attempted: u64,
+    /// With their handshakes done.
+    pub established: u64,
+    /// Of these, with a resumed TLS session.
+    pub resumed: u64,
+    /// Not established, or ended by the other side with queries outstanding.
+    pub failed: u64,
+}
+
+impl Connections {
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Connections) {
+        self.attempted += other.attempted;
+        self.established += other.established;
+        self.resumed += other.resumed;
+        self.failed += other.failed;
+    }
+}
+
+/// Sends queries and receives answers, never blocking but in [`Transport::wait`].
+///
+/// It moves octets and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`Ledger`]'s.
+pub trait Transport: Send {
+    /// Sends queries due at the times `due_ns`, in this order, and returns how many were sent: fewer if no client can.
+    ///
+    /// For each it calls [`Ledger::draft`], then [`Ledger::sent`] with the time right before they left.
+    fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError>;
+
+    /// Takes in all that has come, through [`Ledger::answer`] and [`Ledger::lose`]; returns how many messages that were.
+    fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError>;
+
+    /// Waits for `timeout_ns`, less if something can be received, or sent again that could not be.
+    fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError>;
+
+    /// Its connections since the start.
+    fn connections(&self) -> Connections {
+        Connections::default()
+    }
+}

@@ -1,0 +1,219 @@
+//! Queries over UDP: a connected socket a client, batches in both directions.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    os::fd::AsFd,
+};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::{
+    LoadError,
+    ledger::Ledger,
+    poll::{Poll, READ},
+    transport::Transport,
+};
+use crate::{
+    clock,
+    datagrams::{BATCH_MAX, Receiver, Sender},
+};
+
+/// Of an answer so much is looked at: a header and a question with the longest name (RFC 1035 §4.1).
+const ANSWER_OCTETS: usize = 12 + 255 + 4;
+
+/// Receive buffer of a socket, in octets: some thousand answers, so that a burst is not lost on our side.
+const RECEIVE_BUFFER_OCTETS: usize = 8 << 20;
+
+/// With several clients, so many queries in a row come from one of them: it keeps batches worth while, and the server's
+/// threads, among which the kernel shares clients out, evenly loaded.
+const BURST_MAX: usize = 16;
+
+/// How long a reading of both clocks serves to convert the kernel's timestamps. NTP turns the wall clock's rate by at
+/// most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
+const OFFSET_AGE_MAX_NS: i64 = 10_000_000;
+
+/// Sockets of one thread.
+pub struct Udp {
+    server: SocketAddr,
+    sockets: Vec<UdpSocket>,
+    poll: Poll,
+    sender: Sender,
+    segmentation: bool,
+    receiver: Receiver,
+    /// Whose turn it is to send.
+    turn: usize,
+    /// Realtime less monotonic, and when it was read.
+    offset_ns: i64,
+    offset_read_ns: i64,
+}
+
+impl Udp {
+    /// `clients` sockets to `server`, from the addresses `sources` in turn, or from any if there are none.
+    pub fn open(
+        server: SocketAddr,
+        sources: &[IpAddr],
+        clients: usize,
+        octets_max: usize,
+        segmentation: bool,
+    ) -> Result<Self, LoadError> {
+        let failed = |error| LoadError::Open(server, error);
+        let poll = Poll::new().map_err(failed)?;
+        let sockets: Vec<UdpSocket> = (0..clients)
+            .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
+            .collect::<io::Result<_>>()
+            .map_err(failed)?;
+        for (client, socket) in sockets.iter().enumerate() {
+            poll.add(socket, client as u64, READ).map_err(failed)?;
+        }
+        Ok(Udp {
+            server,
+            sockets,
+            poll,
+            sender: Sender::new(octets_max, segmentation),
+            segmentation,
+            receiver: Receiver::new(ANSWER_OCTETS),
+            turn: 0,
+            offset_ns: 0,
+            offset_read_ns: i64::MIN,
+        })
+    }
+
+    /// Drafts and sends queries of one client; returns how many were sent, and whether more may be at once.
+    fn send_burst(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<(usize, bool), LoadError> {
+        let client = self.turn;
+        let most = if self.sockets.len() == 1 { BATCH_MAX } else { BURST_MAX };
+        let mut octets = 0;
+        for due_ns in due_ns.iter().take(most) {
+            let Some(length) = ledger.draft(client, *due_ns, self.sender.space()) else { break };
+            self.sender.push(length, None);
+            octets += length;
+        }
+        let drafts = self.sender.len();
+        let now_ns = clock::monotonic_ns();
+        match self.sender.flush(self.sockets[client].as_fd()) {
+            Ok(count) => {
+                ledger.sent(client, count, octets * count / drafts.max(1), now_ns);
+                self.turn = (client + 1) % self.sockets.len();
+                Ok((count, count == drafts))
+            }
+            Err(error) => {
+                ledger.sent(client, 0, 0, now_ns);
+                self.after_error(error, ledger, now_ns).map(|again| (0, again))
+            }
+        }
+    }
+
+    /// What an error of sending means: whether to try again at once, or later; or that it cannot go on.
+    fn after_error(&mut self, error: io::Error, ledger: &mut Ledger, now_ns: i64) -> Result<bool, LoadError> {
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS) => Ok(false),
+            Some(libc::EINTR) => Ok(true),
+            // An ICMP error to an earlier query; this one was not sent.
+            Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
+                ledger.meter.at(now_ns).counts.unreachable += 1;
+                Ok(true)
+            }
+            // The device cannot compute checksums, which segmentation needs (udp(7)).
+            Some(libc::EIO | libc::EINVAL) if self.segmentation => {
+                self.segmentation = false;
+                self.sender = Sender::new(ledger.octets_max(), false);
+                Ok(true)
+            }
+            _ => Err(LoadError::Send(self.server, error)),
+        }
+    }
+
+    /// Takes in a batch of one socket.
+    fn receive_batch(&mut self, client: usize, ledger: &mut Ledger) -> Result<usize, LoadError> {
+        let now_ns = clock::monotonic_ns();
+        match self.receiver.receive(self.sockets[client].as_fd()) {
+            Ok(count) => {
+                self.refresh_offset(now_ns);
+                for datagram in self.receiver.datagrams() {
+                    let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
+                    ledger.answer(client, datagram.octets, datagram.length, received_ns(stamp_ns, now_ns));
+                }
+                Ok(count)
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINTR) => Ok(0),
+                Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
+                    ledger.meter.at(now_ns).counts.unreachable += 1;
+                    Ok(0)
+                }
+                _ => Err(LoadError::Receive(self.server, error)),
+            },
+        }
+    }
+
+    fn refresh_offset(&mut self, now_ns: i64) {
+        if now_ns.saturating_sub(self.offset_read_ns) > OFFSET_AGE_MAX_NS {
+            let anchor = clock::anchor();
+            (self.offset_ns, self.offset_read_ns) = (anchor.realtime_ns - anchor.monotonic_ns, now_ns);
+        }
+    }
+}
+
+impl Transport for Udp {
+    fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError> {
+        let mut sent = 0;
+        // A client whose table is full sends nothing; then it is the next one's turn. Each gets two.
+        for _ in 0..2 * self.sockets.len() + due_ns.len() {
+            if sent == due_ns.len() {
+                break;
+            }
+            let (count, again) = self.send_burst(&due_ns[sent..], ledger)?;
+            sent += count;
+            if !again {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError> {
+        if self.sockets.len() == 1 {
+            return self.receive_batch(0, ledger);
+        }
+        let mut count = 0;
+        let ready = self.poll.ready().map_err(|error| LoadError::Receive(self.server, error))?;
+        for at in 0..ready {
+            let client = self.poll.event(at).0 as usize;
+            count += self.receive_batch(client, ledger)?;
+        }
+        Ok(count)
+    }
+
+    fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError> {
+        self.poll.wait(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+    }
+}
+
+/// When a datagram came: by the kernel's stamp, which leaves out how late we looked; but a stamp beyond our own reading
+/// means that the wall clock was stepped, and then that reading must do.
+fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
+    const STEP_NS: i64 = 1_000_000_000;
+    match stamp_ns {
+        Some(stamp_ns) if (now_ns - STEP_NS..=now_ns).contains(&stamp_ns) => stamp_ns,
+        // It came between our reading and the kernel's.
+        Some(stamp_ns) if (now_ns..now_ns + STEP_NS).contains(&stamp_ns) => stamp_ns,
+        _ => now_ns,
+    }
+}
+
+fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
+    let any: IpAddr = match server {
+        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = UdpSocket::bind((source.unwrap_or(any), 0))?;
+    // Beyond net.core.rmem_max only for root; what the kernel gives must do.
+    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_OCTETS).is_err() {
+        setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_OCTETS)?;
+    }
+    setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
+    socket.connect(server)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
