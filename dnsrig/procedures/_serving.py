@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,7 +32,6 @@ SEEDS = {"ramp": 11, "warmup": 12, "load": 13}
 """Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be missing."""
 ABSENT_MOST = 100
 """At most so many members of the catalog are out of it at a time."""
-QUERIED_LIST = "queried.list"
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -103,15 +103,17 @@ def ask(stage: Stage, name: str, model: list[str], *, limit_s: float, out: Path 
 
 
 def queried_zones(stage: Stage) -> Path:
-    """The list of the zones that are asked for: the first ``queried_share`` of all."""
-    whole = Path(stage.spec.dataset.path) / "zones.list"
+    """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside it."""
+    whole = Path(stage.spec.dataset.path)
     if float(stage.option("queried_share")) >= 1:
-        return whole
-    part = stage.directory / QUERIED_LIST
+        return whole / "zones.list"
+    part = stage.state / "queried"
     if not part.exists():
-        with whole.open() as lines:
-            part.write_text("".join(line for line, _ in zip(lines, range(_queried(stage)))))
-    return part
+        part.mkdir(parents=True)
+        shutil.copyfile(whole / "dataset.json", part / "dataset.json")
+        with (whole / "zones.list").open() as lines:
+            (part / "zones.list").write_text("".join(line for line, _ in zip(lines, range(_queried(stage)))))
+    return part / "zones.list"
 
 
 def _queried(stage: Stage) -> int:

@@ -16,6 +16,7 @@ from dnsrig.servers.driver import (
     Route,
     Setting,
     Support,
+    numbers,
     template,
     utc_ns,
     yes_no,
@@ -61,7 +62,7 @@ options {
     allow-query { any; };
     allow-transfer { {{ "none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; };
 {% if p.catalog and p.role == "secondary" %}
-    catalog-zones { zone "{{ p.catalog.name }}" default-primaries { {{ primary(p.routes[0]) }} }; };
+    catalog-zones { zone "{{ p.catalog.name }}" {{ default_primaries }} { {{ primary(p.routes[0]) }} }; };
 {% endif %}
 {% for name, value in settings.items() %}
     {{ name }} {{ value }};
@@ -144,6 +145,9 @@ class Bind(Driver):
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
             keys=keys,
             primary=lambda route: _primary(route, placement.transfer),
+            default_primaries="default-primaries"
+            if _speaks_of_primaries(placement.source.version)
+            else "default-masters",
         )
         (placement.directory / "named.conf").write_text(text)
 
@@ -169,6 +173,11 @@ class Bind(Driver):
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%d-%b-%Y %H:%M:%S")
+
+
+def _speaks_of_primaries(version: str) -> bool:
+    """Since 9.18 a catalog has `default-primaries`; what an older version does not know it does not start with."""
+    return not numbers(version) or numbers(version) >= (9, 18)
 
 
 def _primary(route: Route, transfer: TransferSpec) -> str:

@@ -121,6 +121,15 @@ def test_sources_that_cannot_be(name: str) -> None:
         sources.find(name)
 
 
+@pytest.mark.parametrize(("version", "word"), [("9.16.50", "default-masters"), ("9.18.49", "default-primaries")])
+def test_bind_is_told_of_a_catalog_in_its_own_words(tmp_path: Path, version: str, word: str) -> None:
+    source = ServerSource(kind="bind", source="x", version=version, root="/x")
+    catalog, follows = Zone("catalog.example", "catalog.zone"), TransferSpec(provisioning="catalog")
+    place = placement(tmp_path, "bind", "secondary", source=source, catalog=catalog, transfer=follows)
+    driver("bind").configure(place)
+    assert f'zone "catalog.example" {word} {{' in (place.directory / "named.conf").read_text()
+
+
 def test_what_is_wanted_of_whom() -> None:
     catalog = TransferSpec(provisioning="catalog", ixfr=True)
     assert wanted_features(catalog, several_sources=False, role="resolver", over_tls=True) == ["DoT"]

@@ -52,6 +52,7 @@ class FakeStage:
 
     def __init__(self, made: TrialSpec, directory: Path, **summaries: Any) -> None:
         self.spec, self.directory, self.keys = made, directory, keys.make()
+        self.state = directory / "state"
         self.summaries = {"ramp": RAMP, "warmup": LOAD, "load": LOAD, **summaries}
         self.done: list[str] = []
         self.arguments: dict[str, list[str]] = {}
