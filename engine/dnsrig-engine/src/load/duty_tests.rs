@@ -108,8 +108,8 @@ fn an_instrument_that_stalls_itself_says_so_in_the_lag_and_the_due_latency_only(
 #[test]
 fn a_closed_loop_hides_the_stall_as_every_closed_loop_does() {
     let (_, counts, series) = World::new(Model::Outstanding(1), SECOND, stalls).run(MS);
-    assert!(counts.answered > 750);
-    assert_eq!(series.due.value_at_quantile(0.99) / MS as u64, 1, "one query in 800 met the stall");
+    assert!(counts.answered > 350);
+    assert!(series.due.value_at_quantile(0.99) / MS as u64 <= 2, "of hundreds of queries one met the stall");
 }
 
 #[test]

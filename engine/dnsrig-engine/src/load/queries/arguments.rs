@@ -15,12 +15,11 @@ use super::{
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;
 
-/// The UDP payload size that avoids fragments on any usual path (RFC 9715 §3.2, appendix A).
+/// The UDP payload size that avoids fragments on any usual path (DNS Flag Day 2020; RFC 9715 appendix A).
 const EDNS_DEFAULT: u16 = 1232;
 
 /// Queries: from a file, or made from a list of zones.
 #[derive(Clone, Debug, clap::Args)]
-#[group(id = "asked")]
 #[command(next_help_heading = "Queries", group = clap::ArgGroup::new("questions").required(true).args(["queries", "zones"]))]
 pub struct QueryArguments {
     /// Ask what stands in this file, in dnsperf's format: a name and a type a line; - is standard input

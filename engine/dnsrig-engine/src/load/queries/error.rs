@@ -48,7 +48,7 @@ impl Advice for QueryError {
                  only names of zones are asked for"
                     .into()
             }
-            QueryError::Zone { .. } => "leave that zone out of the list, or ask for fewer names".into(),
+            QueryError::Zone { .. } => "leave that zone out of the list, or lower --missing or --sequence".into(),
             QueryError::Tsig(_) => {
                 "give --tsig ALGORITHM:NAME:SECRET, such as hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5, the secret in \
                  base64"

@@ -19,7 +19,7 @@ use super::{
     text,
 };
 use crate::{
-    generate::{random::Random, tld::names::Names},
+    generate::{dataset::DESCRIPTION, random::Random, tld::names::Names},
     probe::zones::Zones,
 };
 
@@ -63,8 +63,8 @@ pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Qu
     let count = match &known {
         Known::Tld { origin, delegations, .. } if is_only(&zones, origin) => *delegations,
         Known::Tld { origin, .. } => {
-            let reason = format!("its only zone should be {origin}, which {} lies beside", list.display());
-            return Err(QueryError::Zone { path: list.into(), reason });
+            let reason = format!("it describes the zone {origin}, which is not the only one in {}", list.display());
+            return Err(QueryError::Dataset { path: list.with_file_name(DESCRIPTION), reason });
         }
         _ => zones.count(),
     };

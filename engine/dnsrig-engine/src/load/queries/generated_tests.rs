@@ -195,7 +195,9 @@ fn what_does_not_fit_together_is_told() {
         |directory: &TempDir, plan: &Plan| prepare(&list(directory), plan, Options::default()).unwrap_err().to_string();
     let directory = tld_dataset("--delegations 5");
     fs::write(list(&directory), "other\n").unwrap();
-    assert!(fault(&directory, &plan(1)).contains("only zone should be example"));
+    assert!(
+        fault(&directory, &plan(1)).contains("dataset.json: it describes the zone example, which is not the only one")
+    );
     fs::write(directory.path().join("dataset.json"), "{}").unwrap();
     assert!(fault(&directory, &plan(1)).contains("dataset.json: it describes no dataset"));
 

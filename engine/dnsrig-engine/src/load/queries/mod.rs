@@ -1,6 +1,6 @@
 //! What `load` asks: queries in wire format, prepared once, so that the hot path copies octets and patches the id.
 //!
-//! They come from a [`file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what the
+//! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what the
 //! command line says about them, [`options`] what all of them have in common, and [`sign`] what each gets at the end.
 
 pub mod arguments;

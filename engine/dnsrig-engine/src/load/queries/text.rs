@@ -21,7 +21,7 @@ pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
 /// Appends a name in wire format to `octets`. It is absolute with a final dot or without; \DDD and \X stand for octets.
 pub fn push_name(octets: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
     let start = octets.len();
-    // A name alone is the root; a dot in any other place ends a label.
+    // A dot alone is the root; in any other place it ends a label.
     let mut rest = if text == b"." { &[] } else { text };
     while !rest.is_empty() {
         rest = push_label(octets, rest)?;
