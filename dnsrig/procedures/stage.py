@@ -278,6 +278,20 @@ class Stage:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
         return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
 
+    def start_propagation(self, arguments: list[str]) -> Instrument:
+        """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
+        hosts = self.spec.hosts.items()
+        command = ["probe", "propagation", f"--primary={self.host('primary').address}"]
+        command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
+        command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
+        command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
+        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+
+    def _signed(self) -> list[str]:
+        """Updates are signed where transfers are, with the same key."""
+        key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
+        return [f"--tsig={key}"] if self.spec.transfer.tsig else []
+
     def wait(self, instrument: Instrument, *, limit_s: float, until: str = "summary") -> dict[str, Any]:
         """Wait for the event ``until`` of ``instrument``, or its summary, while the servers live; passes its progress on."""
         deadline = time.monotonic() + limit_s

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{enter, failure::Failure, generate, load, probe, serve, watch};
+use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -24,6 +24,7 @@ enum Command {
     Probe(probe::Arguments),
     Load(load::Arguments),
     Serve(serve::Arguments),
+    Change(change::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
+        Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))

@@ -41,6 +41,11 @@ impl Schema {
     }
 }
 
+/// The label of the member with this number, from 0 in the order of `zones.list`.
+pub fn member_label(number: u64) -> String {
+    format!("m{number:06}")
+}
+
 /// A catalog zone that is being written, a member at a time.
 pub struct Catalog {
     name: String,
@@ -69,7 +74,7 @@ impl Catalog {
     pub fn add(&mut self, zone: &str) -> Result<(), DatasetError> {
         let number = self.members;
         self.members += 1;
-        writeln!(self.output, "m{number:06}.zones\tIN PTR {zone}.").map_err(writing(&self.path))
+        writeln!(self.output, "{}.zones\tIN PTR {zone}.", member_label(number)).map_err(writing(&self.path))
     }
 
     /// Writes out what is still in memory.
