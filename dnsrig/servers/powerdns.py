@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
@@ -18,7 +18,6 @@ from dnsrig.servers.driver import (
     Feature,
     Placement,
     Preparation,
-    Role,
     Setting,
     Support,
     template,
@@ -90,7 +89,9 @@ class PowerDns(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("3.0", "3.0"),
         "XoT": Support(None, None),
+        "DoT": Support(None, None),
         "catalog zones": Support("3.0", "4.7"),
+        "catalog zones of schema 1": Support("3.0", "4.7"),
         "IXFR": Support(None, "4.0"),
         "NOTIFY": Support("3.0", "3.0"),
         "dynamic updates": Support("3.4", None),

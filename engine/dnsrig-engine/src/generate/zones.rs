@@ -62,7 +62,7 @@ pub struct Arguments {
 
 /// Makes the zones.
 pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
-    let mut dataset = Dataset::create(&arguments.common.out, &arguments.suffix, arguments.common.serial)?;
+    let mut dataset = Dataset::create(&arguments.common, &arguments.suffix)?;
     let mut random = Random::new(arguments.common.seed, 0);
     let mut text = String::with_capacity(4096);
     let mut bytes_total = 0;
@@ -151,10 +151,10 @@ pub fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::catalog::Schema, *};
 
     fn arguments(records: u32, seed: u64) -> Arguments {
-        let common = Common { out: "unused".into(), seed, serial: 7 };
+        let common = Common { out: "unused".into(), seed, serial: 7, catalog_schema: Schema::default() };
         Arguments { count: 1, records, refresh_s: 3600, suffix: "example".into(), common }
     }
 
