@@ -6,12 +6,9 @@ two packets. `load`'s twin, from sending to receiving, must be the same but for 
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import statistics
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -65,7 +62,9 @@ def percentile(values: list[int], percent: float) -> int:
 
 
 def against_capture(hosts: Pair) -> None:
-    print(f"\nTwin against a packet capture, {CAPTURE_QPS:,} queries/s, echo --delay 10ms: twin - capture, µs; target within 20")
+    print(
+        f"\nTwin against a packet capture, {CAPTURE_QPS:,} queries/s, echo --delay 10ms: twin - capture, µs; target within 20"
+    )
     differences: dict[float, list[float]] = {50: [], 99: [], 99.9: []}
     for _ in range(ROUNDS):
         file = hosts.folder / "capture.pcap"
@@ -80,7 +79,9 @@ def against_capture(hosts: Pair) -> None:
             sniffer.stop()
         latencies = captured_latencies(file)
         if len(latencies) < 0.999 * summary["answered"]:
-            raise RuntimeError(f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries: {errors.read_text()}")
+            raise RuntimeError(
+                f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries: {errors.read_text()}"
+            )
         twin = summary["sent_latency_ns"]
         for percent, name in ((50, "p50"), (99, "p99"), (99.9, "p99_9")):
             differences[percent].append((twin[name] - percentile(latencies, percent)) / 1000)
@@ -116,7 +117,9 @@ def against_stall(hosts: Pair) -> None:
         # Queries due in a stall wait for its end: a share s of all, with waits spread evenly from 0 to the stall's length.
         share = STALL_MS / STALL_EVERY_MS * 100
         by_hand = max(0.0, (percent - (100 - share)) / share * STALL_MS)
-        print(f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}   dnsperf {theirs(percent):8.2f}")
+        print(
+            f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}   dnsperf {theirs(percent):8.2f}"
+        )
     print(f"  mean  by hand {STALL_MS**2 / STALL_EVERY_MS / 2:8.2f}   load {summary['latency_ns']['mean'] / 1e6:8.2f}")
 
 
@@ -125,7 +128,9 @@ def lag(hosts: Pair) -> None:
     found = [hosts.load(f"--rate={LAG_QPS}", f"--duration-s={DURATION_S}") for _ in range(ROUNDS)]
     for name in ("p50", "p99", "p99_9", "max"):
         print(f"  {name:6s}{spread([one['lag_ns'][name] / 1000 for one in found])}")
-    print(f"  unsent {[one['unsent'] for one in found]}, unanswered {[one['timeouts'] for one in found]}, busy {spread([one['busy_share'] for one in found])}")
+    print(
+        f"  unsent {[one['unsent'] for one in found]}, unanswered {[one['timeouts'] for one in found]}, busy {spread([one['busy_share'] for one in found])}"
+    )
 
 
 def main() -> None:

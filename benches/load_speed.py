@@ -6,7 +6,6 @@ hosts, so work that the kernel does for a tool in softirqs counts. Targets are r
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -73,8 +72,12 @@ def connections(pair: Pair) -> None:
     costs: dict[str, list[Cost]] = interleaved(ROUNDS, list(tools), lambda tool: pair.cost(tools[tool]))
     print(f"\nTCP, one query a connection, {ROUNDS} rounds: median [range]")
     for tool, found in costs.items():
-        print(f"  {tool:28s}{spread([c.rate for c in found]):>36s} connections/s, {spread([c.instrument_ns for c in found])} ns CPU each")
-    print(f"  load / dnsperf: {spread(ratios([c.rate for c in costs['load']], [c.rate for c in costs['dnsperf']]))}; target ≥ 10")
+        print(
+            f"  {tool:28s}{spread([c.rate for c in found]):>36s} connections/s, {spread([c.instrument_ns for c in found])} ns CPU each"
+        )
+    print(
+        f"  load / dnsperf: {spread(ratios([c.rate for c in costs['load']], [c.rate for c in costs['dnsperf']]))}; target ≥ 10"
+    )
 
 
 def main() -> None:

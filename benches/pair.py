@@ -151,7 +151,9 @@ def _ksoftirqd_s(cpu: int) -> float:
     return 0.0
 
 
-def interleaved(rounds: int, tools: Sequence[str], measure: Callable[[str], float | Cost], seed: int = 1) -> dict[str, list[Any]]:
+def interleaved(
+    rounds: int, tools: Sequence[str], measure: Callable[[str], float | Cost], seed: int = 1
+) -> dict[str, list[Any]]:
     """Every tool once a round, in a shuffled order."""
     found: dict[str, list[Any]] = {tool: [] for tool in tools}
     order = random.Random(seed)
