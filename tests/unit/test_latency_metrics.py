@@ -91,6 +91,11 @@ def test_capacity_is_that_of_the_ramp(trial: Trial) -> None:
     trial.record.instruments["ramp"] = {"model": "ramp", "capacity_qps": 5_000}
     assert value("capacity_qps", trial) == 5_000, "the short one before"
     assert value("capacity_qps", trial, model="ramp", capacity_qps=7_000.0) == 7_000
+    metric = all_metrics()["capacity_qps"]
+    assert not metric.at_ceiling(trial, 7_000.0)
+    trial.load["capacity_is_lower_bound"] = True
+    trial.record.metrics["capacity_qps"] = 7_000.0
+    assert wording.of_trial(trial, metric) == "≥ 7,000 queries/s"
 
 
 def test_the_rows_of_load_are_read(trial: Trial) -> None:

@@ -100,10 +100,16 @@ def asked_qps(trial: Trial) -> float | None:
     return None if value is None else float(value)
 
 
-@metric(title="capacity", unit="queries/s", better="higher", order=10)
+def _highest_tried_qps(trial: Trial) -> float | None:
+    """Where even the highest rate of the ramp held: the capacity is at least that."""
+    ramp = trial.ramp
+    return float(ramp["capacity_qps"]) if ramp.get("capacity_is_lower_bound") and ramp.get("capacity_qps") else None
+
+
+@metric(title="capacity", unit="queries/s", better="higher", order=10, ceiling=_highest_tried_qps)
 def capacity_qps(trial: Trial) -> float | None:
     """The highest rate tried at which the share of lost queries and the latency stayed within the limits of the ramp. In a trial of
-    latency that of the short ramp before it; None where not even the lowest rate held."""
+    latency that of the short ramp before it. “≥”: even the highest rate tried. None where not even the lowest held."""
     value = trial.ramp.get("capacity_qps")
     return None if value is None else float(value)
 

@@ -39,8 +39,8 @@ def caption(run: Run) -> str:
     return (
         "Each mark is one repeat, the first on top; the bar spans the smallest to the largest, the"
         " tick is their median. Look for bars that do not overlap, and for a repeat far from its fellows: a trap may"
-        " say why. An open triangle with ≥ hit the limit and would have taken longer, ≥ alone is a latency that"
-        " reached the client's timeout; a cross is a server that"
+        " say why. An open triangle with ≥ hit the limit and would have taken longer, ≥ alone is a figure that"
+        " reached the largest that could be told (a latency the client's timeout); a cross is a server that"
         " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick." + resolution
     )
 
