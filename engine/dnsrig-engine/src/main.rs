@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{enter, failure::Failure, generate, load, probe, watch};
+use dnsrig_engine::{enter, failure::Failure, generate, load, probe, serve, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -23,6 +23,7 @@ enum Command {
     Watch(watch::Arguments),
     Probe(probe::Arguments),
     Load(load::Arguments),
+    Serve(serve::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Watch(arguments) => ("watch", watch::run(&arguments)),
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
+        Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))

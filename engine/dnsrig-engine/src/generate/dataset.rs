@@ -16,7 +16,7 @@ use crate::failure::Advice;
 pub const VERSION: u32 = 2;
 
 /// The file whose presence means that a dataset is complete.
-const DESCRIPTION: &str = "dataset.json";
+pub const DESCRIPTION: &str = "dataset.json";
 
 /// A dataset could not be made.
 #[derive(Debug, thiserror::Error)]

@@ -3,7 +3,7 @@
 //! Only header and question are read. The records behind them are what the server is measured for, but their octets
 //! tell nothing about whose answer it is, and a load generator that parses them has less left for asking.
 
-use super::queries::question_octets;
+use super::queries::Queries;
 
 /// Header, the longest name, type and class (RFC 1035 §4.1): a buffer of this size holds all that [`check`] reads.
 pub const CHECKED_OCTETS_MAX: usize = HEADER_OCTETS + 255 + TAIL_OCTETS;
@@ -57,7 +57,7 @@ pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
     let rcode = header[3] & RCODE;
     let answered = match u16::from_be_bytes([header[4], header[5]]) {
         0 => !matches!(rcode, 0 | 3),
-        1 => begins_with(rest, length.saturating_sub(HEADER_OCTETS), question_octets(query)),
+        1 => begins_with(rest, length.saturating_sub(HEADER_OCTETS), Queries::question_octets(query)),
         _ => false,
     };
     if answered { Verdict::Answer { rcode, truncated: header[2] & TC != 0 } } else { Verdict::Mismatched }

@@ -15,9 +15,6 @@ use super::{
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;
 
-/// A signature adds at most so many octets: TSIG (RFC 8945 §4.2) with names of 255 octets and a MAC of 64.
-const SIGNATURE_OCTETS_MAX: usize = 2 * 255 + 10 + 16 + 64;
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Unused,
@@ -115,7 +112,7 @@ impl Ledger {
 
     /// The longest message that [`Ledger::draft`] writes.
     pub fn octets_max(&self) -> usize {
-        self.queries.octets_max() + if self.signer.is_some() { SIGNATURE_OCTETS_MAX } else { 0 }
+        self.queries.octets_max() + self.signer.as_ref().map_or(0, Signer::octets)
     }
 
     /// The time that signatures bear, in seconds since 1970; needed with a signer only.

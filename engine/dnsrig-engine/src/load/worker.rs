@@ -10,22 +10,17 @@ use nix::{sched::CpuSet, unistd::Pid};
 
 use super::{
     LoadError,
-    arrivals::{Arrivals, Model, Part},
+    arrivals::{Model, Part},
+    duty::Duty,
     ledger::Ledger,
     meter::Interval,
     transport::{Connections, Transport},
 };
-use crate::{clock, datagrams::BATCH_MAX};
-
-/// Timeouts, complete intervals and the wish to stop are looked at this often.
-const CHECK_INTERVAL_NS: i64 = 1_000_000;
+use crate::clock;
 
 /// The last so many nanoseconds before a query is due are spent looking, not sleeping: to be woken takes as long, and more
 /// on a virtual machine.
 const SPIN_NS: i64 = 80_000;
-
-/// A closed loop's next query is due when one before has ended, which may be noticed this much later.
-const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;
 
 /// A period in which queries fall due.
 #[derive(Clone, Copy, Debug)]
@@ -80,70 +75,41 @@ impl Worker {
     }
 
     /// One period; returns from the start to the last sending, in nanoseconds.
-    fn work(&mut self, mut period: Period) -> Result<i64, LoadError> {
-        let Period { model, start_ns, end_ns, seed } = period;
-        let mut arrivals = Arrivals::new(model, self.part, start_ns, end_ns, seed);
-        self.ledger.restart(start_ns, end_ns, arrivals.is_closed_loop());
-        let mut due_ns: Vec<i64> = Vec::with_capacity(BATCH_MAX);
+    fn work(&mut self, period: Period) -> Result<i64, LoadError> {
+        let mut duty = Duty::new(period, self.part, self.timeout_ns, &mut self.ledger);
         let mut now_ns = clock::monotonic_ns();
-        let (mut last_sent_ns, mut check_ns, mut stopped) = (start_ns, now_ns, false);
         loop {
-            while due_ns.len() < BATCH_MAX
-                && let Some(next_ns) = arrivals.take(now_ns)
-            {
-                due_ns.push(next_ns);
-            }
-            let sent = if due_ns.is_empty() { 0 } else { self.transport.send(&due_ns, &mut self.ledger)? };
-            if sent > 0 {
-                due_ns.drain(..sent);
-                last_sent_ns = now_ns;
-            }
+            let due_ns = duty.due(now_ns);
+            let sent = if due_ns.is_empty() { 0 } else { self.transport.send(due_ns, &mut self.ledger)? };
+            duty.sent(sent, now_ns);
             let received = self.transport.receive(&mut self.ledger)?;
-            self.ledger.take_ended(|ended_ns| arrivals.ended(ended_ns));
-            if now_ns >= check_ns {
-                check_ns = now_ns + CHECK_INTERVAL_NS;
-                self.ledger.expire(now_ns);
-                self.ledger.take_ended(|ended_ns| arrivals.ended(ended_ns));
+            duty.learn(&mut self.ledger);
+            if duty.is_check_due(now_ns) {
+                let horizon_ns = duty.check(now_ns, self.lines.stop.load(Ordering::Relaxed), &mut self.ledger);
                 self.ledger.set_wall_time(clock::wall_time_s());
-                if !stopped && self.lines.stop.load(Ordering::Relaxed) {
-                    stopped = true;
-                    period.end_ns = period.end_ns.min(now_ns.max(start_ns + 1));
-                    arrivals.cut(period.end_ns);
-                    self.ledger.meter.cut(period.end_ns);
-                }
-                let unsent_ns = due_ns.first().copied().unwrap_or(i64::MAX).min(arrivals.next_due_ns());
-                let horizon_ns = if arrivals.is_closed_loop() && now_ns < period.end_ns + NOTICED_LATE_NS {
-                    unsent_ns.min(now_ns - NOTICED_LATE_NS)
-                } else {
-                    unsent_ns
-                };
                 self.hand_over(horizon_ns);
-                if now_ns >= period.end_ns + self.timeout_ns || (stopped && unsent_ns < i64::MAX) {
-                    // What could not be sent for a whole timeout will not be.
-                    due_ns.drain(..).for_each(|due_ns| self.ledger.meter.given_up(due_ns));
-                    while let Some(due_ns) = arrivals.take(i64::MAX - 1) {
-                        self.ledger.meter.given_up(due_ns);
-                    }
-                }
             }
-            let nothing_due = due_ns.is_empty() && arrivals.next_due_ns() == i64::MAX;
-            if nothing_due && now_ns >= period.end_ns && self.ledger.outstanding() == 0 {
+            if duty.is_over(now_ns, &self.ledger) {
                 self.hand_over(i64::MAX);
-                return Ok(last_sent_ns - start_ns);
+                return Ok(duty.last_sent_ns() - period.start_ns);
             }
-            let turn_ns = now_ns;
-            if sent + received == 0 {
-                let next_ns = if due_ns.is_empty() { arrivals.next_due_ns() } else { i64::MAX };
-                let wait_ns = next_ns.saturating_sub(SPIN_NS).min(check_ns) - clock::monotonic_ns();
-                if wait_ns > 0 {
-                    self.transport.wait(wait_ns)?;
-                }
-                now_ns = clock::monotonic_ns();
-            } else {
-                now_ns = clock::monotonic_ns();
-                self.ledger.meter.at(now_ns).busy_ns += now_ns - turn_ns;
-            }
+            now_ns = self.pause(now_ns, sent + received > 0, &duty)?;
         }
+    }
+
+    /// Ends a turn that began at `turn_ns`: waits if it had no work, and returns the time.
+    fn pause(&mut self, turn_ns: i64, had_work: bool, duty: &Duty) -> Result<i64, LoadError> {
+        let now_ns = clock::monotonic_ns();
+        if had_work {
+            self.ledger.meter.at(now_ns).busy_ns += now_ns - turn_ns;
+            return Ok(now_ns);
+        }
+        let wait_ns = duty.idle_until_ns(SPIN_NS) - now_ns;
+        if wait_ns <= 0 {
+            return Ok(now_ns);
+        }
+        self.transport.wait(wait_ns)?;
+        Ok(clock::monotonic_ns())
     }
 
     /// Gives complete intervals away and takes used ones back.

@@ -21,7 +21,7 @@
 //! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory.
 
 mod axfr;
-mod names;
+pub mod names;
 mod text;
 
 use std::{

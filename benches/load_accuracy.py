@@ -1,0 +1,129 @@
+"""How true `load`'s latencies are: against a packet capture, against a stall computed by hand, and how late it sends.
+
+The capture is tcpdump's on the instrument's own interface, with nanoseconds: of each query and its answer the time between the
+two packets. `load`'s twin, from sending to receiving, must be the same but for the way through the socket.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from pair import Pair, pair, spread
+
+from dnsrig.lab import process
+
+ROUNDS = 5
+CAPTURE_QPS = 20_000
+LAG_QPS = 100_000
+DURATION_S = 5
+STALL_MS, STALL_EVERY_MS = 200, 1000
+STALL_QPS = 5_000
+CAPTURE_BUFFER_KIB = 524_288
+NANOSECOND_MAGIC = 0xA1B23C4D
+"""Of a pcap file with nanoseconds (pcap-savefile(5))."""
+UDP_HEADERS = 14 + 20 + 8
+PORT = 53
+
+
+def packets(path: Path) -> Iterator[tuple[int, int, int, int]]:
+    """Time in ns, source port, destination port, message id, of every UDP datagram over IPv4 and Ethernet."""
+    data = path.read_bytes()
+    assert struct.unpack_from("<I", data)[0] == NANOSECOND_MAGIC
+    at = 24
+    while at + 16 <= len(data):
+        seconds, nanoseconds, captured, _ = struct.unpack_from("<IIII", data, at)
+        start = at + 16 + UDP_HEADERS
+        source, destination = struct.unpack_from("!HH", data, at + 16 + 34)
+        yield seconds * 1_000_000_000 + nanoseconds, source, destination, struct.unpack_from("!H", data, start)[0]
+        at += 16 + captured
+
+
+def captured_latencies(path: Path) -> list[int]:
+    """From each query's packet to its answer's, ns, sorted."""
+    asked: dict[tuple[int, int], int] = {}
+    found = []
+    for when, source, destination, message in packets(path):
+        if destination == PORT:
+            asked[source, message] = when
+        elif (sent := asked.pop((destination, message), None)) is not None:
+            found.append(when - sent)
+    return sorted(found)
+
+
+def percentile(values: list[int], percent: float) -> int:
+    """The smallest value with at least that share of the values at or below it."""
+    return values[max(0, math.ceil(percent / 100 * len(values)) - 1)]
+
+
+def against_capture(hosts: Pair) -> None:
+    print(f"\nTwin against a packet capture, {CAPTURE_QPS:,} queries/s, echo --delay 10ms: twin - capture, µs; target within 20")
+    differences: dict[float, list[float]] = {50: [], 99: [], 99.9: []}
+    for _ in range(ROUNDS):
+        file = hosts.folder / "capture.pcap"
+        command = ["tcpdump", "-i", "any" if False else "reflector", "-n", "-s", "64", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
+                   "--time-stamp-precision=nano", "-Z", "root", f"udp port {PORT}"]  # fmt: skip
+        errors = hosts.folder / "tcpdump.log"
+        with errors.open("w") as log:
+            sniffer = process.start("tcpdump", hosts.instrument, command, root=hosts.root, binds=[process.Bind(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
+            time.sleep(1.5)
+            summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}")
+            time.sleep(1.5)
+            sniffer.stop()
+        latencies = captured_latencies(file)
+        if len(latencies) < 0.999 * summary["answered"]:
+            raise RuntimeError(f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries: {errors.read_text()}")
+        twin = summary["sent_latency_ns"]
+        for percent, name in ((50, "p50"), (99, "p99"), (99.9, "p99_9")):
+            differences[percent].append((twin[name] - percentile(latencies, percent)) / 1000)
+    for percent, found in differences.items():
+        print(f"  p{percent:<6g}{spread(found)}")
+
+
+def against_stall(hosts: Pair) -> None:
+    print(f"\nA stall of {STALL_MS} ms every {STALL_EVERY_MS} ms, {STALL_QPS:,} queries/s: ms at each percentile")
+    summary = hosts.load(f"--rate={STALL_QPS}", f"--duration-s={DURATION_S}")
+    dnsperf = hosts.peer(
+        "dnsperf", "-s", str(hosts.reflector.address), "-d", "/mnt/queries.txt", "-Q", str(STALL_QPS), "-c", "16",
+        "-l", str(DURATION_S), "-O", "latency-histogram",
+    )  # fmt: skip
+    print(dnsperf)
+    for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (99.9, "p99_9")):
+        # Queries due in a stall wait for its end: a share s of all, with waits spread evenly from 0 to the stall's length.
+        share = STALL_MS / STALL_EVERY_MS * 100
+        by_hand = max(0.0, (percent - (100 - share)) / share * STALL_MS)
+        print(f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}")
+    print(f"  mean  by hand {STALL_MS**2 / STALL_EVERY_MS / 2:8.2f}   load {summary['latency_ns']['mean'] / 1e6:8.2f}")
+
+
+def lag(hosts: Pair) -> None:
+    print(f"\nSend lag at {LAG_QPS:,} queries/s from one core, µs; target p99 < 100")
+    found = [hosts.load(f"--rate={LAG_QPS}", f"--duration-s={DURATION_S}") for _ in range(ROUNDS)]
+    for name in ("p50", "p99", "p99_9", "max"):
+        print(f"  {name:6s}{spread([one['lag_ns'][name] / 1000 for one in found])}")
+    print(f"  unsent {[one['unsent'] for one in found]}, unanswered {[one['timeouts'] for one in found]}, busy {spread([one['busy_share'] for one in found])}")
+
+
+def main() -> None:
+    wanted = set(sys.argv[1:]) or {"capture", "stall", "lag"}
+    with pair() as hosts:
+        if "capture" in wanted:
+            with hosts.echo("--delay", "10ms"):
+                against_capture(hosts)
+        if "stall" in wanted:
+            with hosts.echo("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms"):
+                against_stall(hosts)
+        if "lag" in wanted:
+            with hosts.echo():
+                lag(hosts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Two hosts joined by a link, an instrument on one and a reflector on the other: what the benches of `load` share.
+
+The instrument has CPU 0 for itself, the reflector CPU 1. Peers come from a Debian suite's packages, unpacked beside dnsrig's
+servers; nothing is installed on the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dnsrig import paths
+from dnsrig.lab import process
+from dnsrig.lab.network import Host, Network
+from dnsrig.rundir import HostSpec, LinkSpec
+from dnsrig.servers import debian
+
+PEERS = ("dnsperf", "knot-dnsutils", "tcpdump")
+SUITE = "forky"
+INSTRUMENT, REFLECTOR = "instrument", "reflector"
+CPU_OF = {INSTRUMENT: 0, REFLECTOR: 1}
+NAMES = 1000
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+START_LIMIT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a tool did, and what it cost."""
+
+    queries: float
+    duration_s: float
+    instrument_ns: float
+    """CPU time a query on the instrument's CPU: the process, the kernel for it, and softirqs."""
+    pair_ns: float
+    """The same of both CPUs."""
+    details: dict[str, Any]
+
+    @property
+    def rate(self) -> float:
+        return self.queries / self.duration_s
+
+
+class Pair:
+    """The two hosts; end what was started by leaving the context of `pair`."""
+
+    def __init__(self, network: Network, folder: Path) -> None:
+        self.network, self.folder = network, folder
+        self.root = debian.build(SUITE, "peers", PEERS).path
+        self.queries = folder / "queries.txt"
+        self.queries.write_text("".join(f"name{number}.example.com A\n" for number in range(NAMES)))
+
+    @property
+    def reflector(self) -> Host:
+        return self.network.hosts[REFLECTOR]
+
+    @property
+    def instrument(self) -> Host:
+        return self.network.hosts[INSTRUMENT]
+
+    @contextmanager
+    def echo(self, *options: str) -> Iterator[None]:
+        """The engine's reflector on its host."""
+        command = [str(paths.engine()), "serve", "echo", str(self.reflector.address), *options]
+        started = process.start("echo", self.reflector, command, stdout=subprocess.PIPE)
+        try:
+            assert started.popen.stdout is not None
+            for line in started.popen.stdout:
+                if json.loads(line)["event"] == "ready":
+                    break
+            yield
+        finally:
+            started.stop()
+
+    def load(self, *options: str) -> dict[str, Any]:
+        """`load` on its host; the summary."""
+        arguments = [str(self.reflector.address), "--queries", str(self.queries), *options]
+        output = self._run([str(paths.engine()), "load", *arguments])
+        return json.loads(output.splitlines()[-1])  # type: ignore[no-any-return]
+
+    def peer(self, *command: str) -> str:
+        """A peer on the instrument's host; its output."""
+        return self._run(list(command), root=True)
+
+    def _run(self, command: list[str], root: bool = False) -> str:
+        view: dict[str, Any] = {}
+        if root:
+            view = {"root": self.root, "binds": [process.Bind(self.folder, "/mnt")]}
+        with tempfile.TemporaryFile("w+") as output:
+            started = process.start(command[0], self.instrument, command, stdout=output, stderr=output, **view)
+            status = started.popen.wait()
+            output.seek(0)
+            text = output.read()
+        if status != 0:
+            raise RuntimeError(f"{' '.join(command)}: {started.how_it_ended()}\n{text[-500:]}")
+        return text
+
+    def cost(self, work: Callable[[], tuple[float, float, dict[str, Any]]]) -> Cost:
+        """CPU time of both CPUs while ``work`` runs, which returns queries, their seconds, and details."""
+        before = _busy_s()
+        queries, duration_s, details = work()
+        after = _busy_s()
+        used = {host: after[cpu] - before[cpu] for host, cpu in CPU_OF.items()}
+        per_query = 1e9 / max(queries, 1)
+        return Cost(queries, duration_s, used[INSTRUMENT] * per_query, sum(used.values()) * per_query, details)
+
+
+@contextmanager
+def pair(rate: str | None = None) -> Iterator[Pair]:
+    specs = {
+        INSTRUMENT: HostSpec(address="198.18.0.1", cpus=[CPU_OF[INSTRUMENT]]),
+        REFLECTOR: HostSpec(address="198.18.0.2", cpus=[CPU_OF[REFLECTOR]]),
+    }
+    with (
+        tempfile.TemporaryDirectory(prefix="dnsrig-bench-") as folder,
+        Network(specs, [LinkSpec(ends=(INSTRUMENT, REFLECTOR))]) as network,
+    ):
+        os.sched_setaffinity(0, {CPU_OF[INSTRUMENT]})
+        yield Pair(network, Path(folder))
+
+
+def _busy_s() -> dict[int, float]:
+    """CPU -> seconds that it was not idle since the machine started (proc(5), /proc/stat)."""
+    found = {}
+    for line in Path("/proc/stat").read_text().splitlines():
+        if match := re.match(r"cpu(\d+) (.*)", line):
+            user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, match[2].split())
+            found[int(match[1])] = (user + nice + system + irq + softirq) * TICK_S
+    return found
+
+
+def interleaved(rounds: int, tools: Sequence[str], measure: Callable[[str], float | Cost], seed: int = 1) -> dict[str, list[Any]]:
+    """Every tool once a round, in a shuffled order."""
+    found: dict[str, list[Any]] = {tool: [] for tool in tools}
+    order = random.Random(seed)
+    for _ in range(rounds):
+        for tool in order.sample(list(tools), len(tools)):
+            found[tool].append(measure(tool))
+            time.sleep(0.5)
+    return found
+
+
+def spread(values: Sequence[float], digits: int = 3) -> str:
+    """Median and range."""
+    return f"{statistics.median(values):.{digits}g} [{min(values):.{digits}g}..{max(values):.{digits}g}]"
+
+
+def ratios(ours: Sequence[float], theirs: Sequence[float]) -> list[float]:
+    """Round by round: what drifts hits both."""
+    return [mine / other for mine, other in zip(ours, theirs)]

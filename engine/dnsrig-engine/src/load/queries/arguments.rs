@@ -1,0 +1,139 @@
+//! What the command line says about queries.
+
+use std::{fmt, path::PathBuf};
+
+use clap::builder::TypedValueParser as _;
+use domain::base::iana::Rtype;
+
+use super::{
+    QUERIES_MAX, Queries, QueryError, Signer, file, generated,
+    options::{Edns, Options, UDP_PAYLOAD_OCTETS_MIN},
+    popularity::Popularity,
+    text,
+};
+
+/// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
+const SEQUENCE_DEFAULT: u32 = 1 << 20;
+
+/// The UDP payload size that avoids fragments on any usual path (DNS Flag Day 2020; RFC 9715 appendix A).
+const EDNS_DEFAULT: u16 = 1232;
+
+/// Queries: from a file, or made from a list of zones.
+#[derive(Clone, Debug, clap::Args)]
+#[command(next_help_heading = "Queries", group = clap::ArgGroup::new("questions").required(true).args(["queries", "zones"]))]
+pub struct QueryArguments {
+    /// Ask what stands in this file, in dnsperf's format: a name and a type a line; - is standard input
+    ///
+    /// Lines are asked in order, and from the beginning after the last. Empty lines and lines that begin with ; or #
+    /// are ignored. A name is absolute with a final dot or without; a type is a mnemonic or TYPE and a number.
+    #[arg(long, value_name = "FILE")]
+    pub queries: Option<PathBuf>,
+    /// Ask for names in the zones of this list, such as the zones.list that `generate` makes
+    ///
+    /// A zone a line; what stands behind a TAB is ignored. If dataset.json lies beside the list, the names in the zones
+    /// are known: those of `generate zones` that have the type, or the delegations of `generate tld`, whose answers are
+    /// referrals. Otherwise the apex of each zone is asked for.
+    #[arg(long, value_name = "FILE")]
+    pub zones: Option<PathBuf>,
+    /// The types to ask for, in turn; one that stands there twice is asked for twice as often
+    ///
+    /// A type that a zone does not have is asked for at its apex, for an answer without data.
+    #[arg(long, value_name = "TYPE,…", value_delimiter = ',', default_value = "A", conflicts_with = "queries",
+          value_parser = clap::builder::StringValueParser::new().try_map(|name| text::parse_type(name.as_bytes())))]
+    pub types: Vec<Rtype>,
+    /// How often each zone is asked for, or each delegation: uniform, or zipf, that of rank k in proportion to 1 / k^S
+    ///
+    /// S is 1 unless given, and may be from 0 (uniform) to 5. Popular zones are spread evenly over the list.
+    #[arg(long, value_name = "uniform|zipf[:S]", default_value = "uniform", conflicts_with = "queries")]
+    pub popularity: Popularity,
+    /// The share of names that do not exist, such as 0.1 or 10%: a random label below the zone, for NXDOMAIN
+    #[arg(long, value_name = "SHARE", default_value = "0", conflicts_with = "queries", value_parser = parse_share)]
+    pub missing: f64,
+    /// How many queries are drawn from the zones; they are asked again from the first after the last
+    #[arg(long, value_name = "N", default_value_t = SEQUENCE_DEFAULT, conflicts_with = "queries",
+          value_parser = clap::value_parser!(u32).range(1..=QUERIES_MAX as i64))]
+    pub sequence: u32,
+    /// Another seed gives other queries and sending times of the same kind
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The EDNS UDP payload size, in octets, from 512 on; 0: no EDNS, which is what dnsperf does unless told
+    #[arg(long, value_name = "OCTETS", default_value_t = EDNS_DEFAULT, value_parser = parse_edns)]
+    pub edns: u16,
+    /// Ask for DNSSEC records: set DO in EDNS
+    #[arg(long)]
+    pub dnssec_ok: bool,
+    /// Ask for recursion: set RD, for resolvers; dnsperf always does
+    #[arg(long)]
+    pub recursion_desired: bool,
+    /// Sign each query with this TSIG key: hmac-sha256, -sha512, -sha384 or -sha1, its name, its secret in base64
+    ///
+    /// Other users of this machine can see the secret in the list of processes: use a key made for the test.
+    /// Signatures of answers are not checked.
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = clap::builder::StringValueParser::new().map(KeyText))]
+    pub tsig: Option<KeyText>,
+}
+
+/// A key as it stands on the command line; it is not to be printed.
+#[derive(Clone)]
+pub struct KeyText(String);
+
+impl fmt::Debug for KeyText {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("KeyText(…)")
+    }
+}
+
+impl QueryArguments {
+    /// Prepares the queries: reads the file, or makes them.
+    pub fn prepare(&self) -> Result<Queries, QueryError> {
+        let options = self.options()?;
+        match (&self.queries, &self.zones) {
+            (Some(path), None) => file::read(path, options),
+            (None, Some(list)) => generated::prepare(list, &self.plan(), options),
+            _ => Err(QueryError::Arguments("exactly one of --queries and --zones must be given")),
+        }
+    }
+
+    /// What signs the queries, if anything.
+    pub fn signer(&self) -> Result<Option<Signer>, QueryError> {
+        self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
+    }
+
+    fn options(&self) -> Result<Options, QueryError> {
+        let edns = match (self.edns, self.dnssec_ok) {
+            (0, true) => return Err(QueryError::Arguments("--dnssec-ok needs EDNS, which --edns 0 switches off")),
+            (0, false) => None,
+            (udp_payload_octets, dnssec_ok) => Some(Edns { udp_payload_octets, dnssec_ok }),
+        };
+        Ok(Options { recursion_desired: self.recursion_desired, edns })
+    }
+
+    fn plan(&self) -> generated::Plan {
+        generated::Plan {
+            types: self.types.clone(),
+            popularity: self.popularity,
+            missing_share: self.missing,
+            positions: self.sequence,
+            seed: self.seed,
+        }
+    }
+}
+
+/// A share from 0 to 1, or in percent.
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = match text.strip_suffix('%') {
+        Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
+        None => text.parse(),
+    };
+    let share = share.ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "expected a share from 0 to 1, or from 0% to 100%".into())
+}
+
+fn parse_edns(text: &str) -> Result<u16, String> {
+    let octets = text.parse().ok().filter(|octets| *octets == 0 || *octets >= UDP_PAYLOAD_OCTETS_MIN);
+    octets.ok_or_else(|| "expected octets from 512 to 65535, or 0 for no EDNS".into())
+}
+
+#[cfg(test)]
+#[path = "arguments_tests.rs"]
+mod tests;

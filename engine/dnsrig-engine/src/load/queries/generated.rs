@@ -1,0 +1,214 @@
+//! Queries for the names in a list of zones: some more popular than others, some that do not exist.
+//!
+//! A fixed number of positions is drawn, so memory has a limit whatever the number of zones; load begins anew after the
+//! last. Equal queries share a message. The same arguments give the same octets, on every machine for `uniform`,
+//! `zipf` and `zipf:1`, and for other exponents wherever the C library's pow() rounds alike.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    path::Path,
+};
+
+use domain::base::iana::Rtype;
+
+use super::{
+    Builder, Queries, QueryError,
+    dataset::{self, Known},
+    options::Options,
+    popularity::{Popularity, Sampler},
+    text,
+};
+use crate::{
+    generate::{dataset::DESCRIPTION, random::Random, tld::names::Names},
+    probe::zones::Zones,
+};
+
+/// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
+/// the others are about. The numbers differ from those in `generate`, so that nothing depends on a zone's content.
+pub const PURPOSE_RANKS: u64 = 16;
+const PURPOSE_ITEMS: u64 = 17;
+const PURPOSE_OWNERS: u64 = 18;
+const PURPOSE_MISSING: u64 = 19;
+const PURPOSE_LABELS: u64 = 20;
+
+/// Random letters of a missing label.
+const MISSING_LETTERS: usize = 12;
+
+/// The end of a missing label. No name of `generate` has a hyphen, and letters come first, so that missing names are
+/// spread over the whole zone as existing ones are.
+const MISSING_END: &[u8] = b"-nx";
+
+/// A name in wire format is at most so long (RFC 1035 §2.3.4).
+const NAME_OCTETS_MAX: usize = 255;
+
+/// What to make of a list of zones.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// The types, taken in turn; at least one.
+    pub types: Vec<Rtype>,
+    /// How unequal zones are, or delegations of a zone of `generate tld`.
+    pub popularity: Popularity,
+    /// The share of names that do not exist, from 0 to 1.
+    pub missing_share: f64,
+    /// The number of positions; at least one.
+    pub positions: u32,
+    /// Another seed gives other questions of the same kind.
+    pub seed: u64,
+}
+
+/// Makes the queries for the zones in `list`.
+pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, QueryError> {
+    let zones = Zones::read(list)?;
+    let known = dataset::beside(list)?;
+    let count = match &known {
+        Known::Tld { origin, delegations, .. } if is_only(&zones, origin) => *delegations,
+        Known::Tld { origin, .. } => {
+            let reason = format!("it describes the zone {origin}, which is not the only one in {}", list.display());
+            return Err(QueryError::Dataset { path: list.with_file_name(DESCRIPTION), reason });
+        }
+        _ => zones.count(),
+    };
+    let sampler = Sampler::new(plan.popularity, count, plan.seed);
+    let mut random = Random::new(plan.seed, PURPOSE_ITEMS);
+    let items: Vec<u32> = (0..plan.positions).map(|_| sampler.sample(&mut random)).collect();
+    drop(sampler);
+    let questions = match known {
+        Known::Apex => Questions::OfZones { zones, records_per_zone: 2 },
+        Known::Zones { records_per_zone } => Questions::OfZones { zones, records_per_zone },
+        Known::Tld { delegations, seed, .. } => {
+            Questions::OfDelegations(Delegations::find(zones, delegations, seed, &items))
+        }
+    };
+    build(&items, &questions, plan, options).map_err(|reason| QueryError::Zone { path: list.into(), reason })
+}
+
+fn is_only(zones: &Zones, origin: &str) -> bool {
+    zones.count() == 1 && zones.name(0).to_string() == origin
+}
+
+fn build(items: &[u32], questions: &Questions, plan: &Plan, options: Options) -> Result<Queries, String> {
+    let owners: Vec<Vec<String>> = plan.types.iter().map(|rtype| questions.owners(*rtype)).collect();
+    let [mut which_owner, mut is_missing, mut labels] =
+        [PURPOSE_OWNERS, PURPOSE_MISSING, PURPOSE_LABELS].map(|purpose| Random::new(plan.seed, purpose));
+    let mut builder = Builder::new(options);
+    let mut prepared: HashMap<(u32, u32, Rtype), u32> = HashMap::new();
+    let mut order = Vec::with_capacity(items.len());
+    for (position, item) in items.iter().enumerate() {
+        let turn = position % plan.types.len();
+        let rtype = plan.types[turn];
+        let owner = which_owner.below(owners[turn].len() as u64) as u32;
+        let index = if is_share(&mut is_missing, plan.missing_share) {
+            builder.push(rtype, |octets| questions.push_missing(octets, *item, &mut labels))?
+        } else {
+            match prepared.entry((*item, owner, rtype)) {
+                Entry::Occupied(index) => *index.get(),
+                Entry::Vacant(vacant) => {
+                    let owner = &owners[turn][owner as usize];
+                    *vacant.insert(builder.push(rtype, |octets| questions.push_existing(octets, *item, owner))?)
+                }
+            }
+        };
+        order.push(index);
+    }
+    Ok(builder.finish(order))
+}
+
+/// True in a share of all cases, to 53 bits.
+fn is_share(random: &mut Random, share: f64) -> bool {
+    const BITS: f64 = (1_u64 << 53) as f64;
+    ((random.bits() >> 11) as f64) < share * BITS
+}
+
+/// What may be asked; an item is a zone of the list, or a delegation of its only zone.
+enum Questions {
+    OfZones { zones: Zones, records_per_zone: u32 },
+    OfDelegations(Delegations),
+}
+
+impl Questions {
+    /// The names below an item that have records of a type.
+    fn owners(&self, rtype: Rtype) -> Vec<String> {
+        match self {
+            Questions::OfZones { records_per_zone, .. } => dataset::owners(rtype, *records_per_zone),
+            Questions::OfDelegations(_) => vec![String::new()],
+        }
+    }
+
+    /// A name that exists: `owner` in a zone, or the delegation itself.
+    fn push_existing(&self, octets: &mut Vec<u8>, item: u32, owner: &str) -> Result<(), String> {
+        match self {
+            Questions::OfZones { zones, .. } => push_below(octets, owner.as_bytes(), zones, item),
+            Questions::OfDelegations(delegations) => push_below(octets, delegations.label(item), &delegations.zones, 0),
+        }
+    }
+
+    /// A name that does not exist, in the zone or beside the delegation.
+    fn push_missing(&self, octets: &mut Vec<u8>, item: u32, random: &mut Random) -> Result<(), String> {
+        let mut label = [0; MISSING_LETTERS + MISSING_END.len()];
+        let (letters, end) = label.split_at_mut(MISSING_LETTERS);
+        letters.fill_with(|| b'a' + random.below(26) as u8);
+        end.copy_from_slice(MISSING_END);
+        match self {
+            Questions::OfZones { zones, .. } => push_below(octets, &label, zones, item),
+            Questions::OfDelegations(delegations) => push_below(octets, &label, &delegations.zones, 0),
+        }
+    }
+}
+
+/// Appends the name of a zone with a label before it; none if it is empty.
+fn push_below(octets: &mut Vec<u8>, label: &[u8], zones: &Zones, zone: u32) -> Result<(), String> {
+    let name = zones.name(zone);
+    if !label.is_empty() {
+        if 1 + label.len() + name.as_slice().len() > NAME_OCTETS_MAX {
+            let label = text::show(label);
+            return Err(format!("`{label}` before `{name}` makes a name of more than {NAME_OCTETS_MAX} octets"));
+        }
+        octets.push(label.len() as u8);
+        octets.extend_from_slice(label);
+    }
+    octets.extend_from_slice(name.as_slice());
+    Ok(())
+}
+
+/// Delegations of a zone of `generate tld`: those that are asked for, of possibly many more.
+struct Delegations {
+    /// The only zone.
+    zones: Zones,
+    /// Their numbers, in ascending order.
+    numbers: Vec<u32>,
+    /// Their labels, one behind the other, and where each ends.
+    labels: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Delegations {
+    /// Makes all names anew from the seed, in a second or so for ten million, and keeps those of `items`.
+    fn find(zones: Zones, count: u32, seed: u64, items: &[u32]) -> Self {
+        let mut numbers = items.to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let (mut labels, mut ends) = (Vec::new(), Vec::with_capacity(numbers.len()));
+        let mut wanted = numbers.iter().peekable();
+        // The registry's own is one of them, but not one that was asked for.
+        for (number, label) in Names::new(u64::from(count) - 1, seed).enumerate() {
+            let Some(next) = wanted.peek() else { break };
+            if number == **next as usize {
+                labels.extend_from_slice(label.as_bytes());
+                ends.push(labels.len() as u32);
+                wanted.next();
+            }
+        }
+        Delegations { zones, numbers, labels, ends }
+    }
+
+    /// The label of a delegation that was asked for.
+    fn label(&self, number: u32) -> &[u8] {
+        let place = self.numbers.binary_search(&number).expect("only what was found is asked for");
+        let start = if place == 0 { 0 } else { self.ends[place - 1] as usize };
+        &self.labels[start..self.ends[place] as usize]
+    }
+}
+
+#[cfg(test)]
+#[path = "generated_tests.rs"]
+mod tests;

@@ -1,0 +1,177 @@
+//! Names and types as they stand in master files (RFC 1035 §5.1), read without allocation.
+
+use domain::base::iana::Rtype;
+
+/// A name in wire format is at most so long, and a label (RFC 1035 §2.3.4).
+const NAME_OCTETS_MAX: usize = 255;
+const LABEL_OCTETS_MAX: usize = 63;
+
+/// Splits a line at the end of its first word: at white space that no backslash stands before.
+pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
+    let mut escaped = false;
+    let end = line.iter().position(|octet| {
+        let found = !escaped && octet.is_ascii_whitespace();
+        escaped = !escaped && *octet == b'\\';
+        found
+    });
+    let (word, rest) = line.split_at(end.unwrap_or(line.len()));
+    (word, rest.trim_ascii_start())
+}
+
+/// Appends a name in wire format to `octets`. It is absolute with a final dot or without; \DDD and \X stand for octets.
+pub fn push_name(octets: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
+    let start = octets.len();
+    // A dot alone is the root; in any other place it ends a label.
+    let mut rest = if text == b"." { &[] } else { text };
+    while !rest.is_empty() {
+        rest = push_label(octets, rest)?;
+        // The root's octet is still to come.
+        if octets.len() - start >= NAME_OCTETS_MAX {
+            return Err(format!("a name of more than {NAME_OCTETS_MAX} octets"));
+        }
+    }
+    octets.push(0);
+    Ok(())
+}
+
+/// Appends the first label of `text` and gives what stands behind it and its dot.
+fn push_label<'a>(octets: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
+    let length_at = octets.len();
+    octets.push(0);
+    let mut rest = text;
+    loop {
+        rest = match rest {
+            [] => break,
+            [b'.', behind @ ..] => {
+                rest = behind;
+                break;
+            }
+            [b'\\', behind @ ..] => push_escaped(octets, behind)?,
+            [octet, behind @ ..] => {
+                octets.push(*octet);
+                behind
+            }
+        };
+        if octets.len() - length_at > 1 + LABEL_OCTETS_MAX {
+            return Err(format!("a label of more than {LABEL_OCTETS_MAX} octets"));
+        }
+    }
+    match octets.len() - length_at - 1 {
+        0 => Err("an empty label: a dot where none may stand".into()),
+        length => {
+            octets[length_at] = length as u8;
+            Ok(rest)
+        }
+    }
+}
+
+/// Appends the octet that stands behind a backslash, in decimal or as itself, and gives what follows.
+fn push_escaped<'a>(octets: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
+    let digit = |octet: u8| u16::from(octet - b'0');
+    match text {
+        [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', rest @ ..] => {
+            let value = digit(*a) * 100 + digit(*b) * 10 + digit(*c);
+            octets.push(u8::try_from(value).map_err(|_| format!("\\{value} is no octet"))?);
+            Ok(rest)
+        }
+        [b'0'..=b'9', ..] => Err("three digits must stand behind a backslash, or a character that is none".into()),
+        [octet, rest @ ..] => {
+            octets.push(*octet);
+            Ok(rest)
+        }
+        [] => Err("a backslash with nothing behind it".into()),
+    }
+}
+
+/// Reads a type: its mnemonic, or TYPE and a number (RFC 3597 §5). Types of transfers have no single answer.
+pub fn parse_type(text: &[u8]) -> Result<Rtype, String> {
+    match Rtype::from_bytes(text) {
+        Some(Rtype::AXFR | Rtype::IXFR) => Err(format!("`{}` is a transfer, not a query with one answer", show(text))),
+        Some(rtype) => Ok(rtype),
+        None => Err(format!("`{}` is no type, such as A, HTTPS or TYPE65", show(text))),
+    }
+}
+
+/// The beginning of something unreadable, for a person to read.
+pub fn show(text: &[u8]) -> String {
+    const SHOWN_OCTETS_MAX: usize = 60;
+    let dots = if text.len() > SHOWN_OCTETS_MAX { "…" } else { "" };
+    format!("{}{dots}", text[..text.len().min(SHOWN_OCTETS_MAX)].escape_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::base::Name;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::load::queries::inputs;
+
+    fn name(text: &str) -> Result<Vec<u8>, String> {
+        let mut octets = Vec::new();
+        push_name(&mut octets, text.as_bytes()).map(|()| octets)
+    }
+
+    #[test]
+    fn names_are_absolute_with_a_dot_or_without() {
+        assert_eq!(name("a.bc").unwrap(), b"\x01a\x02bc\0");
+        assert_eq!(name("a.bc.").unwrap(), b"\x01a\x02bc\0");
+        assert_eq!(name(".").unwrap(), b"\0");
+        assert_eq!(name("_x-1.*").unwrap(), b"\x04_x-1\x01*\0");
+    }
+
+    #[test]
+    fn a_backslash_escapes_an_octet() {
+        assert_eq!(name("a\\.b.c\\000\\255\\\\").unwrap(), b"\x03a.b\x04c\0\xff\\\0");
+        for wrong in ["\\256", "\\25", "\\2x5", "a\\", "\\1"] {
+            assert!(name(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn dots_and_lengths_have_their_limits() {
+        for wrong in ["..", ".a", "a..b", "a..", ""] {
+            // The empty text is a word of no line: it reads as the root.
+            assert_eq!(name(wrong).is_err(), !wrong.is_empty(), "{wrong}");
+        }
+        let (fits, too_long) = ("a".repeat(63), "a".repeat(64));
+        assert_eq!(name(&fits).unwrap().len(), 65);
+        assert!(name(&too_long).unwrap_err().contains("63 octets"));
+        assert_eq!(name(&"a.".repeat(127)).unwrap().len(), 255);
+        assert!(name(&"a.".repeat(128)).unwrap_err().contains("255 octets"));
+    }
+
+    #[test]
+    fn a_word_ends_at_white_space_that_is_not_escaped() {
+        assert_eq!(split_word(b"a\\ b\\\\ \t A "), (&b"a\\ b\\\\"[..], &b"A "[..]));
+        assert_eq!(split_word(b"a"), (&b"a"[..], &b""[..]));
+    }
+
+    #[test]
+    fn types_are_mnemonics_or_numbers() {
+        let read = |text: &str| parse_type(text.as_bytes());
+        assert_eq!([read("a"), read("HTTPS"), read("any")], [Ok(Rtype::A), Ok(Rtype::HTTPS), Ok(Rtype::ANY)]);
+        assert_eq!([read("TYPE1"), read("type65535")], [Ok(Rtype::A), Ok(Rtype::from_int(65535))]);
+        for wrong in ["", "TYPE", "TYPE65536", "TYPE-1", "1", "A.", "axfr", "TYPE251"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert!(read(&"\u{7}".repeat(100)).unwrap_err().len() < 500);
+    }
+
+    proptest! {
+        #![proptest_config(inputs(20_000))]
+
+        /// 20,000 names of any octets, written by another library, are read back as they were.
+        #[test]
+        fn names_are_read_as_another_library_writes_them(
+            labels in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..=63), 0..4), dot: bool,
+        ) {
+            let mut wire: Vec<u8> = labels.iter().flat_map(|label| [&[label.len() as u8][..], label].concat()).collect();
+            wire.push(0);
+            let text = Name::from_slice(&wire).unwrap().to_string();
+            let text = if dot && text != "." { text + "." } else { text };
+            prop_assert_eq!(split_word(text.as_bytes()).0, text.as_bytes());
+            prop_assert_eq!(name(&text), Ok(wire));
+        }
+    }
+}

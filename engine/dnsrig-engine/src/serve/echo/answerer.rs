@@ -1,0 +1,169 @@
+//! Decides what happens to each query of a thread: answered now, later or never.
+
+use crate::{clock, datagrams::Peer};
+
+use super::{
+    counts::Counts,
+    delayed::{Delayed, OCTETS_MAX},
+    faults::{Fate, Faults, Settings},
+    message,
+    streams::Token,
+};
+
+/// Where an answer goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Destination {
+    /// To the sender of the datagram.
+    Datagram(Peer),
+    /// Down a connection.
+    Stream(Token),
+}
+
+/// When the answer to a query is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// By the caller, at once.
+    Now,
+    /// When it is due: see [`Answerer::pop_due`].
+    Later,
+    /// Never; it is counted.
+    Never,
+}
+
+/// Counts and, where there are faults, delays and drops.
+pub struct Answerer {
+    /// What was counted so far.
+    pub counts: Counts,
+    // Without faults neither the clock nor the queue is touched.
+    faults: Option<Faults>,
+    delayed: Delayed<Destination>,
+    now_ns: i64,
+}
+
+impl Answerer {
+    /// The answerer of thread number `thread`; up to `delayed_max` of its answers wait at a time.
+    pub fn new(settings: Settings, thread: usize, start_ns: i64, delayed_max: usize) -> Self {
+        let capacity = if settings.has_delay() { delayed_max } else { 0 };
+        let faults = settings.is_any().then(|| Faults::new(settings, thread, start_ns));
+        Answerer { counts: Counts::default(), faults, delayed: Delayed::new(capacity), now_ns: start_ns }
+    }
+
+    /// Whether anything happens to any answer.
+    pub fn has_faults(&self) -> bool {
+        self.faults.is_some()
+    }
+
+    /// Looks at the clock, for the queries that were just read.
+    pub fn tick(&mut self) {
+        if self.has_faults() {
+            self.now_ns = clock::monotonic_ns();
+        }
+    }
+
+    /// The end of the stall that we are in, if we are.
+    pub fn stalled_until_ns(&self) -> Option<i64> {
+        self.faults.as_ref()?.stalled_until_ns(clock::monotonic_ns())
+    }
+
+    /// Takes in a message that had `length` octets when it came, `octets` being those that there was room for.
+    #[inline]
+    pub fn take(&mut self, octets: &[u8], length: usize, to: Destination) -> Turn {
+        if !message::is_query(octets) {
+            self.counts.dropped.malformed += 1;
+            return Turn::Never;
+        }
+        self.counts.queries += 1;
+        if length > octets.len() {
+            self.counts.dropped.too_long += 1;
+            return Turn::Never;
+        }
+        let Some(faults) = &mut self.faults else { return Turn::Now };
+        match faults.fate(self.now_ns) {
+            Fate::Now => Turn::Now,
+            Fate::At(due_ns) => self.keep(octets, due_ns, to),
+            Fate::Lost => {
+                self.counts.dropped.lost += 1;
+                Turn::Never
+            }
+        }
+    }
+
+    fn keep(&mut self, octets: &[u8], due_ns: i64, to: Destination) -> Turn {
+        if octets.len() > OCTETS_MAX {
+            self.counts.dropped.too_long += 1;
+            return Turn::Never;
+        }
+        if !self.delayed.push(due_ns, to, octets) {
+            self.counts.dropped.queue_full += 1;
+            return Turn::Never;
+        }
+        Turn::Later
+    }
+
+    /// When the next answer that waits is due.
+    pub fn due_ns(&self) -> Option<i64> {
+        self.delayed.due_ns()
+    }
+
+    /// The next query whose answer is due, as it came.
+    pub fn pop_due(&mut self) -> Option<(Destination, &[u8])> {
+        self.delayed.due_ns()?;
+        self.delayed.pop(clock::monotonic_ns())
+    }
+
+    /// The counts at the end.
+    pub fn finish(mut self) -> Counts {
+        self.counts.waiting = self.delayed.len() as u64;
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    const TO: Destination = Destination::Datagram(None);
+
+    fn balanced(counts: &Counts) -> bool {
+        let dropped = counts.dropped;
+        let unanswered = dropped.too_long + dropped.lost + dropped.queue_full + dropped.unsent + counts.waiting;
+        counts.queries == counts.answers + unanswered
+    }
+
+    #[test]
+    fn what_is_too_long_or_finds_no_room_is_counted() {
+        let settings = Settings { delay_ns: 1, ..Settings::default() };
+        let mut answerer = Answerer::new(settings, 0, 0, 1);
+        assert_eq!(answerer.take(&[0; 12], 13, TO), Turn::Never);
+        assert_eq!(answerer.take(&[0; OCTETS_MAX + 1], OCTETS_MAX + 1, TO), Turn::Never);
+        assert_eq!(answerer.take(&[0; 12], 12, TO), Turn::Later);
+        assert_eq!(answerer.take(&[0; 12], 12, TO), Turn::Never);
+        assert_eq!(answerer.take(&[0; 11], 11, TO), Turn::Never);
+        let counts = answerer.finish();
+        assert_eq!((counts.dropped.too_long, counts.dropped.queue_full, counts.waiting), (2, 1, 1));
+        assert_eq!((counts.queries, counts.dropped.malformed), (4, 1));
+        assert!(balanced(&counts));
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_are_counted_exactly_once(
+            messages in vec((vec(any::<u8>(), 0..40), 0..3_usize), 0..50),
+            delay_ns in 0..2_i64,
+            loss in 0.0..0.5,
+        ) {
+            let settings = Settings { delay_ns, loss, ..Settings::default() };
+            let mut answerer = Answerer::new(settings, 0, 0, 8);
+            for (octets, cut) in &messages {
+                if answerer.take(octets, octets.len() + cut, TO) == Turn::Now {
+                    answerer.counts.answers += 1;
+                }
+            }
+            let counts = answerer.finish();
+            prop_assert!(balanced(&counts));
+            prop_assert_eq!(counts.queries + counts.dropped.malformed, messages.len() as u64);
+        }
+    }
+}

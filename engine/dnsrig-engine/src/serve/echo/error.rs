@@ -1,0 +1,54 @@
+//! How the echo fails.
+
+use std::{io, net::SocketAddr};
+
+use crate::failure::Advice;
+
+/// The echo could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum EchoError {
+    /// An argument does not go with another.
+    #[error("{0}")]
+    Arguments(&'static str),
+    /// A socket could not be bound.
+    #[error("cannot listen on {address} ({transport}): {reason}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// For what.
+        transport: &'static str,
+        /// Why not.
+        reason: io::Error,
+    },
+    /// There may not be as many open files as connections.
+    #[error("{asked} open files are needed, the limit is {limit}")]
+    Files {
+        /// What the connections and sockets need.
+        asked: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// Something that the kernel should always do.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, io::Error),
+}
+
+impl Advice for EchoError {
+    fn hint(&self) -> String {
+        use io::ErrorKind::{AddrInUse, PermissionDenied};
+        match self {
+            EchoError::Arguments(_) => "see dnsrig-engine serve echo --help".into(),
+            EchoError::Bind { address, reason, .. } => match reason.kind() {
+                AddrInUse => "another server has it: end that one, or give another port".into(),
+                PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, --dot-port)".into(),
+                _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
+            },
+            EchoError::Files { .. } => "raise it (ulimit -Hn), or give a lower --connections-max".into(),
+            EchoError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, EchoError::Arguments(_)) { 2 } else { 1 }
+    }
+}

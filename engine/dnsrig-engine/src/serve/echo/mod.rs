@@ -1,0 +1,76 @@
+//! `serve echo`: the reflector. Known truth for an instrument, and the floor under every chart.
+//!
+//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query) and [`connection`]
+//! (a stream's state). Shells: [`datagrams`] and [`streams`] (sockets), [`worker`] (one thread's loop), [`setup`]
+//! (what is bound before any thread runs), [`threads`] (starting and ending them).
+
+pub mod answerer;
+pub mod connection;
+pub mod counts;
+pub mod datagrams;
+pub mod delayed;
+pub mod error;
+pub mod faults;
+pub mod message;
+mod options;
+mod setup;
+pub mod streams;
+mod threads;
+pub mod worker;
+
+use std::process::ExitCode;
+
+use serde::Serialize;
+
+use crate::{
+    clock,
+    events::{Anchors, emit},
+    failure::Failure,
+    stop::{Stop, Wake},
+    target,
+};
+use counts::Counts;
+pub use options::Arguments;
+use setup::Bound;
+use threads::Threads;
+
+#[derive(Serialize)]
+struct Ready<'a> {
+    /// The first stall period starts here.
+    start_ns: i64,
+    #[serde(flatten)]
+    bound: &'a Bound,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    elapsed_ns: i64,
+    #[serde(flatten)]
+    total: Counts,
+    threads: Vec<Counts>,
+}
+
+/// Echoes until someone ends it.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    target::authorise(arguments.address.ip(), arguments.i_am_authorized)?;
+    let faults = arguments.faults()?;
+    let stop = Stop::new(arguments.until_eof)?;
+    let mut anchors = Anchors::start()?;
+    let (bound, sockets) = setup::bind(arguments)?;
+    let start_ns = clock::monotonic_ns();
+    let mut threads = Threads::new()?;
+    for (number, sockets) in sockets.into_iter().enumerate() {
+        let answerer = arguments.answerer(faults, number, start_ns);
+        threads.spawn(sockets, answerer, bound.limits.clone())?;
+    }
+    emit("ready", clock::monotonic_ns(), &Ready { start_ns, bound: &bound })?;
+    while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
+        anchors.emit_if_due(clock::monotonic_ns())?;
+    }
+    let now_ns = clock::monotonic_ns();
+    let threads = threads.end()?;
+    let mut total = Counts::default();
+    threads.iter().for_each(|counts| total += *counts);
+    emit("summary", now_ns, &Summary { elapsed_ns: now_ns - start_ns, total, threads })?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,317 @@
+//! The connections of one thread, TCP and DoT: accepting, reading, writing, closing.
+
+use std::{
+    io::{self, Read},
+    mem,
+    net::{TcpListener, TcpStream},
+    os::fd::{AsRawFd, FromRawFd, OwnedFd},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use nix::sys::{
+    epoll::EpollFlags,
+    socket::{SockFlag, accept4},
+};
+use rustls::ServerConfig;
+
+use crate::serve::{framing, poller::Poller};
+
+use super::{
+    answerer::{Answerer, Destination, Turn},
+    connection::{Connection, Handshake},
+    message,
+};
+
+/// So many octets are read from a connection at once, before it is the next one's turn.
+const READ_OCTETS_MAX: usize = 64 * 1024;
+
+/// So many connections are accepted before it is the others' turn.
+const ACCEPTS_MAX: usize = 64;
+
+/// Names a connection: its place, and how many had that place before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token {
+    index: u32,
+    generation: u32,
+}
+
+impl Token {
+    /// As a number for the poller; below 2^63.
+    pub fn number(self) -> u64 {
+        u64::from(self.generation) << 32 | u64::from(self.index)
+    }
+
+    /// Back from the number.
+    pub fn from_number(number: u64) -> Self {
+        Token { index: number as u32, generation: (number >> 32) as u32 }
+    }
+}
+
+/// What all threads' connections share.
+#[derive(Clone)]
+pub struct Limits {
+    /// How many connections may be open.
+    pub connections_max: usize,
+    /// How many are.
+    pub open: Arc<AtomicUsize>,
+    /// A connection without a query is closed after so long.
+    pub idle_ns: i64,
+}
+
+impl Limits {
+    /// Limits under which no connection is open yet.
+    pub fn new(connections_max: u32, idle_ns: i64) -> Self {
+        Limits { connections_max: connections_max as usize, open: Arc::default(), idle_ns }
+    }
+}
+
+struct Stream {
+    socket: TcpStream,
+    connection: Connection,
+    interest: EpollFlags,
+    /// When it was accepted or last had a query.
+    active_ns: i64,
+    /// Answers that wait for their delay.
+    waiting: u32,
+    /// The peer sends no more.
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Place {
+    generation: u32,
+    stream: Option<Stream>,
+}
+
+/// A table of connections.
+pub struct Streams {
+    limits: Limits,
+    places: Vec<Place>,
+    free: Vec<u32>,
+    received: Box<[u8]>,
+    decrypted: Box<[u8]>,
+    answers: Vec<u8>,
+}
+
+impl Streams {
+    /// An empty table.
+    pub fn new(limits: Limits) -> Self {
+        let buffer = || vec![0; READ_OCTETS_MAX].into_boxed_slice();
+        let (received, decrypted) = (buffer(), buffer());
+        Streams { limits, places: Vec::new(), free: Vec::new(), received, decrypted, answers: Vec::new() }
+    }
+
+    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it.
+    pub fn accept(
+        &mut self,
+        listener: &TcpListener,
+        config: Option<&Arc<ServerConfig>>,
+        now_ns: i64,
+        answerer: &mut Answerer,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        for _ in 0..ACCEPTS_MAX {
+            let socket = match accept4(listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC) {
+                Ok(fd) => TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) }),
+                Err(nix::Error::EAGAIN) => return Ok(()),
+                Err(nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOBUFS | nix::Error::ENOMEM) => {
+                    // Left where they are; perhaps one of ours ends.
+                    answerer.counts.connections.refused += 1;
+                    return Ok(());
+                }
+                // Errors of the connection that would have been next (accept(2)).
+                Err(_) => continue,
+            };
+            if self.limits.open.fetch_add(1, Ordering::Relaxed) >= self.limits.connections_max {
+                self.limits.open.fetch_sub(1, Ordering::Relaxed);
+                answerer.counts.connections.refused += 1;
+                continue;
+            }
+            answerer.counts.connections.accepted += 1;
+            let connection = match config {
+                Some(config) => Connection::tls(Arc::clone(config)).map_err(io::Error::other)?,
+                None => Connection::plain(),
+            };
+            let interest = EpollFlags::EPOLLIN;
+            let stream = Stream { socket, connection, interest, active_ns: now_ns, waiting: 0, ended: false };
+            self.insert(stream, poller)?;
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, stream: Stream, poller: &Poller) -> io::Result<()> {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place::default());
+            self.places.len() as u32 - 1
+        });
+        let place = &mut self.places[index as usize];
+        let token = Token { index, generation: place.generation };
+        poller.add(&stream.socket, stream.interest, token.number())?;
+        place.stream = Some(stream);
+        Ok(())
+    }
+
+    /// Does what the poller says can be done on a connection.
+    pub fn on_event(
+        &mut self,
+        token: Token,
+        happened: EpollFlags,
+        now_ns: i64,
+        answerer: &mut Answerer,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        let Some(stream) = stream_at(&mut self.places, token) else { return Ok(()) };
+        let mut result = Ok(());
+        if happened.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+            result = Err(io::ErrorKind::ConnectionReset.into());
+        } else if happened.contains(EpollFlags::EPOLLOUT) {
+            result = stream.connection.flush(&mut stream.socket);
+        } else if happened.contains(EpollFlags::EPOLLIN) {
+            result = self.read(token, now_ns, answerer);
+        }
+        self.settle(token, result, answerer, poller)
+    }
+
+    /// Reads once, and answers what is to be answered at once.
+    fn read(&mut self, token: Token, now_ns: i64, answerer: &mut Answerer) -> io::Result<()> {
+        let Streams { places, received, decrypted, answers, .. } = self;
+        let Some(stream) = stream_at(places, token) else { return Ok(()) };
+        let octets = match stream.socket.read(received) {
+            Ok(0) => {
+                stream.ended = true;
+                return Ok(());
+            }
+            Ok(count) => &received[..count],
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        answerer.tick();
+        answers.clear();
+        let mut answered = 0;
+        let outcome = stream.connection.receive(octets, decrypted, |query| {
+            stream.active_ns = now_ns;
+            match answerer.take(query, query.len(), Destination::Stream(token)) {
+                Turn::Now => {
+                    let start = framing::append(answers, query);
+                    message::answer(&mut answers[start..]);
+                    answered += 1;
+                }
+                Turn::Later => stream.waiting += 1,
+                Turn::Never => {}
+            }
+        });
+        count_handshake(stream, answerer);
+        let sent = !answers.is_empty() && stream.connection.send(answers, &mut stream.socket).unwrap_or(false);
+        *if sent { &mut answerer.counts.answers } else { &mut answerer.counts.dropped.unsent } += answered;
+        stream.connection.flush(&mut stream.socket)?;
+        match outcome {
+            Ok(goodbye) => stream.ended |= goodbye,
+            Err(_) => {
+                answerer.counts.connections.tls_failed += 1;
+                stream.ended = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the answer to a query whose delay is over.
+    pub fn answer_later(
+        &mut self,
+        token: Token,
+        query: &mut [u8],
+        answerer: &mut Answerer,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        let Some(stream) = stream_at(&mut self.places, token) else {
+            answerer.counts.dropped.unsent += 1;
+            return Ok(());
+        };
+        stream.waiting -= 1;
+        message::answer(query);
+        self.answers.clear();
+        framing::append(&mut self.answers, query);
+        let result = stream.connection.send(&self.answers, &mut stream.socket);
+        let sent = matches!(result, Ok(true));
+        *if sent { &mut answerer.counts.answers } else { &mut answerer.counts.dropped.unsent } += 1;
+        self.settle(token, result.map(drop), answerer, poller)
+    }
+
+    /// Closes a connection that broke or is done with; otherwise waits for what has to come next.
+    fn settle(
+        &mut self,
+        token: Token,
+        result: io::Result<()>,
+        answerer: &mut Answerer,
+        poller: &Poller,
+    ) -> io::Result<()> {
+        let Some(stream) = stream_at(&mut self.places, token) else { return Ok(()) };
+        let flushed = stream.connection.is_flushed();
+        if result.is_err() {
+            answerer.counts.connections.reset += 1;
+            self.remove(token);
+            return Ok(());
+        }
+        if stream.ended && flushed && stream.waiting == 0 {
+            // What a peer that is gone does not want to hear is no error.
+            let _ = stream.connection.close(&mut stream.socket);
+            self.remove(token);
+            return Ok(());
+        }
+        // Who does not read is not read from: this bounds what waits.
+        let interest = match (flushed, stream.ended) {
+            (false, _) => EpollFlags::EPOLLOUT,
+            (true, false) => EpollFlags::EPOLLIN,
+            (true, true) => EpollFlags::empty(),
+        };
+        if mem::replace(&mut stream.interest, interest) != interest {
+            poller.change(&stream.socket, interest, token.number())?;
+        }
+        Ok(())
+    }
+
+    /// Closes the connections that had no query for too long.
+    pub fn sweep(&mut self, now_ns: i64, answerer: &mut Answerer) {
+        for index in 0..self.places.len() {
+            let place = &mut self.places[index];
+            let token = Token { index: index as u32, generation: place.generation };
+            let Some(stream) = &mut place.stream else { continue };
+            if stream.waiting == 0 && now_ns - stream.active_ns >= self.limits.idle_ns {
+                let _ = stream.connection.close(&mut stream.socket);
+                answerer.counts.connections.idle += 1;
+                self.remove(token);
+            }
+        }
+    }
+
+    fn remove(&mut self, token: Token) {
+        let place = &mut self.places[token.index as usize];
+        place.stream = None;
+        // It stays below 2^31, so that no token is one of the poller's other numbers.
+        place.generation = (place.generation + 1) & 0x7fff_ffff;
+        self.free.push(token.index);
+        self.limits.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn count_handshake(stream: &mut Stream, answerer: &mut Answerer) {
+    let connections = &mut answerer.counts.connections;
+    match stream.connection.handshake() {
+        Some(Handshake::Full) => connections.handshakes += 1,
+        Some(Handshake::Resumed) => {
+            connections.handshakes += 1;
+            connections.resumed += 1;
+        }
+        None => {}
+    }
+}
+
+/// The connection of a token, unless it is gone.
+fn stream_at(places: &mut [Place], token: Token) -> Option<&mut Stream> {
+    let place = places.get_mut(token.index as usize)?;
+    if place.generation == token.generation { place.stream.as_mut() } else { None }
+}

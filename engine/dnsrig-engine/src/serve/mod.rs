@@ -1,0 +1,36 @@
+//! `serve`: the other side of a measurement, made of known truth.
+//!
+//! Each kind of server is a module; what several can use stands beside them: [`sockets`], [`framing`] and [`tls`] for
+//! streams, [`poller`] to wait for them, [`units`] for arguments.
+
+pub mod echo;
+pub mod framing;
+pub mod poller;
+pub mod sockets;
+pub mod tls;
+pub mod units;
+
+use std::process::ExitCode;
+
+use clap::Subcommand;
+
+use crate::failure::Failure;
+
+/// Be a server whose behaviour is known: what an instrument is tested against.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(Debug, Subcommand)]
+enum Kind {
+    Echo(echo::Arguments),
+}
+
+/// Serves until someone ends it.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match &arguments.kind {
+        Kind::Echo(arguments) => echo::run(arguments),
+    }
+}

@@ -1,0 +1,86 @@
+//! Waits for many descriptors (epoll(7)), where asked to the nanosecond.
+
+use std::{io, os::fd::AsFd};
+
+use nix::{
+    poll::{PollFd, PollFlags, ppoll},
+    sys::{
+        epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
+        time::TimeSpec,
+    },
+};
+
+/// So many descriptors are told of at once; the others' turn comes with the next wait.
+const EVENTS_MAX: usize = 256;
+
+/// How long to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// Until something happens.
+    Endless,
+    /// About so many milliseconds.
+    Coarse(u16),
+    /// So many nanoseconds, as exactly as the thread's timer slack (prctl(2)) allows; none or less: do not wait.
+    Exact(i64),
+}
+
+/// A set of descriptors, each with a number that says what it is.
+pub struct Poller {
+    epoll: Epoll,
+    events: Box<[EpollEvent]>,
+    count: usize,
+}
+
+impl Poller {
+    /// An empty set.
+    pub fn new() -> io::Result<Self> {
+        let events = vec![EpollEvent::empty(); EVENTS_MAX].into_boxed_slice();
+        Ok(Poller { epoll: Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?, events, count: 0 })
+    }
+
+    /// Adds a descriptor; it leaves the set when it is closed.
+    pub fn add(&self, descriptor: impl AsFd, interest: EpollFlags, number: u64) -> io::Result<()> {
+        Ok(self.epoll.add(descriptor, EpollEvent::new(interest, number))?)
+    }
+
+    /// Changes what a descriptor is waited for.
+    pub fn change(&self, descriptor: impl AsFd, interest: EpollFlags, number: u64) -> io::Result<()> {
+        Ok(self.epoll.modify(descriptor, &mut EpollEvent::new(interest, number))?)
+    }
+
+    /// Waits, and returns how many descriptors have something to tell: see [`Poller::event`].
+    pub fn wait(&mut self, patience: Patience) -> io::Result<usize> {
+        let timeout = match patience {
+            Patience::Endless => EpollTimeout::NONE,
+            Patience::Coarse(ms) => EpollTimeout::from(ms),
+            Patience::Exact(ns) => {
+                // epoll_pwait2(2) would do it in one call, but needs Linux 5.11 and glibc 2.35.
+                if ns > 0 {
+                    sleep_until_readable(&self.epoll.0, ns)?;
+                }
+                EpollTimeout::ZERO
+            }
+        };
+        self.count = match self.epoll.wait(&mut self.events, timeout) {
+            Err(nix::Error::EINTR) => 0,
+            count => count?,
+        };
+        Ok(self.count)
+    }
+
+    /// The number of the descriptor that came `at`th in the last wait, and what happened to it.
+    pub fn event(&self, at: usize) -> (u64, EpollFlags) {
+        let event = self.events[..self.count][at];
+        (event.data(), event.events())
+    }
+}
+
+/// Sleeps for `ns`, or less if `descriptor` can be read; whether it can.
+pub fn sleep_until_readable(descriptor: impl AsFd, ns: i64) -> io::Result<bool> {
+    let mut fds = [PollFd::new(descriptor.as_fd(), PollFlags::POLLIN)];
+    let time = TimeSpec::from_duration(std::time::Duration::from_nanos(ns.max(0).unsigned_abs()));
+    match ppoll(&mut fds, Some(time), None) {
+        Err(nix::Error::EINTR) => Ok(false),
+        count => Ok(count? > 0),
+    }
+}

@@ -1,0 +1,81 @@
+//! Sockets that several threads share one address with: SO_REUSEPORT (socket(7)).
+
+use std::{
+    io,
+    net::{SocketAddr, TcpListener, UdpSocket},
+    os::fd::{AsFd, AsRawFd, OwnedFd},
+};
+
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, SockaddrIn6, bind, listen, setsockopt, socket, sockopt,
+};
+
+/// So many connections may wait to be accepted; the kernel lowers it to net.core.somaxconn.
+const BACKLOG: i32 = 4096;
+
+/// Finds out whether `address` is free, and which port the kernel chooses where it has none.
+///
+/// With SO_REUSEPORT alone a second server would silently take a share of the first one's queries.
+pub fn claim(kind: SockType, address: SocketAddr) -> io::Result<SocketAddr> {
+    let probe = unbound(kind, address)?;
+    if kind == SockType::Stream {
+        setsockopt(&probe, sockopt::ReuseAddr, &true)?;
+    }
+    bind_to(&probe, address)?;
+    if kind == SockType::Stream { TcpListener::from(probe).local_addr() } else { UdpSocket::from(probe).local_addr() }
+}
+
+/// A UDP socket that does not block, with a receive buffer of `receive_octets` where the system lets us.
+pub fn datagrams(address: SocketAddr, receive_octets: usize) -> io::Result<UdpSocket> {
+    let socket = unbound(SockType::Datagram, address)?;
+    setsockopt(&socket, sockopt::ReusePort, &true)?;
+    // Forced needs CAP_NET_ADMIN; otherwise the kernel lowers it to net.core.rmem_max.
+    setsockopt(&socket, sockopt::RcvBufForce, &receive_octets)
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &receive_octets))?;
+    bind_to(&socket, address)?;
+    Ok(socket.into())
+}
+
+/// A TCP socket that listens and does not block. Its connections send at once what is written (TCP_NODELAY).
+pub fn listener(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = unbound(SockType::Stream, address)?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true)?;
+    setsockopt(&socket, sockopt::ReusePort, &true)?;
+    // Accepted sockets inherit it: one system call less a connection.
+    setsockopt(&socket, sockopt::TcpNoDelay, &true)?;
+    bind_to(&socket, address)?;
+    listen(&socket, Backlog::new(BACKLOG)?)?;
+    Ok(socket.into())
+}
+
+/// How many datagrams the kernel dropped because the receive buffer was full, since the socket was made.
+///
+/// From `SO_MEMINFO` (Linux 4.12), which costs nothing while datagrams flow; none where the kernel does not know it.
+pub fn dropped(socket: impl AsFd) -> Option<u64> {
+    /// `SK_MEMINFO_DROPS` and the number of values, after include/uapi/linux/sock_diag.h.
+    const DROPS: usize = 8;
+    const VALUES: usize = 9;
+    let mut values = [0_u32; VALUES];
+    let mut octets = size_of_val(&values) as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    let result = unsafe {
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut octets)
+    };
+    (result == 0 && octets as usize == size_of_val(&values)).then(|| values[DROPS].into())
+}
+
+fn unbound(kind: SockType, address: SocketAddr) -> io::Result<OwnedFd> {
+    let family = match address {
+        SocketAddr::V4(_) => AddressFamily::Inet,
+        SocketAddr::V6(_) => AddressFamily::Inet6,
+    };
+    Ok(socket(family, kind, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?)
+}
+
+fn bind_to(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    let fd = socket.as_raw_fd();
+    Ok(match address {
+        SocketAddr::V4(address) => bind(fd, &SockaddrIn::from(address)),
+        SocketAddr::V6(address) => bind(fd, &SockaddrIn6::from(address)),
+    }?)
+}

@@ -1,0 +1,232 @@
+//! `load` over UDP against servers that behave, and servers that do not: every kind of answer is counted, nothing hangs.
+
+use std::{
+    net::{SocketAddr, UdpSocket},
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use serde_json::Value;
+
+/// A server that calls `react` for each query, until it is dropped.
+struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    fn start(react: impl Fn(&UdpSocket, SocketAddr, &[u8]) + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let (address, stop) = (socket.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
+        let stopping = stop.clone();
+        let thread = thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while !stopping.load(Ordering::Relaxed) {
+                if let Ok((length, peer)) = socket.recv_from(&mut buffer) {
+                    react(&socket, peer, &buffer[..length]);
+                }
+            }
+        });
+        Server { address, stop, thread: Some(thread) }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn answer(query: &[u8]) -> Vec<u8> {
+    let mut answer = query.to_vec();
+    answer[2] |= 0x80;
+    answer
+}
+
+/// Runs `load`; the summary, and standard error.
+fn load(server: SocketAddr, arguments: &[&str]) -> (Value, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let queries = folder.path().join("queries.txt");
+    std::fs::write(&queries, "www.example.com A\nmail.example.com AAAA\n").unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
+        .args(["load", &server.to_string(), "--queries"])
+        .arg(&queries)
+        .args(["--timeout-s", "0.2", "--duration-s", "0.5", "--interval-s", "0.1"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{errors}");
+    (serde_json::from_str(lines.lines().last().unwrap()).unwrap(), errors)
+}
+
+fn count(summary: &Value, name: &str) -> u64 {
+    summary[name].as_u64().unwrap_or_else(|| panic!("{name} in {summary}"))
+}
+
+#[test]
+fn a_good_server_answers_everything() {
+    let server = Server::start(|socket, peer, query| {
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    for model in [&["--rate", "500"][..], &["--rate", "500", "--poisson"], &["--outstanding", "5", "--threads", "2"]] {
+        let (summary, _) = load(server.address, model);
+        assert!(count(&summary, "sent") > 100, "{summary}");
+        assert_eq!(count(&summary, "due"), count(&summary, "sent"));
+        // What a busy machine did not manage in 200 ms has timed out, nothing else.
+        assert_eq!(count(&summary, "answered") + count(&summary, "timeouts"), count(&summary, "sent"));
+        assert!(count(&summary, "answered") > 50);
+        assert_eq!(summary["rcodes"]["NOERROR"], summary["answered"]);
+    }
+}
+
+#[test]
+fn an_even_rate_makes_exactly_so_many_queries() {
+    let server = Server::start(|socket, peer, query| {
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    assert_eq!(count(&load(server.address, &["--rate", "700"]).0, "sent"), 350);
+}
+
+#[test]
+fn a_server_that_never_answers_costs_timeouts_only() {
+    let server = Server::start(|_, _, _| ());
+    let (summary, _) = load(server.address, &["--rate", "200"]);
+    assert_eq!((count(&summary, "sent"), count(&summary, "timeouts"), count(&summary, "answered")), (100, 100, 0));
+    let (summary, _) = load(server.address, &["--outstanding", "3"]);
+    assert!(count(&summary, "sent") >= 6 && count(&summary, "timeouts") == count(&summary, "sent"));
+    assert!(summary["sent_latency_ns"]["min"].as_u64().unwrap() >= 199_000_000, "each is recorded at the limit");
+}
+
+#[test]
+fn a_port_without_a_server_is_told() {
+    let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let (summary, _) = load(address, &["--rate", "100"]);
+    assert_eq!(count(&summary, "timeouts"), 50);
+    assert!(count(&summary, "unreachable") > 0);
+}
+
+#[test]
+fn wrong_answers_are_counted_by_kind_and_end_no_query() {
+    for (kind, spoil) in [
+        ("unexpected", (|message: &mut Vec<u8>| message[0] ^= 0x55) as fn(&mut Vec<u8>)),
+        ("mismatched", |message| message[13] ^= 1),
+        ("malformed", |message| message.truncate(7)),
+        ("malformed", |message| message[2] &= 0x7f),
+    ] {
+        let server = Server::start(move |socket, peer, query| {
+            let mut message = answer(query);
+            spoil(&mut message);
+            socket.send_to(&message, peer).unwrap();
+        });
+        let (summary, _) = load(server.address, &["--rate", "200"]);
+        assert_eq!((count(&summary, "answered"), count(&summary, "timeouts")), (0, 100), "{kind}");
+        assert!(count(&summary, kind) > 50, "{kind}: {summary}");
+    }
+}
+
+#[test]
+fn duplicates_and_truncated_answers_are_counted() {
+    let server = Server::start(|socket, peer, query| {
+        let mut message = answer(query);
+        message[2] |= 2;
+        socket.send_to(&message, peer).unwrap();
+        socket.send_to(&message, peer).unwrap();
+    });
+    let (summary, _) = load(server.address, &["--rate", "200"]);
+    assert!(count(&summary, "answered") > 50);
+    assert_eq!(count(&summary, "truncated"), count(&summary, "answered"));
+    assert!(count(&summary, "duplicates") > 50);
+}
+
+#[test]
+fn late_answers_are_counted_as_late_beside_their_timeouts() {
+    let server = Server::start(|socket, peer, query| {
+        let (socket, message) = (socket.try_clone().unwrap(), answer(query));
+        thread::spawn(move || {
+            thread::sleep(Duration::from_millis(260));
+            socket.send_to(&message, peer).unwrap();
+        });
+    });
+    let (summary, _) = load(server.address, &["--rate", "50"]);
+    assert_eq!(count(&summary, "timeouts"), 25);
+    assert!(count(&summary, "late") > 0, "{summary}");
+}
+
+#[test]
+fn a_flood_of_foreign_messages_neither_hangs_nor_hides_the_answers() {
+    let server = Server::start(|socket, peer, query| {
+        for noise in 0..200_u8 {
+            socket.send_to(&vec![noise; usize::from(noise)], peer).unwrap();
+        }
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let (summary, _) = load(server.address, &["--rate", "50", "--clients", "1"]);
+    assert!(count(&summary, "answered") > 10, "{summary}");
+    assert!(count(&summary, "malformed") + count(&summary, "unexpected") > 1_000);
+}
+
+#[test]
+fn files_hold_what_the_summary_says() {
+    let server = Server::start(|socket, peer, query| {
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    let (summary, _) = load(server.address, &["--rate", "1000", "--out", out]);
+    let log = std::fs::read_to_string(folder.path().join("latency.hlog")).unwrap();
+    for tag in ["due", "sent", "lag"] {
+        assert_eq!(log.lines().filter(|line| line.starts_with(&format!("Tag={tag},"))).count(), 5, "{tag}");
+    }
+    let rows = std::fs::File::open(folder.path().join("intervals.arrow")).unwrap();
+    let mut sent = 0;
+    for batch in arrow_ipc::reader::StreamReader::try_new(rows, None).unwrap() {
+        let batch = batch.unwrap();
+        let column = batch.column_by_name("sent").unwrap().as_any().downcast_ref::<arrow_array::UInt64Array>().unwrap();
+        sent += column.iter().flatten().sum::<u64>();
+    }
+    assert_eq!(sent, count(&summary, "sent"));
+    assert!(folder.path().join("clients.arrow").exists());
+}
+
+#[test]
+fn a_ramp_finds_a_rate_and_tells_each_step() {
+    let server = Server::start(|socket, peer, query| {
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let options = [
+        "--ramp",
+        "--ramp-start",
+        "100",
+        "--ramp-max",
+        "400",
+        "--ramp-repeats",
+        "1",
+        "--ramp-latency-ms",
+        "150",
+        "--ramp-loss",
+        "50",
+    ];
+    let (summary, _) = load(server.address, &options);
+    assert!(summary["capacity_qps"].as_f64().unwrap() >= 100.0, "{summary}");
+    assert!(summary["steps"].as_array().unwrap().len() >= 3);
+}
+
+#[test]
+fn a_foreign_target_is_refused_with_a_hint() {
+    let output = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
+        .args(["load", "192.0.2.1", "--queries", "/dev/null"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("--i-am-authorized 192.0.2.1"));
+}
