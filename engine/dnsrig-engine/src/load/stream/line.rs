@@ -67,7 +67,11 @@ pub struct Line {
 
 impl Line {
     /// Takes a socket that is connecting; `tls` says how to go on from there, and with whom.
-    pub fn begin(&mut self, socket: OwnedFd, tls: Option<(&Arc<ClientConfig>, ServerName<'static>)>) -> Result<(), Loss> {
+    pub fn begin(
+        &mut self,
+        socket: OwnedFd,
+        tls: Option<(&Arc<ClientConfig>, ServerName<'static>)>,
+    ) -> Result<(), Loss> {
         self.socket = Some(socket);
         if let Some((config, server)) = tls {
             self.session = Some(Box::new(Session::new(config, server).map_err(|_| Loss::Tls)?));
@@ -174,7 +178,8 @@ impl Line {
 
     /// Closes the connection; an open TLS session is ended first if there is to be a `farewell`.
     pub fn close(&mut self, farewell: bool, buffers: &mut Buffers) {
-        if let (true, Some(session), Some(socket)) = (farewell && self.out.is_empty(), &mut self.session, &self.socket) {
+        if let (true, Some(session), Some(socket)) = (farewell && self.out.is_empty(), &mut self.session, &self.socket)
+        {
             buffers.wire.clear();
             // The connection is over, whether the other side hears of it or not.
             if session.close(&mut self.unread, &mut buffers.wire).is_ok() {

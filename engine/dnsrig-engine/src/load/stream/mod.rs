@@ -102,12 +102,7 @@ enum Turn {
 impl Stream {
     /// `clients` connections to `server`, from the addresses `sources` in turn, or from any if there are none. Each is
     /// made when a query is to be sent on it.
-    pub fn open(
-        server: SocketAddr,
-        sources: &[IpAddr],
-        clients: usize,
-        settings: Settings,
-    ) -> Result<Self, LoadError> {
+    pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
         socket::allow(clients).map_err(failed)?;
         let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };

@@ -32,15 +32,8 @@ struct Slot {
     deadline_ns: i64,
 }
 
-const IDLE: Slot = Slot {
-    state: State::Idle,
-    blocked: false,
-    full: false,
-    taken: 0,
-    started_ns: 0,
-    last_taken_ns: 0,
-    deadline_ns: 0,
-};
+const IDLE: Slot =
+    Slot { state: State::Idle, blocked: false, full: false, taken: 0, started_ns: 0, last_taken_ns: 0, deadline_ns: 0 };
 
 /// The slots of one thread.
 pub struct Slots {

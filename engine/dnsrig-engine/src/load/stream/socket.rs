@@ -84,8 +84,7 @@ pub fn is_unreachable(error: nix::Error) -> bool {
 }
 
 fn is_refusal(error: nix::Error) -> bool {
-    is_unreachable(error)
-        || matches!(error, nix::Error::ECONNREFUSED | nix::Error::ECONNRESET | nix::Error::ETIMEDOUT)
+    is_unreachable(error) || matches!(error, nix::Error::ECONNREFUSED | nix::Error::ECONNRESET | nix::Error::ETIMEDOUT)
 }
 
 /// Sees to it that this process may have `connections` sockets open at a time (getrlimit(2)).

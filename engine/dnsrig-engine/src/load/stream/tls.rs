@@ -17,6 +17,7 @@ use rustls::{
 };
 
 use super::sessions::Sessions;
+use crate::serve::tls::ALPN;
 
 /// Longer than all that TLS adds to a record: 22 octets in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
 const RECORD_OCTETS_MAX: usize = 64;
@@ -34,9 +35,12 @@ pub fn config(sessions_max: usize) -> Result<Arc<ClientConfig>, Error> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"dot".to_vec()];
-    config.resumption =
-        if sessions_max > 0 { Resumption::store(Arc::new(Sessions::new(sessions_max))) } else { Resumption::disabled() };
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.resumption = if sessions_max > 0 {
+        Resumption::store(Arc::new(Sessions::new(sessions_max)))
+    } else {
+        Resumption::disabled()
+    };
     Ok(Arc::new(config))
 }
 
