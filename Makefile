@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
-SERVERS := bind@forky knot@forky nsd@forky powerdns@forky
+SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky
 
 .PHONY: help demo setup prerequisites servers browser perf test unit lint format docs bench clean
 

@@ -39,6 +39,8 @@ SCHEMA_VERSION = 2
 Scalar = str | int | float | bool
 Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
+Role = Literal["primary", "secondary", "resolver"]
+"""What a server does in a trial; a resolver asks the primaries and answers from its cache."""
 
 
 class Record(BaseModel):
@@ -91,7 +93,7 @@ class HostSpec(Record):
     cpus: list[int]
     sysctls: dict[str, str] = Field(default_factory=dict)
     server: ServerSource | None = None
-    role: Literal["primary", "secondary"] | None = None
+    role: Role | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
     under_test: bool = False
     source_addresses: list[str] = Field(default_factory=list)
@@ -113,6 +115,8 @@ class TransferSpec(Record):
     """How the secondary knows its zones: its configuration, or a catalog zone (RFC 9432)."""
     ixfr: bool = False
     notify: bool = False
+    updates: bool = False
+    """Whether the primaries take dynamic updates (RFC 2136) from any host of the rig, signed where transfers are."""
 
     @property
     def tls(self) -> bool:
@@ -181,8 +185,13 @@ class TrialSpec(Record):
         return next((name for name, host in self.hosts.items() if host.under_test), "secondary")
 
     @property
+    def over_tls(self) -> bool:
+        """Whether the server under test is asked over TLS (DoT, RFC 7858)."""
+        return self.options.get("transport") == "dot"
+
+    @property
     def primaries(self) -> list[str]:
-        """The hosts that the subject transfers zones from."""
+        """The hosts that the subject has its zones or its answers from."""
         return [name for name, host in self.hosts.items() if host.role == "primary" and name != self.subject]
 
 

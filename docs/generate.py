@@ -121,7 +121,12 @@ def servers() -> str:
             text += f"\n{kind} as {role} does not have {' and '.join(sorted(clash))} together.\n"
     for kind, driver in all_drivers().items():
         text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
-        text += f"Program `{driver.executable}`; Debian packages {', '.join(driver.packages)}. "
+        packages = (
+            f"Debian packages {', '.join(driver.packages)}"
+            if driver.packages
+            else f"only as `{kind}@{driver.only_source}`"
+        )
+        text += f"Program `{driver.executable}`; {packages}. Roles: {', '.join(driver.roles)}. "
         text += f"Its log's clock has a resolution of {driver.log_clock_resolution_ns / 1e9:g} s.\n\n"
         text += "Settings that decide performance (any other is passed on as well):\n\n"
         text += table(

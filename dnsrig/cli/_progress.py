@@ -17,9 +17,10 @@ PLAIN_EVERY_S = 20.0
 def result_text(record: TrialRecord | None, reason: str) -> str:
     if record is None:
         return f"error: {reason}; set aside, repeated by --resume"
-    seconds = record.metrics.get("transfer_time_s")
-    if record.outcome == "done" and seconds is not None:
-        return f"done in {seconds:.3g} s"
+    name = record.spec.main_metric
+    value = record.metrics.get(name)
+    if record.outcome == "done" and value is not None:
+        return f"done in {value:.3g} s" if name.endswith("_s") else f"done, {name} = {value:.3g}"
     return f"{record.outcome}: {record.reason}" if record.reason else record.outcome
 
 
@@ -81,7 +82,7 @@ class LiveProgress:
     def trial_event(self, event: dict[str, Any]) -> None:
         if event["event"] == "phase":
             self._bars.update(self._trial, description=f"{self._name}: {event['phase']}", completed=0)
-        elif event["event"] == "progress":
+        elif event["event"] == "progress" and "seen" in event:
             self._bars.update(self._trial, completed=event["seen"])
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:

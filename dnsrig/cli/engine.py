@@ -1,4 +1,4 @@
-"""`dnsrig generate`, `watch`, `probe`, `serve`: the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `load`, `serve`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ SUBCOMMANDS = {
     "generate": "Make zones of any number or size, from a seed (engine).",
     "watch": "Sample what the operating system counts (engine).",
     "probe": "See when a serial becomes visible on a server (engine).",
+    "load": "Put queries on a server and see how it answers (engine).",
     "serve": "Be a server whose behaviour is known (engine).",
 }
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}

@@ -50,11 +50,12 @@ def _servers() -> RenderableType:
 
     table = _table("\nservers", "server", "version", "roles", "where")
     for kind, found in sources.installed().items():
+        server = all_drivers()[kind]
         for source in found:
-            table.add_row(source.name, source.version, "primary, secondary", source.root or "this machine")
+            table.add_row(source.name, source.version, ", ".join(server.roles), source.root or "this machine")
         if not found:
-            title = all_drivers()[kind].title
-            table.add_row(kind, "-", "primary, secondary", f"{title}: `dnsrig servers install {kind}@forky`")
+            remedy = f"{server.title}: `dnsrig servers install {kind}@forky`"
+            table.add_row(kind, "-", ", ".join(server.roles), remedy)
     return Group(table, _features())
 
 

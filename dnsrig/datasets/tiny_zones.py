@@ -7,7 +7,14 @@ from collections.abc import Mapping
 from dnsrig.rundir import Scalar
 
 DESCRIPTION = "N zones of a few records each, every zone a file of its own"
-DEFAULTS: dict[str, Scalar] = {"zones": 100, "records_per_zone": 4, "serial": 1, "seed": 1}
+DEFAULTS: dict[str, Scalar] = {
+    "zones": 100,
+    "records_per_zone": 4,
+    "serial": 1,
+    "seed": 1,
+    "refresh_s": 3600,
+    "catalog_schema": 2,
+}
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -17,6 +24,8 @@ def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
         f"--records={parameters['records_per_zone']}",
         f"--serial={parameters['serial']}",
         f"--seed={parameters['seed']}",
+        f"--catalog-schema={parameters['catalog_schema']}",
+        f"--refresh-s={parameters['refresh_s']}",
     ]
 
 

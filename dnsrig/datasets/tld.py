@@ -9,7 +9,7 @@ from dnsrig.rundir import Scalar
 DESCRIPTION = "one zone of N delegations with a real TLD's mix of records"
 RECORDS_PER_DELEGATION = 5.45
 """As the generator mixes them, after the .ch zone: see `dnsrig generate tld --help`."""
-DEFAULTS: dict[str, Scalar] = {"delegations": 10_000, "serial": 1, "seed": 1}
+DEFAULTS: dict[str, Scalar] = {"delegations": 10_000, "serial": 1, "seed": 1, "catalog_schema": 2}
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -18,6 +18,7 @@ def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
         f"--delegations={parameters['delegations']}",
         f"--serial={parameters['serial']}",
         f"--seed={parameters['seed']}",
+        f"--catalog-schema={parameters['catalog_schema']}",
     ]
 
 

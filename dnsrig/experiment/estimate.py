@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dnsrig.procedures import procedure
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
@@ -21,13 +22,15 @@ class Estimate:
 
 
 def of_trial(spec: TrialSpec) -> Estimate:
-    """From the size of the dataset and the limits that the servers set themselves."""
+    """From the size of the dataset, the limits that the servers set themselves, and how long the procedure measures."""
     zones, records = spec.dataset.zones, spec.dataset.records
     work_s = zones / ZONES_PER_S + records / RECORDS_PER_S
     for limit in _limits(spec):
         work_s = max(work_s, zones / limit)
-    at_most_s = OVERHEAD_S + 2 * work_s + spec.limit_s
-    return Estimate(OVERHEAD_S + min(2 * work_s, spec.limit_s), at_most_s)
+    expected_s = getattr(procedure(spec.procedure), "expected_s", None)
+    measured_s = expected_s(spec.options) if expected_s else 0.0
+    at_most_s = OVERHEAD_S + 2 * work_s + measured_s + spec.limit_s
+    return Estimate(OVERHEAD_S + min(2 * work_s, spec.limit_s) + measured_s, at_most_s)
 
 
 def of_run(specs: list[TrialSpec]) -> Estimate:

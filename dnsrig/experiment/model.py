@@ -69,6 +69,7 @@ class TransferDocument(Part):
     )
     ixfr: bool = Field(False, description="whether the secondary asks for IXFR (RFC 1995) and the primary has it")
     notify: bool = Field(False, description="whether the primary sends NOTIFY (RFC 1996) of changed zones")
+    updates: bool = Field(False, description="whether the primary takes dynamic updates (RFC 2136) of its zones")
 
 
 class Document(Part):

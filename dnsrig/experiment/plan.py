@@ -110,6 +110,8 @@ def spec(
         main_metric=kind.MAIN_METRIC,
     )
     check_possible(found)
+    if check := getattr(kind, "check", None):
+        check(found)
     return found
 
 
@@ -137,7 +139,25 @@ def check_possible(spec: TrialSpec) -> None:
         if host.server is None or host.role is None:
             continue
         server = driver(host.server.kind)
-        wanted = wanted_features(spec.transfer, several_sources=bool(host.source_addresses))
+        if host.role not in server.roles:
+            raise UsageError(
+                f"the variant {spec.variant.label}: {server.title} is no {host.role} (host {name})",
+                hint=f"it can be a {' or a '.join(server.roles)}",
+            )
+        wanted = wanted_features(
+            spec.transfer,
+            several_sources=bool(host.source_addresses),
+            role=host.role,
+            over_tls=spec.over_tls and host.under_test,
+            catalog_schema=int(spec.dataset.parameters.get("catalog_schema", 2)),
+        )
+        if not server.answers_zones:
+            if not host.under_test:
+                raise UsageError(
+                    f"the variant {spec.variant.label}: {server.title} has no zones for others (host {name})",
+                    hint="give it to the host whose server is under test",
+                )
+            wanted = [feature for feature in wanted if feature == "DoT"]
         lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
         if lacking is None and not conflict:
             continue

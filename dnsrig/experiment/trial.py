@@ -198,10 +198,18 @@ def end_with_stdin() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
+def _progress(event: dict[str, Any]) -> str:
+    """Each instrument counts what it is about."""
+    if "zones" in event:
+        return f"{event['seen']:,} of {event['zones']:,} zones"
+    counts = [f"{event[name]:,} {name}" for name in ("sent", "answered", "accepted") if name in event]
+    return f"{event.get('instrument', 'instrument')}: {', '.join(counts) or 'at work'}"
+
+
 def describe(event: dict[str, Any]) -> str:
     """An event as a few words, for a person."""
     if event["event"] == "phase":
         return str(event["phase"])
     if event["event"] == "progress":
-        return f"{event['seen']:,} of {event['zones']:,} zones"
+        return _progress(event)
     return str(event["event"])

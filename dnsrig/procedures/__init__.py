@@ -6,6 +6,8 @@ A procedure is a module of this folder with
 - ``MAIN_METRIC``: the metric that answers its question,
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions,
 - ``OPTIONS``: name (unit last) -> default,
+- ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
+- ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
 - ``links(hosts) -> [(name, name)]``: which of them are joined,
 - ``measure(stage) -> Result``: the phases of one trial.
@@ -18,17 +20,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
-from typing import Literal
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
+from dnsrig.rundir import Role
 
 
 @dataclass(frozen=True)
 class HostRole:
     """What a procedure does with a host: the role of its server, and whether that server is under test."""
 
-    role: Literal["primary", "secondary"] | None = None
+    role: Role | None = None
     under_test: bool = False
     like: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""

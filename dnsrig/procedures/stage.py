@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-import itertools
-import json
 import queue
-import re
 import shutil
 import signal
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from ipaddress import ip_address
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
-from dnsrig import datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import clock, process
 from dnsrig.lab.network import Host, Network
-from dnsrig.lab.process import Bind, Process
+from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
-from dnsrig.rundir import Anchor, HostSpec, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
+from dnsrig.procedures import placing
+from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_words
+from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
-from dnsrig.servers.driver import Address, Placement, Route, Zone
+from dnsrig.servers.driver import Placement
 from dnsrig.servers.keys import TransferKeys
 
-AWKWARD = re.compile(r"[\s:#\"';{}]")
-"""Characters in a path that mean something in a configuration or a mount."""
-INSTRUMENT_START_S = 10.0
-INSTRUMENT_STOP_S = 10.0
 PREPARATION_LIMIT_S = 1800.0
 PROBE_GRACE_S = 30.0
 """How long after its limit `probe` may take to say so."""
@@ -58,16 +50,6 @@ class Result:
 
     outcome: Outcome
     reason: str = ""
-
-
-@dataclass
-class Instrument:
-    """An engine process whose events we read."""
-
-    name: str
-    process: Process
-    events: queue.Queue[dict[str, Any]]
-    summary: dict[str, Any] | None = None
 
 
 @dataclass
@@ -156,16 +138,21 @@ class Stage:
     # Servers
 
     def start_ready(self, name: str, *, limit_s: float) -> None:
-        """Configure and start the server of host ``name`` and wait until it answers all zones."""
+        """Configure and start the server of host ``name`` and wait until it answers all zones; anything if it has none."""
         self.prepare_server(name)
         self.start_server(name)
         ready = self.start_probe(f"probe-{name}", name, limit_s=limit_s)
-        if self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
+        if not driver(self.placements[name].source.kind).answers_zones:
+            answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
+            self.stop_instrument(ready.name)
+            if not answered:
+                raise ServerFailed(f"{name} answered nothing within {limit_s:g} s")
+        elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
             raise ServerFailed(f"{name} did not answer all its zones within {limit_s:g} s")
 
     def prepare_server(self, name: str) -> None:
         """Configure the server of host ``name`` and run its preparations."""
-        placement = self._place(name)
+        placement = placing.place(self.spec, name, directory=self.directory, state=self.state, keys=self.keys)
         self.placements[name] = placement
         kind = driver(placement.source.kind)
         kind.configure(placement)
@@ -186,7 +173,7 @@ class Stage:
                 stamp_file=placement.directory / "exec.json",
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                **self._view(placement),
+                **placing.view(self.spec, placement),
             )
         self.servers[name] = Server(placement, started, log)
 
@@ -216,7 +203,7 @@ class Stage:
             if not server.process.running and not server.process.stopped_by_us:
                 raise ServerFailed(
                     f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
-                    f"{_last_words(server.log)}"
+                    f"{last_words(server.log)}"
                 )
 
     def server_records(self) -> dict[str, ServerRecord]:
@@ -243,7 +230,7 @@ class Stage:
         when = server.process.exec_ns()
         if when is None:
             raise DnsrigError(
-                f"{server.process.name} on host {server.process.host} did not start{_last_words(server.log)}"
+                f"{server.process.name} on host {server.process.host} did not start{last_words(server.log)}"
             )
         return when
 
@@ -283,8 +270,30 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
-    def wait(self, instrument: Instrument, *, limit_s: float) -> dict[str, Any]:
-        """Wait for the summary of ``instrument`` while the servers live; passes its progress on."""
+    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
+        """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
+        return self._start_instrument(name, ["load", str(self.host(target).address), *arguments, "--until-eof"])
+
+    def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
+        """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
+        return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
+
+    def start_propagation(self, arguments: list[str]) -> Instrument:
+        """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
+        hosts = self.spec.hosts.items()
+        command = ["probe", "propagation", f"--primary={self.host('primary').address}"]
+        command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
+        command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
+        command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
+        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+
+    def _signed(self) -> list[str]:
+        """Updates are signed where transfers are, with the same key."""
+        key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
+        return [f"--tsig={key}"] if self.spec.transfer.tsig else []
+
+    def wait(self, instrument: Instrument, *, limit_s: float, until: str = "summary") -> dict[str, Any]:
+        """Wait for the event ``until`` of ``instrument``, or its summary, while the servers live; passes its progress on."""
         deadline = time.monotonic() + limit_s
         while True:
             self._take_anchor()
@@ -294,17 +303,10 @@ class Stage:
             except queue.Empty:
                 self.check_servers()
                 if time.monotonic() > deadline:
-                    raise DnsrigError(f"the instrument {instrument.name} did not end in {limit_s:g} s") from None
+                    raise Overdue(f"the instrument {instrument.name} did not end in {limit_s:g} s") from None
                 continue
-            if event["event"] == "summary":
-                instrument.summary = event
-                instrument.process.stop(limit_s=INSTRUMENT_STOP_S)
+            if instrument.take(event) or event["event"] == until:
                 return event
-            if event["event"] == "ended":
-                raise DnsrigError(
-                    f"the instrument {instrument.name} {instrument.process.how_it_ended()}"
-                    f"{_last_words(self._errors(instrument.name))}"
-                )
             if event["event"] == "progress":
                 self.report({**event, "instrument": instrument.name})
 
@@ -324,97 +326,18 @@ class Stage:
 
     def stop_instrument(self, name: str) -> None:
         """End an instrument that runs until told, and take its summary."""
-        instrument = self.instruments[name]
-        instrument.process.popen.terminate()
-        try:
-            instrument.process.popen.wait(INSTRUMENT_STOP_S)
-        except subprocess.TimeoutExpired:
-            instrument.process.stop(limit_s=0)
-        while instrument.summary is None:
-            try:
-                event = instrument.events.get(timeout=INSTRUMENT_STOP_S)
-            except queue.Empty:
-                return
-            if event["event"] == "summary":
-                instrument.summary = event
-            if event["event"] == "ended":
-                return
+        self.instruments[name].stop()
 
     def close(self) -> None:
         """End everything, servers first; then forget what they stored."""
         for server in self.servers.values():
             server.process.stop()
         for instrument in self.instruments.values():
-            instrument.process.stop(limit_s=INSTRUMENT_STOP_S)
+            instrument.process.stop(limit_s=STOP_LIMIT_S)
         if self.placements:
             shutil.rmtree(self.state, ignore_errors=True)
 
     # Inner workings
-
-    def _place(self, name: str) -> Placement:
-        spec = self.spec.hosts[name]
-        if spec.server is None or spec.role is None:
-            raise DnsrigError(f"host {name} has no server")
-        folder, state = self.directory / "servers" / name, self.state / name
-        for path in (folder.resolve(), Path(self.spec.dataset.path)):
-            if AWKWARD.search(str(path)):
-                raise DnsrigError(
-                    f"servers cannot be given the path {path}", hint="use one without spaces, colons, quotes or #"
-                )
-        folder.mkdir(parents=True)
-        state.mkdir(parents=True)
-        if self.spec.transfer.tls:
-            self.keys.write(state, private=spec.role == "primary")
-        in_root = spec.server.root is not None
-        dataset = Path(self.spec.dataset.path)
-        if self._has_two_versions(spec.role):
-            dataset = shutil.copytree(dataset, state.resolve() / "dataset")
-        secondaries = [h for h in self.spec.hosts.values() if h.role == "secondary"]
-        catalog = Zone(*datasets.catalog_of(dataset)) if self.spec.transfer.provisioning == "catalog" else None
-        return Placement(
-            source=spec.server,
-            role=spec.role,
-            address=ip_address(spec.address),
-            cpus=tuple(spec.cpus),
-            settings=spec.settings,
-            zones=read_zones(dataset / "zones.list"),
-            routes=self._routes(spec) if spec.role == "secondary" else [],
-            secondaries=[ip_address(h.address) for h in secondaries] if spec.role == "primary" else [],
-            transfer=self.spec.transfer,
-            keys=self.keys,
-            catalog=catalog,
-            directory=folder,
-            seen_directory="/mnt/server" if in_root else str(folder.resolve()),
-            state=state,
-            seen_state="/mnt/state" if in_root else str(state.resolve()),
-            dataset=dataset,
-            seen_dataset="/mnt/dataset" if in_root else str(dataset),
-        )
-
-    def _has_two_versions(self, role: str) -> bool:
-        """Whether the server works on a copy of the dataset that is its own, because the zones are going to change."""
-        return self.spec.next_dataset is not None and role == "primary"
-
-    def _routes(self, spec: HostSpec) -> list[Route]:
-        """Every primary, asked from every address of the host in turn."""
-        primaries = [ip_address(self.spec.hosts[name].address) for name in self.spec.primaries]
-        own = [ip_address(address) for address in (spec.address, *spec.source_addresses)]
-        sources: list[Address | None] = [*own] if spec.source_addresses else [None]
-        pairs = itertools.product(sources, primaries)
-        return [Route(number, primary, source) for number, (source, primary) in enumerate(pairs, start=1)]
-
-    def _view(self, placement: Placement) -> dict[str, Any]:
-        """Root file system and binds of a server's programs."""
-        if placement.source.root is None:
-            return {}
-        return {
-            "root": Path(placement.source.root),
-            "binds": [
-                Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
-                Bind(placement.state.resolve(), placement.seen_state),
-                Bind(placement.dataset, placement.seen_dataset, read_only=not self._has_two_versions(placement.role)),
-            ],
-        }
 
     def _prepare(self, name: str, placement: Placement, command: list[str], stdout: str | None) -> None:
         log = placement.directory / "prepare.log"
@@ -427,45 +350,19 @@ class Stage:
                 workdir=placement.seen_state,
                 stdout=out,
                 stderr=errors,
-                **self._view(placement),
+                **placing.view(self.spec, placement),
             )
             try:
                 started.popen.wait(PREPARATION_LIMIT_S)
             finally:
                 started.stop()
         if started.popen.returncode != 0:
-            raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{_last_words(log)}")
+            raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
     def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
-        self._errors(name).parent.mkdir(exist_ok=True)
-        with self._errors(name).open("wb") as errors:
-            started = process.start(
-                name,
-                self.host("observer"),
-                [str(paths.engine()), *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-            )
-        instrument = Instrument(name, started, queue.Queue())
-        assert started.popen.stdout is not None
-        threading.Thread(target=_read_events, args=(started.popen.stdout, instrument.events), daemon=True).start()
-        self.instruments[name] = instrument
-        self._await_start(instrument)
-        return instrument
-
-    def _await_start(self, instrument: Instrument) -> None:
-        """An instrument that does not start is an error of ours, never a trial without its data."""
-        try:
-            first = instrument.events.get(timeout=INSTRUMENT_START_S)
-        except queue.Empty:
-            raise DnsrigError(f"the instrument {instrument.name} did not start in {INSTRUMENT_START_S:g} s") from None
-        if first["event"] == "ended":
-            words = _last_words(self._errors(instrument.name))
-            raise DnsrigError(f"the instrument {instrument.name} did not start{words}")
-
-    def _errors(self, instrument: str) -> Path:
-        return self.directory / "instruments" / f"{instrument}.stderr"
+        errors = self.directory / "instruments" / f"{name}.stderr"
+        self.instruments[name] = Instrument.start(name, self.host("observer"), arguments, errors)
+        return self.instruments[name]
 
     def _take_anchor(self) -> None:
         if time.monotonic() - self._last_anchor_s >= ANCHOR_EVERY_S:
@@ -477,36 +374,6 @@ class Stage:
         for folder in self.host(host).cgroups:
             found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
         return found
-
-
-def read_zones(path: Path) -> list[Zone]:
-    """``zones.list``: a line a zone, its name and its file, separated by a tab."""
-    with path.open() as lines:
-        return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
-
-
-def _read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
-    """Runs in a thread until the instrument closes its output; then says `ended`."""
-    try:
-        for line in stream:
-            try:
-                event = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(event, dict) and "event" in event:
-                events.put(event)
-    except ValueError:
-        pass  # closed under us while the trial ends
-    events.put({"event": "ended"})
-
-
-def _last_words(log: Path, limit: int = 300) -> str:
-    """The last line of a log, for a sentence."""
-    try:
-        lines = log.read_text(errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return f": {lines[-1][-limit:]}" if lines else ""
 
 
 def _threads(pid: int) -> int:

@@ -12,7 +12,8 @@ from functools import cache
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
-from dnsrig.servers.driver import Driver, Feature, Role
+from dnsrig.rundir import Role
+from dnsrig.servers.driver import Driver, Feature
 
 
 @cache
@@ -37,7 +38,7 @@ def driver(kind: str) -> Driver:
 def feature_table() -> Iterator[tuple[Role, Feature, list[str]]]:
     """(role, feature, since which version for each driver in the order of `all_drivers`, or ``no``)."""
     drivers = all_drivers().values()
-    roles: tuple[Role, ...] = ("primary", "secondary")
+    roles: tuple[Role, ...] = ("primary", "secondary", "resolver")
     for role in roles:
         for feature in next(iter(drivers)).features:
             since = [server.features[feature].since(role) or "no" for server in drivers]

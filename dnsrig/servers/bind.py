@@ -6,17 +6,17 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dnsrig.rundir import Scalar, ServerLimit, TransferSpec
+from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
     Driver,
     Feature,
     Placement,
-    Role,
     Route,
     Setting,
     Support,
+    numbers,
     template,
     utc_ns,
     yes_no,
@@ -24,14 +24,21 @@ from dnsrig.servers.driver import (
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
+UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
+    "notify-delay": 0,
+    "notify-rate": 10_000,
+    "max-ixfr-ratio": "unlimited",
+}
+"""The same of a primary that takes updates: it tells of each at once, and sends differences however small the zone."""
 
 CONFIGURATION = template("""\
 {% if p.transfer.tsig %}
 key "{{ keys.TSIG_NAME }}" { algorithm {{ keys.TSIG_ALGORITHM }}; secret "{{ p.keys.tsig_secret }}"; };
 {% endif %}
-{% if p.transfer.tls and p.role == "primary" %}
-tls xot { key-file "{{ p.private_key }}"; cert-file "{{ p.certificate }}"; };
-{% elif p.transfer.tls %}
+{% if p.answers_over_tls %}
+tls served { key-file "{{ p.private_key }}"; cert-file "{{ p.certificate }}"; };
+{% endif %}
+{% if p.transfer.tls and p.role == "secondary" %}
 tls xot { ca-file "{{ p.certificate }}"; remote-hostname "{{ keys.TLS_NAME }}"; };
 {% endif %}
 options {
@@ -39,8 +46,8 @@ options {
     pid-file "{{ p.seen_state }}/named.pid";
     session-keyfile "{{ p.seen_state }}/session.key";
     listen-on port {{ port }} { {{ p.address }}; };
-{% if p.transfer.tls and p.role == "primary" %}
-    listen-on port {{ keys.XOT_PORT }} tls xot { {{ p.address }}; };
+{% if p.answers_over_tls %}
+    listen-on port {{ keys.XOT_PORT }} tls served { {{ p.address }}; };
 {% endif %}
     listen-on-v6 { none; };
     recursion no;
@@ -55,7 +62,7 @@ options {
     allow-query { any; };
     allow-transfer { {{ "none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; };
 {% if p.catalog and p.role == "secondary" %}
-    catalog-zones { zone "{{ p.catalog.name }}" default-primaries { {{ primary(p.routes[0]) }} }; };
+    catalog-zones { zone "{{ p.catalog.name }}" {{ default_primaries }} { {{ primary(p.routes[0]) }} }; };
 {% endif %}
 {% for name, value in settings.items() %}
     {{ name }} {{ value }};
@@ -70,7 +77,9 @@ logging {
 {% endif %}
 };
 {% for zone in p.configured_zones %}
-{% if p.role == "primary" and p.transfer.ixfr %}
+{% if p.role == "primary" and p.transfer.updates %}
+zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; journal "{{ zone.name }}.jnl"; allow-update { {{ 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; }; };
+{% elif p.role == "primary" and p.transfer.ixfr %}
 zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; ixfr-from-differences yes; journal "{{ zone.name }}.jnl"; };
 {% elif p.role == "primary" %}
 zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; };
@@ -98,16 +107,24 @@ class Bind(Driver):
         Setting("transfers-in", "10", "zone transfers running at once, inbound"),
         Setting("transfers-per-ns", "2", "zone transfers running at once from one primary"),
         Setting("transfers-out", "10", "zone transfers running at once, outbound; the excess is answered SERVFAIL"),
+        Setting("notify-delay", "5", "seconds between two rounds of NOTIFY for a zone"),
+        Setting("notify-rate", "20", "NOTIFY messages a second"),
+        Setting(
+            "max-refresh-time", "2419200", "seconds; a SOA's refresh timer beyond it is cut (min-refresh-time: 300)"
+        ),
         Setting("tcp-clients", "150", "TCP connections accepted at once"),
         Setting("tcp-listen-queue", "10", "backlog of the listening TCP socket"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("9.0", "9.0"),
         "XoT": Support("9.18", "9.18"),
-        # Serving one is serving any zone; schema version 2 is followed since 9.18.3.
+        "DoT": Support("9.18", "9.18"),
+        # Serving one is serving any zone; schema version 2 is followed since 9.18.3, version 1 since there are any.
         "catalog zones": Support("9.0", "9.18.3"),
+        "catalog zones of schema 1": Support("9.0", "9.11"),
         "IXFR": Support("9.0", "9.0"),
         "NOTIFY": Support("9.0", "9.0"),
+        "dynamic updates": Support("9.0", None),
         "several source addresses": Support(None, "9.0"),
     }
     log_clock_resolution_ns = 1_000_000
@@ -119,13 +136,18 @@ class Bind(Driver):
     }
 
     def configure(self, placement: Placement) -> None:
-        defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}
+        defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}
+        if placement.role == "primary" and placement.transfer.updates:
+            defaults |= UPDATED_PRIMARY_DEFAULTS
         text = CONFIGURATION.render(
             p=placement,
             port=DNS_PORT,
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
             keys=keys,
             primary=lambda route: _primary(route, placement.transfer),
+            default_primaries="default-primaries"
+            if _speaks_of_primaries(placement.source.version)
+            else "default-masters",
         )
         (placement.directory / "named.conf").write_text(text)
 
@@ -151,6 +173,11 @@ class Bind(Driver):
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%d-%b-%Y %H:%M:%S")
+
+
+def _speaks_of_primaries(version: str) -> bool:
+    """Since 9.18 a catalog has `default-primaries`; what an older version does not know it does not start with."""
+    return not numbers(version) or numbers(version) >= (9, 18)
 
 
 def _primary(route: Route, transfer: TransferSpec) -> str:

@@ -13,24 +13,34 @@ from typing import ClassVar, Literal
 
 import jinja2
 
-from dnsrig.rundir import Scalar, ServerLimit, ServerSource, TransferSpec
+from dnsrig.rundir import Role, Scalar, ServerLimit, ServerSource, TransferSpec
 from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 
 Address = IPv4Address | IPv6Address
-Role = Literal["primary", "secondary"]
-Feature = Literal["TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY", "several source addresses"]
+Feature = Literal[
+    "TSIG",
+    "XoT",
+    "DoT",
+    "catalog zones",
+    "catalog zones of schema 1",
+    "IXFR",
+    "NOTIFY",
+    "dynamic updates",
+    "several source addresses",
+]
 DNS_PORT = 53
 
 
 @dataclass(frozen=True)
 class Support:
-    """Since which version a server has a feature as primary and as secondary; None: not at all."""
+    """Since which version a server has a feature as primary, as secondary and as resolver; None: not at all."""
 
     primary: str | None
     secondary: str | None
+    resolver: str | None = None
 
     def since(self, role: Role) -> str | None:
-        return self.primary if role == "primary" else self.secondary
+        return {"primary": self.primary, "secondary": self.secondary, "resolver": self.resolver}[role]
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,8 @@ class Placement:
     settings: Mapping[str, Scalar]
     zones: Sequence[Zone]
     routes: Sequence[Route]
-    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the first."""
+    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the first.
+    Of a resolver: whom to ask about them."""
     secondaries: Sequence[Address]
     """Of a primary: whom to notify."""
     transfer: TransferSpec
@@ -88,6 +99,13 @@ class Placement:
     seen_state: str
     dataset: Path
     seen_dataset: str
+    over_tls: bool = False
+    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too."""
+
+    @property
+    def answers_over_tls(self) -> bool:
+        """Whether it listens for TLS at all: for queries, or as a primary for XoT. To a server that is the same."""
+        return self.over_tls or (self.transfer.tls and self.role == "primary")
 
     @property
     def threads(self) -> int:
@@ -143,7 +161,12 @@ class Driver(ABC):
     title: ClassVar[str]
     executable: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
-    """Debian's, for the sources that are suites."""
+    """Debian's, for the sources that are suites; none: there is no such source."""
+    roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
+    only_source: ClassVar[str] = ""
+    """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
+    answers_zones: ClassVar[bool] = True
+    """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
     version_arguments: ClassVar[tuple[str, ...]]
     version_pattern: ClassVar[str]
     """Matches the output of ``executable version_arguments``; group 1 is the version."""
@@ -216,14 +239,28 @@ class Driver(ABC):
                         break
 
 
-def wanted_features(transfer: TransferSpec, *, several_sources: bool) -> list[Feature]:
-    """What servers must be able to do for ``transfer``."""
+def wanted_features(
+    transfer: TransferSpec,
+    *,
+    several_sources: bool,
+    role: Role = "secondary",
+    over_tls: bool = False,
+    catalog_schema: int = 2,
+) -> list[Feature]:
+    """What a server in ``role`` must be able to do for ``transfer``, and to be asked over TLS if ``over_tls``."""
+    if role == "resolver":
+        return ["DoT"] if over_tls else []
+    follows_catalog = transfer.provisioning == "catalog"
     wanted: dict[Feature, bool] = {
         "TSIG": transfer.tsig,
         "XoT": transfer.tls,
-        "catalog zones": transfer.provisioning == "catalog",
+        "DoT": over_tls,
+        "catalog zones": follows_catalog and catalog_schema != 1,
+        "catalog zones of schema 1": follows_catalog and catalog_schema == 1,
         "IXFR": transfer.ixfr,
         "NOTIFY": transfer.notify,
+        # A secondary takes no updates: it sees their outcome as any other change.
+        "dynamic updates": transfer.updates and role == "primary",
         "several source addresses": several_sources,
     }
     return [feature for feature, is_wanted in wanted.items() if is_wanted]

@@ -10,14 +10,13 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
     Driver,
     Feature,
     Placement,
-    Role,
     Setting,
     Support,
     numbers,
@@ -30,7 +29,7 @@ server:
     rundir: {{ p.seen_state }}
     user: root:root
     listen: {{ p.address }}@{{ port }}
-{% if p.transfer.tls and p.role == "primary" %}
+{% if p.answers_over_tls %}
     listen-tls: {{ p.address }}@{{ keys.XOT_PORT }}
     cert-file: {{ p.certificate }}
     key-file: {{ p.private_key }}
@@ -78,6 +77,13 @@ acl:
 {% if p.transfer.tsig %}
     key: {{ keys.TSIG_NAME }}
 {% endif %}
+{% if p.transfer.updates %}
+  - id: changes
+    action: update
+{% if p.transfer.tsig %}
+    key: {{ keys.TSIG_NAME }}
+{% endif %}
+{% endif %}
 {% else %}
   - id: peers
     address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
@@ -86,7 +92,7 @@ acl:
 template:
   - id: default
     storage: {{ p.seen_state }}
-    acl: peers
+    acl: {{ "[peers, changes]" if p.role == "primary" and p.transfer.updates else "peers" }}
 {% if p.role == "primary" and p.transfer.notify %}
     notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
 {% endif %}
@@ -128,6 +134,12 @@ IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.journal-content": "changes",
 }
 
+UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
+    # Updates lie in the journal, which also makes the IXFR; the file stays as it is.
+    "template.zonefile-load": "whole",
+    "template.journal-content": "changes",
+}
+
 
 class Knot(Driver):
     kind = "knot"
@@ -145,14 +157,20 @@ class Knot(Driver):
         Setting("server.remote-pool-limit", "0", "outgoing TCP connections kept for reuse; 0 opens one a transfer"),
         Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
+        Setting(
+            "template.refresh-max-interval", "2w", "a SOA's refresh timer beyond it is cut (refresh-min-interval: 2 s)"
+        ),
         Setting("template.journal-content", "changes", "what the journal keeps: none, changes, all"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("1.0", "1.0"),
         "XoT": Support("3.4", "3.4"),
+        "DoT": Support("3.4", "3.4"),
         "catalog zones": Support("1.0", "3.0"),
+        "catalog zones of schema 1": Support("1.0", None),
         "IXFR": Support("1.0", "1.0"),
         "NOTIFY": Support("1.0", "1.0"),
+        "dynamic updates": Support("1.5", None),
         "several source addresses": Support(None, "1.0"),
     }
     log_clock_resolution_ns = 1_000_000_000
@@ -168,6 +186,8 @@ class Knot(Driver):
             chosen |= PRIMARY_DEFAULTS
         if placement.role == "primary" and placement.transfer.ixfr:
             chosen |= IXFR_PRIMARY_DEFAULTS
+        if placement.role == "primary" and placement.transfer.updates:
+            chosen |= UPDATED_PRIMARY_DEFAULTS
         settings = by_section({**chosen, **placement.settings})
         text = CONFIGURATION.render(
             p=placement,

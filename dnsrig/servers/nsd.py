@@ -9,14 +9,13 @@ import re
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
     Driver,
     Feature,
     Placement,
-    Role,
     Setting,
     Support,
     template,
@@ -33,12 +32,13 @@ server:
     server-count: {{ p.threads }}
     ip-address: {{ p.address }}@{{ port }}
     port: {{ port }}
-{% if p.transfer.tls and p.role == "primary" %}
+{% if p.answers_over_tls %}
     ip-address: {{ p.address }}@{{ keys.XOT_PORT }}
     tls-port: {{ keys.XOT_PORT }}
     tls-service-key: "{{ p.private_key }}"
     tls-service-pem: "{{ p.certificate }}"
-{% elif p.transfer.tls %}
+{% endif %}
+{% if p.transfer.tls and p.role == "secondary" %}
     tls-cert-bundle: "{{ p.certificate }}"
 {% endif %}
     username: ""
@@ -133,9 +133,12 @@ class Nsd(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("1.0", "1.0"),
         "XoT": Support("4.2", "4.3.7"),
+        "DoT": Support("4.2", "4.2"),
         "catalog zones": Support("1.0", "4.9"),
+        "catalog zones of schema 1": Support("1.0", None),
         "IXFR": Support("4.5", "3.0"),
         "NOTIFY": Support("1.0", "1.0"),
+        "dynamic updates": Support(None, None),
         "several source addresses": Support(None, "1.0"),
     }
     log_clock_resolution_ns = 1_000_000

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Scalar, ServerLimit
+from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
@@ -18,7 +18,6 @@ from dnsrig.servers.driver import (
     Feature,
     Placement,
     Preparation,
-    Role,
     Setting,
     Support,
     template,
@@ -61,6 +60,10 @@ allow-axfr-ips={{ "" if p.transfer.tsig else "0.0.0.0/0,::/0" }}
 only-notify=
 also-notify={{ p.secondaries | join(",") }}
 {% endif %}
+{% if p.role == "primary" and p.transfer.updates %}
+dnsupdate=yes
+allow-dnsupdate-from=0.0.0.0/0,::/0
+{% endif %}
 {% for name, value in settings.items() %}
 {{ name }}={{ value }}
 {% endfor %}
@@ -86,9 +89,12 @@ class PowerDns(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("3.0", "3.0"),
         "XoT": Support(None, None),
+        "DoT": Support(None, None),
         "catalog zones": Support("3.0", "4.7"),
+        "catalog zones of schema 1": Support("3.0", "4.7"),
         "IXFR": Support(None, "4.0"),
         "NOTIFY": Support("3.0", "3.0"),
+        "dynamic updates": Support("3.4", None),
         "several source addresses": Support(None, "3.0"),
     }
     # The members that it creates get no TSIG key to ask with (measured with 5.1.5: every transfer of a member is refused).
@@ -212,8 +218,12 @@ def _after_import(placement: Placement) -> str:
     if placement.transfer.notify:
         sql += f"UPDATE domains SET type = '{PRIMARY_TYPE}';\n"
     if placement.transfer.tsig:
-        sql += (
-            "INSERT INTO domainmetadata (domain_id, kind, content) "
-            f"SELECT id, 'TSIG-ALLOW-AXFR', '{keys.TSIG_NAME}' FROM domains;\n"
-        )
+        sql += _metadata_of_all("TSIG-ALLOW-AXFR", keys.TSIG_NAME)
+    if placement.transfer.updates:
+        sql += _metadata_of_all("NOTIFY-DNSUPDATE", "1") if placement.transfer.notify else ""
+        sql += _metadata_of_all("TSIG-ALLOW-DNSUPDATE", keys.TSIG_NAME) if placement.transfer.tsig else ""
     return sql
+
+
+def _metadata_of_all(kind: str, content: str) -> str:
+    return f"INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, '{kind}', '{content}' FROM domains;\n"

@@ -1,6 +1,7 @@
 """Where a server's binaries come from: ``KIND@SOURCE`` resolved to exact versions.
 
-SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, or the path of the user's own build.
+SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, or the path of the user's own build; ``engine``
+for what dnsrig brings along itself.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import dnsrig
 from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import ServerSource
@@ -18,6 +20,7 @@ from dnsrig.servers import all_drivers, debian, driver
 from dnsrig.servers.driver import Driver
 
 VERSION_LIMIT_S = 20
+ENGINE = "engine"
 FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin", "")
 SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
@@ -25,12 +28,20 @@ SYSTEM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", 
 def parse(name: str) -> tuple[Driver, str]:
     """``bind@forky`` -> (driver, "forky"). ``bind`` alone means ``bind@system``."""
     kind, _, source = name.partition("@")
-    return driver(kind), source or "system"
+    server = driver(kind)
+    source = source or server.only_source or "system"
+    if server.only_source and source != server.only_source:
+        raise UsageError(f"there is no {name}: {kind} is a part of dnsrig", hint=f"write {kind}@{server.only_source}")
+    if source == ENGINE and not server.only_source:
+        raise UsageError(f"there is no {name}: {server.title} is no part of dnsrig", hint=f"write e.g. {kind}@forky")
+    return server, source
 
 
 def find(name: str) -> ServerSource | None:
     """What is there already, without asking any mirror; None for a suite's server that is not installed yet."""
     server, source = parse(name)
+    if source == ENGINE:
+        return _engine(server)
     if source == "system":
         return _system(server)
     if source.startswith(("/", ".", "~")):
@@ -42,7 +53,7 @@ def find(name: str) -> ServerSource | None:
 def install(name: str) -> ServerSource:
     """Make ``name`` available at its newest version; for a suite this asks the mirror."""
     server, source = parse(name)
-    if source == "system" or source.startswith(("/", ".", "~")):
+    if source in ("system", ENGINE) or source.startswith(("/", ".", "~")):
         found = find(name)
         assert found is not None
         return found
@@ -54,6 +65,9 @@ def installed() -> dict[str, list[ServerSource]]:
     found: dict[str, list[ServerSource]] = {}
     for kind, server in all_drivers().items():
         found[kind] = []
+        if server.only_source == ENGINE:
+            found[kind].append(_engine(server))
+            continue
         with contextlib.suppress(DnsrigError):
             found[kind].append(_system(server))
         for folder in sorted((paths.cache() / "roots").glob("*")):
@@ -66,6 +80,13 @@ def _from_root(server: Driver, root: debian.Root) -> ServerSource:
     version = root.packages[server.packages[0]]
     shown = re.sub(r"^\d+:", "", version).split("-", 1)[0].split("+", 1)[0]
     return ServerSource(kind=server.kind, source=root.suite, version=shown, root=str(root.path), packages=root.packages)
+
+
+def _engine(server: Driver) -> ServerSource:
+    """A part of dnsrig itself, pinned down by the engine's binary."""
+    return ServerSource(
+        kind=server.kind, source=ENGINE, version=dnsrig.__version__, fingerprint=fingerprint(paths.engine())
+    )
 
 
 def _system(server: Driver) -> ServerSource:
@@ -110,7 +131,9 @@ def _ask_version(server: Driver, path: Path) -> str:
 
 
 def executable(source: ServerSource, command: list[str]) -> list[str]:
-    """``command`` with its program as a full path where it lies in the user's own build; else as PATH has it."""
+    """``command`` with its program as a full path where it is ours or lies in the user's own build; else as PATH has it."""
+    if source.source == ENGINE:
+        return [str(paths.engine()), *command[1:]]
     for folder in FOLDERS if source.prefix else ():
         if (path := Path(source.prefix or "/") / folder / command[0]).is_file():
             return [str(path), *command[1:]]

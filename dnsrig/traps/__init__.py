@@ -27,6 +27,8 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Finding, Scalar, Verdict
 
 FIRST = 50
+INSTRUMENT_HOST = "observer"
+"""Where `load` and `probe` run."""
 EVERYWHERE: tuple[str | None, int | None] = (None, None)
 
 

@@ -12,7 +12,7 @@ from dnsrig.servers import all_drivers, debian, sources
 pytestmark = pytest.mark.servers
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", sorted(kind for kind, server in all_drivers().items() if server.packages))
 def test_installing_again_changes_nothing(kind: str) -> None:
     first = sources.install(f"{kind}@forky")
     assert sources.install(f"{kind}@forky") == first == sources.find(f"{kind}@forky")

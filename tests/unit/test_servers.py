@@ -29,6 +29,7 @@ CREATE TABLE domainmetadata (id INTEGER PRIMARY KEY, domain_id INTEGER, kind TEX
 CREATE TABLE tsigkeys (id INTEGER PRIMARY KEY, name TEXT, algorithm TEXT, secret TEXT);
 """
 KEYS = keys.make()
+ZONE_SERVERS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones)
 CATALOG = Zone("catalog.example", "catalog.zone")
 
 
@@ -75,7 +76,7 @@ def _text(path: Path) -> str:
         return "\n".join(connection.iterdump())
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 def test_secondary_knows_zones_and_primary(tmp_path: Path, kind: str) -> None:
     place = placement(tmp_path, kind, "secondary")
     text = configuration(place)
@@ -84,7 +85,7 @@ def test_secondary_knows_zones_and_primary(tmp_path: Path, kind: str) -> None:
     assert "/mnt/dataset" not in text, "a cold secondary has no zone files"
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 def test_primary_reads_the_dataset(tmp_path: Path, kind: str) -> None:
     place = placement(tmp_path, kind, "primary")
     text = configuration(place)
@@ -109,7 +110,7 @@ def test_settings_by_the_servers_own_names(tmp_path: Path, kind: str, setting: d
     assert line in text.splitlines() or f"    {line}" in text.splitlines()
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 @pytest.mark.parametrize("role", ["primary", "secondary"])
 def test_tsig_is_in_the_configuration_only_when_wanted(tmp_path: Path, kind: str, role: str) -> None:
     plain = configuration(placement(tmp_path / "a", kind, role))
@@ -128,7 +129,7 @@ def test_xot_uses_its_port(tmp_path: Path, kind: str, role: str) -> None:
     assert authenticated == (role == "secondary"), "the secondary checks whom it talks to"
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 def test_catalog_takes_the_place_of_the_zones(tmp_path: Path, kind: str) -> None:
     catalog = TransferSpec(provisioning="catalog")
     text = configuration(placement(tmp_path / "a", kind, "secondary", transfer=catalog, catalog=CATALOG))
@@ -137,7 +138,7 @@ def test_catalog_takes_the_place_of_the_zones(tmp_path: Path, kind: str) -> None
     assert all(zone.name in text for zone in [*ZONES, CATALOG])
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 def test_zones_are_divided_among_routes(tmp_path: Path, kind: str) -> None:
     one, two = IPv4Address("198.18.0.1"), IPv4Address("198.18.0.9")
     own, other = IPv4Address("198.18.0.2"), IPv4Address("198.18.3.1")
@@ -166,7 +167,7 @@ def test_versions_are_compared_as_numbers() -> None:
 
 def test_feature_table_names_every_driver() -> None:
     rows = list(feature_table())
-    assert ("secondary", "XoT", ["9.18", "3.4", "4.3.7", "no"]) in rows
+    assert ("secondary", "XoT", ["9.18", "no", "3.4", "4.3.7", "no", "no"]) in rows
     assert all(len(since) == len(all_drivers()) for _, _, since in rows)
 
 
@@ -219,7 +220,7 @@ LOGS = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 def test_log_line_of_a_finished_zone(tmp_path: Path, kind: str) -> None:
     line, below_second_ns = LOGS[kind]
     (tmp_path / "log").write_text(f"something else\n{line}\n")
@@ -250,7 +251,7 @@ def test_an_address_in_use_that_nobody_connected_from_is_no_lack_of_ports(tmp_pa
     assert list(driver("bind").read_log(tmp_path / "log")) == []
 
 
-@pytest.mark.parametrize("kind", sorted(all_drivers()))
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
 @given(st.binary(max_size=300))
 def test_any_log_can_be_read(tmp_path_factory: pytest.TempPathFactory, kind: str, content: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / f"{kind}.log"

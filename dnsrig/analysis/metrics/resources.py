@@ -30,6 +30,12 @@ def primary_cpu_s(trial: Trial) -> float | None:
     return _cpu_s(trial, "primary")
 
 
+@metric(title="CPU time, resolver", unit="s", better="lower", order=21)
+def resolver_cpu_s(trial: Trial) -> float | None:
+    """CPU time of the resolver's cgroup during `measure`, to within 0.2 s at either end."""
+    return _cpu_s(trial, "resolver")
+
+
 @metric(title="anonymous memory, secondary, peak", unit="B", better="lower", order=22)
 def secondary_memory_peak_bytes(trial: Trial) -> float | None:
     """Most anonymous memory of the secondary's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
@@ -40,6 +46,12 @@ def secondary_memory_peak_bytes(trial: Trial) -> float | None:
 def primary_memory_peak_bytes(trial: Trial) -> float | None:
     """Most anonymous memory of the primary's cgroup (the sum of all primaries' peaks) at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
     return _peak(trial, "primary", "memory_anonymous_bytes")
+
+
+@metric(title="anonymous memory, resolver, peak", unit="B", better="lower", order=23)
+def resolver_memory_peak_bytes(trial: Trial) -> float | None:
+    """Most anonymous memory of the resolver's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
+    return _peak(trial, "resolver", "memory_anonymous_bytes")
 
 
 @metric(title="kernel memory, secondary, peak", unit="B", better="lower", order=24)

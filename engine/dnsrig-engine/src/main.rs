@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{enter, failure::Failure, generate, load, probe, serve, watch};
+use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -22,6 +22,7 @@ enum Command {
     Generate(generate::Arguments),
     Watch(watch::Arguments),
     Probe(probe::Arguments),
+    Change(change::Arguments),
     Load(load::Arguments),
     Serve(serve::Arguments),
     #[command(hide = true)]
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => ("generate", generate::run(&arguments)),
         Command::Watch(arguments) => ("watch", watch::run(&arguments)),
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
+        Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),

@@ -18,6 +18,34 @@ pub const FILE: &str = "catalog.zone";
 /// and that of `generate tld` is the parent.
 const LABEL: &str = "catalog";
 
+/// The version of a catalog's schema. They differ, for what is listed here, in one record only; yet a server that knows
+/// one of them refuses the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Schema {
+    /// The one before the RFC, which BIND has followed since 9.11, and BIND before 9.18.3 alone
+    #[value(name = "1")]
+    One,
+    /// RFC 9432
+    #[default]
+    #[value(name = "2")]
+    Two,
+}
+
+impl Schema {
+    /// What the catalog's `version` says (RFC 9432 §4.2.1).
+    fn version(self) -> u8 {
+        match self {
+            Schema::One => 1,
+            Schema::Two => 2,
+        }
+    }
+}
+
+/// The label of the member with this number, from 0 in the order of `zones.list`.
+pub fn member_label(number: u64) -> String {
+    format!("m{number:06}")
+}
+
 /// A catalog zone that is being written, a member at a time.
 pub struct Catalog {
     name: String,
@@ -28,11 +56,11 @@ pub struct Catalog {
 
 impl Catalog {
     /// Begins the catalog `catalog.PARENT` in a directory: SOA, NS and the version of the schema (RFC 9432 §4).
-    pub fn create(directory: &Path, parent: &str, serial: u32) -> Result<Self, DatasetError> {
+    pub fn create(directory: &Path, parent: &str, serial: u32, schema: Schema) -> Result<Self, DatasetError> {
         let name = format!("{LABEL}.{parent}");
         let path = directory.join(FILE);
         let mut output = BufWriter::new(File::create(&path).map_err(writing(&path))?);
-        output.write_all(head(&name, serial).as_bytes()).map_err(writing(&path))?;
+        output.write_all(head(&name, serial, schema).as_bytes()).map_err(writing(&path))?;
         Ok(Catalog { name, path, output, members: 0 })
     }
 
@@ -46,7 +74,7 @@ impl Catalog {
     pub fn add(&mut self, zone: &str) -> Result<(), DatasetError> {
         let number = self.members;
         self.members += 1;
-        writeln!(self.output, "m{number:06}.zones\tIN PTR {zone}.").map_err(writing(&self.path))
+        writeln!(self.output, "{}.zones\tIN PTR {zone}.", member_label(number)).map_err(writing(&self.path))
     }
 
     /// Writes out what is still in memory.
@@ -57,12 +85,13 @@ impl Catalog {
 
 /// All but the members. Nobody resolves names in a catalog, so the only name server is `invalid.`, as RFC 9432 §4.1
 /// recommends, and the TTL, which has no meaning, is 0 as in the examples there. The timers are those of its members.
-fn head(name: &str, serial: u32) -> String {
+fn head(name: &str, serial: u32, schema: Schema) -> String {
+    let version = schema.version();
     format!(
         "$ORIGIN {name}.\n$TTL 0\n\
          @\tIN SOA invalid. invalid. {serial} {SOA_TIMERS}\n\
          @\tIN NS invalid.\n\
-         version\tIN TXT \"2\"\n"
+         version\tIN TXT \"{version}\"\n"
     )
 }
 
@@ -76,17 +105,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_zone_is_a_member_once(count in 0_usize..300, serial: u32) {
+        fn every_zone_is_a_member_once(count in 0_usize..300, serial: u32, first_schema: bool) {
+            let schema = if first_schema { Schema::One } else { Schema::Two };
             let directory = tempfile::tempdir().unwrap();
             let zones: Vec<String> = (0..count).map(|number| format!("z{number}.example")).collect();
-            let mut catalog = Catalog::create(directory.path(), "example", serial).unwrap();
+            let mut catalog = Catalog::create(directory.path(), "example", serial, schema).unwrap();
             zones.iter().try_for_each(|zone| catalog.add(zone)).unwrap();
             catalog.finish().unwrap();
             let text = fs::read_to_string(directory.path().join(FILE)).unwrap();
-            let members = text.strip_prefix(&head("catalog.example", serial)).unwrap();
+            let members = text.strip_prefix(&head("catalog.example", serial, schema)).unwrap();
             let pairs: Vec<_> = members.lines().map(|line| line.split_once(".zones\tIN PTR ").unwrap()).collect();
             prop_assert_eq!(pairs.iter().map(|(label, _)| label).collect::<HashSet<_>>().len(), count);
             prop_assert!(pairs.iter().map(|(_, zone)| zone.trim_end_matches('.')).eq(&zones));
         }
+    }
+    #[test]
+    fn the_schema_is_in_the_version_record_only() {
+        let (one, two) = (head("catalog.example", 7, Schema::One), head("catalog.example", 7, Schema::Two));
+        assert!(one.ends_with("version\tIN TXT \"1\"\n"));
+        assert_eq!(one.replace("TXT \"1\"", "TXT \"2\""), two);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::catalog::Catalog;
+use super::{Common, catalog::Catalog};
 use crate::failure::Advice;
 
 /// The version of what the generators make; it rises when the same arguments give other octets.
@@ -121,7 +121,8 @@ pub struct Dataset {
 impl Dataset {
     /// Makes the directory, or takes it over if it is empty. Nothing of the user's is ever removed. The catalog zone
     /// has its name below `parent`, and the zones' serial.
-    pub fn create(directory: &Path, parent: &str, serial: u32) -> Result<Self, DatasetError> {
+    pub fn create(common: &Common, parent: &str) -> Result<Self, DatasetError> {
+        let directory = common.out.as_path();
         let zones = directory.join("zones");
         if directory.join(DESCRIPTION).exists() {
             return Err(DatasetError::Complete(directory.into()));
@@ -132,7 +133,7 @@ impl Dataset {
         fs::create_dir_all(&zones).map_err(writing(&zones))?;
         let path = directory.join("zones.list");
         let list = File::create(&path).map_err(writing(&path))?;
-        let catalog = Catalog::create(directory, parent, serial)?;
+        let catalog = Catalog::create(directory, parent, common.serial, common.catalog_schema)?;
         Ok(Dataset { directory: directory.into(), list: BufWriter::new(list), catalog })
     }
 
@@ -190,12 +191,14 @@ pub fn parse_name(text: &str) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::catalog::Schema, *};
 
     #[test]
     fn a_directory_with_files_is_left_alone() {
         let directory = tempfile::tempdir().unwrap();
-        let create = || Dataset::create(directory.path(), "example", 1);
+        let out = directory.path().to_owned();
+        let common = Common { out, seed: 1, serial: 1, catalog_schema: Schema::default() };
+        let create = || Dataset::create(&common, "example");
         fs::write(directory.path().join("mine"), "x").unwrap();
         assert!(matches!(create(), Err(DatasetError::Occupied(_))));
         fs::write(directory.path().join(DESCRIPTION), "{}").unwrap();

@@ -46,6 +46,9 @@ pub struct Common {
     /// The serial of every zone's SOA record, the catalog's included
     #[arg(long, default_value_t = 1)]
     pub serial: u32,
+    /// The version of the catalog zone's schema: 2 is RFC 9432, 1 what BIND before 9.18.3 follows
+    #[arg(long, value_enum, default_value_t)]
+    pub catalog_schema: catalog::Schema,
 }
 
 #[derive(Serialize)]

@@ -38,7 +38,7 @@ const ZONES_PER_DIRECTORY: u64 = 1000;
 ///
 /// Names are z000000.SUFFIX, z000001.SUFFIX and so on. Each zone has, in this order and as far as --records goes: SOA,
 /// two NS (outside the zone), A and AAAA of the apex, A and AAAA of www, MX, A and AAAA of mail, TXT, then A of h0,
-/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial.
+/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial, unless --refresh-s says otherwise.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: 10,000 zones of four records, then load them:\n  \
     dnsrig-engine generate zones --count 10000 --out /tmp/zones-10k\n  \
@@ -50,6 +50,9 @@ pub struct Arguments {
     /// How many records a zone, SOA included: 2 is the smallest zone there is
     #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub records: u32,
+    /// The refresh timer of every SOA, and a quarter of it the retry timer: how often a secondary looks without NOTIFY
+    #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    pub refresh_s: u32,
     /// The name below which all zones lie
     #[arg(long, default_value = "example", value_parser = parse_name)]
     pub suffix: String,
@@ -59,7 +62,7 @@ pub struct Arguments {
 
 /// Makes the zones.
 pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
-    let mut dataset = Dataset::create(&arguments.common.out, &arguments.suffix, arguments.common.serial)?;
+    let mut dataset = Dataset::create(&arguments.common, &arguments.suffix)?;
     let mut random = Random::new(arguments.common.seed, 0);
     let mut text = String::with_capacity(4096);
     let mut bytes_total = 0;
@@ -105,12 +108,13 @@ fn write_file(directory: &File, name: &str, text: &str) -> std::io::Result<()> {
 
 /// The zone file of one zone, into `text`.
 fn write_zone(text: &mut String, name: &str, arguments: &Arguments, random: &mut Random) {
-    let Arguments { records, suffix, common, .. } = arguments;
+    let Arguments { records, suffix, common, refresh_s, .. } = arguments;
+    let retry_s = refresh_s.div_ceil(4);
     text.clear();
     let hoster = format!("dns-hosting.{suffix}.");
     let serial = common.serial;
     push(text, format_args!("$ORIGIN {name}.\n$TTL 3600\n"));
-    push(text, format_args!("@\tIN SOA ns1.{hoster} hostmaster.{hoster} {serial} {SOA_TIMERS}\n"));
+    push(text, format_args!("@\tIN SOA ns1.{hoster} hostmaster.{hoster} {serial} {refresh_s} {retry_s} 1209600 300\n"));
     push(text, format_args!("@\tIN NS ns1.{hoster}\n"));
     for number in 2..*records {
         match number {
@@ -147,11 +151,11 @@ pub fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
+    use super::{super::catalog::Schema, *};
 
     fn arguments(records: u32, seed: u64) -> Arguments {
-        let common = Common { out: "unused".into(), seed, serial: 7 };
-        Arguments { count: 1, records, suffix: "example".into(), common }
+        let common = Common { out: "unused".into(), seed, serial: 7, catalog_schema: Schema::default() };
+        Arguments { count: 1, records, refresh_s: 3600, suffix: "example".into(), common }
     }
 
     fn zone(records: u32, seed: u64) -> String {
@@ -178,6 +182,15 @@ mod tests {
              @\tIN SOA ns1.dns-hosting.example. hostmaster.dns-hosting.example. 7 3600 900 1209600 300\n\
              @\tIN NS ns1.dns-hosting.example.\n"
         );
+    }
+
+    #[test]
+    fn the_timers_are_those_of_other_datasets_unless_asked_otherwise() {
+        assert!(zone(2, 1).contains(SOA_TIMERS));
+        let mut text = String::new();
+        let quick = Arguments { refresh_s: 2, ..arguments(2, 1) };
+        write_zone(&mut text, "z0.example", &quick, &mut Random::new(1, 0));
+        assert!(text.contains(" 7 2 1 1209600 300\n"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod core;
 pub mod message;
+pub mod propagation;
 mod report;
 mod rows;
 pub mod zones;
@@ -29,7 +30,8 @@ use crate::{
 };
 use core::{Action, Core, Found, Settings};
 use message::{ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict};
-use report::{Outcome, Report};
+pub use report::Outcome;
+use report::Report;
 use zones::Zones;
 
 /// Polls a second on hosts of the rig, unless asked otherwise: well below a percent of what a server can answer.
@@ -58,9 +60,25 @@ const BUFFER_OCTETS_PER_ANSWER: usize = 2048;
 ///
 /// Exit codes: 0 all zones seen, 3 not within --limit-s, 130 interrupted, 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(after_help = "Example: wait until a secondary serves 10,000 zones with serial 7:\n  \
     dnsrig-engine probe 198.18.0.2 --zones /tmp/zones-10k/zones.list --serial 7 --out zones.arrow")]
 pub struct Arguments {
+    #[command(subcommand)]
+    other: Option<Other>,
+    #[command(flatten)]
+    zones: Option<ZonesArguments>,
+}
+
+/// Another thing to look for than when zones are there.
+#[derive(Debug, clap::Subcommand)]
+enum Other {
+    Propagation(propagation::Arguments),
+}
+
+/// How to see when a server answers for each of many zones.
+#[derive(Debug, clap::Args)]
+pub struct ZonesArguments {
     /// The server: an IP address and perhaps a port, such as 198.18.0.2, 127.0.0.1:5300 or [::1]:53
     #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
     server: SocketAddr,
@@ -118,8 +136,17 @@ impl Advice for ProbeError {
     }
 }
 
-/// Probes until all zones are seen, the time is over, or someone ends it.
+/// Does what the arguments ask for: watches zones, or measures propagation.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    match (&arguments.other, &arguments.zones) {
+        (Some(Other::Propagation(arguments)), _) => propagation::run(arguments),
+        (None, Some(arguments)) => run_zones(arguments),
+        (None, None) => unreachable!("clap asks for one of them"),
+    }
+}
+
+/// Probes until all zones are seen, the time is over, or someone ends it.
+fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server.ip(), arguments.i_am_authorized)?;
     let zones = Zones::read(&arguments.zones)?;
     let settings = settings(arguments, authority);
@@ -145,7 +172,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(outcome.exit_code())
 }
 
-fn settings(arguments: &Arguments, authority: Authority) -> Settings {
+fn settings(arguments: &ZonesArguments, authority: Authority) -> Settings {
     let rate = match authority {
         Authority::Rig => RATE_DEFAULT,
         Authority::Vouched => RATE_VOUCHED,

@@ -29,6 +29,9 @@ pub enum ZonesError {
     /// A line does not begin with a domain name.
     #[error("{}, line {line}: {reason}", path.display())]
     Line { path: PathBuf, line: usize, reason: String },
+    /// A name on the command line is none.
+    #[error("{0}")]
+    Name(String),
     /// There is nothing to look for.
     #[error("{} names no zone", .0.display())]
     Empty(PathBuf),
@@ -36,7 +39,13 @@ pub enum ZonesError {
 
 impl Advice for ZonesError {
     fn hint(&self) -> String {
-        "--zones takes a file with one zone a line, such as the zones.list that `dnsrig-engine generate` makes".into()
+        match self {
+            ZonesError::Name(_) => "give names such as z000000.example".into(),
+            _ => {
+                "--zones takes a file with one zone a line, such as the zones.list that `dnsrig-engine generate` makes"
+                    .into()
+            }
+        }
     }
 
     fn exit_code(&self) -> u8 {
@@ -56,6 +65,13 @@ impl Zones {
     pub fn read(path: &Path) -> Result<Self, ZonesError> {
         let file = File::open(path).map_err(|error| ZonesError::Read(path.into(), error))?;
         Self::parse(BufReader::new(file), path)
+    }
+
+    /// Takes names as a command line gives them; errors are sentences.
+    pub fn named(names: &[String]) -> Result<Self, String> {
+        let mut zones = Zones::default();
+        names.iter().try_for_each(|name| zones.push(name))?;
+        Ok(zones)
     }
 
     /// Reads a list: a zone a line; whatever stands behind a TAB, empty lines and lines that begin with # are ignored.

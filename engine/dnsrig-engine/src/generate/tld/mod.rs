@@ -70,7 +70,7 @@ pub struct Arguments {
 /// Makes the zone.
 pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     let Arguments { delegations, origin, common } = arguments;
-    let mut dataset = Dataset::create(&common.out, origin, common.serial)?;
+    let mut dataset = Dataset::create(common, origin)?;
     let relative = format!("zones/{origin}.zone");
     let path = dataset.path(&relative);
     let file = File::create(&path).map_err(writing(&path))?;

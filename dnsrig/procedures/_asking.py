@@ -1,0 +1,114 @@
+"""What `load` is to ask, and how: its arguments from the options of a procedure. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from dnsrig.errors import UsageError
+
+Options = Mapping[str, int | float | str | bool]
+
+TRANSPORTS = ("udp", "tcp", "dot")
+OPTIONS: dict[str, int | float | str | bool] = {
+    "transport": "udp",
+    "clients": 16,
+    "timeout_s": 1.0,
+    "queries_per_connection": 0,
+    "resumption": True,
+    "queried_share": 1.0,
+    "popularity": "uniform",
+    "missing_share": 0.0,
+    "edns_octets": 1232,
+    "ramp_start_qps": 2000.0,
+    "ramp_most_qps": 400_000.0,
+    "ramp_step_s": 1.0,
+    "ramp_loss_percent": 0.1,
+    "ramp_latency_ms": 10.0,
+    "ramp_percentile": 99.0,
+    "ramp_repeats": 1,
+    "ramp_precision_percent": 5.0,
+}
+"""Shared by the procedures that put queries on a server; `latency` says what each one means."""
+
+SHARES = ("queried_share", "missing_share")
+
+
+def check(options: Options) -> None:
+    """Raise on what `load` would refuse only in the middle of a run."""
+    if options["transport"] not in TRANSPORTS:
+        raise UsageError(f"options.transport = {options['transport']!r}", hint=f"one of {', '.join(TRANSPORTS)}")
+    for name in SHARES:
+        if not 0 <= float(options[name]) <= 1:
+            raise UsageError(f"options.{name} = {options[name]}", hint="a share, from 0 to 1")
+    if not 1 <= float(options["clients"]) <= 65_536:
+        raise UsageError(f"options.clients = {options['clients']}", hint="a number from 1 to 65536")
+
+
+def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> list[str]:
+    """Which names, how often, and what each query says.
+
+    ``seed``: parts of a trial that must not ask the same missing names have different ones, for the second query of a
+    name may be answered from a cache.
+    """
+    words = [
+        f"--zones={zones}",
+        f"--seed={seed}",
+        f"--popularity={options['popularity']}",
+        f"--missing={options['missing_share']}",
+        f"--edns={options['edns_octets']}",
+    ]
+    return [*words, "--recursion-desired"] if recursive else words
+
+
+def clients(options: Options) -> list[str]:
+    """Who asks, and over what."""
+    words = [
+        f"--transport={options['transport']}",
+        f"--clients={options['clients']}",
+        f"--timeout-s={options['timeout_s']}",
+        f"--queries-per-connection={options['queries_per_connection']}",
+    ]
+    return words if options["resumption"] else [*words, "--no-resumption"]
+
+
+def fixed_rate(rate_qps: float, *, duration_s: float, interval_s: float, poisson: bool) -> list[str]:
+    """The model `rate`: whatever the server does."""
+    words = [f"--rate={rate_qps:g}", f"--duration-s={duration_s:g}", f"--interval-s={interval_s:g}"]
+    return [*words, "--poisson"] if poisson else words
+
+
+def ramp(options: Options) -> list[str]:
+    """The model `ramp`: search the highest rate that holds."""
+    return [
+        "--ramp",
+        f"--duration-s={options['ramp_step_s']}",
+        f"--ramp-start={options['ramp_start_qps']}",
+        f"--ramp-max={options['ramp_most_qps']}",
+        f"--ramp-loss={options['ramp_loss_percent']}",
+        f"--ramp-latency-ms={options['ramp_latency_ms']}",
+        f"--ramp-percentile={options['ramp_percentile']}",
+        f"--ramp-repeats={options['ramp_repeats']}",
+        f"--ramp-precision={options['ramp_precision_percent']}",
+    ]
+
+
+def ramp_expected_s(options: Options) -> float:
+    """How long a ramp takes, about: ten doublings, then as many halvings of the gap as the precision wants."""
+    precision = max(float(options["ramp_precision_percent"]), 0.1) / 100
+    steps = 8 + math.log2(math.log(2) / math.log1p(precision))
+    return steps * (float(options["ramp_step_s"]) + 0.3) * (int(options["ramp_repeats"]) // 2 + 1)
+
+
+def rounded_down(rate_qps: float) -> float:
+    """To two significant digits, so that repeats whose capacities differ a little are asked at the same rate.
+
+    >>> rounded_down(47_900.0)
+    47000.0
+    """
+    if rate_qps <= 0:
+        return 0.0
+    unit = 10.0 ** (math.floor(math.log10(rate_qps)) - 1)
+    # A hair more, for 0.29 / 0.01 is less than 29 in binary.
+    return math.floor(rate_qps / unit * (1 + 1e-9)) * unit

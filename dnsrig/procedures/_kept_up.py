@@ -1,0 +1,58 @@
+"""Whether the instrument kept up: the one place that says when a load says something of the instrument, not of the server.
+
+A rate is kept when every query that was due was sent, and in time. In a closed loop nothing is ever due, so there the sign is an
+instrument that never waits. In a ramp the engine itself tells steps at which it could not send from those that did not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+LAG_ALLOWED_MS = 1.0
+"""Send lag at the 99th percentile that is too much in any case."""
+LAG_ALLOWED_SHARE = 0.1
+"""And this share of the 99th percentile from sending: more, and a tenth of what is shown is the instrument's."""
+LAG_UNNOTICED_MS = 0.1
+"""A lag below is what the instrument promises, and no reason however fast the answers come."""
+BUSY_SHARE_MAX = 0.98
+
+
+def why_not(summary: Mapping[str, Any]) -> str:
+    """A sentence with the numbers where the instrument did not keep up; empty where it did. ``summary``: that of `load`."""
+    if summary["model"] == "ramp":
+        return _ramp(summary)
+    if summary["model"] == "closed":
+        return _closed_loop(summary)
+    return _rate(summary)
+
+
+def _rate(summary: Mapping[str, Any]) -> str:
+    if summary["unsent"]:
+        return f"the instrument never sent {summary['unsent']:,} of {summary['due']:,} queries that were due"
+    lag_ms, answer_ms = (summary[name]["p99"] / 1e6 for name in ("lag_ns", "sent_latency_ns"))
+    allowed_ms = min(LAG_ALLOWED_MS, max(LAG_ALLOWED_SHARE * answer_ms, LAG_UNNOTICED_MS))
+    if lag_ms > allowed_ms:
+        return (
+            f"the instrument was late: 1 % of the queries were sent {lag_ms:.3g} ms after they were due or later, where"
+            f" {allowed_ms:.3g} ms are allowed beside answers of {answer_ms:.3g} ms (p99)"
+        )
+    return ""
+
+
+def _closed_loop(summary: Mapping[str, Any]) -> str:
+    if summary["busy_share"] < BUSY_SHARE_MAX:
+        return ""
+    return (
+        f"the instrument was the bottleneck: its busiest thread had work {summary['busy_share']:.0%} of the time"
+        f" (less than {BUSY_SHARE_MAX:.0%} is wanted)"
+    )
+
+
+def _ramp(summary: Mapping[str, Any]) -> str:
+    if not summary.get("capacity_is_lower_bound") or summary["capacity_qps"] is None:
+        return ""
+    return (
+        f"the instrument was the bottleneck: the server held {summary['capacity_qps']:,.0f} QPS, and the instrument could"
+        " not find out whether it holds more"
+    )

@@ -1,0 +1,173 @@
+"""A server that serves: what `latency` and `capacity` share, from the hosts to the stream of changes meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from dnsrig import datasets
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _asking
+from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
+from dnsrig.servers import keys
+
+SERVE_AS = ("primary", "secondary", "resolver")
+CHANGES = ("none", "catalog", "zones")
+OPTIONS: dict[str, int | float | str | bool] = {
+    "serve_as": "primary",
+    **_asking.OPTIONS,
+    "changes": "none",
+    "changes_per_s": 10.0,
+    "settle_s": 0.5,
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 900,
+    "drain_s": 0.3,
+}
+SEEDS = {"ramp": 11, "warmup": 12, "load": 13}
+"""Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be missing."""
+ABSENT_MOST = 100
+"""At most so many members of the catalog are out of it at a time."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    """The server under test is called as it serves; a secondary and a resolver have a primary, which is not under test."""
+    role = options["serve_as"]
+    if role not in SERVE_AS:
+        raise UsageError(f"options.serve_as = {role!r}", hint=f"one of {', '.join(SERVE_AS)}")
+    if options["changes"] not in CHANGES:
+        raise UsageError(f"options.changes = {options['changes']!r}", hint=f"one of {', '.join(CHANGES)}")
+    _asking.check(options)
+    found = {"primary": HostRole(role="primary", under_test=role == "primary")}
+    if role == "secondary":
+        found["secondary"] = HostRole(role="secondary", under_test=True)
+    if role == "resolver":
+        found["resolver"] = HostRole(role="resolver", under_test=True)
+    return {**found, "observer": HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    servers = [name for name in hosts if name != "observer"]
+    between = [("primary", name) for name in servers if name != "primary"]
+    return [*between, *(("observer", name) for name in servers)]
+
+
+def check(spec: TrialSpec) -> None:
+    """Refuse changes that nobody could make."""
+    changes = spec.options["changes"]
+    if changes == "none":
+        return
+    if spec.options["serve_as"] == "resolver":
+        raise UsageError("options.changes: a resolver does not follow zones", hint='set changes = "none"')
+    if not spec.transfer.updates:
+        raise UsageError(
+            "options.changes needs a primary that takes dynamic updates", hint="set transfer.updates = true"
+        )
+    if changes == "catalog" and spec.transfer.provisioning != "catalog":
+        raise UsageError(
+            'options.changes = "catalog" changes members of the catalog, and there is none',
+            hint='set transfer.provisioning = "catalog"',
+        )
+
+
+def bring_up(stage: Stage) -> None:
+    """The phase `setup`: every server answers all its zones, the primary first."""
+    with stage.phase("setup"):
+        stage.start_watch()
+        for name in stage.spec.hosts:
+            if name != "observer":
+                stage.start_ready(name, limit_s=float(stage.option("ready_limit_s")))
+
+
+def settle(stage: Stage) -> None:
+    """Servers that have just started still write zones down and finish connections."""
+    time.sleep(float(stage.option("settle_s")))
+
+
+def ask(stage: Stage, name: str, model: list[str], *, limit_s: float, out: Path | None = None) -> dict[str, Any]:
+    """Put the load called ``name`` on the server under test, and wait for its summary."""
+    options = stage.spec.options
+    recursive = options["serve_as"] == "resolver"
+    arguments = [
+        *_asking.queries(options, queried_zones(stage), seed=SEEDS[name], recursive=recursive),
+        *_asking.clients(options),
+        *model,
+    ]
+    if out is not None:
+        arguments.append(f"--out={out}")
+    return stage.wait(stage.start_load(name, stage.spec.subject, arguments), limit_s=limit_s)
+
+
+def queried_zones(stage: Stage) -> Path:
+    """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside it."""
+    whole = Path(stage.spec.dataset.path)
+    if float(stage.option("queried_share")) >= 1:
+        return whole / "zones.list"
+    part = stage.state / "queried"
+    if not part.exists():
+        part.mkdir(parents=True)
+        shutil.copyfile(whole / "dataset.json", part / "dataset.json")
+        with (whole / "zones.list").open() as lines:
+            (part / "zones.list").write_text("".join(line for line, _ in zip(lines, range(_queried(stage)))))
+    return part / "zones.list"
+
+
+def _queried(stage: Stage) -> int:
+    return max(1, round(stage.spec.dataset.zones * float(stage.option("queried_share"))))
+
+
+@contextmanager
+def changing(stage: Stage, *, duration_s: float) -> Iterator[None]:
+    """While what is inside runs, zones or members of the catalog change on the primary, where the options want it."""
+    if stage.option("changes") == "none":
+        yield
+        return
+    stage.start_change("change", "primary", _changes(stage, duration_s))
+    try:
+        yield
+    finally:
+        stage.stop_instrument("change")
+
+
+def _changes(stage: Stage, duration_s: float) -> list[str]:
+    spec = stage.spec
+    listed = Path(spec.dataset.path) / "zones.list"
+    words = [
+        f"--changes-per-s={stage.option('changes_per_s')}",
+        f"--duration-s={duration_s:g}",
+        f"--out={stage.directory / 'changes.arrow'}",
+    ]
+    if spec.transfer.tsig:
+        words.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{stage.keys.tsig_secret}")
+    if spec.options["changes"] == "zones":
+        return [f"--zones={listed}", *words]
+    # Members that are asked for stay, unless all are asked for.
+    first = _queried(stage) if float(stage.option("queried_share")) < 1 else 0
+    absent = min(ABSENT_MOST, round(float(stage.option("changes_per_s"))), (spec.dataset.zones - first) // 2)
+    name, _ = datasets.catalog_of(Path(spec.dataset.path))
+    return [
+        f"--catalog={name}",
+        f"--members={listed}",
+        f"--first-member={first}",
+        f"--absent={max(1, absent)}",
+        *words,
+    ]
+
+
+def drain(stage: Stage) -> None:
+    """The phase `drain`."""
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+
+
+def held_nothing(stage: Stage, ramp: Mapping[str, Any]) -> Result:
+    """What to say of a ramp at whose first and lowest rates too little was answered."""
+    start, answered = float(stage.option("ramp_start_qps")), ramp["answered"]
+    return Result(
+        "limit", f"no rate held, from {start:,.0f} QPS down: {answered:,} of {ramp['sent']:,} queries were answered"
+    )

@@ -1,0 +1,56 @@
+"""Capacity: the highest rate of queries that a server holds, by search.
+
+A rate holds where at most ``ramp_loss_percent`` of the queries have no answer within ``timeout_s`` and the percentile
+``ramp_percentile`` of the latency, counted from the moment at which each query was due, is at most ``ramp_latency_ms``. The
+search begins at ``ramp_start_qps`` (up to ``ramp_most_qps``), doubles until a rate does not hold, and narrows the gap to
+``ramp_precision_percent``; each rate lasts ``ramp_step_s`` and is tried up to ``ramp_repeats`` times, by majority. The other
+options are those of `latency`; the load before, ``warmup_s``, has the first rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dnsrig.procedures import _asking, _kept_up, _serving
+from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = "the highest rate of queries at which losses and a percentile of the latency stay within limits"
+MAIN_METRIC = "capacity_qps"
+OPTIONS: dict[str, int | float | str | bool] = {
+    **_serving.OPTIONS,
+    "warmup_s": 1.0,
+    "ramp_repeats": 3,
+    "ramp_precision_percent": 3.0,
+}
+GRACE_S = 30.0
+hosts, links, check = _serving.hosts, _serving.links, _serving.check
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    return float(options["warmup_s"]) + _asking.ramp_expected_s(options)
+
+
+def measure(stage: Stage) -> Result:
+    options, limit_s = stage.spec.options, stage.spec.limit_s
+    _serving.bring_up(stage)
+    with stage.phase("warmup"):
+        _serving.settle(stage)
+        if warmup_s := float(stage.option("warmup_s")):
+            start_qps = float(stage.option("ramp_start_qps"))
+            rate = _asking.fixed_rate(start_qps, duration_s=warmup_s, interval_s=min(1.0, warmup_s), poisson=False)
+            _serving.ask(stage, "warmup", rate, limit_s=warmup_s + GRACE_S)
+    try:
+        with stage.profiled(), stage.phase("measure"):
+            with _serving.changing(stage, duration_s=limit_s + GRACE_S):
+                summary = _serving.ask(stage, "load", _asking.ramp(options), limit_s=limit_s)
+            stage.count_threads()
+    except Overdue:
+        return Result("limit", f"the search was not over after {limit_s:g} s")
+    _serving.drain(stage)
+    if summary["capacity_qps"] is None:
+        return _serving.held_nothing(stage, summary)
+    if reason := _kept_up.why_not(summary):
+        return Result("invalid", reason)
+    return Result("done")

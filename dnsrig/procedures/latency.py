@@ -1,0 +1,83 @@
+"""Latency: queries at a fixed rate against a server that serves, each counted from the moment at which it was due.
+
+The server under test has all its zones before anything is asked. Options:
+
+- ``serve_as``: what the server under test is: ``primary``, ``secondary`` or ``resolver``; its host has that name
+- ``rate_qps``: queries a second; 0: ``rate_share`` of the capacity, which a short ramp finds in `warmup` (options ``ramp_…``,
+  see `capacity`), rounded down to two significant digits so that repeats agree
+- ``poisson``: whether queries are due at random moments instead of even ones
+- ``duration_s``, ``interval_s``: of the measurement, and of the intervals for which distributions are kept
+- ``warmup_s``: as much load before, which is not counted; 0: none
+- ``transport`` (``udp``, ``tcp``, ``dot``), ``clients`` (sockets or connections), ``timeout_s``
+- ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions
+- ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``, ``zipf``,
+  ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_octets``: 0: no EDNS
+- ``changes``: what happens on the primary meanwhile: ``none``, members of its ``catalog`` leave and come back (with a
+  ``queried_share`` below 1 only such as are not asked for), or records of its ``zones`` change; ``changes_per_s``
+- ``settle_s``, ``drain_s``: the rest after the start and at the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dnsrig.procedures import _asking, _kept_up, _serving
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
+MAIN_METRIC = "p99_ms"
+OPTIONS: dict[str, int | float | str | bool] = {
+    **_serving.OPTIONS,
+    "rate_qps": 0.0,
+    "rate_share": 0.2,
+    "poisson": False,
+    "duration_s": 10.0,
+    "interval_s": 1.0,
+    "warmup_s": 1.0,
+}
+GRACE_S = 30.0
+"""How long `load` may take beyond its duration and the last timeout."""
+hosts, links, check = _serving.hosts, _serving.links, _serving.check
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    search = 0.0 if float(options["rate_qps"]) else _asking.ramp_expected_s(options)
+    return search + float(options["warmup_s"]) + float(options["duration_s"])
+
+
+def measure(stage: Stage) -> Result:
+    duration_s = float(stage.option("duration_s"))
+    _serving.bring_up(stage)
+    with stage.phase("warmup"):
+        _serving.settle(stage)
+        rate_qps = float(stage.option("rate_qps"))
+        if not rate_qps:
+            ramp = _serving.ask(stage, "ramp", _asking.ramp(stage.spec.options), limit_s=stage.spec.limit_s)
+            if ramp["capacity_qps"] is None:
+                return _serving.held_nothing(stage, ramp)
+            rate_qps = _asking.rounded_down(ramp["capacity_qps"] * float(stage.option("rate_share")))
+        if warmup_s := float(stage.option("warmup_s")):
+            _serving.ask(stage, "warmup", _rate(stage, rate_qps, warmup_s), limit_s=warmup_s + GRACE_S)
+    with stage.profiled(), stage.phase("measure"):
+        limit_s = duration_s + float(stage.option("timeout_s")) + GRACE_S
+        with _serving.changing(stage, duration_s=limit_s):
+            rate = _rate(stage, rate_qps, duration_s)
+            summary = _serving.ask(stage, "load", rate, limit_s=limit_s, out=stage.directory)
+        stage.count_threads()
+    _serving.drain(stage)
+    return _concluded(summary)
+
+
+def _rate(stage: Stage, rate_qps: float, duration_s: float) -> list[str]:
+    interval_s = min(float(stage.option("interval_s")), duration_s)
+    poisson = bool(stage.option("poisson"))
+    return _asking.fixed_rate(rate_qps, duration_s=duration_s, interval_s=interval_s, poisson=poisson)
+
+
+def _concluded(summary: Mapping[str, Any]) -> Result:
+    if not summary["answered"]:
+        return Result("server-failed", f"none of {summary['sent']:,} queries was answered")
+    if reason := _kept_up.why_not(summary):
+        return Result("invalid", reason)
+    return Result("done")

@@ -1,0 +1,99 @@
+"""Where a server of a trial lies: its folders, its zones, its ways to the primaries, and how its programs see them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Any
+
+from dnsrig import datasets
+from dnsrig.errors import DnsrigError
+from dnsrig.lab.process import Bind
+from dnsrig.rundir import HostSpec, TrialSpec
+from dnsrig.servers.driver import Address, Placement, Route, Zone
+from dnsrig.servers.keys import TransferKeys
+
+AWKWARD = re.compile(r"[\s:#\"';{}]")
+"""Characters in a path that mean something in a configuration or a mount."""
+
+
+def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: TransferKeys) -> Placement:
+    """Make the folders of the server of host ``name`` below the trial's ``directory`` and ``state``, and what it needs there."""
+    host = spec.hosts[name]
+    if host.server is None or host.role is None:
+        raise DnsrigError(f"host {name} has no server")
+    folder, stored = directory / "servers" / name, state / name
+    for path in (folder.resolve(), Path(spec.dataset.path)):
+        if AWKWARD.search(str(path)):
+            raise DnsrigError(
+                f"servers cannot be given the path {path}", hint="use one without spaces, colons, quotes or #"
+            )
+    folder.mkdir(parents=True)
+    stored.mkdir(parents=True)
+    over_tls = spec.over_tls and host.under_test
+    if spec.transfer.tls or over_tls:
+        keys.write(stored, private=host.role == "primary" or over_tls)
+    in_root = host.server.root is not None
+    dataset = Path(spec.dataset.path)
+    if _changes(spec, host.role):
+        dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
+    secondaries = [h for h in spec.hosts.values() if h.role == "secondary"]
+    catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
+    return Placement(
+        source=host.server,
+        role=host.role,
+        address=ip_address(host.address),
+        cpus=tuple(host.cpus),
+        settings=host.settings,
+        zones=read_zones(dataset / "zones.list"),
+        routes=[] if host.role == "primary" else _routes(spec, host),
+        secondaries=[ip_address(h.address) for h in secondaries] if host.role == "primary" else [],
+        transfer=spec.transfer,
+        keys=keys,
+        catalog=catalog,
+        directory=folder,
+        seen_directory="/mnt/server" if in_root else str(folder.resolve()),
+        state=stored,
+        seen_state="/mnt/state" if in_root else str(stored.resolve()),
+        dataset=dataset,
+        seen_dataset="/mnt/dataset" if in_root else str(dataset),
+        over_tls=over_tls,
+    )
+
+
+def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
+    """Root file system and binds of a server's programs, as `lab.process.start` takes them."""
+    if placement.source.root is None:
+        return {}
+    return {
+        "root": Path(placement.source.root),
+        "binds": [
+            Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
+            Bind(placement.state.resolve(), placement.seen_state),
+            Bind(placement.dataset, placement.seen_dataset, read_only=not _changes(spec, placement.role)),
+        ],
+    }
+
+
+def read_zones(path: Path) -> list[Zone]:
+    """``zones.list``: a line a zone, its name and its file, separated by a tab."""
+    with path.open() as lines:
+        return [Zone(*line.rstrip("\n").split("\t")) for line in lines]
+
+
+def _changes(spec: TrialSpec, role: str) -> bool:
+    """Whether the server works on a copy of the dataset that is its own, because the zones are going to change: some
+    servers write updated zones back to their files."""
+    return (spec.next_dataset is not None or spec.transfer.updates) and role == "primary"
+
+
+def _routes(spec: TrialSpec, host: HostSpec) -> list[Route]:
+    """Every primary, asked from every address of the host in turn."""
+    primaries = [ip_address(spec.hosts[name].address) for name in spec.primaries]
+    own = [ip_address(address) for address in (host.address, *host.source_addresses)]
+    sources: list[Address | None] = [*own] if host.source_addresses else [None]
+    pairs = itertools.product(sources, primaries)
+    return [Route(number, primary, source) for number, (source, primary) in enumerate(pairs, start=1)]

@@ -1,0 +1,111 @@
+"""Propagation: changes on a primary, and how long each takes to every one of its secondaries.
+
+A change is a dynamic update (RFC 2136) with a serial of its own. Its time is from sending the update to the first answer of a
+secondary with that serial or a later one, as `probe propagation` sees it: it asks each secondary for the SOA while a change is
+missing there, at a bounded rate, and states for each change how finely the moment is known.
+
+``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it, and up to ``pause_spread_ms``
+later, evenly spread, or changes would fall in step with the timers of servers. ``mode = "stream"`` makes
+them at ``rate_per_s``, whatever the servers do. Without NOTIFY (``transfer.notify``) only the SOA's refresh timer makes a
+secondary look; ``dataset.refresh_s`` sets it, and some servers have a lowest one of their own.
+
+All secondaries have the server and the settings of the first, which is the one under test: on a machine of few CPUs it has one
+to itself, while the others share theirs with the primary and the instrument.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = "from a change on the primary to the first answer with it on each secondary"
+MAIN_METRIC = "propagation_p50_ms"
+OPTIONS: dict[str, int | float | str | bool] = {
+    "secondaries": 1,
+    "mode": "single",
+    "changes": 20,
+    "pause_ms": 200,
+    "pause_spread_ms": 1000,
+    "rate_per_s": 10.0,
+    "change_limit_s": 20.0,
+    "poll_rate_per_s": 2000,
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 120,
+    "settle_s": 1.0,
+    "drain_s": 0.3,
+}
+MODES = ("single", "stream")
+MOST_SECONDARIES = 16
+GRACE_S = 30.0
+"""How long after its last change was given up `probe propagation` may take to say so."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    count, mode = options["secondaries"], options["mode"]
+    if not isinstance(count, int) or not 1 <= count <= MOST_SECONDARIES:
+        raise UsageError(f"options.secondaries = {count!r}", hint=f"a number from 1 to {MOST_SECONDARIES}")
+    if mode not in MODES:
+        raise UsageError(f"options.mode = {mode!r}", hint=f"one of {', '.join(MODES)}")
+    more = {f"secondary{number}": HostRole(role="secondary", like="secondary") for number in range(2, count + 1)}
+    return {
+        "primary": HostRole(role="primary"),
+        "secondary": HostRole(role="secondary", under_test=True),
+        **more,
+        "observer": HostRole(),
+    }
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    secondaries = [name for name in hosts if name.startswith("secondary")]
+    found = [("primary", secondary) for secondary in secondaries]
+    return [*found, ("observer", "primary"), *(("observer", secondary) for secondary in secondaries)]
+
+
+def measure(stage: Stage) -> Result:
+    if not stage.spec.transfer.updates:
+        raise UsageError("nobody may change the primary's zones", hint="set transfer.updates = true in the experiment")
+    ready_limit_s = float(stage.option("ready_limit_s"))
+    with stage.phase("setup"):
+        stage.start_watch()
+        for name in (name for name, host in stage.spec.hosts.items() if host.role is not None):
+            stage.start_ready(name, limit_s=ready_limit_s)
+    with stage.phase("warmup"):
+        # Servers that have just started still write zones down and finish connections.
+        time.sleep(float(stage.option("settle_s")))
+    limit_s = stage.spec.limit_s + float(stage.option("change_limit_s")) + GRACE_S
+    with stage.profiled(), stage.phase("measure"):
+        probe = stage.start_propagation(_arguments(stage))
+        seen = stage.wait(probe, limit_s=limit_s)
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    return _concluded(seen)
+
+
+def _arguments(stage: Stage) -> list[str]:
+    """The pace: what `probe propagation` is told beside the hosts and zones."""
+    pace = ("pause_ms", "pause_spread_ms") if stage.option("mode") == "single" else ()
+    found = [f"--{name.replace('_', '-')}={stage.option(name)}" for name in ("changes", "poll_rate_per_s", *pace)]
+    found += [] if pace else [f"--rate={stage.option('rate_per_s')}"]
+    return [*found, f"--limit-s={stage.option('change_limit_s')}", f"--stop-after-s={stage.spec.limit_s}"]
+
+
+def _concluded(seen: Mapping[str, Any]) -> Result:
+    """A change that the primary does not make is the rig's fault; one that does not arrive is a result."""
+    if refused := seen["refused"] + seen["accept_timeouts"]:
+        codes = ", ".join(f"{count} {code}" for code, count in seen["rcodes"].items() if code != "NOERROR")
+        return Result(
+            "invalid", f"the primary did not make {refused} of {seen['changes']} changes ({codes or 'no answer'})"
+        )
+    if seen["outcome"] == "done":
+        return Result("done")
+    if seen["unseen"]:
+        wanted, limit_s = seen["seen"] + seen["unseen"], seen["limit_ns"] / 1e9
+        return Result("limit", f"{seen['unseen']:,} of {wanted:,} arrivals were not seen within {limit_s:g} s")
+    return Result("limit", f"only {seen['changes']:,} of {seen['wanted']:,} changes were made in the trial's time")

@@ -1,0 +1,76 @@
+"""The engine's own reflector, `dnsrig-engine serve echo`: the floor under every latency that is measured here.
+
+It has no zones and answers every query with the query itself, so what is measured against it is the instrument, the kernel
+and the network. Settings are the options of `serve echo` without their dashes: faults that it makes on request, so that
+what the instrument reports can be held against a known truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Scalar
+from dnsrig.servers.driver import Driver, Feature, Placement, Setting, Support
+
+NEVER = r"(?!)(?P<zone>)"
+
+
+class Echo(Driver):
+    kind = "echo"
+    title = "echo (the instrument's floor)"
+    executable = "dnsrig-engine"
+    packages = ()
+    only_source = "engine"
+    version_arguments = ("--version",)
+    version_pattern = r"dnsrig-engine (\d\S*)"
+    roles = ("primary", "secondary", "resolver")
+    answers_zones = False
+    settings = (
+        Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
+        Setting("segmentation", "false", "send answers with UDP segmentation offload, which real servers do not do"),
+        Setting("delay", "none", 'every answer comes so much later, e.g. "10ms"'),
+        Setting("jitter", "none", "and as much again, at random: uniform, to either side"),
+        Setting("loss", "none", 'share of queries that get no answer, e.g. "1%"'),
+        Setting("stall", "none", "how long it stops reading, once every `stall-every`"),
+        Setting("stall-every", "1s", "how often"),
+        Setting("stall-threads", "all", "how many of the threads stall"),
+        Setting("seed", "1", "of loss and jitter"),
+    )
+    features: ClassVar[Mapping[Feature, Support]] = {
+        "TSIG": Support(None, None),
+        "XoT": Support(None, None),
+        "DoT": Support("0.0", "0.0", "0.0"),
+        "catalog zones": Support(None, None),
+        "catalog zones of schema 1": Support(None, None),
+        "IXFR": Support(None, None),
+        "NOTIFY": Support(None, None),
+        "dynamic updates": Support(None, None),
+        "several source addresses": Support(None, None),
+    }
+    log_clock_resolution_ns = 1
+    done_pattern = NEVER
+
+    def configure(self, placement: Placement) -> None:
+        """All of it is on the command line; what is wrong there is told before anything is started."""
+        known = {setting.name for setting in self.settings}
+        if unknown := sorted(set(placement.settings) - known):
+            raise UsageError(f"echo has no setting {unknown[0]!r}", hint=f"it has: {', '.join(sorted(known))}")
+
+    def command(self, placement: Placement) -> list[str]:
+        options: dict[str, Scalar] = {"threads": placement.threads, **placement.settings}
+        transports = ["udp", "tcp"]
+        if placement.over_tls:
+            transports.append("dot")
+            options |= {"certificate": placement.certificate, "key": placement.private_key}
+        words = [self.executable, "serve", "echo", str(placement.address), f"--transport={','.join(transports)}"]
+        for name, value in options.items():
+            if isinstance(value, bool):
+                words += [f"--{name}"] if value else []
+            else:
+                words.append(f"--{name}={value}")
+        return words
+
+    def log_time_ns(self, line: str) -> int | None:
+        return None

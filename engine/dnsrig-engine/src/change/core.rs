@@ -1,0 +1,175 @@
+//! Which change is sent when, and what became of it: the stream without its socket and its clock.
+//!
+//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; what is due
+//! meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
+//! repeated: whether the server made it is not known.
+
+use std::collections::VecDeque;
+
+/// How to send changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Changes a second, above 0.
+    pub rate_per_s: f64,
+    /// So many changes in all.
+    pub changes: u64,
+    /// At most this many wait for an answer, 1 to 4096.
+    pub window: usize,
+    /// A change without an answer is given up after so long.
+    pub timeout_ns: i64,
+    /// What is due before the end and could not be sent by then is left out.
+    pub end_ns: i64,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send the update of this change under this id; tell [`Core::on_not_sent`] if that fails.
+    Send { id: u16, number: u64 },
+    /// Nothing, until this time or until an answer comes.
+    Wait { until_ns: i64 },
+    /// All changes were sent, and each was answered or given up.
+    Done,
+}
+
+/// How a change ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It waits for its answer.
+    Open,
+    /// The server answered at this time, with this RCODE (0: accepted).
+    Answered { answered_ns: i64, rcode: u8 },
+    /// No answer came in time.
+    Timeout,
+    /// The kernel did not take the datagram.
+    NotSent,
+}
+
+/// What is known of a change that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub due_ns: i64,
+    pub sent_ns: i64,
+    pub end: End,
+}
+
+/// What an answer came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It ends its change.
+    Expected,
+    /// Its change was given up before.
+    Late,
+    /// Nothing waits for it.
+    Unexpected,
+}
+
+/// The state of a stream.
+pub struct Core {
+    settings: Settings,
+    start_ns: i64,
+    sent: Vec<Sent>,
+    /// The numbers of those that wait, oldest first; some of them have ended.
+    order: VecDeque<u64>,
+    open: usize,
+}
+
+impl Core {
+    /// A stream whose first change is due at `start_ns`.
+    pub fn new(settings: Settings, start_ns: i64) -> Self {
+        Core { settings, start_ns, sent: Vec::new(), order: VecDeque::new(), open: 0 }
+    }
+
+    /// What to do now. Sending counts as done.
+    pub fn next(&mut self, now_ns: i64) -> Action {
+        self.give_up_overdue(now_ns);
+        let number = self.sent.len() as u64;
+        let due_ns = self.due_ns(number);
+        let overdue_ns = self.order.front().map_or(i64::MAX, |oldest| self.overdue_at(*oldest));
+        if number >= self.settings.changes || now_ns >= self.settings.end_ns {
+            return if self.open == 0 { Action::Done } else { Action::Wait { until_ns: overdue_ns } };
+        }
+        if self.open >= self.settings.window {
+            return Action::Wait { until_ns: overdue_ns.min(self.settings.end_ns) };
+        }
+        if now_ns < due_ns {
+            return Action::Wait { until_ns: due_ns.min(overdue_ns).min(self.settings.end_ns) };
+        }
+        self.sent.push(Sent { due_ns, sent_ns: now_ns, end: End::Open });
+        self.order.push_back(number);
+        self.open += 1;
+        Action::Send { id: number as u16, number }
+    }
+
+    /// Takes in an answer to the update with this id.
+    pub fn on_answer(&mut self, now_ns: i64, id: u16, rcode: u8) -> Answer {
+        let Some(number) = self.number_of(id) else { return Answer::Unexpected };
+        match self.sent[number as usize].end {
+            End::Open => {
+                self.end(number, End::Answered { answered_ns: now_ns, rcode });
+                Answer::Expected
+            }
+            End::Timeout => Answer::Late,
+            End::Answered { .. } | End::NotSent => Answer::Unexpected,
+        }
+    }
+
+    /// Takes back the [`Action::Send`] of this id: the kernel did not take it.
+    pub fn on_not_sent(&mut self, id: u16) {
+        if let Some(number) = self.number_of(id) {
+            self.end(number, End::NotSent);
+        }
+    }
+
+    /// The change that was sent under this id last.
+    pub fn number_of(&self, id: u16) -> Option<u64> {
+        let last = (self.sent.len() as u64).checked_sub(1)?;
+        last.checked_sub(u64::from((last as u16).wrapping_sub(id)))
+    }
+
+    /// All that were sent, in order of their numbers.
+    pub fn sent(&self) -> &[Sent] {
+        &self.sent
+    }
+
+    /// How many wait for an answer.
+    pub fn open(&self) -> usize {
+        self.open
+    }
+
+    /// How many changes were due until `now_ns`, or until the end if that was earlier.
+    pub fn due_by(&self, now_ns: i64) -> u64 {
+        let past_ns = now_ns.min(self.settings.end_ns) - self.start_ns;
+        let due = (past_ns as f64 * self.settings.rate_per_s / 1e9).ceil().max(0.0);
+        (due as u64).min(self.settings.changes).max(self.sent.len() as u64)
+    }
+
+    fn due_ns(&self, number: u64) -> i64 {
+        self.start_ns + (number as f64 * 1e9 / self.settings.rate_per_s) as i64
+    }
+
+    fn overdue_at(&self, number: u64) -> i64 {
+        self.sent[number as usize].sent_ns + self.settings.timeout_ns
+    }
+
+    fn end(&mut self, number: u64, end: End) {
+        let sent = &mut self.sent[number as usize];
+        if sent.end == End::Open {
+            sent.end = end;
+            self.open -= 1;
+        }
+        while self.order.front().is_some_and(|oldest| self.sent[*oldest as usize].end != End::Open) {
+            self.order.pop_front();
+        }
+    }
+
+    fn give_up_overdue(&mut self, now_ns: i64) {
+        while let Some(oldest) = self.order.front().copied().filter(|oldest| self.overdue_at(*oldest) <= now_ns) {
+            self.end(oldest, End::Timeout);
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "core_tests.rs"]
+mod tests;

@@ -1,0 +1,84 @@
+//! Updates as others read them, and octets that are no answer.
+
+use std::str::FromStr;
+
+use domain::{base::iana::Rcode, tsig::ServerTransaction};
+use proptest::prelude::*;
+
+use super::*;
+
+fn name(text: &str) -> Name<Vec<u8>> {
+    Name::from_str(text).unwrap()
+}
+
+fn edits() -> [Edit; 2] {
+    let owner = name("dnsrig.z1.example");
+    [
+        Edit::DeleteSet { owner: owner.clone(), rtype: Rtype::TXT },
+        Edit::Add { owner, rtype: Rtype::TXT, ttl_s: 60, data: txt("change 7") },
+    ]
+}
+
+fn update(key: Option<&Arc<Key>>) -> (Vec<u8>, Option<Transaction>) {
+    write_update(7, name("z1.example").as_ref(), &edits(), key).unwrap()
+}
+
+fn key(secret: &[u8]) -> Arc<Key> {
+    let name = FromStr::from_str("transfer").unwrap();
+    Arc::new(Key::new(domain::tsig::Algorithm::Sha256, secret, name, None, None).unwrap())
+}
+
+#[test]
+fn an_update_is_as_rfc_2136_says() {
+    let octets = update(None).0;
+    let message = Message::from_octets(&octets[..]).unwrap();
+    assert_eq!((message.header().id(), message.header().opcode(), message.header().qr()), (7, Opcode::UPDATE, false));
+    let zone = message.sole_question().unwrap();
+    assert_eq!((zone.qname().to_string().as_str(), zone.qtype(), zone.qclass()), ("z1.example", Rtype::SOA, Class::IN));
+    assert_eq!(message.header_counts().ancount(), 0, "no prerequisites");
+    let records: Vec<_> = message.authority().unwrap().map(|record| record.unwrap()).collect();
+    let told: Vec<_> = records.iter().map(|r| (r.rtype(), r.class(), r.ttl().as_secs(), r.rdlen())).collect();
+    assert_eq!(told, [(Rtype::TXT, Class::ANY, 0, 0), (Rtype::TXT, Class::IN, 60, 9)]);
+}
+
+#[test]
+fn a_signature_is_what_the_server_expects() {
+    let key = key(b"secret of thirty-two octets or so");
+    let (octets, transaction) = update(Some(&key));
+    let mut message = Message::from_octets(octets).unwrap();
+    let server = ServerTransaction::request(&key, &mut message, Time48::now()).unwrap().expect("it is signed");
+    let mut answer = MessageBuilder::new_vec().start_answer(&message, Rcode::NOERROR).unwrap().additional();
+    answer.header_mut().set_opcode(Opcode::UPDATE);
+    let unsigned = answer.as_slice().to_vec();
+    server.answer(&mut answer, Time48::now()).unwrap();
+    let transaction = transaction.unwrap();
+    assert!(is_signed(answer.as_slice(), &transaction));
+    assert!(!is_signed(&unsigned, &transaction));
+    assert_eq!(read_answer(answer.as_slice()), Some((7, 0)));
+}
+
+#[test]
+fn a_query_is_no_answer_and_neither_is_an_answer_to_one() {
+    let octets = update(None).0;
+    assert_eq!(read_answer(&octets), None);
+    let answer = |flags: u8| [&octets[..2], &[flags, 5], &octets[4..]].concat();
+    assert_eq!(read_answer(&answer(0x80)), None, "opcode QUERY");
+    assert_eq!(read_answer(&answer(0xa8)), Some((7, 5)));
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let long = name(&format!("{0}.{0}.{0}", "a".repeat(63)));
+    let edit = |_| Edit::Add { owner: long.clone(), rtype: Rtype::TXT, ttl_s: 0, data: txt(&"x".repeat(300)) };
+    let edits: Vec<_> = (0..2).map(edit).collect();
+    assert!(write_update(0, long.as_ref(), &edits, None).is_err());
+    assert_eq!(txt(&"x".repeat(300)).len(), 256);
+}
+
+proptest! {
+    #[test]
+    fn no_octets_are_too_strange(octets: Vec<u8>) {
+        read_answer(&octets);
+        is_signed(&octets, &update(Some(&key(b"another secret of enough octets"))).1.unwrap());
+    }
+}

@@ -1,0 +1,116 @@
+//! What changes: the k-th change of a stream, worked out from k alone.
+
+use domain::base::{Name, Rtype};
+
+use super::message::{Edit, TooLong, txt};
+use crate::{generate::catalog, probe::zones::Zones};
+
+/// The label, below the apex of an ordinary zone, whose TXT record is changed.
+const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
+
+/// The TTL of records that are added, in seconds; nobody asks for them. A catalog's are 0 (RFC 9432 §4.1).
+const TTL_S: u32 = 60;
+
+/// What a change does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A member leaves the catalog zone.
+    Remove,
+    /// A member comes back to it.
+    Add,
+    /// A TXT record of an ordinary zone gets other text; the server raises the serial.
+    Touch,
+}
+
+/// One change: what it does, and which zone of the list it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub kind: Kind,
+    pub zone: u32,
+}
+
+/// Which changes follow each other.
+pub enum Plan {
+    /// Members of a catalog zone (RFC 9432) leave it and come back after `absent` further removals.
+    Catalog { catalog: Name<Vec<u8>>, members: Zones, first: u32, absent: u32 },
+    /// Zones are touched in turn.
+    Zones(Zones),
+}
+
+impl Plan {
+    /// The change with this number. A catalog's begin with `absent` removals; from then on, members come back and leave
+    /// alternately, so that `absent` of them, or one less, are missing at any time.
+    pub fn change(&self, number: u64) -> Change {
+        match self {
+            Plan::Catalog { members, first, absent, .. } => {
+                let choose = |turn: u64| first + (turn % u64::from(members.count() - first)) as u32;
+                let absent = u64::from(*absent);
+                let Some(after) = number.checked_sub(absent) else {
+                    return Change { kind: Kind::Remove, zone: choose(number) };
+                };
+                if after % 2 == 0 {
+                    Change { kind: Kind::Add, zone: choose(after / 2) }
+                } else {
+                    Change { kind: Kind::Remove, zone: choose(absent + after / 2) }
+                }
+            }
+            Plan::Zones(zones) => Change { kind: Kind::Touch, zone: (number % u64::from(zones.count())) as u32 },
+        }
+    }
+
+    /// The zone whose contents a change edits.
+    pub fn edited(&self, change: Change) -> &Name<[u8]> {
+        match self {
+            Plan::Catalog { catalog, .. } => Name::from_slice(catalog.as_slice()).expect("it is a name"),
+            Plan::Zones(zones) => zones.name(change.zone),
+        }
+    }
+
+    /// The zone that a change is about: the member, or the zone that is edited itself.
+    pub fn subject(&self, change: Change) -> &Name<[u8]> {
+        match self {
+            Plan::Catalog { members, .. } => members.name(change.zone),
+            Plan::Zones(zones) => zones.name(change.zone),
+        }
+    }
+
+    /// What a change edits; `number` makes the text of a TXT record new.
+    pub fn edits(&self, number: u64, change: Change) -> Result<Vec<Edit>, TooLong> {
+        match self {
+            Plan::Catalog { catalog, members, .. } => {
+                let owner = member_owner(catalog, change.zone)?;
+                Ok(vec![if change.kind == Kind::Remove {
+                    Edit::DeleteSet { owner, rtype: Rtype::PTR }
+                } else {
+                    let data = members.name(change.zone).as_slice().to_vec();
+                    Edit::Add { owner, rtype: Rtype::PTR, ttl_s: 0, data }
+                }])
+            }
+            Plan::Zones(zones) => touch(zones.name(change.zone), number),
+        }
+    }
+}
+
+/// The TXT record of `zone` gets another text.
+pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, TooLong> {
+    let owner = below(CHANGED_LABEL, zone)?;
+    let data = txt(&format!("change {number}"));
+    let add = Edit::Add { owner: owner.clone(), rtype: Rtype::TXT, ttl_s: TTL_S, data };
+    Ok(vec![Edit::DeleteSet { owner, rtype: Rtype::TXT }, add])
+}
+
+/// The owner of a member's PTR record, as `generate` makes it.
+fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, TooLong> {
+    let label = catalog::member_label(u64::from(member));
+    let labels = [&[label.len() as u8], label.as_bytes(), b"\x05zones"].concat();
+    below(&labels, Name::from_slice(catalog.as_slice()).expect("it is a name"))
+}
+
+/// `labels`, in wire format, in front of a name.
+fn below(labels: &[u8], name: &Name<[u8]>) -> Result<Name<Vec<u8>>, TooLong> {
+    Name::from_octets([labels, name.as_slice()].concat()).map_err(|_| TooLong(name.to_string()))
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

@@ -1,0 +1,196 @@
+//! What a stream of changes says: its events and its summary.
+
+use std::{collections::BTreeMap, process::ExitCode};
+
+use domain::base::iana::Rcode;
+use serde::Serialize;
+
+use super::{
+    core::{Core, End, Sent},
+    plan::{Kind, Plan},
+    spread::Spread,
+};
+use crate::{
+    clock,
+    events::{Anchors, EventError, emit},
+};
+
+const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
+
+/// How a stream ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// Every change that was due ended, or was left out.
+    Done,
+    /// Someone ended it before.
+    Interrupted,
+}
+
+impl Outcome {
+    /// 130 is what a shell reports for SIGINT.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(if self == Outcome::Done { 0 } else { 130 })
+    }
+}
+
+/// Answers by RCODE, as its mnemonic.
+pub type Rcodes = BTreeMap<String, u64>;
+
+/// Counts one answer.
+pub fn count_rcode(rcodes: &mut Rcodes, rcode: u8) {
+    *rcodes.entry(Rcode::masked_from_int(rcode).to_string()).or_default() += 1;
+}
+
+#[derive(Serialize)]
+struct Progress {
+    sent: u64,
+    accepted: u64,
+    open: u64,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    outcome: Outcome,
+    start_ns: i64,
+    rate_per_s: f64,
+    timeout_ns: i64,
+    due: u64,
+    sent: u64,
+    unsent: u64,
+    accepted: u64,
+    rcodes: &'a Rcodes,
+    timeouts: u64,
+    send_errors: u64,
+    late: u64,
+    unexpected: u64,
+    unsigned: u64,
+    unreachable: u64,
+    removed: u64,
+    added: u64,
+    touched: u64,
+    accept_ns: Option<Spread>,
+    lag_ns: Option<Spread>,
+    cpu_ns: i64,
+}
+
+/// Prints events as they come due, and counts what the summary needs.
+pub struct Report {
+    start_ns: i64,
+    progress_due_ns: i64,
+    anchors: Anchors,
+    rcodes: Rcodes,
+    accepted: u64,
+    late: u64,
+    unexpected: u64,
+    unsigned: u64,
+    unreachable: u64,
+}
+
+impl Report {
+    /// A report of a stream that starts now.
+    pub fn new(start_ns: i64, anchors: Anchors) -> Self {
+        Report {
+            start_ns,
+            progress_due_ns: start_ns + PROGRESS_INTERVAL_NS,
+            anchors,
+            rcodes: Rcodes::new(),
+            accepted: 0,
+            late: 0,
+            unexpected: 0,
+            unsigned: 0,
+            unreachable: 0,
+        }
+    }
+
+    /// Counts an answer that a change waited for.
+    pub fn count_rcode(&mut self, rcode: u8) {
+        self.accepted += u64::from(rcode == 0);
+        count_rcode(&mut self.rcodes, rcode);
+    }
+
+    /// Counts an answer to a change that was given up.
+    pub fn count_late(&mut self) {
+        self.late += 1;
+    }
+
+    /// Counts a datagram that answers nothing of ours.
+    pub fn count_unexpected(&mut self) {
+        self.unexpected += 1;
+    }
+
+    /// Counts an answer to a signed update without a good signature.
+    pub fn count_unsigned(&mut self) {
+        self.unsigned += 1;
+    }
+
+    /// Counts a word that nothing listens there.
+    pub fn count_unreachable(&mut self) {
+        self.unreachable += 1;
+    }
+
+    /// When an event may be due, in monotonic nanoseconds.
+    pub fn due_ns(&self) -> i64 {
+        self.anchors.due_ns().min(self.progress_due_ns)
+    }
+
+    /// Prints `progress` and `anchor` if they are due.
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+        self.anchors.emit_if_due(now_ns)?;
+        if now_ns < self.progress_due_ns {
+            return Ok(());
+        }
+        self.progress_due_ns = now_ns + PROGRESS_INTERVAL_NS;
+        let (sent, open) = (core.sent().len() as u64, core.open() as u64);
+        emit("progress", now_ns, &Progress { sent, accepted: self.accepted, open })
+    }
+
+    /// Prints the `summary`. A change without an answer counts in `accept_ns` with the time after which it was given up.
+    pub fn summary(
+        &self,
+        outcome: Outcome,
+        core: &Core,
+        plan: &Plan,
+        rate_per_s: f64,
+        timeout_ns: i64,
+    ) -> Result<(), EventError> {
+        let now_ns = clock::monotonic_ns();
+        let due = core.due_by(now_ns);
+        let count = |end: fn(&End) -> bool| core.sent().iter().filter(|sent| end(&sent.end)).count() as u64;
+        let send_errors = count(|end| *end == End::NotSent);
+        let of_kind =
+            |kind: Kind| (0..core.sent().len() as u64).filter(|n| plan.change(*n).kind == kind).count() as u64;
+        let summary = Summary {
+            outcome,
+            start_ns: self.start_ns,
+            rate_per_s,
+            timeout_ns,
+            due,
+            sent: core.sent().len() as u64 - send_errors,
+            unsent: due.saturating_sub(core.sent().len() as u64) + send_errors,
+            accepted: self.accepted,
+            rcodes: &self.rcodes,
+            timeouts: count(|end| *end == End::Timeout),
+            send_errors,
+            late: self.late,
+            unexpected: self.unexpected,
+            unsigned: self.unsigned,
+            unreachable: self.unreachable,
+            removed: of_kind(Kind::Remove),
+            added: of_kind(Kind::Add),
+            touched: of_kind(Kind::Touch),
+            accept_ns: Spread::of(core.sent().iter().filter_map(|sent| accept_ns(sent, timeout_ns))),
+            lag_ns: Spread::of(core.sent().iter().map(|sent| sent.sent_ns - sent.due_ns)),
+            cpu_ns: clock::process_cpu_ns(),
+        };
+        emit("summary", now_ns, &summary)
+    }
+}
+
+fn accept_ns(sent: &Sent, timeout_ns: i64) -> Option<i64> {
+    match sent.end {
+        End::Answered { answered_ns, rcode: 0 } => Some(answered_ns - sent.sent_ns),
+        End::Timeout => Some(timeout_ns),
+        _ => None,
+    }
+}

@@ -1,0 +1,59 @@
+"""Instruments: their events, their end, and what is said when they fail. A script stands in for the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from ipaddress import IPv4Address
+from pathlib import Path
+
+import pytest
+
+from dnsrig.errors import DnsrigError
+from dnsrig.lab.network import Host
+from dnsrig.procedures.instrument import Instrument
+
+HOST = Host("observer", IPv4Address("198.18.0.9"), (0,), "none", ())
+Start = Callable[[str], Instrument]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
+    """Start an instrument whose engine is a shell script."""
+
+    def started(script: str) -> Instrument:
+        engine = tmp_path / "dnsrig-engine"
+        engine.write_text(f"#!/bin/sh\n{script}\n")
+        engine.chmod(0o755)
+        monkeypatch.setenv("DNSRIG_ENGINE", str(engine))
+        return Instrument.start("load", HOST, ["load"], tmp_path / "instruments" / "load.stderr")
+
+    return started
+
+
+def test_events_until_the_summary(start: Start) -> None:
+    instrument = start("""echo '{"event":"started"}'; echo noise; echo '{"event":"progress","sent":1}'
+echo '{"event":"summary","sent":2}'; cat""")
+    assert not instrument.take(progress := instrument.events.get(timeout=10)) and progress["sent"] == 1
+    assert instrument.take(instrument.events.get(timeout=10))
+    assert instrument.summary is not None and instrument.summary["sent"] == 2
+    assert not instrument.process.running, "it is stopped when it has said all"
+
+
+def test_an_end_without_a_summary_is_told_with_its_last_words(start: Start) -> None:
+    instrument = start("""echo '{"event":"started"}'; echo 'no route' >&2; exit 3""")
+    with pytest.raises(DnsrigError, match="the instrument load exited with status 3: no route"):
+        instrument.process.popen.wait(10)
+        instrument.take(instrument.events.get(timeout=10))
+
+
+def test_one_that_does_not_start_says_why(start: Start) -> None:
+    with pytest.raises(DnsrigError, match="the instrument load did not start: bad argument"):
+        start("echo 'bad argument' >&2; exit 2")
+
+
+def test_one_that_is_stopped_still_gives_its_summary(start: Start) -> None:
+    instrument = start("""trap 'echo "{\\"event\\":\\"summary\\",\\"sent\\":5}"; exit 0' TERM
+echo '{"event":"started"}'
+while :; do sleep 0.05; done""")
+    instrument.stop()
+    assert instrument.summary is not None and instrument.summary["sent"] == 5

@@ -1,0 +1,270 @@
+"""Procedures latency and capacity: hosts, arguments of the instruments, order of events, verdicts. No server, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment import estimate, model, plan
+from dnsrig.procedures import _asking, _kept_up, _serving, capacity, latency
+from dnsrig.procedures.instrument import Overdue
+from dnsrig.rundir import TrialSpec
+from dnsrig.servers import keys
+
+DOCUMENT: dict[str, Any] = {
+    "title": "t",
+    "question": "q",
+    "procedure": "latency",
+    "limit_s": 60.0,
+    "dataset": {"kind": "tiny-zones", "zones": 10},
+    "hosts": {"primary": {"server": "knot@forky"}},
+    "options": {"settle_s": 0.0, "drain_s": 0.0},
+}
+LOAD = {
+    "model": "rate",
+    "due": 100,
+    "sent": 100,
+    "unsent": 0,
+    "answered": 100,
+    "lag_ns": {"p99": 20_000},
+    "sent_latency_ns": {"p99": 400_000},
+    "busy_share": 0.3,
+}
+RAMP = {**LOAD, "model": "ramp", "capacity_qps": 47_900.0, "capacity_is_lower_bound": False}
+
+
+def spec(overlay: Mapping[str, Any] | None = None, **options: Any) -> TrialSpec:
+    raw = model.merged(model.merged(DOCUMENT, {"options": options}), overlay or {})
+    (point,) = model.points(model.validate(raw, "test"))
+    return plan.provisional("test", point, [0, 1])
+
+
+class FakeStage:
+    """Takes down what a procedure does, and answers as told."""
+
+    def __init__(self, made: TrialSpec, directory: Path, **summaries: Any) -> None:
+        self.spec, self.directory, self.keys = made, directory, keys.make()
+        self.state = directory / "state"
+        self.summaries = {"ramp": RAMP, "warmup": LOAD, "load": LOAD, **summaries}
+        self.done: list[str] = []
+        self.arguments: dict[str, list[str]] = {}
+
+    def option(self, name: str) -> Any:
+        return self.spec.options[name]
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        self.done.append(name)
+        yield
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        yield
+
+    def start_ready(self, name: str, *, limit_s: float) -> None:
+        self.done.append(f"ready {name}")
+
+    def start_load(self, name: str, target: str, arguments: list[str]) -> str:
+        self.done.append(f"{name} on {target}")
+        self.arguments[name] = arguments
+        return name
+
+    def start_change(self, name: str, target: str, arguments: list[str]) -> None:
+        self.done.append(f"{name} on {target}")
+        self.arguments[name] = arguments
+
+    def stop_instrument(self, name: str) -> None:
+        self.done.append(f"stop {name}")
+
+    def wait(self, name: str, *, limit_s: float) -> Any:
+        if isinstance(self.summaries[name], Exception):
+            raise self.summaries[name]
+        return self.summaries[name]
+
+    def start_watch(self) -> None: ...
+    def count_threads(self) -> None: ...
+    def check_servers(self) -> None: ...
+
+
+def measured(procedure: ModuleType, made: TrialSpec, directory: Path, **summaries: Any) -> tuple[Any, FakeStage]:
+    stage = FakeStage(made, directory, **summaries)
+    return procedure.measure(stage), stage
+
+
+@pytest.fixture
+def zones(tmp_path: Path) -> Path:
+    (tmp_path / "zones.list").write_text("".join(f"z{n}.example\tzones/{n}\n" for n in range(10)))
+    (tmp_path / "dataset.json").write_text('{"catalog": "catalog.example"}')
+    return tmp_path
+
+
+def with_zones(made: TrialSpec, zones: Path) -> TrialSpec:
+    return made.model_copy(update={"dataset": made.dataset.model_copy(update={"path": str(zones)})})
+
+
+def test_order_of_a_trial(zones: Path) -> None:
+    result, stage = measured(latency, with_zones(spec(rate_qps=5000), zones), zones)
+    assert (result.outcome, result.reason) == ("done", "")
+    load = ["warmup", "warmup on primary", "measure", "load on primary", "drain"]
+    assert stage.done == ["setup", "ready primary", *load]
+    assert {"--rate=5000", "--duration-s=10", "--interval-s=1", f"--out={zones}"} <= set(stage.arguments["load"])
+    assert not any(word.startswith("--out") for word in stage.arguments["warmup"]), "it is not counted"
+
+
+def test_the_rate_is_a_share_of_what_the_ramp_found(zones: Path) -> None:
+    _, stage = measured(latency, with_zones(spec(rate_share=0.2), zones), zones)
+    assert "--ramp" in stage.arguments["ramp"]
+    assert "--rate=9500" in stage.arguments["load"] and "--rate=9500" in stage.arguments["warmup"]
+
+
+@given(st.floats(min_value=1e-3, max_value=1e9))
+def test_rounding_down_keeps_two_digits(rate_qps: float) -> None:
+    rounded = _asking.rounded_down(rate_qps)
+    assert 0.9 * rate_qps <= rounded <= rate_qps * (1 + 1e-6)
+    assert f"{rounded:.1e}" == f"{rounded:.6e}".replace("00000e", "e")
+
+
+def test_nothing_held(zones: Path) -> None:
+    nothing = {**RAMP, "capacity_qps": None, "answered": 3}
+    for procedure, name in ((latency, "ramp"), (capacity, "load")):
+        made = with_zones(spec({"procedure": procedure.__name__.rpartition(".")[2]}), zones)
+        result, _ = measured(procedure, made, zones, **{name: nothing})
+        assert result.outcome == "limit"
+        assert "from 2,000 QPS down: 3 of 100 queries were answered" in result.reason
+
+
+def test_a_server_that_answers_nothing_has_failed(zones: Path) -> None:
+    made = with_zones(spec(rate_qps=10), zones)
+    result, _ = measured(latency, made, zones, load={**LOAD, "answered": 0})
+    assert (result.outcome, result.reason) == ("server-failed", "none of 100 queries was answered")
+
+
+def test_a_search_that_does_not_end(zones: Path) -> None:
+    made = with_zones(spec({"procedure": "capacity"}), zones)
+    result, _ = measured(capacity, made, zones, load=Overdue("too long"))
+    assert (result.outcome, result.reason) == ("limit", "the search was not over after 60 s")
+
+
+CHURN = {
+    "hosts": {"secondary": {"server": "bind@forky"}},
+    "transfer": {"updates": True, "provisioning": "catalog", "transport": "tcp+tsig"},
+}
+
+
+def test_members_that_are_asked_for_stay(zones: Path) -> None:
+    made = spec(CHURN, serve_as="secondary", changes="catalog", changes_per_s=20, queried_share=0.5, rate_qps=10)
+    _, stage = measured(latency, with_zones(made, zones), zones)
+    measuring = stage.done[stage.done.index("measure") :]
+    assert measuring == ["measure", "change on primary", "load on secondary", "stop change", "drain"]
+    change = stage.arguments["change"]
+    assert {"--catalog=catalog.example", "--first-member=5", "--absent=2", "--changes-per-s=20"} <= set(change)
+    assert any(word.startswith("--tsig=hmac-sha256:dnsrig-transfer:") for word in change)
+    asked = next(word for word in stage.arguments["load"] if word.startswith("--zones="))
+    assert Path(asked.partition("=")[2]).read_text().splitlines() == [f"z{n}.example\tzones/{n}" for n in range(5)]
+
+
+def test_the_change_stream_ends_with_a_failed_load(zones: Path) -> None:
+    made = with_zones(spec(CHURN, serve_as="secondary", changes="zones", rate_qps=10), zones)
+    stage = FakeStage(made, zones, load=Overdue("too long"))
+    with pytest.raises(Overdue):
+        latency.measure(stage)  # type: ignore[arg-type]
+    assert stage.done[-1] == "stop change"
+    assert f"--zones={zones / 'zones.list'}" in stage.arguments["change"]
+
+
+def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(zones: Path) -> None:
+    resolver = {"hosts": {"resolver": {"server": "unbound@forky"}}}
+    made = with_zones(spec(resolver, serve_as="resolver", missing_share=1.0, rate_qps=10), zones)
+    _, stage = measured(latency, made, zones)
+    assert "--recursion-desired" in stage.arguments["load"]
+    assert stage.done[1:3] == ["ready primary", "ready resolver"], "authority first"
+    seeds = {name: [w for w in words if w.startswith("--seed")] for name, words in stage.arguments.items()}
+    assert seeds["warmup"] != seeds["load"]
+
+
+@pytest.mark.parametrize(
+    ("overlay", "options", "message"),
+    [
+        ({}, {"serve_as": "client"}, "serve_as = 'client'"),
+        ({}, {"changes": "all"}, "changes = 'all'"),
+        ({}, {"transport": "doh"}, "transport = 'doh'"),
+        ({}, {"missing_share": 2.0}, "missing_share = 2.0"),
+        ({}, {"clients": 0}, "clients = 0"),
+        ({}, {"changes": "zones"}, "takes dynamic updates"),
+        ({"transfer": {"updates": True}}, {"changes": "catalog"}, "there is none"),
+        (
+            {"hosts": {"resolver": {"server": "unbound@forky"}}},
+            {"serve_as": "resolver", "changes": "zones"},
+            "resolver",
+        ),
+        ({"hosts": {"primary": {"server": "unbound@forky"}}}, {}, "Unbound is no primary"),
+        ({"hosts": {"primary": {"server": "powerdns@forky"}}}, {"transport": "dot"}, "has no DoT"),
+        (
+            {"hosts": {"primary": {"server": "echo@engine"}, "secondary": {"server": "nsd@forky"}}},
+            {"serve_as": "secondary"},
+            "has no zones for others",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused(overlay: dict[str, Any], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        spec(overlay, **options)
+    assert caught.value.hint
+
+
+def test_echo_stands_where_a_secondary_would_whatever_is_transferred() -> None:
+    made = spec({**CHURN, "hosts": {"secondary": {"server": "echo@engine"}}}, serve_as="secondary")
+    assert made.subject == "secondary" and made.hosts["secondary"].role == "secondary"
+
+
+def test_dot_is_for_the_server_under_test() -> None:
+    assert spec(transport="dot").over_tls and not spec(transport="tcp").over_tls
+
+
+def test_the_estimate_knows_how_long_is_measured() -> None:
+    short, long = (estimate.of_trial(spec(rate_qps=10, duration_s=seconds)).expected_s for seconds in (1.0, 61.0))
+    assert long - short == pytest.approx(60)
+    assert estimate.of_trial(spec({"procedure": "capacity"})).expected_s > long - 61
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({}, ""),
+        ({"unsent": 7}, "never sent 7 of 100 queries"),
+        ({"lag_ns": {"p99": 90_000}, "sent_latency_ns": {"p99": 50_000}}, ""),
+        ({"lag_ns": {"p99": 300_000}}, "0.3 ms after they were due or later, where 0.1 ms are allowed"),
+        ({"lag_ns": {"p99": 900_000}, "sent_latency_ns": {"p99": 9_500_000}}, ""),
+        ({"lag_ns": {"p99": 1_100_000}, "sent_latency_ns": {"p99": 900_000_000}}, "where 1 ms are allowed"),
+        ({"busy_share": 1.0}, ""),
+        ({"model": "closed", "busy_share": 0.97}, ""),
+        ({"model": "closed", "busy_share": 0.99}, "had work 99% of the time"),
+        (RAMP, ""),
+        ({**RAMP, "capacity_is_lower_bound": True}, "held 47,900 QPS"),
+    ],
+)
+def test_whether_the_instrument_kept_up(changed: dict[str, Any], words: str) -> None:
+    reason = _kept_up.why_not({**LOAD, **changed})
+    assert words in reason and bool(words) == bool(reason)
+
+
+def test_a_late_instrument_makes_the_trial_invalid(zones: Path) -> None:
+    for procedure, late in ((latency, {**LOAD, "unsent": 1}), (capacity, {**RAMP, "capacity_is_lower_bound": True})):
+        made = with_zones(spec({"procedure": procedure.__name__.rpartition(".")[2]}), zones)
+        result, _ = measured(procedure, made, zones, load=late)
+        assert result.outcome == "invalid" and "instrument" in result.reason
+
+
+def test_every_option_is_explained() -> None:
+    explained = (latency.__doc__ or "") + (capacity.__doc__ or "")
+    ours = set(latency.OPTIONS) - {"probe_rate_per_s", "ready_limit_s"}
+    assert not [name for name in ours if f"``{name}``" not in explained]
+    assert set(_serving.OPTIONS) <= set(capacity.OPTIONS)
