@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dnsrig.analysis.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.generator_bottleneck import late
 
 ORDER = 45
@@ -27,7 +27,7 @@ LARGEST_SHARE = 0.75
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in ("done", "limit"):
+    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
         return None
     windows = windows_of(trial.clients)
     if windows is None:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dnsrig.analysis.latency import Interval
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "the first interval was cold"
 SOURCE = "S5: P. Spacek, DNSSEC validation: performance killer?: more than 2 % unanswered in a resolver's first minute (2022)"
@@ -96,7 +96,7 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def _applies(trial: Trial) -> bool:
-    return bool(trial.load) and trial.load.get("model") != "ramp" and trial.record.outcome in ("done", "limit")
+    return bool(trial.load) and trial.load.get("model") != "ramp" and trial.record.outcome in JUDGED
 
 
 def look_at(trial: Trial) -> Look | Conclusion:

@@ -14,7 +14,7 @@ from typing import Any
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.traps import CLEAR, INSTRUMENT_HOST, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE, shares_of
 
 ORDER = 40
@@ -47,7 +47,7 @@ def late(lag_ns: float, latency_ns: float) -> bool:
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if not load or trial.record.outcome not in ("done", "limit", "invalid"):
+    if not load or trial.record.outcome not in JUDGED:
         return None
     ramp = load.get("model") == "ramp"
     told, evidence = _of_ramp(load) if ramp else _of_load(load)

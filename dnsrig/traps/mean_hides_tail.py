@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dnsrig.analysis.latency import Histogram
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 55
 TITLE = "a mean that hides a tail"
@@ -31,11 +31,12 @@ SMALLEST_TAIL_NS = 1_000_000
 class Tail:
     percent: float
     """The percentile that is hidden: the first of those looked at."""
-    from_ns: int
-    ratio: float
-    """To the mean, or to the median where that is larger."""
+    at_ns: int
+    """Its value."""
+    from_ns: float
+    """Who waited for so long or longer is in the tail."""
     beyond: int
-    """Queries that waited for as long, or longer."""
+    """Queries in the tail."""
     share: float
     """They, of all queries."""
     time_share: float
@@ -43,7 +44,7 @@ class Tail:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in ("done", "limit"):
+    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
         return None
     whole = trial.latency.total("due") if trial.latency else None
     if whole is None or not whole.total:
@@ -55,18 +56,17 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def hidden_tail(whole: Histogram) -> Tail | None:
-    """The first percentile that neither mean nor median lets expect."""
-    middle = max(whole.mean_ns or 0.0, float(whole.percentile(50) or 0))
+    """All that waits ten times as long as mean and median say, if a percentile that can be believed is among it."""
+    middle_ns = max(whole.mean_ns or 0.0, float(whole.percentile(50) or 0))
+    from_ns = max(SMALLEST_TAIL_NS, LARGEST_RATIO * middle_ns)
+    slow = [(value, count) for value, count in zip(whole.values_ns, whole.counts) if value >= from_ns]
+    beyond = sum(count for _, count in slow)
     for percent in PERCENTILES:
-        limit_ns = whole.percentile(percent)
-        if limit_ns is None or limit_ns < max(SMALLEST_TAIL_NS, LARGEST_RATIO * middle):
-            continue
-        slow = [(value, count) for value, count in zip(whole.values_ns, whole.counts) if value >= limit_ns]
-        beyond = sum(count for _, count in slow)
-        if beyond >= FEWEST_BEYOND:
+        at_ns = whole.percentile(percent)
+        if at_ns is not None and at_ns >= from_ns and beyond >= FEWEST_BEYOND:
             waited_ns = sum(value * count for value, count in zip(whole.values_ns, whole.counts))
             time_share = sum(value * count for value, count in slow) / waited_ns
-            return Tail(percent, limit_ns, limit_ns / middle, beyond, beyond / whole.total, time_share)
+            return Tail(percent, at_ns, from_ns, beyond, beyond / whole.total, time_share)
     return None
 
 
@@ -77,17 +77,18 @@ def _found(trial: Trial, whole: Histogram, tail: Tail) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"The mean is {mean_ms:.3g} ms and the median {median_ms:.3g} ms, but {tail.beyond:,} of {whole.total:,} queries "
-        f"({tail.share:.2%}) waited {tail.from_ns / 1e6:,.3g} ms or longer, {tail.ratio:.0f} times that: {tail.time_share:.0%} of all "
-        f"the time waited is theirs. The longest waited {longest} ms.",
+        f"({tail.share:.2%}) waited {tail.from_ns / 1e6:,.3g} ms or longer, and {tail.time_share:.0%} of all the time waited is theirs; "
+        f"p{tail.percent:g} is {tail.at_ns / 1e6:,.3g} ms, the longest wait {longest} ms.",
         evidence={
             "mean_ms": round(mean_ms, 4),
             "p50_ms": round(median_ms, 4),
             "percentile": tail.percent,
+            "percentile_ms": round(tail.at_ns / 1e6, 3),
+            "percentile_to_mean_ratio": round(tail.at_ns / 1e6 / mean_ms, 1),
             "tail_from_ms": round(tail.from_ns / 1e6, 3),
-            "tail_to_mean_ratio": round(tail.ratio, 1),
-            "queries_beyond": tail.beyond,
-            "queries_beyond_percent": round(100 * tail.share, 4),
-            "time_beyond_percent": round(100 * tail.time_share, 1),
+            "queries_in_tail": tail.beyond,
+            "queries_in_tail_percent": round(100 * tail.share, 4),
+            "time_in_tail_percent": round(100 * tail.time_share, 1),
             "max_ms": round(maximum_ns / 1e6, 3),
         },
         metrics=("mean_ms", "p50_ms", "p99_9_ms", "p99_99_ms", "max_ms"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45
 TITLE = "the rate asked for was not the rate sent"
@@ -47,7 +47,7 @@ class Sent:
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if not load or trial.record.outcome not in ("done", "limit", "invalid") or load.get("model") == "closed":
+    if not load or trial.record.outcome not in JUDGED or load.get("model") == "closed":
         return None
     sent = at_capacity(load) if load.get("model") == "ramp" else at_rate(load)
     if sent is None:

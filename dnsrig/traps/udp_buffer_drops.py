@@ -9,7 +9,7 @@ the server's, though it counts as unanswered.
 from __future__ import annotations
 
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, INSTRUMENT_HOST, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
 
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
@@ -29,7 +29,7 @@ INSTRUMENT_REMEDY = (
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in ("done", "limit", "invalid"):
+    if trial.record.outcome not in JUDGED:
         return None
     watched = trial.hosts_as("primary", "secondary", "resolver")
     watched += [host for host in trial.record.spec.hosts if host == INSTRUMENT_HOST]
