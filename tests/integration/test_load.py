@@ -57,7 +57,8 @@ def test_primary_answers_over_every_transport(measure: Callable[..., Trial], kin
 def test_resolver_asks_the_authority_for_what_it_has_not(measure: Callable[..., Trial], transport: str) -> None:
     for names, rcode in (("cached", "NOERROR"), ("uncached", "NXDOMAIN")):
         trial = measure(
-    XX
+            *SHORT,
+            f"options.rate_qps={RATE_QPS}",
             f"transport={transport}",
             f"names={names}",
             experiment="resolver-cache",
