@@ -11,7 +11,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = ["README.md", "docs/tutorial.md", "docs/how-to/compare.md", "docs/how-to/experiment.md"]
+PAGES = [
+    "README.md",
+    "docs/tutorial.md",
+    "docs/how-to/compare.md",
+    "docs/how-to/experiment.md",
+    "docs/how-to/latency.md",
+]
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -1,0 +1,108 @@
+"""Query load on real servers: every transport, every role, with changes meanwhile.
+
+Other work on the machine makes the instrument late, and the trial `invalid`: that is its job, so it is as good as `done` here. What
+was asked and answered must be right either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dnsrig.analysis.read import Trial
+
+RATE_QPS = 500
+SHORT = ("options.duration_s=1", "options.warmup_s=0.2", "baseline={}", "dataset.zones=20")
+TRANSPORTS = [
+    (kind, transport)
+    for kind in ("bind", "knot", "nsd", "powerdns", "echo")
+    for transport in ("udp", "tcp", "dot")
+    if (kind, transport) != ("powerdns", "dot")
+]
+
+
+def answered(trial: Trial) -> dict[str, int]:
+    """The response codes; every query that was due has one."""
+    record = trial.record
+    assert record.outcome in ("done", "invalid"), record.reason
+    load = record.instruments["load"]
+    assert load["answered"] == load["due"] > 0
+    assert not load["malformed"] and not load["mismatched"]
+    rcodes: dict[str, int] = load["rcodes"]
+    return rcodes
+
+
+def source(kind: str) -> str:
+    return "echo@engine" if kind == "echo" else f"{kind}@forky"
+
+
+@pytest.mark.parametrize(("kind", "transport"), TRANSPORTS)
+def test_primary_answers_over_every_transport(measure: Callable[..., Trial], kind: str, transport: str) -> None:
+    trial = measure(
+        *SHORT,
+        f"rate_qps={RATE_QPS}",
+        f"transport={transport}",
+        f"hosts.primary.server={source(kind)}",
+        experiment="echo-baseline",
+    )
+    assert set(answered(trial)) == {"NOERROR"}
+    for name in ("latency.hlog", "intervals.arrow", "clients.arrow"):
+        assert (trial.directory / name).stat().st_size
+    if transport != "udp":
+        assert trial.record.instruments["load"]["connections"]["established"] == 16
+
+
+@pytest.mark.parametrize("transport", ["udp", "dot"])
+def test_resolver_asks_the_authority_for_what_it_has_not(measure: Callable[..., Trial], transport: str) -> None:
+    for names, rcode in (("cached", "NOERROR"), ("uncached", "NXDOMAIN")):
+        trial = measure(
+            *SHORT,
+            f"options.rate_qps={RATE_QPS}",
+            f"transport={transport}",
+            f"names={names}",
+            experiment="resolver-cache",
+        )
+        assert set(answered(trial)) == {rcode}
+        asked = trial.growth("primary", "udp", "in_datagrams")
+        assert asked is not None
+        # Answers from the cache leave the authority in peace; `watch` samples to within a few of them.
+        assert asked > 0.5 * RATE_QPS if names == "uncached" else asked < 0.1 * RATE_QPS
+
+
+@pytest.mark.parametrize(
+    "server", ["bind@bullseye", "bind@bookworm", "bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"]
+)
+def test_secondary_answers_while_its_catalog_changes(measure: Callable[..., Trial], server: str) -> None:
+    trial = measure(
+        *SHORT,
+        f"options.rate_qps={RATE_QPS}",
+        "options.changes_per_s=5",
+        "options.timeout_s=5",
+        f"server={server}",
+        "changes=catalog",
+        "exclude=[]",
+        experiment="catalog-churn",
+    )
+    assert set(answered(trial)) == {"NOERROR"}, "members that are asked for stay"
+    change = trial.record.instruments["change"]
+    assert change["accepted"] > 0 and set(change["rcodes"]) == {"NOERROR"}
+
+
+RAMP = ("options.ramp_most_qps=4000.0", "options.ramp_step_s=0.3", "options.ramp_latency_ms=1000.0")
+"""A short one, which any machine holds up to its end."""
+
+
+def test_capacity_of_the_reflector_is_found(measure: Callable[..., Trial]) -> None:
+    only = ("matrix={}", "baseline={}", "hosts.secondary.server=echo@engine", "options.ramp_start_qps=1000.0")
+    trial = measure(*only, *RAMP, experiment="capacity")
+    load = trial.record.instruments["load"]
+    assert load["steps"] and load["capacity_qps"] is not None
+    assert trial.record.outcome == "invalid" and "held" in trial.record.reason, "it was not tried beyond 4,000 QPS"
+
+
+def test_a_rate_from_the_ramp(measure: Callable[..., Trial]) -> None:
+    only = ("matrix={}", "baseline={}", "options.rate_qps=0", "options.rate_share=0.25", "options.duration_s=1")
+    trial = measure(*only, *RAMP, experiment="echo-baseline")
+    capacity_qps = trial.record.instruments["ramp"]["capacity_qps"]
+    assert 0 < trial.record.instruments["load"]["asked_qps"] <= 0.25 * capacity_qps
