@@ -100,7 +100,9 @@ def _concluded(seen: Mapping[str, Any]) -> Result:
     """A change that the primary does not make is the rig's fault; one that does not arrive is a result."""
     if refused := seen["refused"] + seen["accept_timeouts"]:
         codes = ", ".join(f"{count} {code}" for code, count in seen["rcodes"].items() if code != "NOERROR")
-        return Result("invalid", f"the primary did not make {refused} of {seen['changes']} changes ({codes or 'no answer'})")
+        return Result(
+            "invalid", f"the primary did not make {refused} of {seen['changes']} changes ({codes or 'no answer'})"
+        )
     if seen["outcome"] == "done":
         return Result("done")
     if seen["unseen"]:

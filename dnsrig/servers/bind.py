@@ -24,7 +24,11 @@ from dnsrig.servers.driver import (
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
-UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"notify-delay": 0, "notify-rate": 10_000, "max-ixfr-ratio": "unlimited"}
+UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
+    "notify-delay": 0,
+    "notify-rate": 10_000,
+    "max-ixfr-ratio": "unlimited",
+}
 """The same of a primary that takes updates: it tells of each at once, and sends differences however small the zone."""
 
 CONFIGURATION = template("""\
@@ -104,7 +108,9 @@ class Bind(Driver):
         Setting("transfers-out", "10", "zone transfers running at once, outbound; the excess is answered SERVFAIL"),
         Setting("notify-delay", "5", "seconds between two rounds of NOTIFY for a zone"),
         Setting("notify-rate", "20", "NOTIFY messages a second"),
-        Setting("max-refresh-time", "2419200", "seconds; a SOA's refresh timer beyond it is cut (min-refresh-time: 300)"),
+        Setting(
+            "max-refresh-time", "2419200", "seconds; a SOA's refresh timer beyond it is cut (min-refresh-time: 300)"
+        ),
         Setting("tcp-clients", "150", "TCP connections accepted at once"),
         Setting("tcp-listen-queue", "10", "backlog of the listening TCP socket"),
     )

@@ -158,7 +158,9 @@ class Knot(Driver):
         Setting("server.remote-pool-limit", "0", "outgoing TCP connections kept for reuse; 0 opens one a transfer"),
         Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
-        Setting("template.refresh-max-interval", "2w", "a SOA's refresh timer beyond it is cut (refresh-min-interval: 2 s)"),
+        Setting(
+            "template.refresh-max-interval", "2w", "a SOA's refresh timer beyond it is cut (refresh-min-interval: 2 s)"
+        ),
         Setting("template.journal-content", "changes", "what the journal keeps: none, changes, all"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
