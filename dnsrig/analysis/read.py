@@ -126,7 +126,8 @@ class Trial:
     @property
     def is_cold_start(self) -> bool:
         """Whether a secondary that had nothing started and fetched its zones."""
-        return self.started_in_measure and bool(self.record.spec.primaries)
+        restarted = self.record.spec.procedure == "startup"
+        return self.started_in_measure and bool(self.record.spec.primaries) and not restarted
 
     @property
     def zero_ns(self) -> int | None:
