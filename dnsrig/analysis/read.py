@@ -53,6 +53,13 @@ class Trial:
         """What `load` summed up at its end; empty where it did not run or did not end."""
         return self.record.instruments.get("load", {})
 
+    @property
+    def ramp(self) -> dict[str, Any]:
+        """What a ramp summed up: that of the procedure, or else the short one before `measure`; empty without."""
+        if self.load.get("model") == "ramp":
+            return self.load
+        return self.record.instruments.get("ramp", {})
+
     @cached_property
     def latency(self) -> Latency | None:
         """The distributions of latency that `load` counted; None where it counted none."""
@@ -129,9 +136,15 @@ class Trial:
         return self.measure.start.monotonic_ns if self.measure else None
 
     @property
-    def time_s(self) -> float | None:
-        """The result of the trial by its procedure's main metric, a time."""
+    def result(self) -> float | None:
+        """The trial's value of its procedure's main metric, in that metric's unit."""
         return self.record.metrics.get(self.record.spec.main_metric)
+
+    @property
+    def time_s(self) -> float | None:
+        """`result` where it is a time in seconds; None where the procedure asks for something else."""
+        name = self.record.spec.main_metric
+        return self.result if name.endswith("_s") and not name.endswith("_per_s") else None
 
     @property
     def stacks(self) -> dict[str, int]:
