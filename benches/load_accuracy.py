@@ -6,21 +6,19 @@ two packets. `load`'s twin, from sending to receiving, must be the same but for 
 
 from __future__ import annotations
 
-import json
 import math
-import statistics
+import re
 import struct
-import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from pair import Pair, pair, spread
 
 from dnsrig.lab import process
 
-ROUNDS = 5
+ROUNDS = 3
 CAPTURE_QPS = 20_000
 LAG_QPS = 100_000
 DURATION_S = 5
@@ -64,27 +62,47 @@ def percentile(values: list[int], percent: float) -> int:
 
 
 def against_capture(hosts: Pair) -> None:
-    print(f"\nTwin against a packet capture, {CAPTURE_QPS:,} queries/s, echo --delay 10ms: twin - capture, µs; target within 20")
+    print(
+        f"\nTwin against a packet capture, {CAPTURE_QPS:,} queries/s, echo --delay 10ms: twin - capture, µs; target within 20"
+    )
     differences: dict[float, list[float]] = {50: [], 99: [], 99.9: []}
     for _ in range(ROUNDS):
         file = hosts.folder / "capture.pcap"
-        command = ["tcpdump", "-i", "any" if False else "reflector", "-n", "-s", "64", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
+        command = ["tcpdump", "-i", "reflector", "-n", "-s", "64", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
                    "--time-stamp-precision=nano", "-Z", "root", f"udp port {PORT}"]  # fmt: skip
         errors = hosts.folder / "tcpdump.log"
         with errors.open("w") as log:
             sniffer = process.start("tcpdump", hosts.instrument, command, root=hosts.root, binds=[process.Bind(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
             time.sleep(1.5)
-            summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}")
+            summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}", "--segmentation=off")
             time.sleep(1.5)
             sniffer.stop()
         latencies = captured_latencies(file)
         if len(latencies) < 0.999 * summary["answered"]:
-            raise RuntimeError(f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries: {errors.read_text()}")
+            raise RuntimeError(
+                f"tcpdump saw {len(latencies):,} of {summary['answered']:,} queries: {errors.read_text()}"
+            )
         twin = summary["sent_latency_ns"]
         for percent, name in ((50, "p50"), (99, "p99"), (99.9, "p99_9")):
             differences[percent].append((twin[name] - percentile(latencies, percent)) / 1000)
     for percent, found in differences.items():
         print(f"  p{percent:<6g}{spread(found)}")
+
+
+def histogram(text: str) -> Callable[[float], float]:
+    """dnsperf's latency histogram as a function from percent to milliseconds, the upper ends of its bins."""
+    bins = [(float(upper) * 1000, int(count)) for upper, count in re.findall(r"[\d.]+ - ([\d.]+): +(\d+)", text)]
+    total = sum(count for _, count in bins)
+
+    def at(percent: float) -> float:
+        seen = 0
+        for upper_ms, count in bins:
+            seen += count
+            if seen >= percent / 100 * total:
+                return upper_ms
+        return math.nan
+
+    return at
 
 
 def against_stall(hosts: Pair) -> None:
@@ -94,12 +112,14 @@ def against_stall(hosts: Pair) -> None:
         "dnsperf", "-s", str(hosts.reflector.address), "-d", "/mnt/queries.txt", "-Q", str(STALL_QPS), "-c", "16",
         "-l", str(DURATION_S), "-O", "latency-histogram",
     )  # fmt: skip
-    print(dnsperf)
+    theirs = histogram(dnsperf)
     for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (99.9, "p99_9")):
         # Queries due in a stall wait for its end: a share s of all, with waits spread evenly from 0 to the stall's length.
         share = STALL_MS / STALL_EVERY_MS * 100
         by_hand = max(0.0, (percent - (100 - share)) / share * STALL_MS)
-        print(f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}")
+        print(
+            f"  p{percent:<6g}by hand {by_hand:8.2f}   load {summary['latency_ns'][name] / 1e6:8.2f}   dnsperf {theirs(percent):8.2f}"
+        )
     print(f"  mean  by hand {STALL_MS**2 / STALL_EVERY_MS / 2:8.2f}   load {summary['latency_ns']['mean'] / 1e6:8.2f}")
 
 
@@ -108,7 +128,9 @@ def lag(hosts: Pair) -> None:
     found = [hosts.load(f"--rate={LAG_QPS}", f"--duration-s={DURATION_S}") for _ in range(ROUNDS)]
     for name in ("p50", "p99", "p99_9", "max"):
         print(f"  {name:6s}{spread([one['lag_ns'][name] / 1000 for one in found])}")
-    print(f"  unsent {[one['unsent'] for one in found]}, unanswered {[one['timeouts'] for one in found]}, busy {spread([one['busy_share'] for one in found])}")
+    print(
+        f"  unsent {[one['unsent'] for one in found]}, unanswered {[one['timeouts'] for one in found]}, busy {spread([one['busy_share'] for one in found])}"
+    )
 
 
 def main() -> None:

@@ -1,12 +1,11 @@
 """What a query costs `load` and its peers: CPU a query over UDP, TCP and TLS, and new connections a second.
 
-Each tool loads the same reflector over the same link, in turn, several rounds in shuffled order. CPU is all that the two CPUs
-did meanwhile, so work that the kernel does for a tool in softirqs counts. Targets are ratios; below them `load` is better.
+Each tool loads the same reflector over the same link, in turn, several rounds in shuffled order. CPU is that of the
+hosts, so work that the kernel does for a tool in softirqs counts. Targets are ratios; below them `load` is better.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections.abc import Callable
@@ -14,7 +13,7 @@ from typing import Any
 
 from pair import Cost, Pair, interleaved, pair, ratios, spread
 
-ROUNDS = 5
+ROUNDS = 3
 DURATION_S = 4
 OUTSTANDING = 100
 CLIENTS = 16
@@ -73,14 +72,18 @@ def connections(pair: Pair) -> None:
     costs: dict[str, list[Cost]] = interleaved(ROUNDS, list(tools), lambda tool: pair.cost(tools[tool]))
     print(f"\nTCP, one query a connection, {ROUNDS} rounds: median [range]")
     for tool, found in costs.items():
-        print(f"  {tool:28s}{spread([c.rate for c in found]):>36s} connections/s, {spread([c.instrument_ns for c in found])} ns CPU each")
-    print(f"  load / dnsperf: {spread(ratios([c.rate for c in costs['load']], [c.rate for c in costs['dnsperf']]))}; target ≥ 10")
+        print(
+            f"  {tool:28s}{spread([c.rate for c in found]):>36s} connections/s, {spread([c.instrument_ns for c in found])} ns CPU each"
+        )
+    print(
+        f"  load / dnsperf: {spread(ratios([c.rate for c in costs['load']], [c.rate for c in costs['dnsperf']]))}; target ≥ 10"
+    )
 
 
 def main() -> None:
     wanted = set(sys.argv[1:]) or {"udp", "tcp", "dot", "connections"}
     with pair() as hosts, hosts.echo("--transport", "udp,tcp,dot"):
-        closed = (f"--outstanding={OUTSTANDING}", f"--clients={CLIENTS}")
+        closed = (f"--outstanding={OUTSTANDING}", f"--clients={CLIENTS}", "--edns=0", "--recursion-desired")
         if "udp" in wanted:
             tools: dict[str, Callable[[], Work]] = {
                 "load, plain sockets": lambda: load(hosts, *closed, "--segmentation=off"),

@@ -31,7 +31,6 @@ SUITE = "forky"
 INSTRUMENT, REFLECTOR = "instrument", "reflector"
 CPU_OF = {INSTRUMENT: 0, REFLECTOR: 1}
 NAMES = 1000
-TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 START_LIMIT_S = 10.0
 
 
@@ -42,9 +41,9 @@ class Cost:
     queries: float
     duration_s: float
     instrument_ns: float
-    """CPU time a query on the instrument's CPU: the process, the kernel for it, and softirqs."""
+    """CPU time a query of the instrument's host: the process, the kernel for it, and softirqs."""
     pair_ns: float
-    """The same of both CPUs."""
+    """The same of both hosts."""
     details: dict[str, Any]
 
     @property
@@ -107,17 +106,17 @@ class Pair:
         return text
 
     def cost(self, work: Callable[[], tuple[float, float, dict[str, Any]]]) -> Cost:
-        """CPU time of both CPUs while ``work`` runs, which returns queries, their seconds, and details."""
-        before = _busy_s()
+        """CPU time of both hosts while ``work`` runs, which returns queries, their seconds, and details."""
+        hosts = (self.instrument, self.reflector)
+        before = [_cpu_s(host) for host in hosts]
         queries, duration_s, details = work()
-        after = _busy_s()
-        used = {host: after[cpu] - before[cpu] for host, cpu in CPU_OF.items()}
+        used = [_cpu_s(host) - earlier for host, earlier in zip(hosts, before)]
         per_query = 1e9 / max(queries, 1)
-        return Cost(queries, duration_s, used[INSTRUMENT] * per_query, sum(used.values()) * per_query, details)
+        return Cost(queries, duration_s, used[0] * per_query, sum(used) * per_query, details)
 
 
 @contextmanager
-def pair(rate: str | None = None) -> Iterator[Pair]:
+def pair() -> Iterator[Pair]:
     specs = {
         INSTRUMENT: HostSpec(address="198.18.0.1", cpus=[CPU_OF[INSTRUMENT]]),
         REFLECTOR: HostSpec(address="198.18.0.2", cpus=[CPU_OF[REFLECTOR]]),
@@ -130,17 +129,31 @@ def pair(rate: str | None = None) -> Iterator[Pair]:
         yield Pair(network, Path(folder))
 
 
-def _busy_s() -> dict[int, float]:
-    """CPU -> seconds that it was not idle since the machine started (proc(5), /proc/stat)."""
-    found = {}
-    for line in Path("/proc/stat").read_text().splitlines():
-        if match := re.match(r"cpu(\d+) (.*)", line):
-            user, nice, system, _idle, _iowait, irq, softirq, *_ = map(int, match[2].split())
-            found[int(match[1])] = (user + nice + system + irq + softirq) * TICK_S
-    return found
+def _cpu_s(host: Host) -> float:
+    """CPU seconds of all processes of a host, with the softirqs that ran in their time, and of its CPUs' ksoftirqd.
+
+    Without CONFIG_IRQ_TIME_ACCOUNTING the kernel charges softirqs to whom they interrupt, which for sending is the sender.
+    """
+    usage_us = 0.0
+    for folder in host.cgroups:
+        if (file := folder / "cpu.stat").exists():
+            usage_us = float(re.search(r"usage_usec (\d+)", file.read_text())[1])  # type: ignore[index]
+    return usage_us / 1e6 + sum(_ksoftirqd_s(cpu) for cpu in host.cpus)
 
 
-def interleaved(rounds: int, tools: Sequence[str], measure: Callable[[str], float | Cost], seed: int = 1) -> dict[str, list[Any]]:
+def _ksoftirqd_s(cpu: int) -> float:
+    for comm in Path("/proc").glob("[0-9]*/comm"):
+        try:
+            if comm.read_text().strip() == f"ksoftirqd/{cpu}":
+                return int((comm.parent / "schedstat").read_text().split()[0]) / 1e9
+        except OSError:
+            continue
+    return 0.0
+
+
+def interleaved(
+    rounds: int, tools: Sequence[str], measure: Callable[[str], float | Cost], seed: int = 1
+) -> dict[str, list[Any]]:
     """Every tool once a round, in a shuffled order."""
     found: dict[str, list[Any]] = {tool: [] for tool in tools}
     order = random.Random(seed)

@@ -6,9 +6,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Anchor, LogDrilldown, Manifest, Phase, ServerRecord, TrialRecord, read_json, trial_dir
 
@@ -47,6 +49,57 @@ class Trial:
         )
 
     @property
+    def load(self) -> dict[str, Any]:
+        """What `load` summed up at its end; empty where it did not run or did not end."""
+        return self.record.instruments.get("load", {})
+
+    @property
+    def ramp(self) -> dict[str, Any]:
+        """What a ramp summed up: that of the procedure, or else the short one before `measure`; empty without."""
+        if self.load.get("model") == "ramp":
+            return self.load
+        return self.record.instruments.get("ramp", {})
+
+    @cached_property
+    def latency(self) -> Latency | None:
+        """The distributions of latency that `load` counted; None where it counted none."""
+        path = self.directory / "latency.hlog"
+        timeout_ns = self.load.get("timeout_ns")
+        return Latency(path, None if timeout_ns is None else int(timeout_ns)) if path.exists() else None
+
+    @cached_property
+    def load_intervals(self) -> pl.DataFrame:
+        """What became of the queries that were due in each interval of `load`, one row an interval.
+
+        Columns: start_ns, duration_ns, due, sent, answered, timeouts, lost, late, truncated, busy_ns (of its busiest thread).
+        """
+        counts = ("due", "sent", "answered", "timeouts", "lost", "late", "truncated")
+        return _read_rows(
+            self.directory / "intervals.arrow",
+            {
+                "start_ns": pl.Int64,
+                "duration_ns": pl.Int64,
+                **dict.fromkeys(counts, pl.UInt64),
+                "busy_ns": pl.Int64,
+            },
+        )
+
+    @cached_property
+    def clients(self) -> pl.DataFrame:
+        """What each client of `load` saw, one row an interval and client.
+
+        Columns: start_ns, client, answered, unanswered, sum_ns, max_ns (both from the due time, unanswered at the limit).
+        """
+        return _read_rows(
+            self.directory / "clients.arrow",
+            {
+                "start_ns": pl.Int64,
+                **dict.fromkeys(("client", "answered", "unanswered"), pl.UInt32),
+                **dict.fromkeys(("sum_ns", "max_ns"), pl.Int64),
+            },
+        )
+
+    @property
     def subject(self) -> str:
         """The host whose server is under test."""
         return self.record.spec.subject
@@ -73,7 +126,8 @@ class Trial:
     @property
     def is_cold_start(self) -> bool:
         """Whether a secondary that had nothing started and fetched its zones."""
-        return self.started_in_measure and bool(self.record.spec.primaries)
+        restarted = self.record.spec.procedure == "startup"
+        return self.started_in_measure and bool(self.record.spec.primaries) and not restarted
 
     @property
     def zero_ns(self) -> int | None:
@@ -83,9 +137,15 @@ class Trial:
         return self.measure.start.monotonic_ns if self.measure else None
 
     @property
-    def time_s(self) -> float | None:
-        """The result of the trial by its procedure's main metric, a time."""
+    def result(self) -> float | None:
+        """The trial's value of its procedure's main metric, in that metric's unit."""
         return self.record.metrics.get(self.record.spec.main_metric)
+
+    @property
+    def time_s(self) -> float | None:
+        """`result` where it is a time in seconds; None where the procedure asks for something else."""
+        name = self.record.spec.main_metric
+        return self.result if name.endswith("_s") and not name.endswith("_per_s") else None
 
     @property
     def stacks(self) -> dict[str, int]:

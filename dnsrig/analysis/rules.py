@@ -7,7 +7,8 @@ A rule is about the new run in percent of the base run, and describes what is no
   repeat of the base finished and some of the new did not; or a rule with ``>`` meets a base that is zero in every repeat,
   of which there is no percentage: then a new median above zero, where the test agrees;
 - ``pass``: the interval lies wholly on the good side of the limit;
-- ``undecided``: anything else, and always with fewer than five repeats on either side.
+- ``undecided``: anything else, and always with fewer than five repeats on either side; and what values that are only known to
+  be at least so much (a latency beyond the client's timeout) could turn round.
 
 One interval cannot lie wholly on both sides, so no rule passes what it would fail.
 """
@@ -28,7 +29,8 @@ from dnsrig.rundir import Outcome
 
 Decision = Literal["pass", "regression", "undecided"]
 EXAMPLE = "e.g. --fail-if 'transfer_time_s > 110 %'"
-_RULE = re.compile(r"\s*([a-z][a-z0-9_]*)\s*([<>])\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", re.ASCII)
+_RULE = re.compile(r"\s*([a-z][a-z0-9_.]*)\s*([<>])\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", re.ASCII)
+_AT_CEILING = "{count} repeats of the {run} reached the largest value that could be told: the true ones are larger"
 _UNFINISHED: tuple[Outcome, ...] = ("limit", "server-failed")
 
 
@@ -50,6 +52,8 @@ class Repeats:
 
     values: tuple[float, ...]
     outcomes: Counter[Outcome]
+    at_least: int = 0
+    """How many of the values are only known to be at least what they say: they reached the metric's ceiling."""
 
     @property
     def results(self) -> int:
@@ -92,9 +96,8 @@ def judge(rule: Rule, pairs: Sequence[tuple[Repeats, Repeats]]) -> list[Judgemen
     corrected = statistics.holm([p for judgement in found if (p := judgement.p) is not None])
     for index, p in zip(tested, corrected, strict=True):
         judgement = replace(found[index], p_corrected=p)
-        found[index] = (
-            _by_interval(rule, judgement) if judgement.interval else _from_nothing(judgement, pairs[index][1])
-        )
+        decided = _by_interval(rule, judgement) if judgement.interval else _from_nothing(judgement, pairs[index][1])
+        found[index] = _as_far_as_known(rule, decided, *pairs[index])
     return found
 
 
@@ -142,6 +145,17 @@ def _from_nothing(judgement: Judgement, new: Repeats) -> Judgement:
     if p < ALPHA:
         return replace(judgement, decision="regression", reason=f"from nothing to {middle:g}")
     return replace(judgement, reason=f"from nothing to {middle:g}, but p is {p:.2g} after correction")
+
+
+def _as_far_as_known(rule: Rule, judgement: Judgement, base: Repeats, new: Repeats) -> Judgement:
+    """Where values are at least what they say, the true ratio is larger (of the new run) or smaller (of the base): only what
+    that cannot turn round stays decided."""
+    larger, smaller = ("pass", "regression") if rule.above else ("regression", "pass")
+    if judgement.decision == larger and new.at_least:
+        return replace(judgement, decision="undecided", reason=_AT_CEILING.format(count=new.at_least, run="new run"))
+    if judgement.decision == smaller and base.at_least:
+        return replace(judgement, decision="undecided", reason=_AT_CEILING.format(count=base.at_least, run="base"))
+    return judgement
 
 
 def _percent_interval(new: Sequence[float], base: Sequence[float]) -> Interval | None:

@@ -1,12 +1,14 @@
 """From trials to figures a variant: what was measured, how often, how it spreads, and against what.
 
 Only trials that are `done` are compared. A trial that hit its limit would have taken longer still: its
-time is known to be at least the limit, and whatever it enters is printed with "≥".
+time is known to be at least the limit, and whatever it enters is printed with "≥". So is a figure of a trial that is done, where
+it reached the metric's ceiling: a latency beyond the client's timeout is at least that.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -31,7 +33,7 @@ def lower_bound(trial: Trial, metric: str) -> float | None:
     """What a trial with outcome `limit` still says of ``metric``: at least this. None of most metrics."""
     spec = trial.record.spec
     if metric == spec.main_metric:
-        return _watched_s(trial)
+        return _watched_s(trial) if describe(metric).unit == "s" else None
     if metric == "time_per_zone_ms" and spec.main_metric == "transfer_time_s":
         return 1e3 * _watched_s(trial) / max(1, spec.dataset.zones)
     return None
@@ -46,15 +48,15 @@ def _watched_s(trial: Trial) -> float:
 
 
 Sign = Literal["", "≥", "≤"]
-"""Before a figure of which some trials hit their limit: the true one is at least, or at most, this."""
+"""Before a figure of which some trials hit their limit or a ceiling: the true one is at least, or at most, this."""
 
 
 @dataclass(frozen=True)
 class VariantRow:
     """One variant under one metric.
 
-    ``values`` are those of the trials `done`; ``at_least`` the lower bounds of those at their limit. With any
-    of these, ``spread`` covers both, ``censored`` is set, and its median and ``high`` read "≥".
+    ``values`` are those of the trials `done`; ``at_least`` the lower bounds: of trials at their limit, and of those `done`
+    whose value reached the metric's ceiling. With any of these, ``spread`` covers both, ``censored`` is set, and its median and ``high`` read "≥".
     """
 
     variant: Variant
@@ -67,7 +69,7 @@ class VariantRow:
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
     comparison: Comparison | None = None
     bound: tuple[Sign, float] | None = None
-    """Of the percentage, where there is none because either hit its limit, but not both."""
+    """Of the percentage, where there is none because either hit its limit or the ceiling, but not both."""
 
     @property
     def censored(self) -> bool:
@@ -145,13 +147,9 @@ def baseline_of(run: Run, variant: Variant) -> Variant | None:
 def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
     """One row, without its comparison."""
     trials = run.of_variant(variant.id)
-    values = [
-        value
-        for trial in trials
-        if trial.record.outcome == "done" and (value := trial.record.metrics.get(metric.name)) is not None
-    ]
+    values, at_least = done_values(trials, metric)
     at_limit = [trial for trial in trials if trial.record.outcome == "limit"]
-    at_least = [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
+    at_least += [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
     baseline = baseline_of(run, variant)
     return VariantRow(
         variant=variant,
@@ -164,10 +162,21 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
     )
 
 
+def done_values(trials: Iterable[Trial], metric: Metric) -> tuple[list[float], list[float]]:
+    """Of the trials that are `done`: what was measured, and what is only known to be at least so much."""
+    values: list[float] = []
+    at_least: list[float] = []
+    for trial in trials:
+        value = trial.record.metrics.get(metric.name)
+        if trial.record.outcome == "done" and value is not None:
+            (at_least if metric.at_ceiling(trial, value) else values).append(value)
+    return values, at_least
+
+
 def _compare(row: VariantRow, baseline: VariantRow) -> Comparison:
-    """No figure where either hit its limit or failed: those of its repeats that finished are a biased choice."""
+    """No figure where either hit its limit, a ceiling, or failed: those of its repeats that have one are a biased choice."""
     unfinished = {"limit", "server-failed"}
-    if unfinished & set(row.outcomes) or unfinished & set(baseline.outcomes):
+    if row.censored or baseline.censored or unfinished & set(row.outcomes) or unfinished & set(baseline.outcomes):
         return statistics.nothing_to_compare(row.metric.better)
     return statistics.compare(row.values, baseline.values, row.metric.better)
 

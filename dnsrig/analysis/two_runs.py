@@ -5,6 +5,7 @@ The base comes first everywhere, and the new run is given in percent of it.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +16,12 @@ from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
 from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import describe, main_metric, measured_metrics
+from dnsrig.analysis.summary import describe, done_values, main_metric, measured_metrics
 from dnsrig.errors import UsageError
 from dnsrig.rundir import DatasetSpec, Manifest, Scalar, Variant
 
-UNITS = ("s", "ms", "per_s", "bytes", "percent")
-"""Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``."""
+UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
+"""Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits counts."""
 
 CONDITIONS = (
     *("kernel", "architecture", "system", "cpu_model", "cpus", "memory_total_bytes", "virtualisation", "governor"),
@@ -117,15 +118,21 @@ def compare_runs(base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[R
 
 
 def metric_name(name: str, runs: Iterable[Run]) -> str:
-    """The metric called ``name``, or ``name`` and its unit."""
+    """The metric called ``name``, or ``name`` and its unit; ``p99.9`` is ``p99_9_ms``."""
+    name = name.replace(".", "_")
     known = {*all_metrics(), *(metric.name for run in runs for metric in measured_metrics(run))}
     if name in known:
         return name
-    found = sorted(other for other in known if other.startswith(f"{name}_"))
-    if len(found) == 1 and found[0].removeprefix(f"{name}_") in UNITS:
+    # After a number a digit is its fraction: p99_9_ms is not another p99.
+    found = sorted(other for other in known if re.match(rf"{re.escape(name)}_(?!\d)", other))
+    if len(found) == 1 and _without_unit(found[0]) == name:
         return found[0]
     hint = f"do you mean one of {', '.join(found)}?" if found else "`dnsrig list metrics` shows them"
     raise UsageError(f"there is no metric {name!r}", hint=hint)
+
+
+def _without_unit(name: str) -> str:
+    return next((name.removesuffix(f"_{unit}") for unit in UNITS if name.endswith(f"_{unit}")), name)
 
 
 def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], list[Variant]]:
@@ -207,8 +214,8 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metric: Metric) -> list[L
     lines = []
     for pair in pairs:
         ours, theirs = _repeats(base, pair.base, metric.name), _repeats(new, pair.new, metric.name)
-        finished = not ours.unfinished and not theirs.unfinished
-        compared = statistics.compare(theirs.values, ours.values, metric.better) if finished else None
+        known = not ours.unfinished and not theirs.unfinished and not (ours.at_least and theirs.at_least)
+        compared = statistics.compare(theirs.values, ours.values, metric.better) if known else None
         lines.append(Line(pair, metric, ours, theirs, compared or statistics.nothing_to_compare(metric.better)))
     tested = [index for index, line in enumerate(lines) if line.comparison.p is not None]
     corrected = statistics.holm([p for line in lines if (p := line.comparison.p) is not None])
@@ -224,6 +231,5 @@ def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], rule: Rule) -> list[Ve
 
 def _repeats(run: Run, variant: Variant, metric: str) -> Repeats:
     trials = run.of_variant(variant.id)
-    done = [trial for trial in trials if trial.record.outcome == "done"]
-    values = tuple(value for trial in done if (value := trial.record.metrics.get(metric)) is not None)
-    return Repeats(values, Counter(trial.record.outcome for trial in trials))
+    values, at_least = done_values(trials, describe(metric))
+    return Repeats((*values, *at_least), Counter(trial.record.outcome for trial in trials), len(at_least))

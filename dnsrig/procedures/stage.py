@@ -177,6 +177,19 @@ class Stage:
             )
         self.servers[name] = Server(placement, started, log)
 
+    def stop_server(self, name: str, *, limit_s: float) -> None:
+        """Stop the server of host ``name`` in order; what it stored stays, and `start_server` starts it again.
+
+        Its log so far is kept as ``server-before.log``.
+        """
+        server = self.servers[name]
+        server.process.stop(limit_s=limit_s)
+        if server.process.popen.returncode == -signal.SIGKILL:
+            raise ServerFailed(f"{server.placement.source.label} on host {name} did not stop within {limit_s:g} s")
+        server.log.rename(server.log.with_name("server-before.log"))
+        # Else its next start would seem to have this moment until it has written its own.
+        (server.placement.directory / "exec.json").unlink(missing_ok=True)
+
     def lay_out_change(self, name: str) -> None:
         """Copy the next version of the zones beside those of the primary of host ``name``, without a change yet."""
         assert self.spec.next_dataset is not None

@@ -11,7 +11,7 @@ import ctypes
 import mmap
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from dnsrig.errors import UsageError
@@ -33,8 +33,7 @@ WARM_FROM = 0.02
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    if options["page_cache"] not in PAGE_CACHE:
-        raise UsageError(f"options.page_cache = {options['page_cache']!r}", hint=f"one of {', '.join(PAGE_CACHE)}")
+    check_page_cache(options["page_cache"])
     return {"primary": HostRole(role="primary", under_test=True), "observer": HostRole()}
 
 
@@ -43,17 +42,32 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def measure(stage: Stage) -> Result:
+    return time_start(stage, "primary", lambda: stage.prepare_server("primary"))
+
+
+def check_page_cache(wanted: int | float | str | bool) -> None:
+    if wanted not in PAGE_CACHE:
+        raise UsageError(f"options.page_cache = {wanted!r}", hint=f"one of {', '.join(PAGE_CACHE)}")
+
+
+def time_start(stage: Stage, name: str, prepare: Callable[[], None]) -> Result:
+    """From exec of the server of host ``name`` to the last zone answered, after ``prepare`` has given it its zones.
+
+    Its files are evicted from the page cache in between, or read into it, as ``options.page_cache`` wants it.
+    """
     with stage.phase("setup"):
         stage.start_watch()
-        stage.prepare_server("primary")
-        files = list(_files(Path(stage.spec.dataset.path), stage.placements["primary"].state))
+        prepare()
+        placement = stage.placements[name]
+        files = list(
+            _files(placement.dataset, placement.state) if placement.role == "primary" else _files(placement.state)
+        )
         for file in files:
             (_evict if stage.option("page_cache") == "cold" else _read)(file)
         cached = cached_share(files)
         time.sleep(SETTLE_S)
-        out = stage.directory / "zones.arrow"
-        probe = stage.start_probe("probe", "primary", limit_s=stage.spec.limit_s, out=out)
-    result = stage.time_zones(probe, lambda: stage.start_server("primary"))
+        probe = stage.start_probe("probe", name, limit_s=stage.spec.limit_s, out=stage.directory / "zones.arrow")
+    result = stage.time_zones(probe, lambda: stage.start_server(name))
     if stage.option("page_cache") == "cold" and cached > WARM_FROM:
         return Result(
             "invalid", f"{cached:.0%} of the files stayed in the page cache: their file system keeps them there"

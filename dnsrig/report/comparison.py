@@ -89,19 +89,29 @@ def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> Table:
 
 def _measured(repeats: Repeats, metric: Metric) -> list[str]:
     """Median, range, and how many repeats are done or not, a line each."""
-    median, range_ = figures.median_and_range(statistics.spread(repeats.values), metric.unit)
+    censored = bool(repeats.at_least)
+    median, range_ = figures.median_and_range(statistics.spread(repeats.values), metric.unit, censored=censored)
     return [part for part in (median, range_, *f"n {wording.outcomes(repeats.outcomes)}".split(", ")) if part]
 
 
 def _percent(line: Line) -> list[str]:
     """Ratio of medians, and its interval on a line of its own."""
     percent, bracket, interval = figures.percent(line.comparison).partition(" [")
+    if line.comparison.percent is not None:
+        percent = f"{_bound(line)} {percent}".lstrip()
     return [percent, f"[{interval}"] if bracket else [percent]
 
 
+def _bound(line: Line) -> str:
+    """``≥`` or ``≤`` before a percentage of which one side is only known to be at least so much."""
+    return "≥" if line.new.at_least else "≤" if line.base.at_least else ""
+
+
 def _change(line: Line) -> str:
-    """As `statistics.Comparison.change`; where some repeats did not finish, there is none."""
-    return "not compared" if line.base.unfinished or line.new.unfinished else line.comparison.change
+    """As `statistics.Comparison.change`; where some repeats did not finish, or both sides reached the ceiling, there is none."""
+    if line.base.unfinished or line.new.unfinished or (line.base.at_least and line.new.at_least):
+        return "not compared"
+    return line.comparison.change
 
 
 def _said(verdict: Verdict) -> str:
@@ -138,6 +148,7 @@ def _line(line: Line) -> dict[str, Any]:
         "base": _repeats(line.base),
         "new": _repeats(line.new),
         "percent": comparison.percent,
+        "bound": _bound(line),
         "interval": _interval(comparison.interval),
         "p": comparison.p,
         "p_corrected": comparison.p_corrected,
@@ -161,7 +172,8 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
 def _repeats(repeats: Repeats) -> dict[str, Any]:
     found = statistics.spread(repeats.values)
     numbers = {"median": found.median, "mean": found.mean, "min": found.low, "max": found.high} if found else {}
-    return {"outcomes": dict(repeats.outcomes), "values": list(repeats.values)} | numbers
+    known = {"outcomes": dict(repeats.outcomes), "values": list(repeats.values), "at_least": repeats.at_least}
+    return known | numbers
 
 
 def _interval(interval: statistics.Interval | None) -> dict[str, float] | None:

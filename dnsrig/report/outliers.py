@@ -10,7 +10,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Finding, Variant
 
 LEAST = 0.05
-"""Of the middle repeat's time. What is closer lies outside the fences only because its fellows agree so well."""
+"""Of the middle repeat's value. What is closer lies outside the fences only because its fellows agree so well."""
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,10 @@ class Outlier:
     """A repeat outside Tukey's fences around the box of its variant, and not for a trifle."""
 
     trial: Trial
-    time_s: float
+    value: float
+    """Of the main metric, as ``typical_value``."""
     typical: Trial
-    typical_s: float
+    typical_value: float
     """The repeat in the middle of its variant: what it can be held against."""
     traps: tuple[str, ...]
     """Their ids: found something in this repeat, and not in most of the others."""
@@ -38,7 +39,7 @@ class Outlier:
     @property
     def apart_percent(self) -> float:
         """How far from the middle repeat, in percent of that."""
-        return 100 * (self.time_s / self.typical_s - 1) if self.typical_s > 0 else 0.0
+        return 100 * (self.value / self.typical_value - 1) if self.typical_value > 0 else 0.0
 
     @property
     def apart(self) -> str:
@@ -58,24 +59,24 @@ def outliers(run: Run, findings: Iterable[Finding]) -> list[Outlier]:
 
 
 def timed(run: Run, variant: str) -> list[tuple[float, Trial]]:
-    """The variant's trials that are done, each with its time by the main metric."""
+    """The variant's trials that are done, each with its value of the main metric."""
     done = (trial for trial in run.of_variant(variant) if trial.record.outcome == "done")
-    return [(trial.time_s, trial) for trial in done if trial.time_s is not None]
+    return [(trial.result, trial) for trial in done if trial.result is not None]
 
 
 def _of_variant(run: Run, variant: str, findings: Sequence[Finding]) -> list[Outlier]:
     measured = timed(run, variant)
-    apart = statistics.outlying([time_s for time_s, _ in measured])
+    apart = statistics.outlying([value for value, _ in measured])
     if not apart:
         return []
     ranked = sorted(measured, key=lambda pair: pair[0])
-    typical_s, typical = ranked[(len(ranked) - 1) // 2]
+    typical_value, typical = ranked[(len(ranked) - 1) // 2]
     repeats = {trial.record.spec.repeat for _, trial in measured}
     of_variant = [finding for finding in findings if finding.variant == variant and finding.verdict == "found"]
     return [
-        Outlier(trial, time_s, typical, typical_s, *_causes(of_variant, trial.record.spec.repeat, repeats))
-        for time_s, trial in (measured[index] for index in apart)
-        if abs(time_s - typical_s) >= LEAST * typical_s
+        Outlier(trial, value, typical, typical_value, *_causes(of_variant, trial.record.spec.repeat, repeats))
+        for value, trial in (measured[index] for index in apart)
+        if abs(value - typical_value) >= LEAST * typical_value
     ]
 
 

@@ -6,7 +6,8 @@ from collections import Counter
 from statistics import median
 
 from dnsrig.analysis import statistics
-from dnsrig.analysis.read import Run
+from dnsrig.analysis.metrics import Metric
+from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import VariantRow, main_metric
 from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
@@ -31,6 +32,13 @@ def outcomes(counts: Counter[Outcome]) -> str:
     if set(counts) == {"done"}:
         return str(counts["done"])
     return ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+
+
+def of_trial(trial: Trial, metric: Metric) -> str:
+    """One trial's figure; with ``≥`` where it is only known to be at least that."""
+    value = trial.record.metrics.get(metric.name)
+    sign = "≥ " if value is not None and metric.at_ceiling(trial, value) else ""
+    return sign + figures.figure(value, metric.unit)
 
 
 def measured(row: VariantRow) -> str:
@@ -112,7 +120,7 @@ def instrument_error(run: Run, row: VariantRow) -> float | None:
     ]
     if not resolutions:
         return None
-    if row.metric.name == main_metric(run):
+    if row.metric.name == main_metric(run) and row.metric.unit == "s":
         return median(resolutions)
     if row.metric.name == "time_per_zone_ms":
         zones = run.manifest.specs[row.variant.id].dataset.zones

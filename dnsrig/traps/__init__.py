@@ -27,6 +27,10 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Finding, Scalar, Verdict
 
 FIRST = 50
+INSTRUMENT_HOST = "observer"
+"""Where `load` and `probe` run."""
+JUDGED = ("done", "limit", "invalid")
+"""Outcomes of which traps of query load speak: of an invalid trial they say why it is, and its rows are there."""
 EVERYWHERE: tuple[str | None, int | None] = (None, None)
 
 

@@ -22,7 +22,7 @@ def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     if record.outcome not in ("done", "limit"):
         return None
-    shares = _shares(trial)
+    shares = shares_of(trial, trial.subject)
     if shares is None:
         return cannot_tell(f"No samples of /proc/stat and of the {trial.subject}'s cgroup.")
     span_s, steal, foreign = shares
@@ -48,10 +48,10 @@ def after(trial: Trial) -> Conclusion | None:
     )
 
 
-def _shares(trial: Trial) -> tuple[float, float, float] | None:
-    """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of the server under test."""
-    cpus = trial.record.spec.hosts[trial.subject].cpus
-    usage = trial.during_measure(trial.subject, "cgroup", "cpu_usage_us")
+def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
+    """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of ``host``."""
+    cpus = trial.record.spec.hosts[host].cpus
+    usage = trial.during_measure(host, "cgroup", "cpu_usage_us")
     if usage.height < 2:
         return None
     span_us = float(usage["time_ns"][-1] - usage["time_ns"][0]) / 1000
@@ -64,11 +64,12 @@ def _shares(trial: Trial) -> tuple[float, float, float] | None:
         steal_us += grown["steal_us"] or 0.0
         programs_us += sum(value or 0.0 for name, value in grown.items() if name != "steal_us")
     whole_us = span_us * len(cpus)
-    foreign_us = max(0.0, programs_us - own_us - _other_hosts_us(trial, cpus))
+    foreign_us = max(0.0, programs_us - own_us - _other_hosts_us(trial, host))
     return span_us / 1e6, steal_us / whole_us, foreign_us / whole_us
 
 
-def _other_hosts_us(trial: Trial, cpus: list[int]) -> float:
-    """CPU time of other hosts that share these CPUs by the experiment's own will."""
-    shared = [n for n, h in trial.record.spec.hosts.items() if n != trial.subject and set(h.cpus) & set(cpus)]
+def _other_hosts_us(trial: Trial, host: str) -> float:
+    """CPU time of other hosts that share the CPUs of ``host`` by the experiment's own will."""
+    hosts = trial.record.spec.hosts
+    shared = [name for name, h in hosts.items() if name != host and set(h.cpus) & set(hosts[host].cpus)]
     return sum(trial.growth(name, "cgroup", "cpu_usage_us") or 0.0 for name in shared)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from dnsrig import traps
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe, main_metric
 from dnsrig.rundir import Scalar, Variant
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -47,7 +48,12 @@ class Size:
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
-    """One conclusion a row of sizes: of the size at which it stops being linear, or else of the largest that was run."""
+    """One conclusion a row of sizes: of the size at which it stops being linear, or else of the largest that was run.
+
+    Nothing of a run whose question is not how long something takes.
+    """
+    if describe(main_metric(run)).unit != "s":
+        return
     for row in _rows(run):
         sizes = sorted((_size(run, variant) for variant in row if run.of_variant(variant.id)), key=lambda s: s.zones)
         measured = [size for size in sizes if len(size.times_s) >= FEWEST_REPEATS]

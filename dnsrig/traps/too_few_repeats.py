@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import bootstrap_interval
+from dnsrig.analysis.summary import describe
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 90
@@ -24,7 +25,7 @@ WIDEST_HALF_WIDTH = 0.10
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     for variant in run.manifest.variants:
         trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
-        values = [trial.time_s for trial in trials if trial.time_s is not None]
+        values = [trial.result for trial in trials if trial.result is not None]
         if values:
             yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric)
         elif run.of_variant(variant.id):
@@ -32,16 +33,21 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def judge(values: list[float], metric: str) -> Conclusion:
-    """``values``: seconds, one a repeat."""
-    repeats = len(values)
+    """``values``: of ``metric`` and in its unit, one a repeat."""
+    repeats, unit, ending = len(values), describe(metric).unit, metric.rpartition("_")[2]
+    metrics = (metric, "time_per_zone_ms") if unit == "s" else (metric,)
     if repeats < FEWEST_REPEATS:
         return Conclusion(
             "found",
-            summary=f"{repeats} repeats: points and range only, from {min(values):.3g} to {max(values):.3g} s."
+            summary=f"{repeats} repeats: points and range only, from {_figure(min(values))} to {_figure(max(values))} {unit}."
             if repeats > 1
-            else f"1 repeat: {values[0]:.3g} s.",
-            evidence={"repeats": repeats, "lowest_s": round(min(values), 4), "highest_s": round(max(values), 4)},
-            metrics=(metric, "time_per_zone_ms"),
+            else f"1 repeat: {_figure(values[0])} {unit}.",
+            evidence={
+                "repeats": repeats,
+                f"lowest_{ending}": round(min(values), 4),
+                f"highest_{ending}": round(max(values), 4),
+            },
+            metrics=metrics,
             remedy=f"Run it with --repeats {FEWEST_REPEATS} or more (10 is the default).",
         )
     interval = bootstrap_interval(values)
@@ -49,18 +55,22 @@ def judge(values: list[float], metric: str) -> Conclusion:
         return cannot_tell("No interval of the median could be computed.")
     low, high = interval.low, interval.high
     middle = statistics.median(values)
-    half_width = (high - low) / 2 / middle
+    half_width = (high - low) / 2 / middle if middle else 0.0
     if half_width <= WIDEST_HALF_WIDTH:
         return CLEAR
     return Conclusion(
         "found",
-        summary=f"The 95 % interval of the median of {repeats} repeats is ±{half_width:.0%} wide ({low:.3g} to {high:.3g} s).",
+        summary=f"The 95 % interval of the median of {repeats} repeats is ±{half_width:.0%} wide ({_figure(low)} to {_figure(high)} {unit}).",
         evidence={
             "repeats": repeats,
-            "low_s": round(low, 4),
-            "high_s": round(high, 4),
+            f"low_{ending}": round(low, 4),
+            f"high_{ending}": round(high, 4),
             "half_width_percent": round(100 * half_width, 1),
         },
-        metrics=(metric, "time_per_zone_ms"),
+        metrics=metrics,
         remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
     )
+
+
+def _figure(value: float) -> str:
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:,.0f}"

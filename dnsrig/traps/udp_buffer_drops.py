@@ -1,34 +1,66 @@
-"""Datagrams were dropped because a socket's receive buffer was full.
+"""Datagrams were dropped because a socket's receive buffer was full, on the side of the server or of the instrument.
 
 The kernel drops what finds no room in the buffer and only counts it. For a secondary that asks for the SOA of a thousand zones at
-once, each dropped answer looks like a dead primary: PowerDNS then leaves that zone alone for a minute.
+once, each dropped answer looks like a dead primary: PowerDNS then leaves that zone alone for a minute. Of queries that a server had
+no room for, the client sees nothing but a timeout. And an answer that the instrument had no room for was given: that is no fault of
+the server's, though it counts as unanswered.
 """
 
 from __future__ import annotations
 
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
 
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
 
+SERVER_REMEDY = (
+    "Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or let "
+    "the secondary ask for fewer SOA records at once."
+)
+LOADED_SERVER_REMEDY = (
+    "Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or ask for less "
+    "(`--set options.rate_qps=...`)."
+)
+INSTRUMENT_REMEDY = (
+    "The instrument lost answers that were given: raise net.core.rmem_max of the machine, give the observer more CPUs "
+    "(`--set hosts.observer.cpus=[...]`), or ask for less (`--set options.rate_qps=...`)."
+)
+
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in ("done", "limit"):
+    if trial.record.outcome not in JUDGED:
         return None
-    drops = {host: trial.growth(host, "udp", "rcvbuf_errors") for host in trial.hosts_as("primary", "secondary")}
+    watched = trial.hosts_as("primary", "secondary", "resolver")
+    watched += [host for host in trial.record.spec.hosts if host == INSTRUMENT_HOST]
+    drops = {host: trial.growth(host, "udp", "rcvbuf_errors") for host in watched}
     if None in drops.values():
         return cannot_tell("No samples of UDP errors.")
-    lossy = {host: int(count) for host, count in drops.items() if count}
+    # A ramp goes on until the server loses queries: that is its result, and no trap.
+    expected = {trial.subject} if trial.load.get("model") == "ramp" else set()
+    lossy = {host: int(count) for host, count in drops.items() if count and host not in expected}
     if not lossy:
         return CLEAR
     told = " and ".join(f"{count:,} on the {host}" for host, count in lossy.items())
+    ours = lossy.get(INSTRUMENT_HOST, 0)
+    fault = f" Those on the {INSTRUMENT_HOST} are the instrument's fault: these answers were given." if ours else ""
     return Conclusion(
         "found",
-        summary=f"Receive buffers of UDP sockets were full: {told} dropped.",
+        summary=f"Receive buffers of UDP sockets were full: {told} dropped.{fault}",
         evidence={f"dropped_{host}": int(count or 0) for host, count in drops.items()},
         series=tuple(f"{host}/udp/rcvbuf_errors" for host in lossy),
-        metrics=(trial.record.spec.main_metric, "udp_buffer_errors"),
-        remedy="Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or let "
-        "the secondary ask for fewer SOA records at once.",
+        metrics=_concerned(trial),
+        remedy=" ".join(_remedies(trial, lossy)),
     )
+
+
+def _concerned(trial: Trial) -> tuple[str, ...]:
+    more = ("unanswered_share_percent", "answered_qps") if trial.load else ()
+    return (trial.record.spec.main_metric, "udp_buffer_errors", *more)
+
+
+def _remedies(trial: Trial, lossy: dict[str, int]) -> list[str]:
+    found = [INSTRUMENT_REMEDY] if INSTRUMENT_HOST in lossy else []
+    if set(lossy) - {INSTRUMENT_HOST}:
+        found.append(LOADED_SERVER_REMEDY if trial.load else SERVER_REMEDY)
+    return found

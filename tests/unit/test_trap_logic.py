@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import load_rows
 import polars as pl
 import pytest
 import synthetic
@@ -185,12 +186,13 @@ def test_udp_buffer_drops(trial: Trial, drops: int, verdict: str) -> None:
     columns = {
         "secondary__udp__rcvbuf_errors": [2, 2, 2 + drops, 2 + drops, 2 + drops],
         "primary__udp__rcvbuf_errors": [0] * 5,
+        "observer__udp__rcvbuf_errors": [0] * 5,
     }
     use(trial, series(start - SECOND, **columns))
     finding = judge("udp-buffer-drops", trial)
     assert finding.verdict == verdict
     if drops:
-        assert finding.evidence == {"dropped_primary": 0, "dropped_secondary": 6}
+        assert finding.evidence == {"dropped_primary": 0, "dropped_secondary": 6, "dropped_observer": 0}
 
 
 def test_udp_buffer_drops_without_samples(trial: Trial) -> None:
@@ -267,8 +269,12 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
+    """Those of query load of trials that have some, the others of transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
-    findings = examine(run)
+    loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in loaded.trials:
+        load_rows.load(trial, load_rows.Asked(), load_rows.log_normal(0.2, 0.4))
+    findings = [*examine(run), *examine(loaded)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"

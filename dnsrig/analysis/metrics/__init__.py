@@ -31,13 +31,25 @@ class Metric:
     order: int
     compute: Callable[[Trial], float | None]
     """None where the trial lacks the data; never a guess."""
+    ceiling: Callable[[Trial], float | None] | None = None
+    """The largest value that could be told in a trial: one that reaches it is at least this. None where there is no such bound."""
+
+    def at_ceiling(self, trial: Trial, value: float) -> bool:
+        """Whether ``value`` of ``trial`` is only known to be at least this."""
+        most = None if self.ceiling is None else self.ceiling(trial)
+        return most is not None and value >= most
 
 
 _registry: dict[str, Metric] = {}
 
 
 def metric(
-    *, title: str, unit: str, better: Better, order: int = 100
+    *,
+    title: str,
+    unit: str,
+    better: Better,
+    order: int = 100,
+    ceiling: Callable[[Trial], float | None] | None = None,
 ) -> Callable[[Callable[[Trial], float | None]], Callable[[Trial], float | None]]:
     """Register the decorated function; its name is the metric's, its docstring the definition."""
 
@@ -45,7 +57,9 @@ def metric(
         if function.__name__ in _registry:
             raise ValueError(f"metric {function.__name__} is defined twice")
         definition = " ".join((function.__doc__ or "").split())
-        _registry[function.__name__] = Metric(function.__name__, title, unit, better, definition, order, function)
+        _registry[function.__name__] = Metric(
+            function.__name__, title, unit, better, definition, order, function, ceiling
+        )
         return function
 
     return register

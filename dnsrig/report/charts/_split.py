@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe
 from dnsrig.report.figures import parameter, visible
 from dnsrig.rundir import Variant
 
@@ -62,6 +63,22 @@ def label(variant: Variant, axes: Sequence[str]) -> str:
 def zone_counts(run: Run) -> list[int]:
     """The sizes of the matrix, smallest first."""
     return sorted({spec.dataset.zones for spec in run.manifest.specs.values()})
+
+
+def best_first(trials: Iterable[Trial]) -> list[Trial]:
+    """By the main metric; what is not done counts as worse than all that is."""
+
+    def rank(trial: Trial) -> tuple[bool, float]:
+        sign = -1 if describe(trial.record.spec.main_metric).better == "higher" else 1
+        return trial.record.outcome != "done", sign * (trial.result or 0.0)
+
+    return sorted(trials, key=rank)
+
+
+def median(trials: Iterable[Trial]) -> Trial | None:
+    """The repeat in the middle of ``trials``; of an even number the better one."""
+    ranked = best_first(trials)
+    return ranked[(len(ranked) - 1) // 2] if ranked else None
 
 
 def since(trial: Trial) -> str:

@@ -75,11 +75,8 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def _chosen(trials: list[Trial]) -> Trial | None:
-    """The median repeat of those with stacks; what did not finish counts as slower than all that did."""
-    ranked = sorted(
-        (trial for trial in trials if trial.stacks), key=lambda t: (t.record.outcome != "done", t.time_s or 0.0)
-    )
-    return ranked[(len(ranked) - 1) // 2] if ranked else None
+    """The median repeat of those with stacks."""
+    return _split.median([trial for trial in trials if trial.stacks])
 
 
 def _drawing(trial: Trial, *, in_sight: bool) -> Drawing:

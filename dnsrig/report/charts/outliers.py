@@ -11,6 +11,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _look, _series, _split
 from dnsrig.report.outliers import Outlier, outliers
@@ -51,7 +52,9 @@ def _furthest(run: Run, findings: Sequence[Finding]) -> list[Outlier]:
 
 
 def _title(outlier: Outlier) -> str:
-    took = f"{figures.figure(outlier.time_s, 's')}, {outlier.apart} against {figures.figure(outlier.typical_s, 's')}"
+    unit = describe(outlier.trial.record.spec.main_metric).unit
+    values = [figures.figure(value, unit) for value in (outlier.value, outlier.typical_value)]
+    took = f"{values[0]}, {outlier.apart} against {values[1]}"
     return f"{outlier.variant.label}, repeat {outlier.repeat}, {took}: {outlier.cause}"
 
 

@@ -55,7 +55,7 @@ def explain(run: Run, findings: Sequence[Finding]) -> list[Drawing]:
 
 
 def _box(run: Run, variant: Variant) -> statistics.Box | None:
-    return statistics.box([time_s for time_s, _ in timed(run, variant.id)])
+    return statistics.box([value for value, _ in timed(run, variant.id)])
 
 
 def _panel(run: Run, zones: int, found: list[Outlier]) -> alt.LayerChart | alt.FacetChart | None:
@@ -64,7 +64,8 @@ def _panel(run: Run, zones: int, found: list[Outlier]) -> alt.LayerChart | alt.F
     marks = pl.DataFrame(list(_marks(run, variants)), infer_schema_length=None)
     if marks.is_empty():
         return None
-    title, scale = _look.measure(marks["value"], f"{describe(main_metric(run)).title}, s")
+    metric = describe(main_metric(run))
+    title, scale = _look.measure(marks["value"], f"{metric.title}, {metric.unit}")
     marks = _placed(marks, scale)
     x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
     names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
@@ -164,10 +165,10 @@ class _Label:
 
 def _marks(run: Run, variants: list[Variant]) -> Iterable[dict[str, object]]:
     for variant in variants:
-        for time_s, trial in timed(run, variant.id):
+        for value, trial in timed(run, variant.id):
             yield {
                 "row": _split.label(variant, _split.row_axes(run)),
-                "value": time_s,
+                "value": value,
                 "repeat": str(trial.record.spec.repeat),
             }
 
@@ -189,9 +190,9 @@ def _cause_layers(run: Run, found: list[Outlier], marks: pl.DataFrame, x: alt.X,
     rows = pl.DataFrame(
         {
             "row": _split.label(outlier.variant, _split.row_axes(run)),
-            "value": outlier.time_s,
+            "value": outlier.value,
             "text": figures.visible(f"repeat {outlier.repeat} ({outlier.apart}): {outlier.cause}"),
-            "right": outlier.time_s > (smallest + largest) / 2,
+            "right": outlier.value > (smallest + largest) / 2,
             "line": line,
         }
         for outlier, line in _lined(found)

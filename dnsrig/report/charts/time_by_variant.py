@@ -1,4 +1,4 @@
-"""Every repeat of every variant as a mark on a line of time: what there is to know before any figure."""
+"""Every repeat of every variant as a mark on the axis of the main metric: what there is to know before any figure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _look, _split
 
-TITLE = "Time by variant"
+TITLE = "Repeats by variant"
 ORDER = 10
 METRICS = (MAIN,)
 
@@ -29,15 +29,18 @@ def applies(run: Run) -> bool:
 def caption(run: Run) -> str:
     known = [v for t in run.trials if (v := t.record.metrics.get("probe_resolution_s")) is not None]
     resolution = (
-        f" The instrument resolves {figures.figure(median(known), 's')} (median; at worst"
+        ""
+        if describe(main_metric(run)).unit != "s"
+        else f" The instrument resolves {figures.figure(median(known), 's')} (median; at worst"
         f" {figures.figure(max(known), 's')}): smaller differences are none."
         if known
         else " The resolution of the instrument is not known."
     )
     return (
-        "Each mark is one repeat, the first on top; the bar spans the fastest to the slowest, the"
+        "Each mark is one repeat, the first on top; the bar spans the smallest to the largest, the"
         " tick is their median. Look for bars that do not overlap, and for a repeat far from its fellows: a trap may"
-        " say why. An open triangle with ≥ hit the limit and would have taken longer; a cross is a server that"
+        " say why. An open triangle with ≥ hit the limit and would have taken longer, ≥ alone is a figure that"
+        " reached the largest that could be told (a latency the client's timeout); a cross is a server that"
         " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick." + resolution
     )
 
@@ -55,7 +58,8 @@ def _panel(run: Run, zones: int, bands: list[dict[str, object]]) -> alt.LayerCha
     marks = pl.DataFrame(list(_marks(run, trials)), infer_schema_length=None)
     if marks.is_empty():
         return None
-    title, scale = _look.measure(marks["value"], f"{describe(main_metric(run)).title}, s")
+    metric = describe(main_metric(run))
+    title, scale = _look.measure(marks["value"], f"{metric.title}, {metric.unit}")
     x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
     names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
@@ -99,10 +103,10 @@ def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
     domain = [min(repeats) - 1, max(repeats) + 1]
     offset = alt.YOffset("repeat:Q", scale=alt.Scale(domain=domain, range=reach, nice=False, zero=False))
     base = alt.Chart(marks)
-    done, limit = alt.datum.outcome == "done", alt.datum.outcome == "limit"
+    done = alt.datum.outcome == "done"
     filled = base.transform_filter(done).mark_point(filled=True, size=32, opacity=0.9)
     unfilled = base.transform_filter(~done).mark_point(filled=False, size=60, opacity=1, strokeWidth=1.6)
-    bound = base.transform_filter(limit).mark_text(text="≥", dx=11, fontSize=12, color=_look.INK)
+    bound = base.transform_filter(alt.datum.at_least).mark_text(text="≥", dx=11, fontSize=12, color=_look.INK)
     return [
         filled.encode(x, y, offset, _colour(run), shape),
         unfilled.encode(x, y, offset, _colour(run), shape),
@@ -133,18 +137,20 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
     for trial in trials:
         value = _value(trial)
         if value is not None:
+            metric = describe(trial.record.spec.main_metric)
             variant = trial.record.spec.variant
             yield {
                 "row": _split.label(variant, _split.row_axes(run)),
                 "colour": _split.colour_of(run, variant),
                 "value": value,
                 "outcome": trial.record.outcome,
+                "at_least": trial.record.outcome == "limit" or metric.at_ceiling(trial, value),
                 "repeat": trial.record.spec.repeat,
             }
 
 
 def _value(trial: Trial) -> float | None:
-    """Where the trial is drawn: its time, its limit, or else when it ended."""
+    """Where the trial is drawn: its result, its limit, or else, on an axis of time, when it ended."""
     spec = trial.record.spec
-    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "limit" else trial.time_s
-    return _split.elapsed_s(trial) if value is None else value
+    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "limit" else trial.result
+    return _split.elapsed_s(trial) if value is None and describe(spec.main_metric).unit == "s" else value

@@ -8,6 +8,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe
 from dnsrig.report import figures
 from dnsrig.report.charts import MAIN, Drawing, _look, _series, _split
 
@@ -55,8 +56,8 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def _chosen(run: Run, trials: list[Trial]) -> Iterable[tuple[str, Trial]]:
-    """The fastest, the median and the slowest; what did not finish counts as slower than all that did."""
-    ranked = sorted(trials, key=lambda t: (t.record.outcome != "done", t.time_s or 0))
+    """The fastest, the median and the slowest."""
+    ranked = _split.best_first(trials)
     roles: dict[int, str] = {}
     if ranked:
         roles = {(len(ranked) - 1) // 2: "the median"}
@@ -67,7 +68,7 @@ def _chosen(run: Run, trials: list[Trial]) -> Iterable[tuple[str, Trial]]:
 
 def _result(trial: Trial) -> str:
     if trial.record.outcome == "done":
-        return figures.figure(trial.time_s, "s")
+        return figures.figure(trial.result, describe(trial.record.spec.main_metric).unit)
     return f"{trial.record.outcome}, {trial.record.reason}" if trial.record.reason else trial.record.outcome
 
 
@@ -79,7 +80,7 @@ def _slowest_variant(run: Run) -> str | None:
 
 def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
     """The panels that have data, on one axis of time; only the lowest says what it is."""
-    hosts = _hosts(trial)
+    hosts, spec = _hosts(trial), trial.record.spec
 
     def lines(read: Callable[[str], pl.DataFrame]) -> dict[str, pl.DataFrame]:
         return {name: _series.total([read(host) for host in members]) for name, members in hosts.items()}
@@ -89,8 +90,8 @@ def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
         "Sockets in TIME_WAIT": lines(lambda h: _series.gauge(trial, h, "sockets", "tcp_time_wait")),
     }
     contents = {
-        "Zones done": {"": _series.zones_done(trial)},
-        **(transfers if trial.record.spec.primaries else {}),
+        **({"Zones done": {"": _series.zones_done(trial)}} if describe(spec.main_metric).unit == "s" else {}),
+        **(transfers if spec.primaries else {}),
         "CPU, % of one core": lines(lambda h: _percent(_series.rate(trial, h, "cgroup", "cpu_usage_us"))),
     }
     present = [(title, rows) for title, lines in contents.items() if not (rows := _joined(lines)).is_empty()]

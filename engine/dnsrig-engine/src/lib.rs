@@ -1,10 +1,9 @@
 //! The engine of dnsrig: everything on the hot path.
 //!
-//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`load`], [`serve`], [`change`], [`enter`]) and a few
-//! that they share. The
-//! engine knows nothing of experiments, of servers' configuration or of charts: it takes arguments, prints JSON lines
-//! ([`events`]) and writes files of rows ([`rows`]). What decides (pacing, parsing, accounting) is kept apart from
-//! what touches sockets, files and processes, and is tested in virtual time.
+//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`change`], [`load`], [`serve`], [`enter`]) and
+//! a few that they share. The engine knows nothing of experiments, of servers' configuration or of charts: it takes
+//! arguments, prints JSON lines ([`events`]) and writes files of rows ([`rows`]). What decides (pacing, parsing,
+//! accounting) is kept apart from what touches sockets, files and processes, and is tested in virtual time.
 
 pub mod change;
 pub mod clock;

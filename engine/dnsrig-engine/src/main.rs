@@ -22,9 +22,9 @@ enum Command {
     Generate(generate::Arguments),
     Watch(watch::Arguments),
     Probe(probe::Arguments),
+    Change(change::Arguments),
     Load(load::Arguments),
     Serve(serve::Arguments),
-    Change(change::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -34,9 +34,9 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => ("generate", generate::run(&arguments)),
         Command::Watch(arguments) => ("watch", watch::run(&arguments)),
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
+        Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
-        Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))

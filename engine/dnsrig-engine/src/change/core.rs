@@ -17,7 +17,7 @@ pub struct Settings {
     pub window: usize,
     /// A change without an answer is given up after so long.
     pub timeout_ns: i64,
-    /// What is due before the end and could not be sent by then is left out.
+    /// What could not be sent by then is left out.
     pub end_ns: i64,
 }
 

@@ -89,7 +89,7 @@ pub struct Arguments {
     /// Changes a second [aliases: --members-changed-per-s]
     #[arg(long, value_name = "RATE", alias = "members-changed-per-s", value_parser = parse_rate)]
     changes_per_s: f64,
-    /// For how long changes are due
+    /// For how long changes are due; those that had to wait are still sent for --timeout-s after that
     #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds)]
     duration_s: Duration,
     /// Changes that may wait for an answer at a time; what is due meanwhile is sent later
@@ -212,7 +212,7 @@ fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeErro
         changes: changes as u64,
         window: arguments.window as usize,
         timeout_ns: nanoseconds(arguments.timeout_s),
-        end_ns: start_ns.saturating_add(nanoseconds(arguments.duration_s)),
+        end_ns: start_ns.saturating_add(nanoseconds(arguments.duration_s + arguments.timeout_s)),
     })
 }
 

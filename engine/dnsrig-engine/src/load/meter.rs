@@ -248,7 +248,8 @@ pub struct Meter {
     clients: usize,
     /// Those not complete, in order.
     open: VecDeque<Box<Interval>>,
-    /// Empty ones, for use again.
+    /// Empty ones, for use again. In boxes, as they are handed to and fro.
+    #[allow(clippy::vec_box)]
     spare: Vec<Box<Interval>>,
 }
 

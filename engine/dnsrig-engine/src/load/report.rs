@@ -53,18 +53,30 @@ pub struct Distribution {
 
 impl From<&Times> for Distribution {
     fn from(times: &Times) -> Self {
-        let at = |percent| times.value_at_quantile(percent / 100.0);
-        Distribution {
-            mean: times.mean(),
-            min: times.min(),
-            p50: at(50.0),
-            p90: at(90.0),
-            p99: at(99.0),
-            p99_9: at(99.9),
-            p99_99: at(99.99),
-            max: times.max(),
+        let [p50, p90, p99, p99_9, p99_99] = percentiles(times, [5_000, 9_000, 9_900, 9_990, 9_999]);
+        Distribution { mean: times.mean(), min: times.min(), p50, p90, p99, p99_9, p99_99, max: times.max() }
+    }
+}
+
+/// One percentile, known to a hundredth of a percent.
+pub fn percentile(times: &Times, percent: f64) -> u64 {
+    percentiles(times, [(percent * 100.0).round() as u64])[0]
+}
+
+/// Percentiles, asked for in hundredths of a percent and in rising order: the smallest values with at least that share of
+/// all at or below them. By whole numbers: a rank computed from a fraction such as 0.999 can be one too high.
+fn percentiles<const N: usize>(times: &Times, wanted: [u64; N]) -> [u64; N] {
+    let rank = |share: u64| (u128::from(times.len()) * u128::from(share)).div_ceil(10_000) as u64;
+    let mut found = [0; N];
+    let (mut at, mut passed) = (0, 0);
+    for value in times.iter_recorded() {
+        passed += value.count_at_value();
+        while at < N && passed >= rank(wanted[at]) {
+            found[at] = times.highest_equivalent(value.value_iterated_to());
+            at += 1;
         }
     }
+    found
 }
 
 /// One rate of a ramp.
@@ -184,17 +196,18 @@ impl Reader {
     /// Says how an interval went.
     pub fn interval(self, interval: &Interval, interval_s: f64) -> Result<(), EventError> {
         let (counts, series) = (&interval.counts, &interval.series);
-        let at = |times: &Times, quantile| times.value_at_quantile(quantile);
+        let [p50_ns, p99_ns] = percentiles(&series.due, [5_000, 9_900]);
+        let [lag_p99_ns] = percentiles(&series.lag, [9_900]);
         let progress = Progress {
             interval: interval.number,
             due: counts.due,
             sent: counts.sent,
             answered: counts.answered,
             unanswered: counts.unanswered(),
-            p50_ns: at(&series.due, 0.5),
-            p99_ns: at(&series.due, 0.99),
+            p50_ns,
+            p99_ns,
             max_ns: series.due.max(),
-            lag_p99_ns: at(&series.lag, 0.99),
+            lag_p99_ns,
         };
         if self.person && interval_s >= 0.5 {
             let _ = writeln!(
@@ -380,7 +393,7 @@ fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -409,5 +422,34 @@ pub fn model_words(model: Model) -> (&'static str, Option<f64>, bool, Option<usi
     match model {
         Model::Rate { qps, poisson } => ("rate", Some(qps), poisson, None),
         Model::Outstanding(count) => ("closed", None, false, Some(count)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::meter::times;
+
+    #[test]
+    fn a_percentile_is_the_value_at_its_rank_exactly() {
+        let mut recorded = times();
+        (1..=10_000).for_each(|value| recorded.record(value).unwrap());
+        let found = percentiles(&recorded, [1, 5_000, 9_990, 9_999, 10_000]);
+        let expected = [1, 5_000, 9_990, 9_999, 10_000].map(|value| recorded.highest_equivalent(value));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn nothing_recorded_has_percentiles_of_zero() {
+        assert_eq!(percentiles(&times(), [5_000]), [0]);
+        assert_eq!(Distribution::from(&times()).max, 0);
+    }
+
+    #[test]
+    fn times_read_well() {
+        let cells = [410_000, 4_100_000, 41_000_000, 410_000_000].map(|ns| milliseconds(ns, None));
+        assert_eq!(cells, ["0.410 ms", "4.10 ms", "41.0 ms", "410 ms"]);
+        assert_eq!(milliseconds(1_000_341_503, Some(1_000_000_000)), "≥ 1000 ms");
+        assert_eq!(grouped(1_234_567), "1,234,567");
     }
 }

@@ -21,7 +21,7 @@ use super::{
     queries::Queries,
     ramp::{Limits, Search, Settings},
     record::Record,
-    report::{Distribution, Reader, Step, Summary, model_words},
+    report::{Distribution, Reader, Step, Summary, model_words, percentile},
     stream,
     transport::{Connections, Transport},
     udp::Udp,
@@ -48,6 +48,11 @@ const INTERRUPTED: u8 = 130;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.i_am_authorized)?;
     arguments.check()?;
+    if arguments.until_eof && arguments.queries.reads_standard_input() {
+        return Err(
+            LoadError::Arguments("--until-eof and queries from standard input exclude each other".into()).into()
+        );
+    }
     let plan = arguments.plan(authority)?;
     let queries = Arc::new(arguments.queries.prepare()?);
     let stop = Stop::new(arguments.until_eof)?;
@@ -258,9 +263,9 @@ fn step(outcome: &Outcome, period: Period, limits: Limits, rate_qps: f64, repeat
     let sending_s = (outcome.sending_ns as f64 / 1e9).max(duration_s);
     let latency = Distribution::from(&series.due);
     let loss_share = counts.unanswered() as f64 / counts.sent.max(1) as f64;
-    let in_time = series.due.value_at_quantile(limits.percentile / 100.0) <= limits.latency_ns;
+    let in_time = percentile(&series.due, limits.percentile) <= limits.latency_ns;
     let sent_qps = counts.sent as f64 / sending_s;
-    let lag_ns = series.lag.value_at_quantile(0.99);
+    let lag_ns = percentile(&series.lag, 99.0);
     // A full table of ids, too: with answers missing for a whole timeout, that is the server's doing.
     let late = sent_qps < SENT_SHARE_MIN * rate_qps || lag_ns > limits.latency_ns;
     Step {

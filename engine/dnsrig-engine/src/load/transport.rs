@@ -13,6 +13,8 @@ pub struct Connections {
     pub resumed: u64,
     /// Not established, or ended by the other side with queries outstanding.
     pub failed: u64,
+    /// Not begun, because this host had no port left for it: the queries went later, or on another connection.
+    pub no_port: u64,
 }
 
 impl Connections {
@@ -22,6 +24,7 @@ impl Connections {
         self.established += other.established;
         self.resumed += other.resumed;
         self.failed += other.failed;
+        self.no_port += other.no_port;
     }
 }
 
@@ -34,7 +37,8 @@ pub trait Transport: Send {
     /// For each it calls [`Ledger::draft`], then [`Ledger::sent`] with the time right before they left.
     fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError>;
 
-    /// Takes in all that has come, through [`Ledger::answer`] and [`Ledger::lose`]; returns how many messages that were.
+    /// Takes in all that has come, through [`Ledger::answer`] and [`Ledger::lose`]; returns how many messages that
+    /// were, or events of connections: 0 if there was nothing to do.
     fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError>;
 
     /// Waits for `timeout_ns`, less if something can be received, or sent again that could not be.

@@ -94,6 +94,11 @@ impl QueryArguments {
         }
     }
 
+    /// Whether [`QueryArguments::prepare`] reads standard input to its end.
+    pub fn reads_standard_input(&self) -> bool {
+        self.queries.as_deref().is_some_and(|path| path.as_os_str() == "-")
+    }
+
     /// What signs the queries, if anything.
     pub fn signer(&self) -> Result<Option<Signer>, QueryError> {
         self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()

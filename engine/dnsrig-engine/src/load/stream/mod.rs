@@ -1,8 +1,52 @@
 //! Queries over TCP (RFC 7766) and TLS (RFC 7858).
+//!
+//! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
+//! has served its time, [`frames`] finds messages in a stream, [`tls`] is the TLS client; none of them knows a socket.
+//! A [`line`] is the connection itself, and [`Stream`] moves octets between all of these and the [`Ledger`].
 
-use std::net::{IpAddr, SocketAddr};
+pub mod chain;
+pub mod frames;
+pub mod line;
+pub mod sessions;
+pub mod slots;
+pub mod socket;
+pub mod tls;
 
-use super::{LoadError, arguments::Close, transport::Transport};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    os::fd::OwnedFd,
+    sync::Arc,
+};
+
+use nix::sys::epoll::EpollFlags;
+use rustls::{ClientConfig, pki_types::ServerName};
+
+use self::{
+    chain::Chain,
+    frames::LENGTH_OCTETS,
+    line::{Buffers, Line, Reading},
+    slots::{BURST_MAX, Slots, State},
+    socket::Begun,
+};
+use super::{
+    LoadError,
+    arguments::Close,
+    ledger::Ledger,
+    meter::Loss,
+    poll::{Poll, READ, WRITE},
+    transport::{Connections, Transport},
+};
+use crate::clock;
+
+/// On a connection that is being opened so many octets of queries wait, and at most one burst more.
+const QUEUE_OCTETS_MAX: usize = 4_096;
+
+/// A connection is read so often in a row at most; then it is the others' turn.
+const READS_MAX: usize = 4;
+
+/// So many TLS sessions of a server are kept, a kilobyte or two each, or one a client if those are fewer.
+const SESSIONS_MAX: usize = 4_096;
 
 /// How connections are used.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +65,270 @@ pub struct Settings {
 
 /// Opens the transport of one thread with so many connections.
 pub fn open(
-    _server: SocketAddr,
-    _sources: &[IpAddr],
-    _clients: usize,
-    _settings: Settings,
+    server: SocketAddr,
+    sources: &[IpAddr],
+    clients: usize,
+    settings: Settings,
 ) -> Result<Box<dyn Transport>, LoadError> {
-    Err(LoadError::Arguments("TCP and DoT are not there yet".into()))
+    Ok(Box::new(Stream::open(server, sources, clients, settings)?))
+}
+
+/// Connections of one thread.
+pub struct Stream {
+    server: SocketAddr,
+    sources: Vec<IpAddr>,
+    close: Close,
+    tls: Option<Arc<ClientConfig>>,
+    slots: Slots,
+    lines: Box<[Line]>,
+    /// Those that were read [`READS_MAX`] times and may have more.
+    unread: Chain,
+    poll: Poll,
+    buffers: Buffers,
+    /// The queries of a burst, framed.
+    burst: Box<[u8]>,
+    octets_max: usize,
+}
+
+/// What came of a slot's turn.
+enum Turn {
+    Sent(usize),
+    /// Its table of ids is full.
+    NoId,
+    /// This host has no port left.
+    NoPort,
+}
+
+impl Stream {
+    /// `clients` connections to `server`, from the addresses `sources` in turn, or from any if there are none. Each is
+    /// made when a query is to be sent on it.
+    pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
+        let failed = |error| LoadError::Open(server, error);
+        socket::allow(clients).map_err(failed)?;
+        let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
+        let tls = settings.tls.then(|| tls::config(sessions_max).map_err(|error| failed(io::Error::other(error))));
+        Ok(Stream {
+            server,
+            sources: sources.to_vec(),
+            close: settings.close,
+            tls: tls.transpose()?,
+            slots: Slots::new(clients, settings.queries_per_connection, settings.timeout_ns),
+            lines: (0..clients).map(|_| Line::default()).collect(),
+            unread: Chain::new(clients),
+            poll: Poll::new().map_err(failed)?,
+            buffers: Buffers::new(),
+            burst: vec![0; BURST_MAX * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
+            octets_max: settings.octets_max,
+        })
+    }
+
+    /// Drafts queries of one slot, and sends them or has them wait for its connection.
+    fn take_turn(&mut self, slot: usize, due_ns: &[i64], ledger: &mut Ledger) -> Result<Turn, LoadError> {
+        let (mut count, mut framed) = (0, 0);
+        for due_ns in due_ns.iter().take(self.slots.room(slot)) {
+            let space = &mut self.burst[framed..framed + LENGTH_OCTETS + self.octets_max];
+            let (prefix, message) = space.split_at_mut(LENGTH_OCTETS);
+            let Some(length) = ledger.draft(slot, *due_ns, message) else { break };
+            prefix.copy_from_slice(&(length as u16).to_be_bytes());
+            (count, framed) = (count + 1, framed + LENGTH_OCTETS + length);
+        }
+        let now_ns = clock::monotonic_ns();
+        if count == 0 {
+            self.slots.took(slot, 0, now_ns);
+            return Ok(Turn::NoId);
+        }
+        let mut lost = None;
+        if self.slots.state(slot) == State::Idle {
+            match self.begin(slot)? {
+                Begun::NoPort => {
+                    ledger.sent(slot, 0, 0, now_ns);
+                    self.slots.had_no_port();
+                    return Ok(Turn::NoPort);
+                }
+                Begun::Failed(error) => lost = Some(self.failure(error, now_ns, ledger)),
+                Begun::Connecting(socket) => lost = self.start(slot, socket)?.err(),
+            }
+            self.slots.began(slot, now_ns);
+        }
+        let frames = &self.burst[..framed];
+        ledger.sent(slot, count, framed - count * LENGTH_OCTETS, now_ns);
+        self.slots.took(slot, count, now_ns);
+        if self.slots.state(slot) == State::Open {
+            lost = self.lines[slot].send(frames, &mut self.buffers).err();
+        } else if self.lines[slot].queue(frames) >= QUEUE_OCTETS_MAX {
+            self.slots.filled(slot);
+        }
+        match lost {
+            Some(loss) => self.end(slot, Some(loss), ledger),
+            None => self.slots.set_blocked(slot, self.lines[slot].is_blocked(), now_ns),
+        }
+        Ok(Turn::Sent(count))
+    }
+
+    fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
+        let source = self.sources.get(slot % self.sources.len().max(1)).copied();
+        socket::begin(self.server, source, self.close).map_err(|error| LoadError::Open(self.server, error))
+    }
+
+    /// Watches a connection that was begun.
+    fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), Loss>, LoadError> {
+        // Edges, so that what is watched for need never be changed: a connection costs one system call here.
+        let flags = READ | WRITE | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+        self.poll.add(&socket, slot as u64, flags).map_err(|error| LoadError::Open(self.server, error))?;
+        let tls = self.tls.as_ref().map(|config| (config, ServerName::from(self.server.ip())));
+        Ok(self.lines[slot].begin(socket, tls))
+    }
+
+    /// Counts why connecting failed.
+    fn failure(&self, error: nix::Error, now_ns: i64, ledger: &mut Ledger) -> Loss {
+        if socket::is_unreachable(error) {
+            ledger.meter.at(now_ns).counts.unreachable += 1;
+        }
+        socket::loss(error)
+    }
+
+    /// Takes in what the kernel says of a connection; returns how many messages came.
+    fn event(&mut self, slot: usize, flags: EpollFlags, ledger: &mut Ledger) -> usize {
+        let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
+        match self.attend(slot, flags, ledger) {
+            Ok(()) if flags.intersects(READ | EpollFlags::EPOLLRDHUP | over) => {
+                self.read(slot, flags.intersects(EpollFlags::EPOLLRDHUP | over), ledger)
+            }
+            Ok(()) => 0,
+            Err(loss) => {
+                self.end(slot, Some(loss), ledger);
+                0
+            }
+        }
+    }
+
+    /// Goes on with connecting, or with sending what had no room.
+    fn attend(&mut self, slot: usize, flags: EpollFlags, ledger: &mut Ledger) -> Result<(), Loss> {
+        let line = &mut self.lines[slot];
+        if !line.is_connected() {
+            let now_ns = clock::monotonic_ns();
+            if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+                let error = line.error();
+                return Err(self.failure(error, now_ns, ledger));
+            }
+            if line.connected(&mut self.buffers)? {
+                self.established(slot, ledger)?;
+            }
+        } else if flags.intersects(WRITE) && line.is_blocked() {
+            line.flush()?;
+        }
+        let blocked = self.lines[slot].is_blocked();
+        self.slots.set_blocked(slot, blocked, clock::monotonic_ns());
+        Ok(())
+    }
+
+    /// The handshakes are done, and what waited for that can go.
+    fn established(&mut self, slot: usize, ledger: &mut Ledger) -> Result<(), Loss> {
+        let now_ns = clock::monotonic_ns();
+        let started_ns = self.slots.established(slot, self.lines[slot].is_resumed(), now_ns);
+        ledger.meter.established(started_ns, now_ns);
+        self.lines[slot].send_queue(&mut self.buffers)
+    }
+
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages came.
+    fn read(&mut self, slot: usize, to_the_end: bool, ledger: &mut Ledger) -> usize {
+        let mut count = 0;
+        self.unread.remove(slot);
+        for _ in 0..READS_MAX {
+            let now_ns = clock::monotonic_ns();
+            let answer = |octets: &[u8], length| {
+                ledger.answer(slot, octets, length, now_ns);
+                count += 1;
+            };
+            let read = self.lines[slot].read(&mut self.buffers, answer).and_then(|reading| {
+                if reading.open && self.slots.state(slot) == State::Opening {
+                    self.established(slot, ledger)?;
+                }
+                Ok(reading)
+            });
+            match read {
+                Err(loss) => {
+                    self.end(slot, Some(loss), ledger);
+                    return count;
+                }
+                Ok(Reading { closed: true, .. }) => {
+                    self.end(slot, Some(Loss::Closed), ledger);
+                    return count;
+                }
+                Ok(Reading { drained, full, .. }) => {
+                    if self.slots.is_used_up(slot) && ledger.outstanding_of(slot) == 0 {
+                        self.end(slot, None, ledger);
+                        return count;
+                    }
+                    let blocked = self.lines[slot].is_blocked();
+                    self.slots.set_blocked(slot, blocked, now_ns);
+                    if drained || !(full || to_the_end) {
+                        return count;
+                    }
+                }
+            }
+        }
+        self.unread.add(slot);
+        count
+    }
+
+    /// Ends a connection: by our own wish, or because it is lost.
+    fn end(&mut self, slot: usize, lost: Option<Loss>, ledger: &mut Ledger) {
+        let broken = lost.is_some() && ledger.outstanding_of(slot) > 0;
+        if let Some(loss) = lost {
+            ledger.lose(slot, loss);
+        }
+        let farewell = lost.is_none() && self.close == Close::Fin && self.slots.state(slot) == State::Open;
+        self.lines[slot].close(farewell, &mut self.buffers);
+        self.unread.remove(slot);
+        self.slots.ended(slot, broken);
+    }
+}
+
+impl Transport for Stream {
+    fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError> {
+        let (mut sent, mut without_id) = (0, 0);
+        while sent < due_ns.len()
+            && without_id < self.slots.taking()
+            && let Some(slot) = self.slots.turn()
+        {
+            match self.take_turn(slot, &due_ns[sent..], ledger)? {
+                Turn::Sent(count) => (sent, without_id) = (sent + count, 0),
+                Turn::NoId => without_id += 1,
+                Turn::NoPort => break,
+            }
+        }
+        Ok(sent)
+    }
+
+    fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError> {
+        let now_ns = clock::monotonic_ns();
+        let mut count = 0;
+        while let Some(slot) = self.slots.overdue(now_ns, |slot| ledger.outstanding_of(slot)) {
+            self.end(slot, None, ledger);
+            count += 1;
+        }
+        for _ in 0..self.unread.len() {
+            let Some(slot) = self.unread.first() else { break };
+            count += 1 + self.read(slot, true, ledger);
+        }
+        let ready = self.poll.ready().map_err(|error| LoadError::Receive(self.server, error))?;
+        for at in 0..ready {
+            let (slot, flags) = self.poll.event(at);
+            // Handshakes are work too, so an event counts even if it brought no message.
+            count += self.event(slot as usize, flags, ledger).max(1);
+        }
+        Ok(count)
+    }
+
+    fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError> {
+        if !self.unread.is_empty() {
+            return Ok(());
+        }
+        self.poll.wait(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+    }
+
+    fn connections(&self) -> Connections {
+        self.slots.connections()
+    }
 }

@@ -1,13 +1,12 @@
 //! Decides what happens to each query of a thread: answered now, later or never.
 
-use crate::{clock, datagrams::Peer};
+use crate::{clock, datagrams::Peer, serve::table::Token};
 
 use super::{
     counts::Counts,
     delayed::{Delayed, OCTETS_MAX},
     faults::{Fate, Faults, Settings},
     message,
-    streams::Token,
 };
 
 /// Where an answer goes.

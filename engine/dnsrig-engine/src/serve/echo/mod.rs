@@ -38,6 +38,7 @@ use threads::Threads;
 struct Ready<'a> {
     /// The first stall period starts here.
     start_ns: i64,
+    threads: usize,
     #[serde(flatten)]
     bound: &'a Bound,
 }
@@ -63,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let answerer = arguments.answerer(faults, number, start_ns);
         threads.spawn(sockets, answerer, bound.limits.clone())?;
     }
-    emit("ready", clock::monotonic_ns(), &Ready { start_ns, bound: &bound })?;
+    emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: arguments.threads(), bound: &bound })?;
     while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
         anchors.emit_if_due(clock::monotonic_ns())?;
     }

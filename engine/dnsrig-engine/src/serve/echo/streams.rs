@@ -17,7 +17,11 @@ use nix::sys::{
 };
 use rustls::ServerConfig;
 
-use crate::serve::{framing, poller::Poller};
+use crate::serve::{
+    framing,
+    poller::Poller,
+    table::{Table, Token},
+};
 
 use super::{
     answerer::{Answerer, Destination, Turn},
@@ -30,25 +34,6 @@ const READ_OCTETS_MAX: usize = 64 * 1024;
 
 /// So many connections are accepted before it is the others' turn.
 const ACCEPTS_MAX: usize = 64;
-
-/// Names a connection: its place, and how many had that place before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
-    index: u32,
-    generation: u32,
-}
-
-impl Token {
-    /// As a number for the poller; below 2^63.
-    pub fn number(self) -> u64 {
-        u64::from(self.generation) << 32 | u64::from(self.index)
-    }
-
-    /// Back from the number.
-    pub fn from_number(number: u64) -> Self {
-        Token { index: number as u32, generation: (number >> 32) as u32 }
-    }
-}
 
 /// What all threads' connections share.
 #[derive(Clone)]
@@ -80,17 +65,10 @@ struct Stream {
     ended: bool,
 }
 
-#[derive(Default)]
-struct Place {
-    generation: u32,
-    stream: Option<Stream>,
-}
-
 /// A table of connections.
 pub struct Streams {
     limits: Limits,
-    places: Vec<Place>,
-    free: Vec<u32>,
+    table: Table<Stream>,
     received: Box<[u8]>,
     decrypted: Box<[u8]>,
     answers: Vec<u8>,
@@ -101,7 +79,7 @@ impl Streams {
     pub fn new(limits: Limits) -> Self {
         let buffer = || vec![0; READ_OCTETS_MAX].into_boxed_slice();
         let (received, decrypted) = (buffer(), buffer());
-        Streams { limits, places: Vec::new(), free: Vec::new(), received, decrypted, answers: Vec::new() }
+        Streams { limits, table: Table::default(), received, decrypted, answers: Vec::new() }
     }
 
     /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it.
@@ -136,21 +114,12 @@ impl Streams {
                 None => Connection::plain(),
             };
             let interest = EpollFlags::EPOLLIN;
-            let stream = Stream { socket, connection, interest, active_ns: now_ns, waiting: 0, ended: false };
-            self.insert(stream, poller)?;
+            let token =
+                self.table.insert(Stream { socket, connection, interest, active_ns: now_ns, waiting: 0, ended: false });
+            if let Some(stream) = self.table.get(token) {
+                poller.add(&stream.socket, interest, token.number())?;
+            }
         }
-        Ok(())
-    }
-
-    fn insert(&mut self, stream: Stream, poller: &Poller) -> io::Result<()> {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place::default());
-            self.places.len() as u32 - 1
-        });
-        let place = &mut self.places[index as usize];
-        let token = Token { index, generation: place.generation };
-        poller.add(&stream.socket, stream.interest, token.number())?;
-        place.stream = Some(stream);
         Ok(())
     }
 
@@ -163,7 +132,7 @@ impl Streams {
         answerer: &mut Answerer,
         poller: &Poller,
     ) -> io::Result<()> {
-        let Some(stream) = stream_at(&mut self.places, token) else { return Ok(()) };
+        let Some(stream) = self.table.get(token) else { return Ok(()) };
         let mut result = Ok(());
         if happened.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
             result = Err(io::ErrorKind::ConnectionReset.into());
@@ -177,8 +146,8 @@ impl Streams {
 
     /// Reads once, and answers what is to be answered at once.
     fn read(&mut self, token: Token, now_ns: i64, answerer: &mut Answerer) -> io::Result<()> {
-        let Streams { places, received, decrypted, answers, .. } = self;
-        let Some(stream) = stream_at(places, token) else { return Ok(()) };
+        let Streams { table, received, decrypted, answers, .. } = self;
+        let Some(stream) = table.get(token) else { return Ok(()) };
         let octets = match stream.socket.read(received) {
             Ok(0) => {
                 stream.ended = true;
@@ -227,7 +196,7 @@ impl Streams {
         answerer: &mut Answerer,
         poller: &Poller,
     ) -> io::Result<()> {
-        let Some(stream) = stream_at(&mut self.places, token) else {
+        let Some(stream) = self.table.get(token) else {
             answerer.counts.dropped.unsent += 1;
             return Ok(());
         };
@@ -249,7 +218,7 @@ impl Streams {
         answerer: &mut Answerer,
         poller: &Poller,
     ) -> io::Result<()> {
-        let Some(stream) = stream_at(&mut self.places, token) else { return Ok(()) };
+        let Some(stream) = self.table.get(token) else { return Ok(()) };
         let flushed = stream.connection.is_flushed();
         if result.is_err() {
             answerer.counts.connections.reset += 1;
@@ -276,25 +245,22 @@ impl Streams {
 
     /// Closes the connections that had no query for too long.
     pub fn sweep(&mut self, now_ns: i64, answerer: &mut Answerer) {
-        for index in 0..self.places.len() {
-            let place = &mut self.places[index];
-            let token = Token { index: index as u32, generation: place.generation };
-            let Some(stream) = &mut place.stream else { continue };
-            if stream.waiting == 0 && now_ns - stream.active_ns >= self.limits.idle_ns {
+        let idle_ns = self.limits.idle_ns;
+        let closed = self.table.extract(|stream| {
+            let is_idle = stream.waiting == 0 && now_ns - stream.active_ns >= idle_ns;
+            if is_idle {
                 let _ = stream.connection.close(&mut stream.socket);
-                answerer.counts.connections.idle += 1;
-                self.remove(token);
             }
-        }
+            is_idle
+        });
+        self.limits.open.fetch_sub(closed, Ordering::Relaxed);
+        answerer.counts.connections.idle += closed as u64;
     }
 
     fn remove(&mut self, token: Token) {
-        let place = &mut self.places[token.index as usize];
-        place.stream = None;
-        // It stays below 2^31, so that no token is one of the poller's other numbers.
-        place.generation = (place.generation + 1) & 0x7fff_ffff;
-        self.free.push(token.index);
-        self.limits.open.fetch_sub(1, Ordering::Relaxed);
+        if self.table.remove(token).is_some() {
+            self.limits.open.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
@@ -308,10 +274,4 @@ fn count_handshake(stream: &mut Stream, answerer: &mut Answerer) {
         }
         None => {}
     }
-}
-
-/// The connection of a token, unless it is gone.
-fn stream_at(places: &mut [Place], token: Token) -> Option<&mut Stream> {
-    let place = places.get_mut(token.index as usize)?;
-    if place.generation == token.generation { place.stream.as_mut() } else { None }
 }

@@ -10,7 +10,10 @@ use rustls::ServerConfig;
 
 use crate::{
     clock,
-    serve::poller::{Patience, Poller, sleep_until_readable},
+    serve::{
+        poller::{Patience, Poller, sleep_until_readable},
+        table::Token,
+    },
 };
 
 use super::{
@@ -18,7 +21,7 @@ use super::{
     counts::Counts,
     datagrams::Datagrams,
     delayed::OCTETS_MAX,
-    streams::{Limits, Streams, Token},
+    streams::{Limits, Streams},
 };
 
 // The poller's numbers for what is no connection: those are below 2^63.

@@ -1,0 +1,209 @@
+"""Latencies as `dnsrig-engine load` counted them: distributions, for each interval and for the whole.
+
+latency.hlog is an HdrHistogram interval log (version 2): a line an interval and tag, ``Tag=due,START,LENGTH,MAX,PAYLOAD``,
+times in seconds, payload compressed. The tags are
+
+- ``due``: from the moment at which a query was due to its answer. This is the latency that a client sees;
+- ``sent``: its twin from the moment at which it was sent;
+- ``lag``: from due to sent, so that due = sent + lag;
+- ``handshake``: from the start of a connection to its being ready, TLS included; TCP and DoT only.
+
+A query without an answer counts in ``sent`` as the client's timeout, and in ``due`` as that and its lag.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import accumulate
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram
+
+from dnsrig.errors import DnsrigError
+
+DIGITS = 3
+"""Significant decimal digits of every recorded value."""
+
+_EXACT_BITS = 11
+"""Values of up to so many bits are kept exactly: 2 * 10**DIGITS, rounded up to a power of two."""
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each latency occurred, values in ns, three significant digits."""
+
+    values_ns: list[int]
+    """Ascending; each the highest of those that are counted as one."""
+    counts: list[int]
+    """As many, all above zero."""
+
+    @classmethod
+    def of(cls, counted: dict[int, int]) -> Histogram:
+        """From value in ns -> count."""
+        present = sorted(value for value, count in counted.items() if count)
+        return cls(present, [counted[value] for value in present])
+
+    def __add__(self, other: Histogram) -> Histogram:
+        return merge((self, other))
+
+    @cached_property
+    def total(self) -> int:
+        """Of all counts: queries, not distinct values."""
+        return sum(self.counts)
+
+    @property
+    def min_ns(self) -> int | None:
+        """The lowest value that the first one may stand for."""
+        return self.values_ns[0] - _width(self.values_ns[0]) + 1 if self.values_ns else None
+
+    @property
+    def max_ns(self) -> int | None:
+        return self.values_ns[-1] if self.values_ns else None
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Each value counted as the middle of those it stands for; None of an empty one."""
+        if not self.values_ns:
+            return None
+        middles = (value - _width(value) + 1 + _width(value) // 2 for value in self.values_ns)
+        return sum(middle * count for middle, count in zip(middles, self.counts)) / self.total
+
+    def percentile(self, percent: float) -> int | None:
+        """The smallest value in ns that at least ``percent`` of all do not exceed: an exact rank, nothing interpolated.
+
+        The smallest of all for zero; None of an empty histogram.
+        """
+        found = self.percentiles((percent,))
+        return found[0] if found else None
+
+    def percentiles(self, percents: Iterable[float]) -> list[int]:
+        """`percentile` of several, in one pass over those that ascend; empty of an empty histogram."""
+        if not self.values_ns:
+            return []
+        found, index, reached = [], 0, self._reached
+        for percent in percents:
+            # As written, not as stored: the float 99.9 lies above 99.9, and would ask for a rank more.
+            rank = max(1, math.ceil(Fraction(repr(float(percent))) / 100 * self.total))
+            if index and reached[index - 1] >= rank:
+                index = 0
+            while index < len(reached) - 1 and reached[index] < rank:
+                index += 1
+            found.append(self.values_ns[index])
+        return found
+
+    def slowest(self, percent: float) -> int | None:
+        """The latency in ns that only the slowest ``percent`` exceed: ``slowest(1)`` is ``percentile(99)``."""
+        return self.percentile(float(100 - Fraction(repr(float(percent)))))
+
+    @cached_property
+    def _reached(self) -> list[int]:
+        """How many lie at or below each value."""
+        return list(accumulate(self.counts))
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What was due in one stretch of time."""
+
+    offset_s: float
+    """From the start of the first interval to that of this one."""
+    duration_s: float
+    histogram: Histogram
+
+
+class Latency:
+    """latency.hlog of one trial; a tag is decoded when it is first asked for."""
+
+    def __init__(self, path: Path, timeout_ns: int | None) -> None:
+        self.timeout_ns = timeout_ns
+        """After which the client gave up; None where the summary does not say."""
+        self._lines = _by_tag(path)
+        self._intervals: dict[str, list[Interval]] = {}
+        self._totals: dict[str, Histogram] = {}
+
+    @property
+    def tags(self) -> list[str]:
+        return list(self._lines)
+
+    def intervals(self, tag: str) -> list[Interval]:
+        """In the order in which they were written, up to the first that is damaged; none of a tag that is not there."""
+        if tag not in self._intervals:
+            first_s = min((lines[0].start_s for lines in self._lines.values()), default=0.0)
+            self._intervals[tag] = list(_decoded(self._lines.get(tag, []), first_s))
+        return self._intervals[tag]
+
+    def total(self, tag: str) -> Histogram:
+        """All intervals of ``tag`` as one."""
+        if tag not in self._totals:
+            self._totals[tag] = merge(interval.histogram for interval in self.intervals(tag))
+        return self._totals[tag]
+
+
+@dataclass(frozen=True)
+class _Line:
+    start_s: float
+    duration_s: float
+    payload: str
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """All of ``histograms`` as one."""
+    counted: dict[int, int] = {}
+    for histogram in histograms:
+        for value, count in zip(histogram.values_ns, histogram.counts):
+            counted[value] = counted.get(value, 0) + count
+    return Histogram.of(counted)
+
+
+def _width(value: int) -> int:
+    """How many values are counted as the one that ``value`` belongs to."""
+    return 1 << max(0, value.bit_length() - _EXACT_BITS)
+
+
+def _by_tag(path: Path) -> dict[str, list[_Line]]:
+    """The lines of each tag, up to the first that is cut or damaged."""
+    found: dict[str, list[_Line]] = {}
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            if line.startswith(("#", '"')):  # comments, and the legend that some writers put first
+                continue
+            tag, _, rest = line.rstrip("\n").partition(",")
+            fields = rest.split(",")
+            try:
+                start_s, duration_s = float(fields[0]), float(fields[1])
+                payload = fields[3]
+            except (ValueError, IndexError):
+                break
+            if not tag.startswith("Tag="):
+                break
+            found.setdefault(tag.removeprefix("Tag="), []).append(_Line(start_s, duration_s, payload))
+    return found
+
+
+def _decoded(lines: Iterable[_Line], first_s: float) -> Iterator[Interval]:
+    known: dict[int, int] = {}
+    for line in lines:
+        try:
+            histogram = HdrHistogram.decode(line.payload)
+        except Exception:  # the library lets through whatever base64, zlib, struct and its own checks raise
+            return
+        if (histogram.significant_figures, histogram.lowest_trackable_value) != (DIGITS, 1):
+            raise DnsrigError(
+                f"a latency log with {histogram.significant_figures} digits, where {DIGITS} are expected",
+                hint="was it written by another program?",
+            )
+        yield Interval(line.start_s - first_s, line.duration_s, _counted(histogram, known))
+
+
+def _counted(histogram: HdrHistogram, known: dict[int, int]) -> Histogram:
+    """Its values and counts; ``known``, index -> value, saves working each out again for every interval."""
+    counts = memoryview(histogram.encoder.get_counts()).cast("B").cast("q").tolist()
+    present = [index for index, count in enumerate(counts) if count > 0]
+    for index in present:
+        if index not in known:
+            known[index] = histogram.get_highest_equivalent_value(histogram.get_value_from_index(index))
+    return Histogram([known[index] for index in present], [counts[index] for index in present])

@@ -1,0 +1,128 @@
+"""How long answers took, how many never came, and how many a second a server can give; all as `load` counted them.
+
+A latency counts from the moment at which its query was due, not from that at which the instrument found time to send it. A
+query without an answer counts as the client's timeout and its lag. What reaches the timeout is at least that.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.metrics import metric
+from dnsrig.analysis.read import Trial
+
+
+def timeout_ms(trial: Trial) -> float | None:
+    """After which the client gave up: no latency is known beyond it."""
+    timeout_ns = trial.load.get("timeout_ns")
+    return None if timeout_ns is None else timeout_ns / 1e6
+
+
+def _value(trial: Trial, series: str, key: str) -> float | None:
+    """In ns. A ramp's latencies are of many rates at once, and no figure."""
+    if trial.load.get("model") == "ramp":
+        return None
+    value = (trial.load.get(series) or {}).get(key)
+    return None if value is None else float(value)
+
+
+def _capped_ms(trial: Trial, series: str, key: str) -> float | None:
+    value, most = _value(trial, series, key), timeout_ms(trial)
+    return None if value is None else value / 1e6 if most is None else min(value / 1e6, most)
+
+
+@metric(title="latency, p99", unit="ms", better="lower", order=10, ceiling=timeout_ms)
+def p99_ms(trial: Trial) -> float | None:
+    """99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    return _capped_ms(trial, "latency_ns", "p99")
+
+
+@metric(title="latency, median", unit="ms", better="lower", order=11, ceiling=timeout_ms)
+def p50_ms(trial: Trial) -> float | None:
+    """Half of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    return _capped_ms(trial, "latency_ns", "p50")
+
+
+@metric(title="latency, p90", unit="ms", better="lower", order=11, ceiling=timeout_ms)
+def p90_ms(trial: Trial) -> float | None:
+    """90 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    return _capped_ms(trial, "latency_ns", "p90")
+
+
+@metric(title="latency, p99.9", unit="ms", better="lower", order=12, ceiling=timeout_ms)
+def p99_9_ms(trial: Trial) -> float | None:
+    """99.9 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    return _capped_ms(trial, "latency_ns", "p99_9")
+
+
+@metric(title="latency, p99.99", unit="ms", better="lower", order=12, ceiling=timeout_ms)
+def p99_99_ms(trial: Trial) -> float | None:
+    """99.99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    return _capped_ms(trial, "latency_ns", "p99_99")
+
+
+@metric(title="latency, largest", unit="ms", better="lower", order=13, ceiling=timeout_ms)
+def max_ms(trial: Trial) -> float | None:
+    """The latency of the slowest query, counted from the moment at which it was due. “≥”: the client's timeout, so at least one was not
+    answered in time."""
+    return _capped_ms(trial, "latency_ns", "max")
+
+
+@metric(title="latency, mean", unit="ms", better="lower", order=14)
+def mean_ms(trial: Trial) -> float | None:
+    """The mean latency, counted from the moment at which each query was due; a query without an answer counts as the client's timeout and
+    its lag. It says nothing of the slow ones."""
+    value = _value(trial, "latency_ns", "mean")
+    return None if value is None else value / 1e6
+
+
+@metric(title="queries without an answer", unit="%", better="lower", order=15)
+def unanswered_share_percent(trial: Trial) -> float | None:
+    """Of the queries sent, those that the client gave up after its timeout, or whose connection was lost. None of a ramp, which goes
+    on until answers are missing."""
+    load = trial.load
+    if not load.get("sent") or load.get("model") == "ramp":
+        return None
+    return float(100 * (load["timeouts"] + sum(load["lost"].values())) / load["sent"])
+
+
+@metric(title="answers a second", unit="queries/s", better="higher", order=16)
+def answered_qps(trial: Trial) -> float | None:
+    """Queries answered within the client's timeout, divided by the time in which queries were due. None of a ramp."""
+    load = trial.load
+    if load.get("model") == "ramp" or not load.get("end_ns", 0) > load.get("start_ns", 0):
+        return None
+    return float(load["answered"] / ((load["end_ns"] - load["start_ns"]) / 1e9))
+
+
+@metric(title="queries asked for", unit="queries/s", better="neither", order=17)
+def asked_qps(trial: Trial) -> float | None:
+    """The rate at which queries were due; None in a closed loop, where an answer makes the next one due."""
+    value = trial.load.get("asked_qps")
+    return None if value is None else float(value)
+
+
+def _highest_tried_qps(trial: Trial) -> float | None:
+    """Where even the highest rate of the ramp held: the capacity is at least that."""
+    ramp = trial.ramp
+    return float(ramp["capacity_qps"]) if ramp.get("capacity_is_lower_bound") and ramp.get("capacity_qps") else None
+
+
+@metric(title="capacity", unit="queries/s", better="higher", order=10, ceiling=_highest_tried_qps)
+def capacity_qps(trial: Trial) -> float | None:
+    """The highest rate tried at which the share of lost queries and the latency stayed within the limits of the ramp. In a trial of
+    latency that of the short ramp before it. “≥”: even the highest rate tried. None where not even the lowest held."""
+    value = trial.ramp.get("capacity_qps")
+    return None if value is None else float(value)
+
+
+@metric(title="latency from sending, p99", unit="ms", better="lower", order=91, ceiling=timeout_ms)
+def sent_p99_ms(trial: Trial) -> float | None:
+    """99 % of the queries were answered within this time from the moment at which each was sent: p99_ms without the lag of the instrument,
+    and without the time for which a query had to wait for its turn. “≥”: the client's timeout."""
+    return _capped_ms(trial, "sent_latency_ns", "p99")
+
+
+@metric(title="lag of sending, p99", unit="µs", better="lower", order=92)
+def send_lag_p99_us(trial: Trial) -> float | None:
+    """99 % of the queries were sent within this time after they were due: what the instrument adds by itself."""
+    value = _value(trial, "lag_ns", "p99")
+    return None if value is None else value / 1e3

@@ -1,0 +1,63 @@
+"""Start-up of a server that has its zones already: from exec to its first answer, and to the last zone answered.
+
+``as = "primary"`` starts a primary on its zone files (as `zone-load` does). ``as = "secondary"`` restarts a secondary: it transfers
+all zones, is stopped in order (SIGTERM), and is started again on whatever it stored by then. A server that stored nothing has to
+fetch its zones anew, and that time counts. The primary runs all the while.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, zone_load
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = (
+    "start of a server that has its zones: from exec to the last zone answered, as primary or as restarted secondary"
+)
+MAIN_METRIC = "startup_time_s"
+OPTIONS: dict[str, int | float | str | bool] = {
+    "as": "primary",
+    "page_cache": "warm",
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 900,
+    "stop_limit_s": 120,
+    "settle_s": 2.0,
+    "drain_s": 0.3,
+}
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    zone_load.check_page_cache(options["page_cache"])
+    if options["as"] == "primary":
+        return {"server": HostRole(role="primary", under_test=True), "observer": HostRole()}
+    if options["as"] == "secondary":
+        server = HostRole(role="secondary", under_test=True)
+        return {"primary": HostRole(role="primary"), "server": server, "observer": HostRole()}
+    raise UsageError(f"options.as = {options['as']!r}", hint="one of primary, secondary")
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    found = [("observer", "server")]
+    return [*found, ("primary", "server"), ("observer", "primary")] if "primary" in hosts else found
+
+
+def measure(stage: Stage) -> Result:
+    def prepare() -> None:
+        if stage.option("as") == "primary":
+            stage.prepare_server("server")
+        else:
+            _transfer_and_stop(stage)
+
+    return zone_load.time_start(stage, "server", prepare)
+
+
+def _transfer_and_stop(stage: Stage) -> None:
+    ready_limit_s = float(stage.option("ready_limit_s"))
+    for name in ("primary", "server"):
+        stage.start_ready(name, limit_s=ready_limit_s)
+    # Zones that were just received are still being written down.
+    time.sleep(float(stage.option("settle_s")))
+    stage.stop_server("server", limit_s=float(stage.option("stop_limit_s")))

@@ -1,0 +1,172 @@
+"""What the charts of latency share: which trials, which panels, where the instrument's own floor lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.latency import Histogram, Interval, merge
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe
+from dnsrig.report import figures, wording
+from dnsrig.report.charts import Drawing, _look, _split
+from dnsrig.rundir import Variant
+
+FLOOR = "echo"
+"""Kind of the server that only reflects queries: what the instrument and the machine need by themselves."""
+
+MOST_VARIANTS = 12
+"""Of which pictures over time are drawn: the page stays small enough to mail."""
+
+MOST_STRETCHES = 60
+"""Along the axis of time; with more intervals, neighbours are drawn as one."""
+
+TICKS_MS = [10.0**power for power in range(-3, 6)]
+
+
+def with_latency(run: Run, variant: Variant) -> list[Trial]:
+    """The variant's trials that are done and have a distribution."""
+    done = (trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done")
+    return [trial for trial in done if trial.latency is not None and trial.latency.total("due").total]
+
+
+def is_floor(run: Run, variant: Variant) -> bool:
+    """Whether the variant shows the instrument, beside others that show servers."""
+    return _reflects(run, variant) and not all(_reflects(run, other) for other in run.manifest.variants)
+
+
+def _reflects(run: Run, variant: Variant) -> bool:
+    spec = run.manifest.specs[variant.id]
+    server = spec.hosts[spec.subject].server
+    return server is not None and server.kind == FLOOR
+
+
+def name_of(run: Run, variant: Variant) -> str:
+    """What its colour stands for."""
+    return _split.colour_of(run, variant) + (": floor of the instrument" if is_floor(run, variant) else "")
+
+
+def colour(run: Run, variant: Variant) -> str:
+    """As in all charts; of the floor grey."""
+    if is_floor(run, variant):
+        return _look.MUTED
+    return _look.COLOURS[_place(run, variant) % len(_look.COLOURS)]
+
+
+def _dash(run: Run, variant: Variant) -> list[int]:
+    return [1, 2] if is_floor(run, variant) else list(_look.DASHES[_place(run, variant) % len(_look.DASHES)])
+
+
+def _place(run: Run, variant: Variant) -> int:
+    return _split.colour_names(run).index(_split.colour_of(run, variant))
+
+
+def encodings(run: Run) -> tuple[alt.Color, alt.StrokeDash]:
+    """Colour and dash of the column ``colour``: the floor grey and dotted, the servers as in all charts."""
+    examples = {name_of(run, variant): variant for variant in run.manifest.variants}
+    legend = alt.Legend(columns=2, symbolType="stroke", symbolSize=300) if len(examples) > 1 else None
+    colours = alt.Scale(domain=list(examples), range=[colour(run, v) for v in examples.values()])
+    dashes = alt.Scale(domain=list(examples), range=[_dash(run, v) for v in examples.values()])
+    return (
+        alt.Color("colour:N", scale=colours, legend=legend),
+        alt.StrokeDash("colour:N", scale=dashes, legend=legend),
+    )
+
+
+def panels(run: Run, variants: Iterable[Variant]) -> dict[str, list[Variant]]:
+    """``variants`` by what tells panels apart: every axis that varies, but for the one of colours."""
+    axes = [axis for axis in _split.varying_axes(run) if axis != _split.colour_axis(run)]
+    found: dict[str, list[Variant]] = {}
+    for variant in variants:
+        label = " · ".join(f"{axis} {figures.parameter(variant.parameters[axis])}" for axis in axes)
+        found.setdefault(figures.visible(label) or _split.ONLY, []).append(variant)
+    return found
+
+
+def shown_ms(value_ns: int, timeout_ms: float | None = None) -> float:
+    """Where a latency is drawn: on a logarithmic axis, and not beyond the client's timeout."""
+    value_ms = max(1, value_ns) / 1e6
+    return value_ms if timeout_ms is None else min(timeout_ms, value_ms)
+
+
+def milliseconds(values_ms: Sequence[float], title: str) -> tuple[str, alt.Scale, alt.Axis]:
+    """Title, scale and axis of times that lie decades apart."""
+    low, high = min(values_ms) / 1.15, max(values_ms) * 1.25
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    ticks = [tick for tick in TICKS_MS if low <= tick <= high]
+    if len(ticks) < 2:
+        ticks = [step * tick for tick in TICKS_MS for step in (1, 2, 5) if low <= step * tick <= high]
+    axis = alt.Axis(values=ticks, format=",~r") if len(ticks) > 1 else alt.Axis(tickCount=4, format=",~r")
+    return f"{title} (log scale)", scale, axis
+
+
+def timeout_line(timeout_ms: float | None, largest_ms: float, y: alt.Y, *, words_above: bool = True) -> list[alt.Chart]:
+    """The client's timeout, where something reaches it: that took at least so long."""
+    if timeout_ms is None or largest_ms < timeout_ms:
+        return []
+    text = f"≥ {timeout_ms / 1e3:g} s: the client's timeout"
+    field = str(y["shorthand"]).partition(":")[0]
+    base = alt.Chart(pl.DataFrame({field: [timeout_ms], "text": [text]}))
+    return [
+        base.mark_rule(color=_look.INK, strokeDash=[4, 3], strokeWidth=1).encode(y),
+        base.mark_text(
+            align="left",
+            baseline="bottom" if words_above else "top",
+            dx=4,
+            dy=-3 if words_above else 4,
+            fontSize=10,
+            color=_look.INK,
+        ).encode(y, alt.Text("text:N"), x=alt.value(0)),
+    ]
+
+
+def drawing(run: Run, trial: Trial, chart: alt.VConcatChart, *, in_sight: bool) -> Drawing:
+    """A picture of one trial over time."""
+    variant, repeat = trial.record.spec.variant, trial.record.spec.repeat
+    metric = describe(trial.record.spec.main_metric)
+    title = f"Repeat {repeat}, the median: {metric.title} {wording.of_trial(trial, metric)}"
+    name = f"{variant.id}-{repeat:02d}"
+    label = variant.label
+    return Drawing(name, chart, f"{label}. {title}") if in_sight else Drawing(name, chart, title, label)
+
+
+def stretches(intervals: Sequence[Interval]) -> list[Interval]:
+    """``intervals``, neighbours merged so that at most ``MOST_STRETCHES`` are left."""
+    step = max(1, -(-len(intervals) // MOST_STRETCHES))
+    groups = [intervals[first : first + step] for first in range(0, len(intervals), step)]
+    return [
+        Interval(
+            group[0].offset_s,
+            group[-1].offset_s + group[-1].duration_s - group[0].offset_s,
+            merge(interval.histogram for interval in group),
+        )
+        for group in groups
+    ]
+
+
+def over_time(run: Run) -> list[Trial]:
+    """The median repeat of each variant, that with the slowest answers first; no more than ``MOST_VARIANTS``."""
+    chosen = [
+        trial
+        for variant in run.manifest.variants
+        if not is_floor(run, variant) and (trial := _split.median(with_latency(run, variant))) is not None
+    ]
+    chosen.sort(key=lambda trial: _slowest(trial).percentile(99) or 0, reverse=True)
+    return chosen[:MOST_VARIANTS]
+
+
+def _slowest(trial: Trial) -> Histogram:
+    assert trial.latency is not None
+    return trial.latency.total("due")
+
+
+def which(run: Run) -> str:
+    """Of the pictures over time: what is drawn, in words."""
+    return (
+        "The median repeat of each variant; that with the slowest answers (p99) in sight, the others folded away, at"
+        f" most {MOST_VARIANTS} in all."
+        if len(run.manifest.variants) > 1
+        else "The median repeat."
+    )

@@ -1,0 +1,77 @@
+"""Latency over time as boxes: of each stretch the smallest, the quarters, the median and the largest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.latency import Interval
+from dnsrig.analysis.metrics.latency import timeout_ms
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report.charts import Drawing, _latency, _look
+
+TITLE = "Latency over time, quarters"
+ORDER = 7
+METRICS = ("p50_ms", "max_ms")
+
+HEIGHT_PX = 200
+
+
+def applies(run: Run) -> bool:
+    return any(len(trial.latency.intervals("due")) > 1 for trial in _latency.over_time(run) if trial.latency)
+
+
+def caption(run: Run) -> str:
+    return (
+        "Of each stretch of time: the box holds the middle half of the queries that were due then, its tick is the median, the thin line"
+        " reaches from the fastest to the slowest. Look for boxes that rise or grow (the server is busy with something), and for"
+        " a line that is long everywhere (one slow query in each stretch is enough for that)."
+        + f" {_latency.which(run)}"
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    trials = [trial for trial in _latency.over_time(run) if trial.latency and len(trial.latency.intervals("due")) > 1]
+    return [
+        _latency.drawing(run, trial, _look.stack([_panel(run, trial)]), in_sight=number == 0)
+        for number, trial in enumerate(trials)
+    ]
+
+
+def boxes(found: Sequence[Interval], most_ms: float | None) -> Iterable[dict[str, float]]:
+    """One a stretch in which queries were due; what reaches the client's timeout is drawn there."""
+    for interval in found:
+        values = interval.histogram.percentiles((0, 25, 50, 75, 100))
+        if values:
+            width = interval.duration_s
+            names = ("low", "quarter", "median", "three_quarters", "high")
+            times = {name: _latency.shown_ms(value, most_ms) for name, value in zip(names, values)}
+            middle_s = interval.offset_s + width / 2
+            yield {"middle_s": middle_s, "start_s": middle_s - 0.35 * width, "end_s": middle_s + 0.35 * width} | times
+
+
+def _panel(run: Run, trial: Trial) -> alt.LayerChart | alt.FacetChart:
+    assert trial.latency is not None
+    found = _latency.stretches(trial.latency.intervals("due"))
+    most = timeout_ms(trial)
+    rows = pl.DataFrame(list(boxes(found, most)))
+    largest = _look.extent(rows["high"])[1]
+    title, scale, axis = _latency.milliseconds([_look.extent(rows["low"])[0], largest], "latency, ms")
+    time = alt.Scale(domain=[0, found[-1].offset_s + found[-1].duration_s], nice=False)
+    time_axis = alt.Axis(tickCount=10, grid=False)
+    x = alt.X("middle_s:Q", title="seconds since the first query was due", scale=time, axis=time_axis)
+    start, end = alt.X("start_s:Q"), alt.X2("end_s:Q")
+    low = alt.Y("low:Q", title=title, scale=scale, axis=axis)
+    base = alt.Chart(rows)
+    colour = _latency.colour(run, trial.record.spec.variant)
+    layers = [
+        base.mark_rule(color=colour, strokeWidth=1).encode(x, low, alt.Y2("high:Q")),
+        base.mark_rect(fill=_look.PAPER, stroke=colour, strokeWidth=1).encode(
+            start, end, alt.Y("quarter:Q"), alt.Y2("three_quarters:Q")
+        ),
+        base.mark_rule(color=_look.INK, strokeWidth=2).encode(start, end, alt.Y("median:Q")),
+        *_latency.timeout_line(most, largest, low),
+    ]
+    return alt.layer(*layers).properties(width=_look.WIDTH, height=HEIGHT_PX)

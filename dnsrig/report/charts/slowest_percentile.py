@@ -1,0 +1,154 @@
+"""How slow the slowest queries are: latency against the slowest percentile, so that the tail has most of the room.
+
+The way of drawing is that of S2 and of P. Spacek's measurements at ISC: both axes logarithmic, a line for the mean of all repeats
+and a band from the smallest to the largest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.metrics.latency import timeout_ms
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report.charts import Drawing, _latency, _look
+from dnsrig.rundir import Variant
+
+TITLE = "Latency of the slowest queries"
+ORDER = 5
+METRICS = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "p99_99_ms", "max_ms")
+
+POINTS = 60
+"""Of a line: twelve a decade."""
+LEAST_PERCENT = 0.001
+FEWEST_ANSWERS = 10
+"""Below, chance decides more than the server does."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A variant at one slowest percentile: over its repeats."""
+
+    percent: float
+    mean_ms: float
+    low_ms: float
+    high_ms: float
+
+
+def applies(run: Run) -> bool:
+    return any(_latency.with_latency(run, variant) for variant in run.manifest.variants)
+
+
+def caption(run: Run) -> str:
+    floor = any(_latency.is_floor(run, variant) for variant in run.manifest.variants)
+    return (
+        "At 1 %, read: the slowest 1 % of the queries took longer than this; the median is at 50 %. Times count from the moment at"
+        " which a query was due, and a query without an answer counts as the client's timeout. Line: mean of the repeats; band:"
+        " smallest to largest. Look for lines that part towards the right: a mean hides that. In the shaded part fewer than"
+        f" {FEWEST_ANSWERS} answers of a repeat decide."
+        + (" The grey line is what instrument and machine need without any server." if floor else "")
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    curves = {variant.id: curve(_latency.with_latency(run, variant)) for variant in run.manifest.variants}
+    curves = {variant: points for variant, points in curves.items() if points}
+    drawn = [variant for variant in run.manifest.variants if variant.id in curves]
+    panels = _latency.panels(run, drawn)
+    wide = len(panels) == 1
+    everything = [point for points in curves.values() for point in points]
+    built = [_panel(run, variants, curves, everything, "" if wide else label) for label, variants in panels.items()]
+    pairs = [alt.hconcat(*built[i : i + 2], spacing=24) for i in range(0, len(built), 2)]
+    return [Drawing("all", _look.stack(pairs))]
+
+
+def grid(fewest: int) -> list[float]:
+    """Slowest percentiles from 100 % down to the last that one of ``fewest`` queries stands for."""
+    last = max(LEAST_PERCENT, 100 / max(1, fewest))
+    ratio = (last / 100) ** (1 / (POINTS - 1))
+    return [100 * ratio**number for number in range(POINTS - 1)] + [last]
+
+
+def curve(trials: Sequence[Trial]) -> list[Point]:
+    """Of the repeats of one variant; empty without any."""
+    totals = [trial.latency.total("due") for trial in trials if trial.latency is not None]
+    if not totals:
+        return []
+    percents = grid(min(total.total for total in totals))
+    lines = [total.percentiles([100 - percent for percent in percents]) for total in totals]
+    most_ms = _timeout_ms(trials)
+    points = []
+    for percent, values in zip(percents, zip(*lines)):
+        values_ms = [_latency.shown_ms(value, most_ms) for value in values]
+        points.append(Point(percent, fmean(values_ms), min(values_ms), max(values_ms)))
+    return points
+
+
+def _timeout_ms(trials: Iterable[Trial]) -> float | None:
+    return min((ms for trial in trials if (ms := timeout_ms(trial)) is not None), default=None)
+
+
+def _panel(
+    run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]], everything: Sequence[Point], label: str
+) -> alt.LayerChart | alt.FacetChart:
+    """The variants that differ in colour alone; all panels have the axes of the whole."""
+    trials = [trial for variant in variants for trial in _latency.with_latency(run, variant)]
+    last = min(point.percent for point in everything)
+    x_scale = alt.Scale(type="log", domain=[100, last], nice=False)
+    ticks = [tick for tick in (100, 10, 1, 0.1, 0.01, 0.001) if tick >= last]
+    x_axis = alt.Axis(values=ticks, labelExpr="format(datum.value, '~r') + ' %'")
+    x = alt.X("percent:Q", title="slowest queries (log scale)", scale=x_scale, axis=x_axis)
+    values = [value for point in everything for value in (point.low_ms, point.high_ms)]
+    title, scale, axis = _latency.milliseconds(values, "latency, ms")
+    y = alt.Y("mean:Q", title=title, scale=scale, axis=axis)
+    largest = max(point.high_ms for variant in variants for point in curves[variant.id])
+    layers = [
+        *_few(trials, x, x_scale, last),
+        *_curves(run, variants, curves, x, y),
+        *_latency.timeout_line(_timeout_ms(trials), largest, y),
+    ]
+    return alt.layer(*layers).properties(
+        width=(_look.WIDTH - 60) // 2 if label else _look.WIDTH,
+        height=210 if label else 320,
+        title=_look.heading(label) if label else "",
+    )
+
+
+def _curves(
+    run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]], x: alt.X, y: alt.Y
+) -> list[alt.Chart]:
+    rows = pl.DataFrame(list(_rows(run, variants, curves)))
+    colour, dash = _latency.encodings(run)
+    base = alt.Chart(rows)
+    return [
+        base.mark_area(opacity=0.18).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
+        base.mark_line(strokeWidth=2).encode(x, y, colour, dash),
+    ]
+
+
+def _rows(run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]]) -> Iterable[dict[str, object]]:
+    for variant in variants:
+        for point in curves[variant.id]:
+            values = {"mean": point.mean_ms, "low": point.low_ms, "high": point.high_ms}
+            yield {"colour": _latency.name_of(run, variant), "percent": point.percent} | values
+
+
+def _few(trials: Sequence[Trial], x: alt.X, scale: alt.Scale, last: float) -> list[alt.Chart]:
+    """The part in which fewer than ``FEWEST_ANSWERS`` queries of the smallest repeat stand behind a point."""
+    fewest = min(trial.latency.total("due").total for trial in trials if trial.latency is not None)
+    begins = min(100.0, 100 * FEWEST_ANSWERS / fewest)
+    if begins <= last:
+        return []
+    rows = pl.DataFrame({"percent": [begins], "end": [last], "text": [f"fewer than {FEWEST_ANSWERS} answers →"]})
+    base = alt.Chart(rows)
+    return [
+        base.mark_rect(color=_look.MUTED, opacity=0.12).encode(x, alt.X2("end:Q")),
+        base.mark_rule(color=_look.MUTED, strokeWidth=1).encode(x),
+        base.mark_text(align="right", baseline="bottom", dx=-4, dy=-3, fontSize=10, color=_look.MUTED).encode(
+            x, alt.Text("text:N"), y=alt.value("height")
+        ),
+    ]

@@ -1,0 +1,211 @@
+"""The load generator, not the server, decided the result.
+
+A generator without time to spare sends later than it should, and reads answers later than they came: it then measures itself. The
+signs: its busiest thread always had work, queries were sent late or not at all, or its CPU was not its own. And where the same run
+has an echo server: a server cannot be told to be faster than what only reflects queries, so one that comes near it has met the
+generator, or the kernel's network between.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE, shares_of
+
+ORDER = 40
+TITLE = "the load generator was the bottleneck"
+SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
+BUSY_SHARE = 0.95
+"""Of the time with work for the busiest thread, from which a generator that asks for all it can get has none to spare."""
+LAG_NS = 1_000_000
+"""p99 of the send lag from which queries were late by any standard."""
+SMALLEST_LAG_NS = 100_000
+"""A shorter lag is never called late: it is what the instrument is built for."""
+LAG_SHARE = 0.10
+"""Of p99 of the latency from the sending time: above it the lag is a visible part of the result."""
+SENT_SHARE = 0.99
+"""Of the rate of a ramp's step: with less sent, the step tells of the generator."""
+NEAR_ECHO = 0.95
+"""Of what the echo server answered, from which a server is no longer told apart from it."""
+FAULTS = ("delay", "jitter", "loss", "stall")
+"""Settings of the echo server with which it is no measure of the instrument."""
+REMEDY = (
+    "Give the instrument more CPUs (`--set hosts.observer.cpus=[...]`) or ask for less (`--set options.rate_qps=...`); "
+    "`dnsrig run echo-baseline` shows what it can do on this machine."
+)
+
+
+def late(lag_ns: float, latency_ns: float) -> bool:
+    """Whether queries were sent too late. Both are p99: of the send lag, and of the latency."""
+    return lag_ns > LAG_NS or (lag_ns > SMALLEST_LAG_NS and lag_ns > LAG_SHARE * latency_ns)
+
+
+def after(trial: Trial) -> Conclusion | None:
+    load = trial.load
+    if not load or trial.record.outcome not in JUDGED:
+        return None
+    ramp = load.get("model") == "ramp"
+    told, evidence = _of_ramp(load) if ramp else _of_load(load)
+    cpu = _of_cpu(trial)
+    if cpu is not None:
+        told += cpu[0]
+        evidence |= cpu[1]
+    if told:
+        return Conclusion(
+            "found",
+            summary=f"The load generator was the bottleneck: {'; '.join(told)}.",
+            evidence=evidence,
+            series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in trial.record.spec.hosts[INSTRUMENT_HOST].cpus),
+            metrics=(trial.record.spec.main_metric, "answered_qps", "send_lag_p99_us"),
+            remedy=REMEDY,
+        )
+    if cpu is None and not ramp and load.get("model") != "closed" and "lag_ns" not in load:
+        return cannot_tell("The summary of the load says nothing of its send lag.")
+    return CLEAR
+
+
+def _of_load(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | None]]:
+    """What is wrong with a closed loop or a fixed rate, as clauses of a sentence, and the numbers."""
+    busy, unsent = float(load.get("busy_share", 0.0)), int(load.get("unsent", 0))
+    lag_ns = float(load.get("lag_ns", {}).get("p99") or 0)
+    sent_ns = float(load.get("sent_latency_ns", {}).get("p99") or 0)
+    told, closed = [], load.get("model") == "closed"
+    if closed and busy >= BUSY_SHARE:
+        told.append(f"its busiest thread had work for {busy:.0%} of the time")
+    if late(lag_ns, sent_ns) and not closed:  # there a query is due when an answer makes room for it
+        told.append(
+            f"p99 of its send lag was {lag_ns / 1e3:,.0f} µs, where p99 from sending to answer was {sent_ns / 1e6:,.3g} ms"
+        )
+    if unsent:
+        told.append(f"{unsent:,} of {int(load.get('due', 0)):,} queries were never sent")
+    return told, {
+        "busy_percent": round(100 * busy, 1),
+        "send_lag_p99_us": round(lag_ns / 1e3, 1),
+        "sent_p99_ms": round(sent_ns / 1e6, 4),
+        "unsent": unsent,
+        "threads": load.get("threads"),
+    }
+
+
+def _of_ramp(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | None]]:
+    """The same of a ramp: what counts is why the search could not go higher."""
+    deciding = steps_that_decided(load.get("steps", []), load.get("capacity_qps"))
+    own = [step for step in deciding if _step_is_own_fault(step)]
+    evidence: dict[str, Scalar | None] = {"capacity_qps": load.get("capacity_qps"), "threads": load.get("threads")}
+    # One step at which it could not send ends the engine's search; of the others the majority counts, as it does there.
+    if not any(step.get("instrument_failed") for step in own) and 2 * len(own) <= len(deciding):
+        return [], evidence
+    worst = max(own, key=lambda step: (bool(step.get("instrument_failed")), float(step["busy_share"])))
+    evidence |= {
+        "rate_qps": round(worst["rate_qps"], 1),
+        "sent_qps": round(worst["sent_qps"], 1),
+        "busy_percent": round(100 * worst["busy_share"], 1),
+        "send_lag_p99_us": round(worst["lag_p99_ns"] / 1e3, 1),
+    }
+    return [
+        f"where the ramp could go no higher, at {worst['rate_qps']:,.0f} queries a second, it sent {worst['sent_qps']:,.0f}, its "
+        f"busiest thread had work for {worst['busy_share']:.0%} of the time and p99 of its send lag was "
+        f"{worst['lag_p99_ns'] / 1e3:,.0f} µs"
+    ], evidence
+
+
+def steps_that_decided(steps: Sequence[Mapping[str, Any]], capacity_qps: float | None) -> list[Mapping[str, Any]]:
+    """The tries that failed at the lowest rate above the capacity: why they did is what decided it."""
+    failed = [step for step in steps if not step["holds"] and step["rate_qps"] > (capacity_qps or 0.0)]
+    lowest_qps = min((step["rate_qps"] for step in failed), default=0.0)
+    return [step for step in failed if step["rate_qps"] == lowest_qps]
+
+
+def _step_is_own_fault(step: Mapping[str, Any]) -> bool:
+    """A lag counts by its share only: beyond its capacity a server may make a generator late over TCP."""
+    lag_ns, latency_ns = float(step["lag_p99_ns"] or 0), float(step["p99_ns"] or 0)
+    return bool(
+        step.get("instrument_failed")
+        or step["busy_share"] >= BUSY_SHARE
+        or (step["sent_qps"] < SENT_SHARE * step["rate_qps"] and "instrument_failed" not in step)
+        or lag_ns > max(SMALLEST_LAG_NS, LAG_SHARE * latency_ns)
+    )
+
+
+def _of_cpu(trial: Trial) -> tuple[list[str], dict[str, Scalar | None]] | None:
+    """What others took of the instrument's CPUs; None without samples, or where `measure` was too short for ticks."""
+    if INSTRUMENT_HOST not in trial.record.spec.hosts:
+        return None
+    shares = shares_of(trial, INSTRUMENT_HOST)
+    if shares is None or shares[0] < SHORTEST_S:
+        return None
+    _, steal, foreign = shares
+    told = []
+    if steal > STEAL_SHARE:
+        told.append(f"the hypervisor took {steal:.1%} of the time of its CPUs")
+    if foreign > FOREIGN_SHARE:
+        told.append(f"other programs took {foreign:.1%} of the time of its CPUs")
+    return told, {"steal_percent": round(100 * steal, 2), "foreign_percent": round(100 * foreign, 2)}
+
+
+def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
+    """Each server beside the echo server that differs from it in nothing else, where a trial looked for the highest rate."""
+    answered = {variant.id: _highest_qps(run, variant.id) for variant in run.manifest.variants}
+    specs = run.manifest.specs
+    echoes = {_rest(specs[name]): name for name, qps in answered.items() if qps and _is_echo(specs[name])}
+    for name, qps in answered.items():
+        echo = echoes.get(_rest(specs[name]))
+        floor_qps = answered.get(echo) if echo else None
+        if qps and floor_qps and _kind(specs[name]) != "echo":
+            yield name, beside_echo(qps, floor_qps, specs[name].main_metric)
+
+
+def beside_echo(qps: float, echo_qps: float, metric: str) -> Conclusion:
+    """``qps``: what the server answered; ``echo_qps``: what the echo server did, by the same instrument."""
+    if qps < NEAR_ECHO * echo_qps:
+        return CLEAR
+    return Conclusion(
+        "found",
+        summary=f"It answered {qps:,.0f} queries a second, {qps / echo_qps:.0%} of the {echo_qps:,.0f} of the echo server: the "
+        "generator, or the kernel's network between, decided, and not the server.",
+        evidence={
+            "answered_qps": round(qps, 1),
+            "echo_answered_qps": round(echo_qps, 1),
+            "of_echo_percent": round(100 * qps / echo_qps, 1),
+        },
+        metrics=(metric, "answered_qps", "capacity_qps"),
+        remedy="Take the figure as a lower limit. " + REMEDY,
+    )
+
+
+def _highest_qps(run: Run, variant: str) -> float | None:
+    """Median over the repeats of what was answered when the generator asked for all it could get."""
+    found = [
+        _answered_qps(trial.load) for trial in run.of_variant(variant) if trial.record.outcome in ("done", "limit")
+    ]
+    known = [qps for qps in found if qps]
+    return statistics.median(known) if known else None
+
+
+def _answered_qps(load: Mapping[str, Any]) -> float | None:
+    if load.get("model") == "ramp":
+        return load.get("capacity_qps")
+    if load.get("model") != "closed" or load["end_ns"] <= load["start_ns"]:
+        return None
+    return float(load["answered"] / ((load["end_ns"] - load["start_ns"]) / 1e9))
+
+
+def _rest(spec: TrialSpec) -> tuple[tuple[str, Scalar], ...]:
+    """The point of the matrix without the server under test."""
+    server = spec.hosts[spec.subject].server
+    return tuple(pair for pair in spec.variant.parameters.items() if server is None or pair[1] != server.name)
+
+
+def _kind(spec: TrialSpec) -> str:
+    server = spec.hosts[spec.subject].server
+    return server.kind if server else ""
+
+
+def _is_echo(spec: TrialSpec) -> bool:
+    """Whether it only reflects, without a fault that was asked for."""
+    return _kind(spec) == "echo" and not any(spec.hosts[spec.subject].settings.get(fault) for fault in FAULTS)

@@ -1,0 +1,97 @@
+"""The mean looks harmless, and some queries waited ten times as long.
+
+A mean, and a median even more, tells nothing of one answer in a thousand; at 100,000 queries a second these are a hundred users a
+second. Only the slowest percentiles show them. Ten queries or more must lie beyond a percentile before it is believed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dnsrig.analysis.latency import Histogram
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 55
+TITLE = "a mean that hides a tail"
+SOURCE = "S2: P. Spacek, in search of latency: means lie, percentiles above 95 matter (2023)"
+PERCENTILES = (99.9, 99.99)
+FEWEST_BEYOND = 10
+"""Queries beyond a percentile: with fewer it is the luck of a handful."""
+FEWEST_QUERIES = 10_000
+"""So that so many lie beyond the first percentile."""
+LARGEST_RATIO = 10
+"""Percentile to mean and to median, from which the mean hides it. A log-normal latency reaches it at 99.99 % with a
+sigma of 0.68: its slowest sixth is then twice as slow as its median."""
+SMALLEST_TAIL_NS = 1_000_000
+"""What is shorter is the scheduling of a machine that is not set up for real time, and no resolver's user notices."""
+
+
+@dataclass(frozen=True)
+class Tail:
+    percent: float
+    """The percentile that is hidden: the first of those looked at."""
+    at_ns: int
+    """Its value."""
+    from_ns: float
+    """Who waited for so long or longer is in the tail."""
+    beyond: int
+    """Queries in the tail."""
+    share: float
+    """They, of all queries."""
+    time_share: float
+    """They, of all the time that was waited."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
+        return None
+    whole = trial.latency.total("due") if trial.latency else None
+    if whole is None or not whole.total:
+        return cannot_tell("There is no latency.hlog, or no query in it.")
+    if whole.total < FEWEST_QUERIES:
+        return cannot_tell(f"{whole.total:,} queries are too few to tell a tail: {FEWEST_QUERIES:,} are needed.")
+    tail = hidden_tail(whole)
+    return CLEAR if tail is None else _found(trial, whole, tail)
+
+
+def hidden_tail(whole: Histogram) -> Tail | None:
+    """All that waits ten times as long as mean and median say, if a percentile that can be believed is among it."""
+    middle_ns = max(whole.mean_ns or 0.0, float(whole.percentile(50) or 0))
+    from_ns = max(SMALLEST_TAIL_NS, LARGEST_RATIO * middle_ns)
+    slow = [(value, count) for value, count in zip(whole.values_ns, whole.counts) if value >= from_ns]
+    beyond = sum(count for _, count in slow)
+    for percent in PERCENTILES:
+        at_ns = whole.percentile(percent)
+        if at_ns is not None and at_ns >= from_ns and beyond >= FEWEST_BEYOND:
+            waited_ns = sum(value * count for value, count in zip(whole.values_ns, whole.counts))
+            time_share = sum(value * count for value, count in slow) / waited_ns
+            return Tail(percent, at_ns, from_ns, beyond, beyond / whole.total, time_share)
+    return None
+
+
+def _found(trial: Trial, whole: Histogram, tail: Tail) -> Conclusion:
+    mean_ms, median_ms = (whole.mean_ns or 0.0) / 1e6, (whole.percentile(50) or 0) / 1e6
+    maximum_ns, timeout_ns = whole.max_ns or 0, trial.load.get("timeout_ns")
+    longest = f"≥ {timeout_ns / 1e6:,.0f}" if timeout_ns and maximum_ns >= timeout_ns else f"{maximum_ns / 1e6:,.3g}"
+    return Conclusion(
+        "found",
+        summary=f"The mean is {mean_ms:.3g} ms and the median {median_ms:.3g} ms, but {tail.beyond:,} of {whole.total:,} queries "
+        f"({tail.share:.2%}) waited {tail.from_ns / 1e6:,.3g} ms or longer, and {tail.time_share:.0%} of all the time waited is theirs; "
+        f"p{tail.percent:g} is {tail.at_ns / 1e6:,.3g} ms, the longest wait {longest} ms.",
+        evidence={
+            "mean_ms": round(mean_ms, 4),
+            "p50_ms": round(median_ms, 4),
+            "percentile": tail.percent,
+            "percentile_ms": round(tail.at_ns / 1e6, 3),
+            "percentile_to_mean_ratio": round(tail.at_ns / 1e6 / mean_ms, 1),
+            "tail_from_ms": round(tail.from_ns / 1e6, 3),
+            "queries_in_tail": tail.beyond,
+            "queries_in_tail_percent": round(100 * tail.share, 4),
+            "time_in_tail_percent": round(100 * tail.time_share, 1),
+            "max_ms": round(maximum_ns / 1e6, 3),
+        },
+        metrics=("mean_ms", "p50_ms", "p99_9_ms", "p99_99_ms", "max_ms"),
+        remedy="Compare by the slowest percentiles and never by the mean (`dnsrig compare A B --fail-if 'p99.9 > 110 %'`); the heat "
+        "map of `dnsrig report` shows when they came, and `blocked-thread` and `cold-first-interval` may know why.",
+    )

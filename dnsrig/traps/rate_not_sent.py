@@ -1,0 +1,100 @@
+"""The rate that was asked for is not the rate that was sent.
+
+A generator that has no time, no room in its socket or too few connections sends less than it was told to, and few say so. The
+latency that it reports then belongs to a lower rate than the one that stands beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 45
+TITLE = "the rate asked for was not the rate sent"
+SOURCE = (
+    "G. Tene, How NOT to Measure Latency (2013); dnsperf 2.16 stops at its limit of outstanding queries and begins its schedule anew "
+    "each second"
+)
+LARGEST_SHARE = 0.01
+"""By which the rate sent may differ from the rate asked for."""
+POISSON_DEVIATIONS = 4
+"""Standard deviations by which the number of arrivals of a Poisson process may differ from its mean as well."""
+
+
+@dataclass(frozen=True)
+class Sent:
+    """What was asked for and what was sent."""
+
+    asked_qps: float
+    due_qps: float
+    sent_qps: float
+    chance: float
+    """By how much of itself the number of queries may miss its expectation without any fault."""
+
+    @property
+    def miss(self) -> float:
+        """The share by which the rate sent misses what was asked for or what was due, whichever is worse; below zero: too few."""
+        missed_due = self.sent_qps / self.due_qps - 1
+        missed_rate = self.sent_qps / self.asked_qps - 1
+        beyond_chance = math.copysign(max(0.0, abs(missed_rate) - self.chance), missed_rate)
+        return max(missed_due, beyond_chance, key=abs)
+
+
+def after(trial: Trial) -> Conclusion | None:
+    load = trial.load
+    if not load or trial.record.outcome not in JUDGED or load.get("model") == "closed":
+        return None
+    sent = at_capacity(load) if load.get("model") == "ramp" else at_rate(load)
+    if sent is None:
+        return cannot_tell(
+            "No query was due, or no rate of the ramp held, so there is no rate to hold against what was asked for."
+        )
+    if abs(sent.miss) <= LARGEST_SHARE:
+        return CLEAR
+    ramp = " at the capacity that the ramp found" if load.get("model") == "ramp" else ""
+    return Conclusion(
+        "found",
+        summary=f"Of {sent.asked_qps:,.0f} queries a second asked for{ramp}, {sent.due_qps:,.0f} were due and "
+        f"{sent.sent_qps:,.0f} were sent: {sent.miss:+.1%}.",
+        evidence={
+            "asked_qps": round(sent.asked_qps, 1),
+            "due_qps": round(sent.due_qps, 1),
+            "sent_qps": round(sent.sent_qps, 1),
+            "missed_percent": round(100 * sent.miss, 2),
+            "unsent": int(load.get("unsent", 0)),
+        },
+        metrics=(trial.record.spec.main_metric, "asked_qps", "answered_qps"),
+        remedy="Read the latency as that of the rate sent, or let the instrument keep up: ask for less "
+        "(`--set options.rate_qps=...`), or give the observer more CPUs (`--set hosts.observer.cpus=[...]`); over TCP and DoT also "
+        "more clients (`--set options.clients=...`).",
+    )
+
+
+def at_rate(load: Mapping[str, Any]) -> Sent | None:
+    """Of a fixed rate; None where nothing was due."""
+    due, span_s = int(load.get("due", 0)), (load["end_ns"] - load["start_ns"]) / 1e9
+    asked_qps = load.get("asked_qps")
+    if not due or not asked_qps or span_s <= 0:
+        return None
+    expected = asked_qps * span_s
+    # The first query may be due at the very start and the last at the very end: one more than the rate says.
+    chance = POISSON_DEVIATIONS / math.sqrt(expected) if load.get("poisson") else 1 / expected
+    # What was sent late was sent at a lower rate, though it may all have been sent in the end.
+    sending_s = max(span_s, int(load.get("sending_ns") or 0) / 1e9)
+    return Sent(asked_qps, due / span_s, load["sent"] / sending_s, chance)
+
+
+def at_capacity(load: Mapping[str, Any]) -> Sent | None:
+    """Of the step of a ramp that became its result: the one of its repeats that missed by most."""
+    held = [step for step in load.get("steps", []) if step["holds"]]
+    capacity_qps = load.get("capacity_qps")
+    if not held or not capacity_qps:
+        return None
+    nearest = min(held, key=lambda step: abs(step["rate_qps"] - capacity_qps))["rate_qps"]
+    steps = [Sent(nearest, nearest, step["sent_qps"], 0.0) for step in held if step["rate_qps"] == nearest]
+    return max(steps, key=lambda sent: abs(sent.miss))

@@ -1,0 +1,213 @@
+//! One connection: its socket, its TLS session, and the octets that wait on either side.
+
+use std::{
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
+    sync::Arc,
+};
+
+use nix::sys::socket::{getsockopt, sockopt};
+use rustls::{ClientConfig, pki_types::ServerName};
+
+use super::{
+    frames::{Frames, LENGTH_OCTETS},
+    socket,
+    tls::{Progress, Session},
+};
+use crate::load::meter::Loss;
+
+/// One reading takes at most so much.
+const READ_OCTETS: usize = 64 << 10;
+
+/// An incomplete TLS record, or a handshake message of several, is at most so long; rustls allows 64 KiB and a record.
+const UNREAD_OCTETS_MAX: usize = 96 << 10;
+
+/// A connection that has ended keeps no more memory than this for the next in its place.
+const SPARE_OCTETS_MAX: usize = 4 << 10;
+
+/// Buffers that the connections of a thread share.
+pub struct Buffers {
+    read: Box<[u8]>,
+    wire: Vec<u8>,
+}
+
+impl Buffers {
+    pub fn new() -> Self {
+        Buffers { read: vec![0; UNREAD_OCTETS_MAX + READ_OCTETS].into_boxed_slice(), wire: Vec::new() }
+    }
+}
+
+/// What a reading came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// There was nothing more to read.
+    pub drained: bool,
+    /// There was as much as there was room for.
+    pub full: bool,
+    /// The TLS handshake is done.
+    pub open: bool,
+    /// The other side sends no more.
+    pub closed: bool,
+}
+
+/// A connection, or the place of one.
+#[derive(Default)]
+pub struct Line {
+    socket: Option<OwnedFd>,
+    /// TCP is connected.
+    connected: bool,
+    session: Option<Box<Session>>,
+    frames: Frames,
+    /// Queries that wait until the connection is open, framed.
+    queue: Vec<u8>,
+    /// Octets that the socket had no room for.
+    out: Vec<u8>,
+    /// Received octets of a TLS record that is not complete.
+    unread: Vec<u8>,
+}
+
+impl Line {
+    /// Takes a socket that is connecting; `tls` says how to go on from there, and with whom.
+    pub fn begin(
+        &mut self,
+        socket: OwnedFd,
+        tls: Option<(&Arc<ClientConfig>, ServerName<'static>)>,
+    ) -> Result<(), Loss> {
+        self.socket = Some(socket);
+        if let Some((config, server)) = tls {
+            self.session = Some(Box::new(Session::new(config, server).map_err(|_| Loss::Tls)?));
+        }
+        Ok(())
+    }
+
+    /// Its socket, while there is one.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(OwnedFd::as_fd)
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Whether octets wait for room in the socket.
+    pub fn is_blocked(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Whether its TLS session, if there is one, was resumed.
+    pub fn is_resumed(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_resumed())
+    }
+
+    /// Why connecting failed.
+    pub fn error(&self) -> nix::Error {
+        let error = self.socket.as_ref().and_then(|socket| getsockopt(socket, sockopt::SocketError).ok());
+        error.filter(|error| *error != 0).map_or(nix::Error::ECONNRESET, nix::Error::from_raw)
+    }
+
+    /// TCP is connected: the TLS handshake begins, if there is one. True if queries can be sent already.
+    pub fn connected(&mut self, buffers: &mut Buffers) -> Result<bool, Loss> {
+        self.connected = true;
+        let Some(session) = &mut self.session else { return Ok(true) };
+        buffers.wire.clear();
+        session.drive(&mut [], &mut buffers.wire, |_| ()).map_err(|_| Loss::Tls)?;
+        self.write(&buffers.wire)?;
+        Ok(false)
+    }
+
+    /// Keeps framed queries until the connection is open; returns how many octets wait by now.
+    pub fn queue(&mut self, frames: &[u8]) -> usize {
+        self.queue.extend_from_slice(frames);
+        self.queue.len()
+    }
+
+    /// Sends what was kept until now.
+    pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<(), Loss> {
+        let queue = std::mem::take(&mut self.queue);
+        let sent = self.send(&queue, buffers);
+        self.queue = queue;
+        self.queue.clear();
+        sent
+    }
+
+    /// Sends framed queries on an open connection; what the socket has no room for waits.
+    pub fn send(&mut self, frames: &[u8], buffers: &mut Buffers) -> Result<(), Loss> {
+        let Some(session) = &mut self.session else { return self.write(frames) };
+        buffers.wire.clear();
+        session.seal(&mut self.unread, each_frame(frames), &mut buffers.wire).map_err(|_| Loss::Tls)?;
+        self.write(&buffers.wire)
+    }
+
+    /// Sends what waits for room.
+    pub fn flush(&mut self) -> Result<(), Loss> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let written = socket::write(socket, &self.out)?;
+        self.out.drain(..written);
+        Ok(())
+    }
+
+    /// Reads once, and calls `each` with the messages that have come: what there is of each, and its length.
+    pub fn read(&mut self, buffers: &mut Buffers, mut each: impl FnMut(&[u8], usize)) -> Result<Reading, Loss> {
+        let Some(socket) = &self.socket else { return Ok(Reading::default()) };
+        let Buffers { read: space, wire } = buffers;
+        let start = self.unread.len();
+        space[..start].copy_from_slice(&self.unread);
+        let Some(count) = socket::read(socket, &mut space[start..start + READ_OCTETS])? else {
+            return Ok(Reading { drained: true, ..Reading::default() });
+        };
+        let mut reading = Reading { full: count == READ_OCTETS, closed: count == 0, ..Reading::default() };
+        let Some(session) = &mut self.session else {
+            self.frames.push(&space[..count], each);
+            return Ok(reading);
+        };
+        wire.clear();
+        let incoming = &mut space[..start + count];
+        let frames = &mut self.frames;
+        let driven = session.drive(incoming, wire, |octets| frames.push(octets, &mut each));
+        let Progress { used, open, closed } = driven.map_err(|_| Loss::Tls)?;
+        self.unread.clear();
+        self.unread.extend_from_slice(&incoming[used..]);
+        if self.unread.len() > UNREAD_OCTETS_MAX {
+            return Err(Loss::Tls);
+        }
+        (reading.open, reading.closed) = (open, closed || reading.closed);
+        if !wire.is_empty() {
+            self.write(wire)?;
+        }
+        Ok(reading)
+    }
+
+    /// Closes the connection; an open TLS session is ended first if there is to be a `farewell`.
+    pub fn close(&mut self, farewell: bool, buffers: &mut Buffers) {
+        if let (true, Some(session), Some(socket)) = (farewell && self.out.is_empty(), &mut self.session, &self.socket)
+        {
+            buffers.wire.clear();
+            // The connection is over, whether the other side hears of it or not.
+            if session.close(&mut self.unread, &mut buffers.wire).is_ok() {
+                let _ = socket::write(socket, &buffers.wire);
+            }
+        }
+        (self.socket, self.session, self.connected) = (None, None, false);
+        self.frames.clear();
+        for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
+            buffer.clear();
+            buffer.shrink_to(SPARE_OCTETS_MAX);
+        }
+    }
+
+    fn write(&mut self, octets: &[u8]) -> Result<(), Loss> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let written = if self.out.is_empty() { socket::write(socket, octets)? } else { 0 };
+        self.out.extend_from_slice(&octets[written..]);
+        Ok(())
+    }
+}
+
+/// Cuts what was framed here into its frames, lengths included.
+fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes(*frames.first_chunk()?));
+        let (frame, rest) = frames.split_at_checked(LENGTH_OCTETS + length)?;
+        frames = rest;
+        Some(frame)
+    })
+}

@@ -1,0 +1,222 @@
+//! Which connection the next queries go on, and which has served its time. No clock, no socket.
+//!
+//! A slot is the place of a connection; when one has ended, the next query in the slot begins another. Slots take turns.
+//! Those whose connection is still being opened come last: a query there waits for the handshake.
+
+use super::chain::Chain;
+use crate::load::transport::Connections;
+
+/// So many queries in a row go on one connection: with one write, and the server's threads stay evenly loaded.
+pub const BURST_MAX: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Without a connection.
+    Idle,
+    /// Connecting, or in the TLS handshake.
+    Opening,
+    Open,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    state: State,
+    /// Octets wait that the socket has no room for.
+    blocked: bool,
+    /// Takes no more until it is open or flows again: enough wait, or it takes too long.
+    full: bool,
+    /// Queries on this connection.
+    taken: u32,
+    started_ns: i64,
+    last_taken_ns: i64,
+    deadline_ns: i64,
+}
+
+const IDLE: Slot =
+    Slot { state: State::Idle, blocked: false, full: false, taken: 0, started_ns: 0, last_taken_ns: 0, deadline_ns: 0 };
+
+/// The slots of one thread.
+pub struct Slots {
+    slots: Box<[Slot]>,
+    per_connection: u32,
+    timeout_ns: i64,
+    /// Idle or open, and able to take a query.
+    ready: Chain,
+    /// Being opened, and able to take a query.
+    opening: Chain,
+    /// Being opened, blocked or used up: not for ever. In order of their deadlines, all a timeout after the beginning.
+    watched: Chain,
+    connections: Connections,
+}
+
+impl Slots {
+    /// `count` idle slots, for connections of `per_connection` queries each, or of any number if that is 0.
+    pub fn new(count: usize, per_connection: u32, timeout_ns: i64) -> Self {
+        let mut ready = Chain::new(count);
+        (0..count).for_each(|slot| ready.add(slot));
+        Slots {
+            slots: vec![IDLE; count].into_boxed_slice(),
+            per_connection,
+            timeout_ns,
+            ready,
+            opening: Chain::new(count),
+            watched: Chain::new(count),
+            connections: Connections::default(),
+        }
+    }
+
+    /// What became of connections so far.
+    pub fn connections(&self) -> Connections {
+        self.connections
+    }
+
+    pub fn state(&self, slot: usize) -> State {
+        self.slots[slot].state
+    }
+
+    /// Whose turn it is to take queries, if any can.
+    pub fn turn(&self) -> Option<usize> {
+        self.ready.first().or_else(|| self.opening.first())
+    }
+
+    /// How many slots can take queries.
+    pub fn taking(&self) -> usize {
+        self.ready.len() + self.opening.len()
+    }
+
+    /// How many queries a slot whose turn it is takes at most.
+    pub fn room(&self, slot: usize) -> usize {
+        match self.per_connection {
+            0 => BURST_MAX,
+            most => BURST_MAX.min((most - self.slots[slot].taken) as usize),
+        }
+    }
+
+    /// An idle slot has begun a connection.
+    pub fn began(&mut self, slot: usize, now_ns: i64) {
+        debug_assert_eq!(self.slots[slot].state, State::Idle);
+        self.slots[slot] = Slot { state: State::Opening, started_ns: now_ns, ..IDLE };
+        self.connections.attempted += 1;
+        self.watch(slot, now_ns);
+        self.place(slot);
+    }
+
+    /// There was no port to begin a connection from.
+    pub fn had_no_port(&mut self) {
+        self.connections.no_port += 1;
+    }
+
+    /// It has taken queries; with none it only lets the others go first.
+    pub fn took(&mut self, slot: usize, count: usize, now_ns: i64) {
+        let this = &mut self.slots[slot];
+        this.taken = this.taken.saturating_add(count as u32);
+        if count > 0 {
+            this.last_taken_ns = now_ns;
+        }
+        if self.is_used_up(slot) {
+            self.watch(slot, now_ns);
+        }
+        self.place(slot);
+    }
+
+    /// A connection that is being opened takes no more until it is open.
+    pub fn filled(&mut self, slot: usize) {
+        self.slots[slot].full = true;
+        self.place(slot);
+    }
+
+    /// A connection is open; returns when it was begun.
+    pub fn established(&mut self, slot: usize, resumed: bool, now_ns: i64) -> i64 {
+        debug_assert_eq!(self.slots[slot].state, State::Opening);
+        self.connections.established += 1;
+        self.connections.resumed += u64::from(resumed);
+        let this = &mut self.slots[slot];
+        (this.state, this.full) = (State::Open, false);
+        let started_ns = this.started_ns;
+        self.watched.remove(slot);
+        if self.is_used_up(slot) || self.slots[slot].blocked {
+            self.watch(slot, now_ns);
+        }
+        self.place(slot);
+        started_ns
+    }
+
+    /// Whether octets wait for room in its socket.
+    pub fn set_blocked(&mut self, slot: usize, blocked: bool, now_ns: i64) {
+        if self.slots[slot].blocked == blocked {
+            return;
+        }
+        self.slots[slot].blocked = blocked;
+        if blocked {
+            self.watch(slot, now_ns);
+        } else if self.slots[slot].state == State::Open {
+            self.slots[slot].full = false;
+            if !self.is_used_up(slot) {
+                self.watched.remove(slot);
+            }
+        }
+        self.place(slot);
+    }
+
+    /// Whether its connection has taken all the queries that it may.
+    pub fn is_used_up(&self, slot: usize) -> bool {
+        self.per_connection > 0 && self.slots[slot].taken >= self.per_connection
+    }
+
+    /// Its connection has ended: by the other side with queries outstanding, if it was `broken`.
+    pub fn ended(&mut self, slot: usize, broken: bool) {
+        let opening = self.slots[slot].state == State::Opening;
+        self.connections.failed += u64::from(opening || broken);
+        self.slots[slot] = IDLE;
+        self.watched.remove(slot);
+        self.place(slot);
+    }
+
+    /// A connection to close because it was not opened, did not move or stayed without answers for a whole timeout;
+    /// `outstanding` says how many queries of a slot have not ended.
+    ///
+    /// Call it until there is none. What has queries that are younger than a timeout is watched on, without new ones.
+    pub fn overdue(&mut self, now_ns: i64, outstanding: impl Fn(usize) -> usize) -> Option<usize> {
+        while let Some(slot) = self.watched.first()
+            && self.slots[slot].deadline_ns <= now_ns
+        {
+            if outstanding(slot) == 0 {
+                return Some(slot);
+            }
+            if self.slots[slot].last_taken_ns + self.timeout_ns <= now_ns {
+                // They have ended as soon as the ledger looks.
+                return None;
+            }
+            self.slots[slot].full = true;
+            self.watched.remove(slot);
+            self.watch(slot, now_ns);
+            self.place(slot);
+        }
+        None
+    }
+
+    fn watch(&mut self, slot: usize, now_ns: i64) {
+        if !self.watched.contains(slot) {
+            self.slots[slot].deadline_ns = now_ns + self.timeout_ns;
+            self.watched.add(slot);
+        }
+    }
+
+    /// Puts it last of those that it belongs to.
+    fn place(&mut self, slot: usize) {
+        self.ready.remove(slot);
+        self.opening.remove(slot);
+        let Slot { state, blocked, full, .. } = self.slots[slot];
+        if blocked || full || self.is_used_up(slot) {
+            return;
+        }
+        match state {
+            State::Idle | State::Open => self.ready.add(slot),
+            State::Opening => self.opening.add(slot),
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "slots_tests.rs"]
+mod tests;

@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::load::queries::inputs;
+
+const TIMEOUT_NS: i64 = 100;
+
+/// Opens a connection in `slot`, at time 0, on which `count` queries were put.
+fn open(slots: &mut Slots, slot: usize, count: usize) {
+    slots.began(slot, 0);
+    slots.took(slot, count, 0);
+    slots.established(slot, false, 0);
+}
+
+#[test]
+fn slots_take_turns() {
+    let mut slots = Slots::new(3, 0, TIMEOUT_NS);
+    for expected in [0, 1, 2, 0, 1] {
+        let slot = slots.turn().unwrap();
+        assert_eq!(slot, expected);
+        if slots.state(slot) == State::Idle {
+            open(&mut slots, slot, 1);
+        } else {
+            slots.took(slot, BURST_MAX, 1);
+        }
+    }
+    assert_eq!(slots.connections(), Connections { attempted: 3, established: 3, ..Connections::default() });
+}
+
+#[test]
+fn a_connection_that_is_being_opened_comes_after_those_that_are_not() {
+    let mut slots = Slots::new(2, 0, TIMEOUT_NS);
+    slots.began(0, 0);
+    slots.took(0, 1, 0);
+    assert_eq!(slots.turn(), Some(1), "it can begin at once");
+    slots.began(1, 0);
+    slots.took(1, 1, 0);
+    assert_eq!(slots.turn(), Some(0), "all are being opened");
+    slots.established(1, false, 5);
+    assert_eq!(slots.turn(), Some(1));
+    slots.set_blocked(1, true, 6);
+    assert_eq!(slots.turn(), Some(0), "there is no room in the socket of the other");
+    slots.filled(0);
+    assert_eq!((slots.turn(), slots.taking()), (None, 0));
+    assert_eq!(slots.established(0, true, 9), 0);
+    assert_eq!((slots.turn(), slots.connections().resumed), (Some(0), 1));
+    slots.set_blocked(1, false, 9);
+    assert_eq!(slots.taking(), 2);
+}
+
+#[test]
+fn a_used_up_connection_takes_no_more_until_it_is_closed() {
+    let mut slots = Slots::new(1, 20, TIMEOUT_NS);
+    assert_eq!(slots.room(0), BURST_MAX);
+    open(&mut slots, 0, BURST_MAX);
+    assert_eq!((slots.room(0), slots.is_used_up(0)), (4, false));
+    slots.took(0, 4, 30);
+    assert!(slots.is_used_up(0) && slots.turn().is_none());
+    slots.ended(0, false);
+    assert_eq!((slots.turn(), slots.room(0), slots.connections().failed), (Some(0), BURST_MAX, 0));
+}
+
+#[test]
+fn a_used_up_connection_without_answers_is_closed_after_a_timeout() {
+    let mut slots = Slots::new(1, 1, TIMEOUT_NS);
+    open(&mut slots, 0, 0);
+    slots.took(0, 1, 30);
+    assert_eq!(slots.overdue(129, |_| 1), None);
+    assert_eq!(slots.overdue(130, |_| 1), None, "the ledger has not looked yet");
+    assert_eq!(slots.overdue(131, |_| 0), Some(0));
+    slots.ended(0, false);
+    assert_eq!(slots.overdue(131, |_| 0), None);
+}
+
+#[test]
+fn a_connection_that_does_not_open_gets_no_new_queries_after_a_timeout_and_is_closed() {
+    let mut slots = Slots::new(1, 0, TIMEOUT_NS);
+    slots.began(0, 0);
+    slots.took(0, 1, 0);
+    slots.took(0, 1, 60);
+    assert_eq!(slots.turn(), Some(0));
+    assert_eq!(slots.overdue(100, |_| 1), None);
+    assert_eq!(slots.turn(), None, "the first query has timed out");
+    assert_eq!(slots.overdue(199, |_| 0), None);
+    assert_eq!(slots.overdue(200, |_| 0), Some(0));
+    slots.ended(0, false);
+    assert_eq!((slots.connections().failed, slots.turn()), (1, Some(0)));
+}
+
+#[test]
+fn a_connection_that_does_not_move_is_closed_and_one_that_moves_again_is_not() {
+    let mut slots = Slots::new(2, 0, TIMEOUT_NS);
+    open(&mut slots, 0, 1);
+    open(&mut slots, 1, 1);
+    slots.set_blocked(0, true, 10);
+    slots.set_blocked(1, true, 10);
+    slots.set_blocked(1, false, 50);
+    assert_eq!(slots.overdue(110, |_| 0), Some(0));
+    slots.ended(0, false);
+    assert_eq!((slots.overdue(1_000, |_| 0), slots.connections().failed), (None, 0));
+}
+
+#[test]
+fn only_what_the_other_side_broke_has_failed() {
+    let mut slots = Slots::new(1, 0, TIMEOUT_NS);
+    for (is_open, broken, failed) in [(false, false, 1), (false, true, 2), (true, true, 3), (true, false, 3)] {
+        slots.began(0, 0);
+        if is_open {
+            slots.established(0, false, 0);
+        }
+        slots.ended(0, broken);
+        assert_eq!(slots.connections().failed, failed);
+    }
+}
+
+proptest! {
+    #![proptest_config(inputs(256))]
+
+    /// Whatever happens in whatever order, whoever's turn it is can take queries, and nothing is stuck for ever.
+    #[test]
+    fn a_turn_is_never_given_in_vain(
+        per_connection in 0_u32..4,
+        steps in prop::collection::vec((0_usize..4, 0_usize..7), 0..200),
+    ) {
+        let mut slots = Slots::new(4, per_connection, TIMEOUT_NS);
+        let mut now_ns = 0;
+        for (slot, step) in steps {
+            let state = slots.state(slot);
+            match step {
+                0 | 1 => if let Some(slot) = slots.turn() {
+                    let room = slots.room(slot);
+                    prop_assert!(room > 0 && !slots.is_used_up(slot));
+                    if slots.state(slot) == State::Idle {
+                        slots.began(slot, now_ns);
+                    }
+                    slots.took(slot, room.min(step + 1), now_ns);
+                },
+                2 if state == State::Opening => { slots.established(slot, false, now_ns); }
+                3 if state == State::Opening => slots.filled(slot),
+                4 if state != State::Idle => slots.set_blocked(slot, now_ns % 2 == 0, now_ns),
+                5 if state != State::Idle => slots.ended(slot, false),
+                6 => now_ns += 37,
+                _ => {}
+            }
+            while let Some(slot) = slots.overdue(now_ns, |slot| slot % 2) {
+                slots.ended(slot, false);
+            }
+            prop_assert!(slots.taking() > 0 || (0..4).all(|slot| slots.state(slot) != State::Idle));
+        }
+        for _ in 0..3 {
+            now_ns += TIMEOUT_NS;
+            while let Some(slot) = slots.overdue(now_ns, |_| 0) {
+                slots.ended(slot, false);
+            }
+        }
+        prop_assert_eq!(slots.taking(), 4, "what does not take queries is closed in the end");
+    }
+}

@@ -1,0 +1,213 @@
+"""The charts of latency, on runs of which every number is known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from html_facts import read
+from load_data import LoadPlan, build, write_hlog
+
+from dnsrig import report
+from dnsrig.analysis.latency import Histogram, Interval
+from dnsrig.analysis.read import Run
+from dnsrig.report import svg
+from dnsrig.report.charts import _latency, _look, all_charts
+from dnsrig.report.charts import latency_boxes as boxes
+from dnsrig.report.charts import latency_by_rate as by_rate
+from dnsrig.report.charts import latency_heat_map as heat_map
+from dnsrig.report.charts import slowest_percentile as slowest
+
+BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
+PLAN = LoadPlan(seconds=4, slow_seconds={BIND: [2]}, timeouts={BIND: 60})
+
+
+@pytest.fixture(scope="module")
+def loaded(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run.open(build(tmp_path_factory.mktemp("loaded") / "run", PLAN))
+
+
+@pytest.fixture(scope="module")
+def ramped(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run.open(build(tmp_path_factory.mktemp("ramped") / "run", LoadPlan(ramp=True)))
+
+
+def drawn(module: Any, run: Run) -> str:
+    return "".join(svg.render(drawing.chart) for drawing in module.draw(run))
+
+
+def test_each_applies_only_where_there_is_something_to_draw(loaded: Run, ramped: Run, run: Run) -> None:
+    ids = ("slowest-percentile", "latency-heat-map", "latency-boxes", "latency-by-rate")
+    charts = [next(chart for chart in all_charts() if chart.id == id_) for id_ in ids]
+    assert [chart.applies(loaded) for chart in charts] == [True, True, True, False]
+    assert [chart.applies(ramped) for chart in charts] == [False, False, False, True]
+    assert not any(chart.applies(run) for chart in charts), "a run of transfers"
+
+
+def test_the_grid_ends_where_one_query_is_left() -> None:
+    assert slowest.grid(1000)[0] == 100 and slowest.grid(1000)[-1] == pytest.approx(0.1)
+    assert slowest.grid(10**9)[-1] == slowest.LEAST_PERCENT
+    assert len(slowest.grid(10**9)) == slowest.POINTS
+    assert slowest.grid(1)[-1] == 100
+
+
+def test_a_curve_is_the_mean_of_the_repeats_and_their_range(tmp_path: Path) -> None:
+    """Two repeats that answer everything in 1 ms and in 3 ms; 1 % never in the second."""
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=[KNOT], repeats=2, seconds=1)))
+    first, second = run.trials
+    write_hlog(first.directory / "latency.hlog", [{"due": {1_000_000: 10_000}}])
+    write_hlog(second.directory / "latency.hlog", [{"due": {3_000_000: 9_900, 1_000_000_500: 100}}])
+    points = slowest.curve(Run.open(run.directory).trials)
+    for point in points:
+        above = point.percent > 1
+        assert point.low_ms == pytest.approx(1, rel=1e-3)
+        assert point.high_ms == (pytest.approx(3, rel=1e-3) if above else 1000)
+        assert point.mean_ms == pytest.approx(2 if above else 500.5, rel=1e-3)
+    assert points[-1].percent == pytest.approx(0.01), "one of 10,000"
+
+
+def test_the_floor_is_grey_and_named_and_the_rest_as_elsewhere(loaded: Run) -> None:
+    picture = drawn(slowest, loaded)
+    text = read(picture).text
+    assert f"{ECHO}: floor of the instrument" in text and f"{BIND}: floor" not in text
+    colours = {str(v.parameters["server"]): _latency.colour(loaded, v) for v in loaded.manifest.variants}
+    assert colours == {BIND: _look.COLOURS[0], KNOT: _look.COLOURS[1], ECHO: _look.MUTED}
+    used = {value for _, name, value in read(picture).attributes if name in ("fill", "stroke")}
+    assert used <= {*_look.NEUTRALS.values(), *_look.COLOURS, "none", "transparent"}
+
+
+def test_where_all_are_reflectors_none_is_the_floor(tmp_path: Path) -> None:
+    plan = LoadPlan(servers=[ECHO], seconds=2, repeats=1, extra_axes={"rate": [1000, 2000]})
+    run = Run.open(build(tmp_path / "run", plan))
+    assert {_latency.colour(run, v) for v in run.manifest.variants} == {*_look.COLOURS[:2]}
+    assert "floor" not in read(drawn(slowest, run)).text
+
+
+def test_timeout_and_few_answers_are_marked_where_they_are(loaded: Run, tmp_path: Path) -> None:
+    text = read(drawn(slowest, loaded)).text
+    assert "≥ 1 s: the client's timeout" in text
+    assert "fewer than 10 answers" in text
+    clean = Run.open(build(tmp_path / "run", LoadPlan(servers=[KNOT], repeats=1, seconds=2, rate_qps=1_000_000)))
+    text = read(drawn(slowest, clean)).text
+    assert "timeout" not in text, "nothing reaches it"
+    assert "fewer than" not in text, "two million queries have twenty beyond 0.001 %"
+
+
+def test_a_second_axis_makes_panels(tmp_path: Path) -> None:
+    plan = LoadPlan(seconds=1, repeats=1, extra_axes={"transport": ["udp", "tcp"]})
+    text = read(drawn(slowest, Run.open(build(tmp_path / "run", plan)))).text
+    assert "transport udp" in text and "transport tcp" in text
+
+
+def test_the_median_repeat_of_each_variant_the_slowest_in_sight(loaded: Run) -> None:
+    for module in (heat_map, boxes):
+        first, second = module.draw(loaded)
+        assert first.group == "" and first.title.startswith(f"server={BIND} zones=100. Repeat ")
+        assert "≥ 1,000 ms" in first.title
+        assert second.group == f"server={KNOT} zones=100"
+    middle = sorted(loaded.of_variant("v01"), key=lambda trial: trial.result or 0)[1]
+    assert heat_map.draw(loaded)[1].name == f"v01-{middle.record.spec.repeat:02d}"
+
+
+def test_cells_hold_all_queries_where_they_belong() -> None:
+    found = [
+        Interval(0.0, 1.0, Histogram.of({100_000: 5, 1_000_000: 250})),
+        Interval(1.0, 1.0, Histogram([], [])),
+        Interval(2.0, 1.0, Histogram.of({90_000_000: 10})),
+    ]
+    edges = heat_map.edges(0.1, 90)
+    assert edges[0] <= 0.1 and edges[-1] > 90 and len(edges) - 1 <= heat_map.ROWS
+    cells = heat_map.cells(found, edges)
+    assert [(cell.start_s, cell.end_s, cell.shade) for cell in cells] == [(0, 1, 0), (0, 1, 2), (2, 3, 1)]
+    for cell, value_ms in zip(cells, (0.1, 1.0, 90.0)):
+        assert cell.low <= value_ms * (1 + 1e-9) and value_ms < cell.high * (1 + 1e-9)
+
+
+def test_neighbours_of_one_shade_are_one_cell() -> None:
+    counts = (5, 9, 10, 0, 30, 40)
+    found = [Interval(float(n), 1.0, Histogram.of({100_000: count})) for n, count in enumerate(counts)]
+    cells = heat_map.cells(found, heat_map.edges(0.1, 0.1))
+    assert [(cell.start_s, cell.end_s, cell.shade) for cell in cells] == [(0, 2, 0), (2, 3, 1), (4, 6, 1)]
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.001, 10_000), (1, 1), (0.0301, 0.0302), (1e-6, 1e6)])
+def test_rows_cover_any_range(low: float, high: float) -> None:
+    edges = heat_map.edges(low, high)
+    assert edges[0] <= low * (1 + 1e-9) and edges[-1] > high
+    assert 1 <= len(edges) - 1 <= heat_map.ROWS + 2
+
+
+def test_boxes_are_the_quarters() -> None:
+    found = [
+        Interval(0.0, 2.0, Histogram.of({1_000_000 * n: 1 for n in range(1, 9)})),
+        Interval(2.0, 2.0, Histogram([], [])),
+    ]
+    (box,) = boxes.boxes(found, most_ms=7)
+    values = {name: round(box[name], 2) for name in ("low", "quarter", "median", "three_quarters", "high")}
+    assert values == {"low": 1, "quarter": 2, "median": 4, "three_quarters": 6, "high": 7}
+    assert box["middle_s"] == 1
+
+
+def test_many_intervals_are_drawn_as_few() -> None:
+    many = [Interval(n / 10, 0.1, Histogram.of({1000: 1})) for n in range(6001)]
+    few = _latency.stretches(many)
+    assert len(few) <= _latency.MOST_STRETCHES
+    assert sum(interval.histogram.total for interval in few) == 6001
+    assert few[-1].offset_s + few[-1].duration_s == pytest.approx(600.1)
+
+
+def test_steps_of_a_ramp_are_put_in_order(ramped: Run) -> None:
+    trial = ramped.trials[0]
+    found = by_rate.steps(trial)
+    assert [step.rate_qps for step in found] == sorted(step.rate_qps for step in found)
+    assert len(found) == 9, "two tries of each rate are one step"
+    capacity = trial.ramp["capacity_qps"]
+    assert max(step.rate_qps for step in found if step.holds) == pytest.approx(capacity)
+    text = read(drawn(by_rate, ramped)).text
+    middle = sorted(t.ramp["capacity_qps"] for t in ramped.of_variant("v00"))[1]
+    assert f"{middle:,.0f}/s" in text
+
+
+def test_steps_without_an_answer_are_no_points(ramped: Run, tmp_path: Path) -> None:
+    trial = Run.open(build(tmp_path / "run", LoadPlan(ramp=True, servers=[KNOT], repeats=1))).trials[0]
+    trial.ramp["steps"][0] |= {"p50_ns": None, "p99_ns": None}
+    trial.ramp["steps"][1] |= {"sent_qps": 0}
+    assert len(by_rate.steps(trial)) == 8
+    trial.ramp["steps"] = []
+    assert by_rate.steps(trial) == []
+    trial.ramp["capacity_qps"] = None
+    assert by_rate.steps(trial) == []
+
+
+def test_a_ramp_that_never_held_is_drawn_without_a_capacity(tmp_path: Path) -> None:
+    directory = build(tmp_path / "run", LoadPlan(ramp=True, servers=[KNOT], repeats=1))
+    (path,) = directory.glob("trials/*/*/trial.json")
+    record = json.loads(path.read_text())
+    record["instruments"]["load"]["capacity_qps"] = None
+    for step in record["instruments"]["load"]["steps"]:
+        step["holds"] = False
+    path.write_text(json.dumps(record))
+    assert "/s" not in read(drawn(by_rate, Run.open(directory))).text
+
+
+def test_the_page_tells_of_latency(tmp_path: Path) -> None:
+    directory = build(tmp_path / "run", LoadPlan(seconds=3, repeats=5, timeouts={BIND: 60}))
+    path = report.write_report(directory)
+    page = read(path.read_text(encoding="utf-8"))
+    assert page.unclosed == []
+    answer = page.text.split("Short answer")[1].split("Findings")[0]
+    assert "≥ 1,000 ms" in answer and "≤ 0.0" in answer
+    assert "latency, p99, ms" in page.text, "the axis of the repeats has the metric's unit"
+    assert "section-slowest-percentile" in page.values("id")
+    assert path.stat().st_size < 1_000_000
+
+
+def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
+    servers = [f"bind@/opt/{number}" for number in range(13)]
+    plan = LoadPlan(servers=servers, repeats=1, seconds=65, median_us=dict.fromkeys(servers, 100.0))
+    run = Run.open(build(tmp_path / "run", plan))
+    assert len(heat_map.draw(run)) == _latency.MOST_VARIANTS
+    size = sum(len(drawn(module, run)) for module in (slowest, heat_map, boxes))
+    assert size < 1_200_000
