@@ -285,7 +285,8 @@ class Stage:
 
     def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
-        return self._start_instrument(name, ["load", str(self.host(target).address), *arguments, "--until-eof"])
+        words = ["load", str(self.host(target).address), *arguments, "--until-eof"]
+        return self._start_instrument(name, words, real_time=True)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
@@ -372,9 +373,10 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str], *, real_time: bool = False) -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
-        self.instruments[name] = Instrument.start(name, self.host("observer"), arguments, errors)
+        observer = self.host("observer")
+        self.instruments[name] = Instrument.start(name, observer, arguments, errors, real_time=real_time)
         return self.instruments[name]
 
     def _take_anchor(self) -> None:
