@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 import synthetic
 from test_servers import KEYS, configuration, placement
@@ -14,6 +15,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import propagation, startup, zone_load
+from dnsrig.report.charts import propagation as chart
 from dnsrig.rundir import TransferSpec
 from dnsrig.servers import all_drivers, keys
 from dnsrig.servers.driver import wanted_features
@@ -140,3 +142,18 @@ def test_start_up_has_a_primary_of_its_own_only_for_a_secondary() -> None:
             startup.hosts({**startup.OPTIONS, **wrong})
     with pytest.raises(UsageError):
         zone_load.hosts({**zone_load.OPTIONS, "page_cache": "lukewarm"})
+
+
+def test_the_chart_counts_what_did_not_arrive(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path / "run")
+    ms = 1_000_000
+    columns = {
+        "rcode": [0, 0, None, 5, 0],
+        "changed_ns": [0, 10 * ms, 20 * ms, 30 * ms, 40 * ms],
+        "seen_ns": [4 * ms, 12 * ms, 23 * ms, None, None],
+    }
+    trial.__dict__["propagation"] = pl.DataFrame(columns)
+    assert chart.arrivals(trial) == [(25.0, 2.0), (50.0, 3.0), (75.0, 4.0)]
+    trial.__dict__["propagation"] = pl.DataFrame({name: [0] * 1_000 for name in columns})
+    assert len(chart.arrivals(trial)) <= chart.MOST_POINTS + 2
+    assert chart.arrivals(trial)[-1][0] == 100
