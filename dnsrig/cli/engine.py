@@ -12,6 +12,7 @@ SUBCOMMANDS = {
     "generate": "Make zones of any number or size, from a seed (engine).",
     "watch": "Sample what the operating system counts (engine).",
     "probe": "See when a serial becomes visible on a server (engine).",
+    "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
 }
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 
