@@ -285,6 +285,8 @@ class Stage:
 
     def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
+        if watch := self.instruments.get("watch"):
+            watch.go_first()  # a load that never waits would leave it no time on a CPU that they share
         words = ["load", str(self.host(target).address), *arguments, "--until-eof"]
         return self._start_instrument(name, words, real_time=True)
 
