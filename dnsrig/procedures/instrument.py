@@ -62,7 +62,7 @@ class Instrument:
                 stdout=subprocess.PIPE,
                 stderr=output,
             )
-        instrument = cls(name, started, errors, real_time=real_time and _made_real_time(started.pid))
+        instrument = cls(name, started, errors, real_time=real_time and _made_real_time(started.pid, 1))
         assert started.popen.stdout is not None
         threading.Thread(target=read_events, args=(started.popen.stdout, instrument.events), daemon=True).start()
         try:
@@ -79,6 +79,10 @@ class Instrument:
             raise DnsrigError(f"the instrument {self.name} did not start in {START_LIMIT_S:g} s") from None
         if first["event"] == "ended":
             raise DnsrigError(f"the instrument {self.name} did not start{last_words(self.errors)}")
+
+    def go_first(self) -> None:
+        """Go before instruments that were started with ``real_time``: for one that needs little, and that in time."""
+        self.real_time = _made_real_time(self.process.pid, 2)
 
     def take(self, event: dict[str, Any]) -> bool:
         """Take in an event; whether it was the summary, after which the process is stopped. Its early end raises."""
@@ -113,10 +117,11 @@ class Instrument:
                 return
 
 
-def _made_real_time(pid: int) -> bool:
-    """The lowest real-time priority, which threads made later inherit (sched(7)); the kernel keeps 5 % for the others."""
+def _made_real_time(pid: int, priority: int) -> bool:
+    """Real-time priority for all threads, and those made later, which inherit it (sched(7)); the kernel keeps 5 % for others."""
     with contextlib.suppress(OSError):
-        os.sched_setscheduler(pid, os.SCHED_FIFO, os.sched_param(os.sched_get_priority_min(os.SCHED_FIFO)))
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(priority))
         return os.sched_getscheduler(pid) == os.SCHED_FIFO
     return False
 

@@ -283,10 +283,12 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
-    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
+    def start_load(self, name: str, target: str, arguments: list[str], *, real_time: bool) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
+        if real_time and (watch := self.instruments.get("watch")):
+            watch.go_first()  # a load that never waits would leave it no time on a CPU that they share
         words = ["load", str(self.host(target).address), *arguments, "--until-eof"]
-        return self._start_instrument(name, words, real_time=True)
+        return self._start_instrument(name, words, real_time=real_time)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""

@@ -64,6 +64,8 @@ def test_one_that_must_be_on_time_says_so_where_it_may(start: Start) -> None:
     """Real time needs a right that not everyone has; what it got is read back from the kernel."""
     instrument = start("""echo '{"event":"started"}'; read line; echo '{"event":"summary"}'; cat""", real_time=True)
     got = os.sched_getscheduler(instrument.process.pid) == os.SCHED_FIFO
+    instrument.go_first()
+    assert instrument.real_time == got, "one right for both priorities"
     assert instrument.process.popen.stdin is not None
     instrument.process.popen.stdin.write("go on\n")
     instrument.process.popen.stdin.flush()
