@@ -90,6 +90,9 @@ pattern:
     zonefile: "%s.zone"
     request-xfr: {{ "" if p.transfer.ixfr else "AXFR " }}{{ route.primary }}@{{ keys.XOT_PORT if p.transfer.tls else port }} {{ key }}{{ " xot" if p.transfer.tls }}
     allow-notify: {{ route.primary }} NOKEY
+{% if p.transfer.tsig %}
+    allow-notify: {{ route.primary }} {{ key }}
+{% endif %}
 {% if route.source %}
     outgoing-interface: {{ route.source }}
 {% endif %}

@@ -60,6 +60,12 @@ def test_primary_takes_changes(measure: Callable[..., Trial], kind: str, transpo
     check(propagate(measure, kind, "nsd", f"transfer.transport={transport}"), CHANGES)
 
 
+@pytest.mark.parametrize("kind", AS_SECONDARY)
+def test_secondary_takes_a_signed_notify(measure: Callable[..., Trial], kind: str) -> None:
+    """PowerDNS signs its NOTIFY where transfers are signed; the others do not."""
+    check(propagate(measure, "powerdns", kind, "transfer.transport=tcp+tsig"), CHANGES)
+
+
 def test_a_stream_to_several_secondaries(measure: Callable[..., Trial]) -> None:
     check(propagate(measure, "bind", "knot", mode="stream", secondaries=3), 3 * CHANGES)
 

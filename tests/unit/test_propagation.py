@@ -106,11 +106,12 @@ def value(name: str, trial: Trial) -> float | None:
 def test_metrics_are_those_of_the_summary(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run")
     assert value("propagation_p50_ms", trial) is None and value("unseen_changes_percent", trial) is None
-    spread = {"p50": 12_500_000, "p99": 40_000_000, "max": 41_000_000}
+    spread = {"mean": 14_000_000, "p50": 12_500_000, "p99": 40_000_000, "max": 41_000_000}
     names = ("propagation_ns", "last_ns", "from_acceptance_ns", "accept_ns", "lag_ns", "resolution_ns")
     trial.record.instruments["propagation"] = {"seen": 9, "unseen": 1, **dict.fromkeys(names, spread)}
     assert value("propagation_p50_ms", trial) == 12.5
     assert value("propagation_last_p50_ms", trial) == 12.5
+    assert value("propagation_mean_ms", trial) == 14
     assert value("propagation_p99_ms", trial) == 40
     assert value("propagation_resolution_max_ms", trial) == 41
     assert value("unseen_changes_percent", trial) == 10

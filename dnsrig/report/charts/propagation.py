@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _look, _split
+from dnsrig.report.figures import visible
+from dnsrig.rundir import Variant
 
 TITLE = "Arrival of changes at the secondaries"
 ORDER = 22
@@ -68,16 +70,21 @@ def _panel(run: Run, rows: pl.DataFrame, other: str) -> alt.Chart:
 
 
 def _rows(run: Run) -> Iterable[dict[str, object]]:
-    for trial in run.trials:
-        variant = trial.record.spec.variant
-        for percent, time_ms in arrivals(trial):
-            yield {
-                "other": _split.label(variant, _split.other_axes(run)),
-                "colour": _split.colour_of(run, variant),
-                "repeat": trial.record.spec.repeat,
-                "percent": percent,
-                "time_ms": time_ms,
-            }
+    for variant in run.manifest.variants:
+        for trial in run.of_variant(variant.id):
+            for percent, time_ms in arrivals(trial):
+                yield {
+                    "other": _heading(variant, _split.other_axes(run)),
+                    "colour": _split.colour_of(run, variant),
+                    "repeat": trial.record.spec.repeat,
+                    "percent": percent,
+                    "time_ms": time_ms,
+                }
+
+
+def _heading(variant: Variant, axes: Sequence[str]) -> str:
+    """The variant's values on ``axes``, each with the name of its axis: some are mere numbers."""
+    return " · ".join(f"{visible(axis)}: {_split.label(variant, [axis])}" for axis in axes) or _split.ONLY
 
 
 def arrivals(trial: Trial) -> list[tuple[float, float]]:
