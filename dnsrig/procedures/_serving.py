@@ -91,7 +91,7 @@ def settle(stage: Stage) -> None:
 def search(stage: Stage, name: str, *, limit_s: float) -> dict[str, Any]:
     """Search the highest rate that the server under test holds; the summary of the load called ``name``."""
     options = stage.spec.options
-    return _ask(stage, name, _asking.ramp(options), limit_s, real_time=_asking.real_time(options, rate_qps=None))
+    return _ask(stage, name, _asking.ramp(options), limit_s)
 
 
 def ask(
@@ -107,10 +107,10 @@ def ask(
     )
     if out is not None:
         model.append(f"--out={out}")
-    return _ask(stage, name, model, limit_s, real_time=_asking.real_time(options, rate_qps=rate_qps))
+    return _ask(stage, name, model, limit_s)
 
 
-def _ask(stage: Stage, name: str, model: list[str], limit_s: float, *, real_time: bool) -> dict[str, Any]:
+def _ask(stage: Stage, name: str, model: list[str], limit_s: float) -> dict[str, Any]:
     options = stage.spec.options
     recursive = options["serve_as"] == "resolver"
     arguments = [
@@ -118,7 +118,7 @@ def _ask(stage: Stage, name: str, model: list[str], limit_s: float, *, real_time
         *_asking.clients(options),
         *model,
     ]
-    load = stage.start_load(name, stage.spec.subject, arguments, real_time=real_time)
+    load = stage.start_load(name, stage.spec.subject, arguments)
     return stage.wait(load, limit_s=limit_s)
 
 

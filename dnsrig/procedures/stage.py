@@ -283,12 +283,12 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
-    def start_load(self, name: str, target: str, arguments: list[str], *, real_time: bool) -> Instrument:
+    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
-        if real_time and (watch := self.instruments.get("watch")):
-            watch.go_first()  # a load that never waits would leave it no time on a CPU that they share
+        if watch := self.instruments.get("watch"):
+            watch.go_first()  # in real time, a load leaves others little time on a CPU that they share
         words = ["load", str(self.host(target).address), *arguments, "--until-eof"]
-        return self._start_instrument(name, words, real_time=real_time)
+        return self._start_instrument(name, words)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
@@ -375,10 +375,10 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str], *, real_time: bool = False) -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
         observer = self.host("observer")
-        self.instruments[name] = Instrument.start(name, observer, arguments, errors, real_time=real_time)
+        self.instruments[name] = Instrument.start(name, observer, arguments, errors)
         return self.instruments[name]
 
     def _take_anchor(self) -> None:

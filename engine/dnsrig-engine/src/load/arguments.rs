@@ -150,6 +150,9 @@ pub struct Arguments {
     /// Threads, each on a CPU of its own if there are as many; clients and rate are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
+    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for root)
+    #[arg(long, help_heading = "Instrument")]
+    pub real_time: bool,
     /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU
     #[arg(long, value_enum, default_value = "auto", help_heading = "Instrument")]
     pub segmentation: Segmentation,

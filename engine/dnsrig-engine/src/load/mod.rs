@@ -12,6 +12,7 @@ pub mod duty;
 pub mod ledger;
 pub mod meter;
 pub mod poll;
+pub mod priority;
 pub mod queries;
 pub mod ramp;
 pub mod record;

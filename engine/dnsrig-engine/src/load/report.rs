@@ -113,6 +113,8 @@ pub struct Summary {
     pub timeout_ns: i64,
     pub clients: usize,
     pub threads: usize,
+    /// Whether every thread went before everything else on its CPU.
+    pub real_time: bool,
     pub due: u64,
     pub sent: u64,
     pub unsent: u64,

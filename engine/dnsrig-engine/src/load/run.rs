@@ -90,6 +90,7 @@ struct Outcome {
     connections: Connections,
     sending_ns: i64,
     busy_ns: i64,
+    real_time: bool,
 }
 
 impl Team {
@@ -123,7 +124,16 @@ impl Team {
             let ledger = Ledger::new(settings, meter);
             let transport = open(arguments, clients, ledger.octets_max())?;
             let lines = Lines { periods, reports: to_team.clone(), spare, stop: team.stopping.clone() };
-            let worker = Worker { part, ledger, transport, lines, timeout_ns: nanoseconds(arguments.timeout_s) };
+            let worker = Worker {
+                part,
+                ledger,
+                transport,
+                lines,
+                timeout_ns: nanoseconds(arguments.timeout_s),
+                wants_real_time: arguments.real_time,
+                real_time: false,
+                early_ns: 0,
+            };
             thread::Builder::new()
                 .name(format!("load-{thread}"))
                 .spawn(move || worker.run())
@@ -144,7 +154,7 @@ impl Team {
             line.send(period).map_err(|_| LoadError::Thread)?;
         }
         let mut collection = Collection::new(&self.clients);
-        let (mut connections, mut sending_ns) = (Connections::default(), 0);
+        let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);
         let mut working = self.clients.len();
         while working > 0 {
             self.look_up()?;
@@ -155,9 +165,13 @@ impl Team {
                     }
                     let _ = self.spare[thread].send(interval);
                 }
-                Ok((_, Report::Ended { connections: of_thread, sending_ns: by_thread_ns })) => {
+                Ok((
+                    _,
+                    Report::Ended { connections: of_thread, sending_ns: by_thread_ns, real_time: thread_real_time },
+                )) => {
                     connections.add(&of_thread);
                     sending_ns = sending_ns.max(by_thread_ns);
+                    real_time &= thread_real_time;
                     working -= 1;
                 }
                 Ok((_, Report::Failed(error))) => return Err(error.into()),
@@ -166,7 +180,14 @@ impl Team {
             }
         }
         let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);
-        Ok(Outcome { counts: collection.counts, series: collection.series, connections, sending_ns, busy_ns })
+        Ok(Outcome {
+            counts: collection.counts,
+            series: collection.series,
+            connections,
+            sending_ns,
+            busy_ns,
+            real_time,
+        })
     }
 
     /// Passes a wish to stop on, and gives anchors when they are due.
@@ -210,6 +231,7 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
     summary.connections = outcome.connections;
     summary.sending_ns = outcome.sending_ns;
     summary.busy_share = busy_share(&outcome, period);
+    summary.real_time = outcome.real_time;
     summary.interrupted = team.is_stopping();
     Ok(summary)
 }
@@ -223,6 +245,7 @@ fn ramp(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Settin
         connections: Connections::default(),
         sending_ns: 0,
         busy_ns: 0,
+        real_time: false,
     };
     let mut steps = Vec::new();
     while let Some((qps, repeat)) = search.next() {
@@ -330,6 +353,7 @@ fn empty_summary(arguments: &Arguments, period: Period) -> Summary {
         timeout_ns: nanoseconds(arguments.timeout_s),
         clients: 0,
         threads: 0,
+        real_time: false,
         due: 0,
         sent: 0,
         unsent: 0,

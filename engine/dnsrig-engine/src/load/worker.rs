@@ -14,13 +14,10 @@ use super::{
     duty::Duty,
     ledger::Ledger,
     meter::Interval,
+    priority,
     transport::{Connections, Transport},
 };
 use crate::clock;
-
-/// The last so many nanoseconds before a query is due are spent looking, not sleeping: to be woken takes as long, and more
-/// on a virtual machine.
-const SPIN_NS: i64 = 80_000;
 
 /// A period in which queries fall due.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +33,7 @@ pub enum Report {
     /// An interval is complete.
     Interval(Box<Interval>),
     /// The period is over and every query has ended.
-    Ended { connections: Connections, sending_ns: i64 },
+    Ended { connections: Connections, sending_ns: i64, real_time: bool },
     /// It cannot go on.
     Failed(LoadError),
 }
@@ -57,6 +54,11 @@ pub struct Worker {
     pub transport: Box<dyn Transport>,
     pub lines: Lines,
     pub timeout_ns: i64,
+    /// Whether to go before everything else on the CPU, and whether it does.
+    pub wants_real_time: bool,
+    pub real_time: bool,
+    /// So long before a query is due it is awake.
+    pub early_ns: i64,
 }
 
 impl Worker {
@@ -65,7 +67,9 @@ impl Worker {
         settle(self.part);
         while let Ok(period) = self.lines.periods.recv() {
             let report = match self.work(period) {
-                Ok(sending_ns) => Report::Ended { connections: self.transport.connections(), sending_ns },
+                Ok(sending_ns) => {
+                    Report::Ended { connections: self.transport.connections(), sending_ns, real_time: self.real_time }
+                }
                 Err(error) => Report::Failed(error),
             };
             if self.lines.reports.send((self.part.thread, report)).is_err() {
@@ -76,6 +80,7 @@ impl Worker {
 
     /// One period; returns from the start to the last sending, in nanoseconds.
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
+        (self.real_time, self.early_ns) = priority::choose(self.wants_real_time, period.model, self.part);
         let mut duty = Duty::new(period, self.part, self.timeout_ns, &mut self.ledger);
         let mut now_ns = clock::monotonic_ns();
         loop {
@@ -104,7 +109,7 @@ impl Worker {
             self.ledger.meter.at(now_ns).busy_ns += now_ns - turn_ns;
             return Ok(now_ns);
         }
-        let wait_ns = duty.idle_until_ns(SPIN_NS) - now_ns;
+        let wait_ns = duty.idle_until_ns(self.early_ns) - now_ns;
         if wait_ns <= 0 {
             return Ok(now_ns);
         }
