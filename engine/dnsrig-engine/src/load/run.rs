@@ -56,9 +56,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let plan = arguments.plan(authority)?;
     let queries = Arc::new(arguments.queries.prepare()?);
     let stop = Stop::new(arguments.until_eof)?;
-    let reader = Reader::find(arguments.json);
+    let reader = Reader::find(arguments.json, nanoseconds(arguments.timeout_s));
     let anchors = if reader.program { Some(Anchors::start()?) } else { None };
     let mut team = Team::start(arguments, plan, &queries, stop, reader, anchors)?;
+    reader.begin(arguments, plan);
     let cpu_ns = clock::process_cpu_ns();
     let mut summary = match plan {
         Plan::Once(model) => once(arguments, &mut team, model)?,
@@ -204,13 +205,16 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
     if let Some(record) = record {
         record.finish()?;
     }
+    let interrupted = team.is_stopping();
+    let stopped_ns = if interrupted { period.start_ns + outcome.sending_ns } else { period.end_ns };
+    let period = Period { end_ns: stopped_ns.min(period.end_ns), ..period };
     let mut summary = empty_summary(arguments, period);
     (summary.model, summary.asked_qps, summary.poisson, summary.outstanding) = model_words(model);
     summary.fill(&outcome.counts, &outcome.series);
     summary.connections = outcome.connections;
     summary.sending_ns = outcome.sending_ns;
     summary.busy_share = busy_share(&outcome, period);
-    summary.interrupted = team.is_stopping();
+    summary.interrupted = interrupted;
     Ok(summary)
 }
 
@@ -323,7 +327,7 @@ fn empty_summary(arguments: &Arguments, period: Period) -> Summary {
         interrupted: false,
         start_ns: period.start_ns,
         end_ns: period.end_ns,
-        duration_s: arguments.duration_s.as_secs_f64(),
+        duration_s: (period.end_ns - period.start_ns) as f64 / 1e9,
         interval_s: arguments.interval_s.as_secs_f64(),
         timeout_ns: nanoseconds(arguments.timeout_s),
         clients: 0,

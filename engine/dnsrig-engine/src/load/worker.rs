@@ -77,6 +77,8 @@ impl Worker {
     /// One period; returns from the start to the last sending, in nanoseconds.
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
         let mut duty = Duty::new(period, self.part, self.timeout_ns, &mut self.ledger);
+        // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
+        self.ledger.set_wall_time(clock::wall_time_s());
         let mut now_ns = clock::monotonic_ns();
         loop {
             let due_ns = duty.due(now_ns);
