@@ -72,7 +72,8 @@ def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _engine_commands(name: str) -> list[list[str]]:
-    return [["generate", "zones"], ["generate", "tld"]] if name == "generate" else [[name]]
+    more = {"generate": [["generate", "zones"], ["generate", "tld"]], "probe": [["probe"], ["probe", "propagation"]]}
+    return more.get(name, [[name]])
 
 
 def experiments() -> str:

@@ -48,6 +48,25 @@ class Trial:
             },
         )
 
+    @cached_property
+    def propagation(self) -> pl.DataFrame:
+        """What `probe propagation` saw, one row a change and secondary; times as its help defines them.
+
+        Columns: change, zone, serial, secondary, due_ns, changed_ns, accepted_ns, rcode, last_unseen_ns, seen_ns (null: never).
+        """
+        times = ("due_ns", "changed_ns", "accepted_ns", "last_unseen_ns", "seen_ns")
+        return _read_rows(
+            self.directory / "propagation.arrow",
+            {
+                "change": pl.UInt32,
+                "zone": pl.String,
+                "serial": pl.UInt32,
+                "secondary": pl.String,
+                "rcode": pl.UInt8,
+                **dict.fromkeys(times, pl.Int64),
+            },
+        )
+
     @property
     def load(self) -> dict[str, Any]:
         """What `load` summed up at its end; empty where it did not run or did not end."""

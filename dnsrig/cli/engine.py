@@ -14,6 +14,7 @@ SUBCOMMANDS = {
     "probe": "See when a serial becomes visible on a server (engine).",
     "load": "Put queries on a server and see how it answers (engine).",
     "serve": "Be a server whose behaviour is known (engine).",
+    "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
 }
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

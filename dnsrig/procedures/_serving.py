@@ -88,8 +88,29 @@ def settle(stage: Stage) -> None:
     time.sleep(float(stage.option("settle_s")))
 
 
-def ask(stage: Stage, name: str, model: list[str], *, limit_s: float, out: Path | None = None) -> dict[str, Any]:
-    """Put the load called ``name`` on the server under test, and wait for its summary."""
+def search(stage: Stage, name: str, *, limit_s: float) -> dict[str, Any]:
+    """Search the highest rate that the server under test holds; the summary of the load called ``name``."""
+    options = stage.spec.options
+    return _ask(stage, name, _asking.ramp(options), limit_s, real_time=_asking.real_time(options, rate_qps=None))
+
+
+def ask(
+    stage: Stage, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
+) -> dict[str, Any]:
+    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its summary."""
+    options = stage.spec.options
+    model = _asking.fixed_rate(
+        rate_qps,
+        duration_s=duration_s,
+        interval_s=min(float(options.get("interval_s", 1.0)), duration_s),
+        poisson=bool(options.get("poisson", False)),
+    )
+    if out is not None:
+        model.append(f"--out={out}")
+    return _ask(stage, name, model, limit_s, real_time=_asking.real_time(options, rate_qps=rate_qps))
+
+
+def _ask(stage: Stage, name: str, model: list[str], limit_s: float, *, real_time: bool) -> dict[str, Any]:
     options = stage.spec.options
     recursive = options["serve_as"] == "resolver"
     arguments = [
@@ -97,9 +118,8 @@ def ask(stage: Stage, name: str, model: list[str], *, limit_s: float, out: Path 
         *_asking.clients(options),
         *model,
     ]
-    if out is not None:
-        arguments.append(f"--out={out}")
-    return stage.wait(stage.start_load(name, stage.spec.subject, arguments), limit_s=limit_s)
+    load = stage.start_load(name, stage.spec.subject, arguments, real_time=real_time)
+    return stage.wait(load, limit_s=limit_s)
 
 
 def queried_zones(stage: Stage) -> Path:

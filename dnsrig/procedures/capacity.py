@@ -33,18 +33,17 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def measure(stage: Stage) -> Result:
-    options, limit_s = stage.spec.options, stage.spec.limit_s
+    limit_s = stage.spec.limit_s
     _serving.bring_up(stage)
     with stage.phase("warmup"):
         _serving.settle(stage)
         if warmup_s := float(stage.option("warmup_s")):
             start_qps = float(stage.option("ramp_start_qps"))
-            rate = _asking.fixed_rate(start_qps, duration_s=warmup_s, interval_s=min(1.0, warmup_s), poisson=False)
-            _serving.ask(stage, "warmup", rate, limit_s=warmup_s + GRACE_S)
+            _serving.ask(stage, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     try:
         with stage.profiled(), stage.phase("measure"):
             with _serving.changing(stage, duration_s=limit_s + GRACE_S):
-                summary = _serving.ask(stage, "load", _asking.ramp(options), limit_s=limit_s)
+                summary = _serving.search(stage, "load", limit_s=limit_s)
             stage.count_threads()
     except Overdue:
         return Result("limit", f"the search was not over after {limit_s:g} s")

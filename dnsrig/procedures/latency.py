@@ -53,26 +53,19 @@ def measure(stage: Stage) -> Result:
         _serving.settle(stage)
         rate_qps = float(stage.option("rate_qps"))
         if not rate_qps:
-            ramp = _serving.ask(stage, "ramp", _asking.ramp(stage.spec.options), limit_s=stage.spec.limit_s)
+            ramp = _serving.search(stage, "ramp", limit_s=stage.spec.limit_s)
             if ramp["capacity_qps"] is None:
                 return _serving.held_nothing(stage, ramp)
             rate_qps = _asking.rounded_down(ramp["capacity_qps"] * float(stage.option("rate_share")))
         if warmup_s := float(stage.option("warmup_s")):
-            _serving.ask(stage, "warmup", _rate(stage, rate_qps, warmup_s), limit_s=warmup_s + GRACE_S)
+            _serving.ask(stage, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     with stage.profiled(), stage.phase("measure"):
         limit_s = duration_s + float(stage.option("timeout_s")) + GRACE_S
         with _serving.changing(stage, duration_s=limit_s):
-            rate = _rate(stage, rate_qps, duration_s)
-            summary = _serving.ask(stage, "load", rate, limit_s=limit_s, out=stage.directory)
+            summary = _serving.ask(stage, "load", rate_qps, duration_s, limit_s=limit_s, out=stage.directory)
         stage.count_threads()
     _serving.drain(stage)
     return _concluded(summary)
-
-
-def _rate(stage: Stage, rate_qps: float, duration_s: float) -> list[str]:
-    interval_s = min(float(stage.option("interval_s")), duration_s)
-    poisson = bool(stage.option("poisson"))
-    return _asking.fixed_rate(rate_qps, duration_s=duration_s, interval_s=interval_s, poisson=poisson)
 
 
 def _concluded(summary: Mapping[str, Any]) -> Result:

@@ -85,7 +85,7 @@ def measure(stage: Stage) -> Result:
     with stage.phase("drain"):
         time.sleep(float(stage.option("drain_s")))
         stage.check_servers()
-    return _concluded(seen)
+    return concluded(seen)
 
 
 def _arguments(stage: Stage) -> list[str]:
@@ -96,7 +96,7 @@ def _arguments(stage: Stage) -> list[str]:
     return [*found, f"--limit-s={stage.option('change_limit_s')}", f"--stop-after-s={stage.spec.limit_s}"]
 
 
-def _concluded(seen: Mapping[str, Any]) -> Result:
+def concluded(seen: Mapping[str, Any]) -> Result:
     """A change that the primary does not make is the rig's fault; one that does not arrive is a result."""
     if refused := seen["refused"] + seen["accept_timeouts"]:
         codes = ", ".join(f"{count} {code}" for code, count in seen["rcodes"].items() if code != "NOERROR")

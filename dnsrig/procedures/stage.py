@@ -283,9 +283,12 @@ class Stage:
             arguments.append(f"--out={out}")
         return self._start_instrument(name, arguments)
 
-    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
+    def start_load(self, name: str, target: str, arguments: list[str], *, real_time: bool) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
-        return self._start_instrument(name, ["load", str(self.host(target).address), *arguments, "--until-eof"])
+        if real_time and (watch := self.instruments.get("watch")):
+            watch.go_first()  # a load that never waits would leave it no time on a CPU that they share
+        words = ["load", str(self.host(target).address), *arguments, "--until-eof"]
+        return self._start_instrument(name, words, real_time=real_time)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
@@ -372,9 +375,10 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str], *, real_time: bool = False) -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
-        self.instruments[name] = Instrument.start(name, self.host("observer"), arguments, errors)
+        observer = self.host("observer")
+        self.instruments[name] = Instrument.start(name, observer, arguments, errors, real_time=real_time)
         return self.instruments[name]
 
     def _take_anchor(self) -> None:

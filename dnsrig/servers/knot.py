@@ -88,11 +88,17 @@ acl:
   - id: peers
     address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
     action: notify
+{% if p.transfer.tsig %}
+  - id: signed
+    address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
+    key: {{ keys.TSIG_NAME }}
+    action: notify
+{% endif %}
 {% endif %}
 template:
   - id: default
     storage: {{ p.seen_state }}
-    acl: {{ "[peers, changes]" if p.role == "primary" and p.transfer.updates else "peers" }}
+    acl: [peers{{ ", changes" if p.role == "primary" and p.transfer.updates }}{{ ", signed" if p.role == "secondary" and p.transfer.tsig }}]
 {% if p.role == "primary" and p.transfer.notify %}
     notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
 {% endif %}

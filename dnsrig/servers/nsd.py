@@ -90,6 +90,9 @@ pattern:
     zonefile: "%s.zone"
     request-xfr: {{ "" if p.transfer.ixfr else "AXFR " }}{{ route.primary }}@{{ keys.XOT_PORT if p.transfer.tls else port }} {{ key }}{{ " xot" if p.transfer.tls }}
     allow-notify: {{ route.primary }} NOKEY
+{% if p.transfer.tsig %}
+    allow-notify: {{ route.primary }} {{ key }}
+{% endif %}
 {% if route.source %}
     outgoing-interface: {{ route.source }}
 {% endif %}
@@ -127,6 +130,11 @@ class Nsd(Driver):
         Setting("xfrd-tcp-max", "128", "TCP connections that the transfer daemon opens at once"),
         Setting("xfrd-tcp-pipeline", "128", "transfers at once on one of these connections"),
         Setting("xfrd-reload-timeout", "1", "seconds between reloads: transferred zones are served after the next one"),
+        Setting(
+            "zonefiles-write",
+            "3600",
+            "seconds between writing what a secondary received to files; a restart loads these",
+        ),
         Setting("tcp-count", "100", "TCP connections accepted at once"),
         Setting("server-count", "1", "processes that answer (set by dnsrig to the host's CPUs)"),
     )

@@ -63,6 +63,7 @@ class Unbound(Driver):
         Setting("so-reuseport", "yes", "a socket a thread, among which the kernel divides the queries"),
         Setting("outgoing-range", "4096 or 960", "sockets for queries to authorities, a thread; depends on the build"),
         Setting("num-queries-per-thread", "half of outgoing-range", "queries being resolved at once, a thread"),
+        Setting("incoming-num-tcp", "10", "TCP and TLS connections accepted at once, a thread; the excess waits"),
         Setting("msg-cache-size", "4m", "cache of whole answers"),
         Setting("rrset-cache-size", "4m", "cache of RRsets"),
         Setting("cache-max-ttl", "86400", "seconds; 0 keeps nothing, which no operator does"),

@@ -10,9 +10,11 @@ the longest wait is that length: where this is what was seen, one trial cannot t
 from __future__ import annotations
 
 import math
+import operator
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 from dnsrig.analysis.latency import Interval
 from dnsrig.analysis.read import Run, Trial
@@ -35,6 +37,10 @@ CHANCE_DEVIATIONS = 3
 """Standard deviations of the number of arrivals by which there may be more."""
 ALPHA = 0.01
 """Probability below which it is no chance that so many repeats have their slowest interval first."""
+
+
+PAUSE_INTERVALS = 2
+"""A pause shorter than an interval lies in one or, where it crosses a border, in two."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +68,13 @@ class Look:
 
     @property
     def like_one_pause(self) -> bool:
-        cold = self.slow is not None and self.slow.intervals == 1 and self.lost is None
-        return cold and is_like_a_pause(self.intervals[0])
+        if self.slow is None or self.slow.intervals > PAUSE_INTERVALS or self.lost is not None:
+            return False
+        first, later = self.intervals[: self.slow.intervals], self.intervals[self.slow.intervals :]
+        # A pause that ends soon after the border leaves most queries of the second interval alone; a cold server does not.
+        usual_ns = statistics.median(interval.histogram.percentile(50) or 0 for interval in later)
+        alone = all((interval.histogram.percentile(50) or 0) <= LARGEST_RATIO * usual_ns for interval in first[1:])
+        return alone and is_like_a_pause(first)
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -116,12 +127,13 @@ def look_at(trial: Trial) -> Look | Conclusion:
     return Look(intervals, percent, slow, lost)
 
 
-def is_like_a_pause(interval: Interval) -> bool:
+def is_like_a_pause(intervals: Sequence[Interval]) -> bool:
     """Whether one pause would make these queries late: those due in its first half wait for more than half of its length.
 
     Its length is the longest wait; or the tenth longest, where some of those had another reason.
     """
-    of, rate_qps = interval.histogram, interval.histogram.total / interval.duration_s
+    of = reduce(operator.add, (interval.histogram for interval in intervals))
+    rate_qps = of.total / sum(interval.duration_s for interval in intervals)
     fewest, most = PAUSE_SHARES
     for rank in (1, FEWEST_BEYOND):
         pause_ns = of.percentile(100 * (1 - (rank - 1) / of.total)) or 0

@@ -143,7 +143,8 @@ def _of_cpu(trial: Trial) -> tuple[list[str], dict[str, Scalar | None]] | None:
     told = []
     if steal > STEAL_SHARE:
         told.append(f"the hypervisor took {steal:.1%} of the time of its CPUs")
-    if foreign > FOREIGN_SHARE:
+    # A generator with real-time priority does not wait for other programs.
+    if foreign > FOREIGN_SHARE and not trial.load.get("real_time"):
         told.append(f"other programs took {foreign:.1%} of the time of its CPUs")
     return told, {"steal_percent": round(100 * steal, 2), "foreign_percent": round(100 * foreign, 2)}
 

@@ -122,8 +122,8 @@ def test_queries_that_the_server_had_no_room_for(ask: Measure) -> None:
 
 
 def test_answers_that_the_instrument_had_no_room_for(ask: Measure) -> None:
-    """It is stopped while more answers to its one socket are on their way than that has room for."""
-    fast = ("rate_qps=40000", "options.clients=1", "options.timeout_s=1.4")
+    """It is stopped while more answers to its two sockets are on their way than these have room for."""
+    fast = ("rate_qps=60000", "options.clients=2", "options.timeout_s=1")
     with stopping_load_for(3.0):
         trial = ask(*fast, threads=1, delay="900ms")
     found = finding("udp-buffer-drops", trial)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -13,19 +14,19 @@ from dnsrig.lab.network import Host
 from dnsrig.procedures.instrument import Instrument
 
 HOST = Host("observer", IPv4Address("198.18.0.9"), (0,), "none", ())
-Start = Callable[[str], Instrument]
+Start = Callable[..., Instrument]
 
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Start:
     """Start an instrument whose engine is a shell script."""
 
-    def started(script: str) -> Instrument:
+    def started(script: str, *, real_time: bool = False) -> Instrument:
         engine = tmp_path / "dnsrig-engine"
         engine.write_text(f"#!/bin/sh\n{script}\n")
         engine.chmod(0o755)
         monkeypatch.setenv("DNSRIG_ENGINE", str(engine))
-        return Instrument.start("load", HOST, ["load"], tmp_path / "instruments" / "load.stderr")
+        return Instrument.start("load", HOST, ["load"], tmp_path / "instruments" / "load.stderr", real_time=real_time)
 
     return started
 
@@ -57,3 +58,21 @@ echo '{"event":"started"}'
 while :; do sleep 0.05; done""")
     instrument.stop()
     assert instrument.summary is not None and instrument.summary["sent"] == 5
+
+
+def test_one_that_must_be_on_time_says_so_where_it_may(start: Start) -> None:
+    """Real time needs a right that not everyone has; what it got is read back from the kernel."""
+    instrument = start("""echo '{"event":"started"}'; read line; echo '{"event":"summary"}'; cat""", real_time=True)
+    got = os.sched_getscheduler(instrument.process.pid) == os.SCHED_FIFO
+    instrument.go_first()
+    assert instrument.real_time == got, "one right for both priorities"
+    assert instrument.process.popen.stdin is not None
+    instrument.process.popen.stdin.write("go on\n")
+    instrument.process.popen.stdin.flush()
+    assert instrument.take(instrument.events.get(timeout=10)) and instrument.summary is not None
+    assert instrument.summary.get("real_time", False) == got == instrument.real_time
+
+
+def test_others_are_as_any_program(start: Start) -> None:
+    instrument = start("""echo '{"event":"started"}'; echo '{"event":"summary"}'; cat""")
+    assert instrument.take(instrument.events.get(timeout=10)) and "real_time" not in (instrument.summary or {})

@@ -55,6 +55,7 @@ class FakeStage:
         self.state = directory / "state"
         self.summaries = {"ramp": RAMP, "warmup": LOAD, "load": LOAD, **summaries}
         self.done: list[str] = []
+        self.real_time: dict[str, bool] = {}
         self.arguments: dict[str, list[str]] = {}
 
     def option(self, name: str) -> Any:
@@ -72,7 +73,8 @@ class FakeStage:
     def start_ready(self, name: str, *, limit_s: float) -> None:
         self.done.append(f"ready {name}")
 
-    def start_load(self, name: str, target: str, arguments: list[str]) -> str:
+    def start_load(self, name: str, target: str, arguments: list[str], *, real_time: bool) -> str:
+        self.real_time[name] = real_time
         self.done.append(f"{name} on {target}")
         self.arguments[name] = arguments
         return name
@@ -130,6 +132,22 @@ def test_rounding_down_keeps_two_digits(rate_qps: float) -> None:
     rounded = _asking.rounded_down(rate_qps)
     assert 0.9 * rate_qps <= rounded <= rate_qps * (1 + 1e-6)
     assert f"{rounded:.1e}" == f"{rounded:.6e}".replace("00000e", "e")
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"rate_qps": 10_000}, {"warmup": True, "load": True}),
+        ({"rate_qps": 20_000}, {"warmup": False, "load": False}),
+        ({"rate_share": 0.1, "ramp_step_s": 2.0}, {"ramp": False, "warmup": True, "load": True}),
+        ({"rate_share": 0.1, "ramp_step_s": 0.5}, {"ramp": True, "warmup": True, "load": True}),
+    ],
+)
+def test_a_load_that_never_waits_is_not_in_real_time(
+    zones: Path, options: dict[str, Any], expected: dict[str, bool]
+) -> None:
+    _, stage = measured(latency, with_zones(spec(**options), zones), zones)
+    assert stage.real_time == expected
 
 
 def test_nothing_held(zones: Path) -> None:

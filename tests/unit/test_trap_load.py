@@ -298,6 +298,9 @@ def test_the_instruments_cpu_is_its_own(trial: Trial, programs: int, steal: int,
     found = judge("generator-bottleneck", trial)
     assert found.verdict == verdict
     assert found.verdict == "clear" or found.evidence["foreign_percent"] == pytest.approx((programs - 300) / 10)
+    trial.record.instruments["load"]["real_time"] = True
+    stolen = judge("generator-bottleneck", trial).verdict == "found"
+    assert stolen == (steal > 0), "in real time only the hypervisor takes what it needs"
 
 
 STEPS: list[dict[str, Any]] = [

@@ -50,14 +50,14 @@ def transfer_packets(trial: Trial) -> float | None:
 
 @metric(title="retransmissions", unit="segments", better="lower", order=34)
 def retransmissions(trial: Trial) -> float | None:
-    """TCP segments sent again by the hosts of primaries and secondary during `measure`, to within 0.2 s at either end."""
-    return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary")
+    """TCP segments sent again by the hosts of primaries, secondary and resolver during `measure`, to within 0.2 s at either end."""
+    return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary", "resolver")
 
 
 @metric(title="UDP receive buffer errors", unit="datagrams", better="lower", order=35)
 def udp_buffer_errors(trial: Trial) -> float | None:
-    """Datagrams that the hosts of primaries and secondary dropped for a full socket buffer during `measure`, to within 0.2 s at either end."""
-    return _over_servers(trial, "udp", "rcvbuf_errors", "primary", "secondary")
+    """Datagrams that the hosts of primaries, secondary and resolver dropped for a full socket buffer during `measure`, to within 0.2 s at either end."""
+    return _over_servers(trial, "udp", "rcvbuf_errors", "primary", "secondary", "resolver")
 
 
 @metric(title="listen drops", unit="connections", better="lower", order=36)

@@ -19,6 +19,12 @@ def propagation_p50_ms(trial: Trial) -> float | None:
     return _of(trial, "propagation_ns", "p50")
 
 
+@metric(title="propagation, mean", unit="ms", better="lower", order=11)
+def propagation_mean_ms(trial: Trial) -> float | None:
+    """Mean over all changes and secondaries of the same time: beside the median it tells of a timer that only some changes meet."""
+    return _of(trial, "propagation_ns", "mean")
+
+
 @metric(title="propagation, 99 %", unit="ms", better="lower", order=11)
 def propagation_p99_ms(trial: Trial) -> float | None:
     """The time that 99 % of all arrivals, over changes and secondaries, did not exceed."""

@@ -57,7 +57,7 @@ fn soa(message: &Message<&[u8]>, history: &History, lag: Duration) -> Vec<u8> {
     let name = message.sole_question().unwrap().qname().to_string();
     let known = history.lock().unwrap();
     let shown = known.get(&name).into_iter().flatten().filter(|(when, _)| when.elapsed() >= lag);
-    let serial = shown.map(|(_, serial)| *serial).last().unwrap_or(7);
+    let serial = shown.map(|(_, serial)| *serial).next_back().unwrap_or(7);
     let mut answer = MessageBuilder::new_vec().start_answer(message, Rcode::NOERROR).unwrap();
     answer.header_mut().set_aa(true);
     let root = Name::<Vec<u8>>::root_vec;

@@ -88,7 +88,9 @@ impl Arrivals {
     /// Takes in that a query ended: with outstanding queries the next is due at that moment.
     pub fn ended(&mut self, ended_ns: i64) {
         if let Kind::Windows { free_ns } = &mut self.kind {
-            free_ns.push_back(ended_ns);
+            // Mostly the last; a lost query ends at its timeout, which is yet to come, and must not keep others waiting.
+            let place = free_ns.partition_point(|free_ns| *free_ns <= ended_ns);
+            free_ns.insert(place, ended_ns);
         }
     }
 
@@ -171,6 +173,15 @@ mod tests {
         assert_eq!((arrivals.take(69), arrivals.take(70)), (None, Some(70)));
         arrivals.ended(1_000);
         assert_eq!(arrivals.next_due_ns(), i64::MAX, "the end has come");
+    }
+
+    #[test]
+    fn a_query_that_ends_in_the_future_does_not_keep_others_waiting() {
+        let mut arrivals = Arrivals::new(Model::Outstanding(2), ALONE, 5, 1_000, 1);
+        assert_eq!([(); 2].map(|()| arrivals.take(5)), [Some(5), Some(5)]);
+        arrivals.ended(500);
+        arrivals.ended(70);
+        assert_eq!([arrivals.take(70), arrivals.take(499), arrivals.take(500)], [Some(70), None, Some(500)]);
     }
 
     #[test]

@@ -30,8 +30,8 @@ pub struct Buffers {
     wire: Vec<u8>,
 }
 
-impl Buffers {
-    pub fn new() -> Self {
+impl Default for Buffers {
+    fn default() -> Self {
         Buffers { read: vec![0; UNREAD_OCTETS_MAX + READ_OCTETS].into_boxed_slice(), wire: Vec::new() }
     }
 }

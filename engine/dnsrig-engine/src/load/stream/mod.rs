@@ -116,7 +116,7 @@ impl Stream {
             lines: (0..clients).map(|_| Line::default()).collect(),
             unread: Chain::new(clients),
             poll: Poll::new().map_err(failed)?,
-            buffers: Buffers::new(),
+            buffers: Buffers::default(),
             burst: vec![0; BURST_MAX * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
             octets_max: settings.octets_max,
         })

@@ -1,0 +1,142 @@
+//! What `change` is told, and what it refuses.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use domain::tsig::Key;
+
+use super::{key, message::TooLong};
+use crate::{failure::Advice, target};
+
+/// Changes a second that a foreign target gets at most.
+pub const RATE_VOUCHED_MAX: f64 = 10.0;
+
+/// At most this many changes, each kept in memory with 48 octets.
+pub const CHANGES_MAX: u64 = 10_000_000;
+
+/// Change zones of a primary at a constant rate, by dynamic updates (RFC 2136).
+///
+/// With --catalog, members leave the catalog zone (RFC 9432) and come back: the first --absent changes are removals,
+/// from then on members come back and leave alternately. With --zones, each zone in turn gets a new text in a TXT record
+/// of its own (dnsrig.ZONE), and the server raises the serial.
+///
+/// Updates go over UDP, one change a message of at most 512 octets. One without an answer is given up, counted, and
+/// never repeated.
+///
+/// Exit codes: 0 all changes were sent and ended, 130 interrupted, 2 bad input, 1 other errors.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example: ten members of a catalog zone leave or come back each second, for a minute:\n  \
+    dnsrig-engine change 198.18.0.1 --catalog catalog.example --members /tmp/zones-10k/zones.list \\\n    \
+    --changes-per-s 10 --duration-s 60 --out changes.arrow")]
+pub struct Arguments {
+    /// The primary: an IP address and perhaps a port, such as 198.18.0.1 or 127.0.0.1:5300
+    #[arg(value_name = "ADDRESS[:PORT]", value_parser = target::parse)]
+    pub primary: SocketAddr,
+    /// Change the members of this catalog zone
+    #[arg(
+        long,
+        value_name = "NAME",
+        requires = "members",
+        conflicts_with = "zones",
+        required_unless_present = "zones"
+    )]
+    pub catalog: Option<String>,
+    /// All members of the catalog, one a line, as in the zones.list that `dnsrig-engine generate` made with it
+    #[arg(long, value_name = "FILE", requires = "catalog")]
+    pub members: Option<PathBuf>,
+    /// Leave alone the members before this one, counted from 0, so that they can be asked for meanwhile
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "catalog")]
+    pub first_member: u32,
+    /// So many members are missing at a time; at most half of those that may change
+    #[arg(long, value_name = "N", default_value_t = 100, requires = "catalog", value_parser = clap::value_parser!(u32).range(1..))]
+    pub absent: u32,
+    /// Change these zones, one a line; what stands behind a TAB is ignored
+    #[arg(long, value_name = "FILE")]
+    pub zones: Option<PathBuf>,
+    /// Changes a second [aliases: --members-changed-per-s]
+    #[arg(long, value_name = "RATE", alias = "members-changed-per-s", value_parser = parse_rate)]
+    pub changes_per_s: f64,
+    /// For how long changes are due; those that had to wait are still sent for --timeout-s after that
+    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds)]
+    pub duration_s: Duration,
+    /// Changes that may wait for an answer at a time; what is due meanwhile is sent later
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub window: u32,
+    /// Give up a change that has no answer after this long
+    #[arg(long, value_name = "S", default_value = "5", value_parser = parse_seconds)]
+    pub timeout_s: Duration,
+    /// Sign updates with this key
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = key::parse)]
+    pub tsig: Option<Arc<Key>>,
+    /// Write a row for each change to this file (Arrow IPC stream)
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// End when standard input ends
+    #[arg(long)]
+    pub until_eof: bool,
+    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to change
+    #[arg(long, value_name = "ADDRESS")]
+    pub i_am_authorized: Option<IpAddr>,
+}
+
+/// Changes could not be sent.
+#[derive(Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// There is no way to the server.
+    #[error("cannot make a UDP socket to {0}: {1}")]
+    Connect(SocketAddr, io::Error),
+    /// Receiving failed in a way that is not the server's doing.
+    #[error("cannot receive from {0}: {1}")]
+    Receive(SocketAddr, io::Error),
+    /// The catalog's name is none.
+    #[error("`{0}` is no domain name")]
+    Name(String),
+    /// There are too few members to change.
+    #[error("--first-member {first} leaves fewer than two of {members} members to change")]
+    Members { first: u32, members: u32 },
+    /// More than memory is planned for.
+    #[error("that would be more than {CHANGES_MAX} changes")]
+    TooMany,
+    /// A foreign server is not ours to flood.
+    #[error("more than {RATE_VOUCHED_MAX} changes a second are too many for a server outside the rig")]
+    TooFast,
+    /// An update would not fit.
+    #[error(transparent)]
+    TooLong(#[from] TooLong),
+}
+
+impl Advice for ChangeError {
+    fn hint(&self) -> String {
+        match self {
+            ChangeError::Connect(primary, _) => {
+                format!("see `ip route get {}`: run it on a host that has a route there", primary.ip())
+            }
+            ChangeError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
+            ChangeError::Name(_) => "give the name as in the catalog's zone file, such as catalog.example".into(),
+            ChangeError::Members { .. } => "lower --first-member, or take a catalog with more members".into(),
+            ChangeError::TooMany | ChangeError::TooFast => "lower --changes-per-s or --duration-s".into(),
+            ChangeError::TooLong(_) => "leave out zones with such long names".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, ChangeError::Connect(..) | ChangeError::Receive(..)) { 1 } else { 2 }
+    }
+}
+
+/// Changes a second, perhaps with a fraction.
+pub fn parse_rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse::<f64>().ok().filter(|rate| (0.001..=100_000.0).contains(rate));
+    rate.ok_or_else(|| "give changes a second, from 0.001 to 100000".into())
+}
+
+/// Seconds, perhaps with a fraction.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=1e6).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds from 0.001 to 1000000".into())
+}

@@ -1,0 +1,77 @@
+"""Changes on a primary and their way to secondaries: every server in each role that it has, signed and not, told and not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from dnsrig.analysis.read import Trial
+from dnsrig.servers import all_drivers
+
+DRIVERS = all_drivers()
+AS_PRIMARY = sorted(kind for kind, server in DRIVERS.items() if server.features["dynamic updates"].primary)
+AS_SECONDARY = sorted(kind for kind, server in DRIVERS.items() if server.features["NOTIFY"].secondary)
+CHANGES = 3
+
+
+def propagate(
+    measure: Callable[..., Trial],
+    primary: str,
+    secondary: str,
+    *settings: str,
+    mode: str = "single",
+    secondaries: int = 1,
+) -> Trial:
+    return measure(
+        f"server={secondary}@forky",
+        f"secondaries={secondaries}",
+        f"matrix.changes={{ it.options = {{ mode = '{mode}', changes = {CHANGES} }} }}",
+        "changes=it",
+        f"hosts.primary.server={primary}@forky",
+        # PowerDNS as primary sends whole zones.
+        f"transfer.ixfr={str(bool(DRIVERS[primary].features['IXFR'].primary)).lower()}",
+        *settings,
+        experiment="propagation",
+    )
+
+
+def check(trial: Trial, arrivals: int) -> None:
+    record = trial.record
+    assert (record.outcome, record.reason) == ("done", "")
+    summary = record.instruments["propagation"]
+    assert (summary["changes"], summary["accepted"], summary["seen"]) == (CHANGES, CHANGES, arrivals)
+    rows = pl.read_ipc_stream(trial.directory / "propagation.arrow")
+    assert rows.height == arrivals and rows["seen_ns"].null_count() == 0
+    assert (rows["seen_ns"] > rows["changed_ns"]).all()
+    assert (record.metrics["propagation_p50_ms"] or 0) > 0
+    assert (record.metrics["propagation_resolution_p50_ms"] or 0) > 0
+
+
+@pytest.mark.parametrize("kind", AS_SECONDARY)
+def test_secondary_follows(measure: Callable[..., Trial], kind: str) -> None:
+    check(propagate(measure, "bind", kind), CHANGES)
+
+
+@pytest.mark.parametrize("kind", AS_PRIMARY)
+@pytest.mark.parametrize("transport", ["tcp", "tcp+tsig"])
+def test_primary_takes_changes(measure: Callable[..., Trial], kind: str, transport: str) -> None:
+    check(propagate(measure, kind, "nsd", f"transfer.transport={transport}"), CHANGES)
+
+
+@pytest.mark.parametrize("kind", AS_SECONDARY)
+def test_secondary_takes_a_signed_notify(measure: Callable[..., Trial], kind: str) -> None:
+    """PowerDNS signs its NOTIFY where transfers are signed; the others do not."""
+    check(propagate(measure, "powerdns", kind, "transfer.transport=tcp+tsig"), CHANGES)
+
+
+def test_a_stream_to_several_secondaries(measure: Callable[..., Trial]) -> None:
+    check(propagate(measure, "bind", "knot", mode="stream", secondaries=3), 3 * CHANGES)
+
+
+def test_without_notify_nobody_looks(measure: Callable[..., Trial]) -> None:
+    """The refresh timer of the SOA is an hour."""
+    trial = propagate(measure, "bind", "knot", "transfer.notify=false", "options.change_limit_s=1.0")
+    assert trial.record.outcome == "limit"
+    assert trial.record.metrics["unseen_changes_percent"] == 100

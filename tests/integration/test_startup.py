@@ -1,0 +1,29 @@
+"""Start-up: every server as a primary with zone files, and as a secondary that is restarted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from dnsrig.analysis.read import Trial
+from dnsrig.servers import all_drivers
+
+DRIVERS = all_drivers()
+ZONES = 40
+
+
+@pytest.mark.parametrize("role", ["primary", "secondary"])
+@pytest.mark.parametrize("kind", sorted(DRIVERS))
+def test_server_starts_with_its_zones(measure: Callable[..., Trial], kind: str, role: str) -> None:
+    if DRIVERS[kind].features["NOTIFY"].secondary is None:
+        pytest.skip("it has no zones")
+    trial = measure(f"server={kind}@forky", f"zones={ZONES}", f"as={role}", experiment="startup")
+    record = trial.record
+    assert (record.outcome, record.reason) == ("done", "")
+    assert [phase.name for phase in record.phases] == ["setup", "measure", "drain"]
+    assert record.metrics["zones_seen"] == ZONES
+    assert 0 < (record.metrics["first_answer_s"] or 0) <= (record.metrics["startup_time_s"] or 0)
+    assert record.metrics["transfer_time_s"] is None, "it is no cold start"
+    logs = trial.directory / "servers" / "server"
+    assert (logs / "server-before.log").exists() == (role == "secondary"), "the log of the life before is kept"
