@@ -49,7 +49,12 @@ def test_commands(page: str, tmp_path: Path) -> None:
                     servers.start(command.removesuffix(BACKGROUND))
                 else:
                     result = subprocess.run(
-                        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+                        ["bash", "-c", command],
+                        cwd=tmp_path,
+                        env=environment,
+                        capture_output=True,
+                        text=True,
+                        check=False,
                     )
                     assert result.returncode == 0, f"{line}\n{result.stdout}{result.stderr}"
                 ran += 1

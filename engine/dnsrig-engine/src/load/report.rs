@@ -98,7 +98,7 @@ pub struct Step {
 }
 
 /// The final event.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub transport: TransportKind,
     pub model: &'static str,
@@ -413,7 +413,8 @@ fn verdicts(summary: &Summary) -> Vec<String> {
     if summary.answered == 0 && summary.sent > 0 {
         found.push(silence(summary).into());
     }
-    if summary.unsent > 0 {
+    // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
+    if summary.unsent > 0 && !summary.interrupted {
         found.push(
             "not all queries could be sent: the instrument was too slow, and the result says little of the server"
                 .into(),
@@ -511,5 +512,33 @@ mod tests {
         assert_eq!(cells, ["0.410 ms", "4.10 ms", "41.0 ms", "410 ms"]);
         assert_eq!(milliseconds(1_000_341_503, Some(1_000_000_000)), "≥ 1000 ms");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    fn told(summary: &Summary) -> String {
+        text(summary, "127.0.0.1:5300".parse().unwrap())
+    }
+
+    fn of_a_rate() -> Summary {
+        Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    #[test]
+    fn silence_is_told_from_an_absent_server_and_a_wrong_port() {
+        let silent = of_a_rate();
+        assert!(told(&silent).contains("drops queries"));
+        assert!(!told(&silent).contains("()"), "no empty list of response codes");
+        assert!(told(&Summary { unreachable: 900, ..of_a_rate() }).contains("nothing is there"));
+        assert!(told(&Summary { transport: TransportKind::Dot, ..of_a_rate() }).contains("port for DNS over TLS"));
+        let answered = Summary { answered: 1, unreachable: 900, ..of_a_rate() };
+        assert!(!told(&answered).contains("nothing"));
+    }
+
+    #[test]
+    fn what_an_interruption_left_unsent_is_not_held_against_the_instrument() {
+        let late = Summary { unsent: 10, ..of_a_rate() };
+        assert!(told(&late).contains("too slow"));
+        let interrupted = Summary { interrupted: true, ..late };
+        assert!(!told(&interrupted).contains("too slow"));
+        assert!(told(&interrupted).contains("1 s, then interrupted"));
     }
 }
