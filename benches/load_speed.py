@@ -95,9 +95,12 @@ def main() -> None:
             if mode in wanted:
                 tools = {
                     "load": lambda mode=mode: load(hosts, *closed, f"--transport={mode}"),  # type: ignore[misc]
+                    "load, 16 queries a write": lambda mode=mode: load(
+                        hosts, *closed, f"--transport={mode}", "--burst=16"
+                    ),  # type: ignore[misc]
                     "dnsperf": lambda mode=mode: dnsperf(hosts, mode),  # type: ignore[misc]
                 }
-                compare(hosts, mode.upper(), tools, {"load": 0.67})
+                compare(hosts, mode.upper(), tools, {"load": 0.67, "load, 16 queries a write": 0.67})
         if "connections" in wanted:
             connections(hosts)
 

@@ -13,13 +13,19 @@ use super::{
     queries::QueryArguments,
     ramp::{Limits, Settings},
 };
-use crate::target::{self, Authority, Endpoint};
+use crate::{
+    datagrams::BATCH_MAX,
+    target::{self, Authority, Endpoint},
+};
 
 /// Queries a second, or outstanding ones, unless asked otherwise.
 const RATE_DEFAULT_QPS: f64 = 1_000.0;
 
 /// The most queries a second on a foreign target that the user vouches for, unless --rate names another rate.
 const RATE_VOUCHED_QPS: f64 = 100.0;
+
+/// Queries in a row from one client over UDP, where each is a packet of its own all the same.
+const BURST_UDP: usize = 16;
 
 /// Intervals that are open at a time, each of about half a megabyte a thread.
 const OPEN_INTERVALS_MAX: i64 = 100;
@@ -129,6 +135,10 @@ pub struct Arguments {
     /// An address of this host from which clients send; several are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
+    /// Send at most so many queries in a row from one client [default: 16 over UDP; 1 over TCP and DoT, where a row shares
+    /// packets and costs both sides less than queries of independent clients do]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
+    burst: Option<u32>,
     /// Over TCP and DoT: close a connection after so many queries and open a new one; 0: never
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Clients")]
     pub queries_per_connection: u32,
@@ -173,6 +183,16 @@ impl Arguments {
     /// The server, on the port of the transport unless another was named (RFC 1035 §4.2, RFC 7858 §3.1).
     pub fn server(&self) -> SocketAddr {
         self.server.or_port(if self.transport == TransportKind::Dot { 853 } else { 53 })
+    }
+
+    /// How many queries in a row come from one client at most.
+    pub fn burst(&self) -> usize {
+        let default = match (self.transport, self.clients) {
+            (TransportKind::Udp, Some(1)) => BATCH_MAX,
+            (TransportKind::Udp, _) => BURST_UDP,
+            _ => 1,
+        };
+        self.burst.map_or(default, |burst| burst as usize)
     }
 
     /// What is to be done; a foreign target is loaded gently unless the user names a rate.

@@ -300,9 +300,11 @@ fn period(model: Model, arguments: &Arguments) -> Period {
 
 fn open(arguments: &Arguments, clients: usize, octets_max: usize) -> Result<Box<dyn Transport>, LoadError> {
     let server = arguments.server();
+    let burst = arguments.burst();
     let settings = stream::Settings {
         tls: arguments.transport == TransportKind::Dot,
         queries_per_connection: arguments.queries_per_connection,
+        burst,
         resumption: !arguments.no_resumption,
         close: arguments.close,
         octets_max,
@@ -311,7 +313,7 @@ fn open(arguments: &Arguments, clients: usize, octets_max: usize) -> Result<Box<
     match arguments.transport {
         TransportKind::Udp => {
             let segmentation = arguments.segmentation == Segmentation::Auto;
-            Ok(Box::new(Udp::open(server, &arguments.sources, clients, octets_max, segmentation)?))
+            Ok(Box::new(Udp::open(server, &arguments.sources, clients, octets_max, segmentation, burst)?))
         }
         TransportKind::Tcp | TransportKind::Dot => stream::open(server, &arguments.sources, clients, settings),
     }

@@ -25,10 +25,6 @@ const ANSWER_OCTETS: usize = 12 + 255 + 4;
 /// Receive buffer of a socket, in octets: some thousand answers, so that a burst is not lost on our side.
 const RECEIVE_BUFFER_OCTETS: usize = 8 << 20;
 
-/// With several clients, so many queries in a row come from one of them: it keeps batches worth while, and the server's
-/// threads, among which the kernel shares clients out, evenly loaded.
-const BURST_MAX: usize = 16;
-
 /// How long a reading of both clocks serves to convert the kernel's timestamps. NTP turns the wall clock's rate by at
 /// most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
 const OFFSET_AGE_MAX_NS: i64 = 10_000_000;
@@ -40,6 +36,7 @@ pub struct Udp {
     poll: Poll,
     sender: Sender,
     segmentation: bool,
+    burst: usize,
     receiver: Receiver,
     /// Whose turn it is to send.
     turn: usize,
@@ -50,12 +47,16 @@ pub struct Udp {
 
 impl Udp {
     /// `clients` sockets to `server`, from the addresses `sources` in turn, or from any if there are none.
+    ///
+    /// Each sends `burst` queries in a row at most: enough for batches to be worth while, and few enough for the server's
+    /// threads, among which the kernel shares clients out, to be evenly loaded.
     pub fn open(
         server: SocketAddr,
         sources: &[IpAddr],
         clients: usize,
         octets_max: usize,
         segmentation: bool,
+        burst: usize,
     ) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
         let poll = Poll::new().map_err(failed)?;
@@ -72,6 +73,7 @@ impl Udp {
             poll,
             sender: Sender::new(octets_max, segmentation),
             segmentation,
+            burst: burst.min(BATCH_MAX),
             receiver: Receiver::new(ANSWER_OCTETS),
             turn: 0,
             offset_ns: 0,
@@ -82,9 +84,8 @@ impl Udp {
     /// Drafts and sends queries of one client; returns how many were sent, and whether more may be at once.
     fn send_burst(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<(usize, bool), LoadError> {
         let client = self.turn;
-        let most = if self.sockets.len() == 1 { BATCH_MAX } else { BURST_MAX };
         let mut octets = 0;
-        for due_ns in due_ns.iter().take(most) {
+        for due_ns in due_ns.iter().take(self.burst) {
             let Some(length) = ledger.draft(client, *due_ns, self.sender.space()) else { break };
             self.sender.push(length, None);
             octets += length;

@@ -26,7 +26,7 @@ use self::{
     chain::Chain,
     frames::LENGTH_OCTETS,
     line::{Buffers, Line, Reading},
-    slots::{BURST_MAX, Slots, State},
+    slots::{Policy, Slots, State},
     socket::Begun,
 };
 use super::{
@@ -54,6 +54,8 @@ pub struct Settings {
     pub tls: bool,
     /// A connection is closed after so many queries; 0: never.
     pub queries_per_connection: u32,
+    /// So many queries in a row go on one connection, with one write.
+    pub burst: usize,
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
     pub close: Close,
@@ -107,17 +109,22 @@ impl Stream {
         socket::allow(clients).map_err(failed)?;
         let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
         let tls = settings.tls.then(|| tls::config(sessions_max).map_err(|error| failed(io::Error::other(error))));
+        let policy = Policy {
+            per_connection: settings.queries_per_connection,
+            burst: settings.burst,
+            timeout_ns: settings.timeout_ns,
+        };
         Ok(Stream {
             server,
             sources: sources.to_vec(),
             close: settings.close,
             tls: tls.transpose()?,
-            slots: Slots::new(clients, settings.queries_per_connection, settings.timeout_ns),
+            slots: Slots::new(clients, policy),
             lines: (0..clients).map(|_| Line::default()).collect(),
             unread: Chain::new(clients),
             poll: Poll::new().map_err(failed)?,
             buffers: Buffers::default(),
-            burst: vec![0; BURST_MAX * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
+            burst: vec![0; settings.burst * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
             octets_max: settings.octets_max,
         })
     }

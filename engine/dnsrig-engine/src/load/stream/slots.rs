@@ -6,8 +6,16 @@
 use super::chain::Chain;
 use crate::load::transport::Connections;
 
-/// So many queries in a row go on one connection: with one write, and the server's threads stay evenly loaded.
-pub const BURST_MAX: usize = 16;
+/// How slots use their connections.
+#[derive(Clone, Copy, Debug)]
+pub struct Policy {
+    /// A connection is used up after so many queries; 0: never.
+    pub per_connection: u32,
+    /// So many queries in a row go on one connection, with one write.
+    pub burst: usize,
+    /// A query is given up after so long, and with it a connection that does not get anywhere.
+    pub timeout_ns: i64,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
@@ -38,8 +46,7 @@ const IDLE: Slot =
 /// The slots of one thread.
 pub struct Slots {
     slots: Box<[Slot]>,
-    per_connection: u32,
-    timeout_ns: i64,
+    policy: Policy,
     /// Idle or open, and able to take a query.
     ready: Chain,
     /// Being opened, and able to take a query.
@@ -50,14 +57,13 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// `count` idle slots, for connections of `per_connection` queries each, or of any number if that is 0.
-    pub fn new(count: usize, per_connection: u32, timeout_ns: i64) -> Self {
+    /// `count` idle slots.
+    pub fn new(count: usize, policy: Policy) -> Self {
         let mut ready = Chain::new(count);
         (0..count).for_each(|slot| ready.add(slot));
         Slots {
             slots: vec![IDLE; count].into_boxed_slice(),
-            per_connection,
-            timeout_ns,
+            policy,
             ready,
             opening: Chain::new(count),
             watched: Chain::new(count),
@@ -86,9 +92,9 @@ impl Slots {
 
     /// How many queries a slot whose turn it is takes at most.
     pub fn room(&self, slot: usize) -> usize {
-        match self.per_connection {
-            0 => BURST_MAX,
-            most => BURST_MAX.min((most - self.slots[slot].taken) as usize),
+        match self.policy.per_connection {
+            0 => self.policy.burst,
+            most => self.policy.burst.min((most - self.slots[slot].taken) as usize),
         }
     }
 
@@ -160,7 +166,7 @@ impl Slots {
 
     /// Whether its connection has taken all the queries that it may.
     pub fn is_used_up(&self, slot: usize) -> bool {
-        self.per_connection > 0 && self.slots[slot].taken >= self.per_connection
+        self.policy.per_connection > 0 && self.slots[slot].taken >= self.policy.per_connection
     }
 
     /// Its connection has ended: by the other side with queries outstanding, if it was `broken`.
@@ -183,7 +189,7 @@ impl Slots {
             if outstanding(slot) == 0 {
                 return Some(slot);
             }
-            if self.slots[slot].last_taken_ns + self.timeout_ns <= now_ns {
+            if self.slots[slot].last_taken_ns + self.policy.timeout_ns <= now_ns {
                 // They have ended as soon as the ledger looks.
                 return None;
             }
@@ -197,7 +203,7 @@ impl Slots {
 
     fn watch(&mut self, slot: usize, now_ns: i64) {
         if !self.watched.contains(slot) {
-            self.slots[slot].deadline_ns = now_ns + self.timeout_ns;
+            self.slots[slot].deadline_ns = now_ns + self.policy.timeout_ns;
             self.watched.add(slot);
         }
     }

@@ -4,6 +4,11 @@ use super::*;
 use crate::load::queries::inputs;
 
 const TIMEOUT_NS: i64 = 100;
+const BURST: usize = 16;
+
+fn slots(count: usize, per_connection: u32) -> Slots {
+    Slots::new(count, Policy { per_connection, burst: BURST, timeout_ns: TIMEOUT_NS })
+}
 
 /// Opens a connection in `slot`, at time 0, on which `count` queries were put.
 fn open(slots: &mut Slots, slot: usize, count: usize) {
@@ -14,14 +19,14 @@ fn open(slots: &mut Slots, slot: usize, count: usize) {
 
 #[test]
 fn slots_take_turns() {
-    let mut slots = Slots::new(3, 0, TIMEOUT_NS);
+    let mut slots = slots(3, 0);
     for expected in [0, 1, 2, 0, 1] {
         let slot = slots.turn().unwrap();
         assert_eq!(slot, expected);
         if slots.state(slot) == State::Idle {
             open(&mut slots, slot, 1);
         } else {
-            slots.took(slot, BURST_MAX, 1);
+            slots.took(slot, BURST, 1);
         }
     }
     assert_eq!(slots.connections(), Connections { attempted: 3, established: 3, ..Connections::default() });
@@ -29,7 +34,7 @@ fn slots_take_turns() {
 
 #[test]
 fn a_connection_that_is_being_opened_comes_after_those_that_are_not() {
-    let mut slots = Slots::new(2, 0, TIMEOUT_NS);
+    let mut slots = slots(2, 0);
     slots.began(0, 0);
     slots.took(0, 1, 0);
     assert_eq!(slots.turn(), Some(1), "it can begin at once");
@@ -50,19 +55,19 @@ fn a_connection_that_is_being_opened_comes_after_those_that_are_not() {
 
 #[test]
 fn a_used_up_connection_takes_no_more_until_it_is_closed() {
-    let mut slots = Slots::new(1, 20, TIMEOUT_NS);
-    assert_eq!(slots.room(0), BURST_MAX);
-    open(&mut slots, 0, BURST_MAX);
+    let mut slots = slots(1, 20);
+    assert_eq!(slots.room(0), BURST);
+    open(&mut slots, 0, BURST);
     assert_eq!((slots.room(0), slots.is_used_up(0)), (4, false));
     slots.took(0, 4, 30);
     assert!(slots.is_used_up(0) && slots.turn().is_none());
     slots.ended(0, false);
-    assert_eq!((slots.turn(), slots.room(0), slots.connections().failed), (Some(0), BURST_MAX, 0));
+    assert_eq!((slots.turn(), slots.room(0), slots.connections().failed), (Some(0), BURST, 0));
 }
 
 #[test]
 fn a_used_up_connection_without_answers_is_closed_after_a_timeout() {
-    let mut slots = Slots::new(1, 1, TIMEOUT_NS);
+    let mut slots = slots(1, 1);
     open(&mut slots, 0, 0);
     slots.took(0, 1, 30);
     assert_eq!(slots.overdue(129, |_| 1), None);
@@ -74,7 +79,7 @@ fn a_used_up_connection_without_answers_is_closed_after_a_timeout() {
 
 #[test]
 fn a_connection_that_does_not_open_gets_no_new_queries_after_a_timeout_and_is_closed() {
-    let mut slots = Slots::new(1, 0, TIMEOUT_NS);
+    let mut slots = slots(1, 0);
     slots.began(0, 0);
     slots.took(0, 1, 0);
     slots.took(0, 1, 60);
@@ -89,7 +94,7 @@ fn a_connection_that_does_not_open_gets_no_new_queries_after_a_timeout_and_is_cl
 
 #[test]
 fn a_connection_that_does_not_move_is_closed_and_one_that_moves_again_is_not() {
-    let mut slots = Slots::new(2, 0, TIMEOUT_NS);
+    let mut slots = slots(2, 0);
     open(&mut slots, 0, 1);
     open(&mut slots, 1, 1);
     slots.set_blocked(0, true, 10);
@@ -102,7 +107,7 @@ fn a_connection_that_does_not_move_is_closed_and_one_that_moves_again_is_not() {
 
 #[test]
 fn only_what_the_other_side_broke_has_failed() {
-    let mut slots = Slots::new(1, 0, TIMEOUT_NS);
+    let mut slots = slots(1, 0);
     for (is_open, broken, failed) in [(false, false, 1), (false, true, 2), (true, true, 3), (true, false, 3)] {
         slots.began(0, 0);
         if is_open {
@@ -122,7 +127,7 @@ proptest! {
         per_connection in 0_u32..4,
         steps in prop::collection::vec((0_usize..4, 0_usize..7), 0..200),
     ) {
-        let mut slots = Slots::new(4, per_connection, TIMEOUT_NS);
+        let mut slots = slots(4, per_connection);
         let mut now_ns = 0;
         for (slot, step) in steps {
             let state = slots.state(slot);
