@@ -85,6 +85,8 @@ docs: setup
 
 bench: setup
 	$(BIN)/python benches/instruments.py
+	$(BIN)/python benches/load_accuracy.py
+	$(BIN)/python benches/load_speed.py
 
 clean:
 	rm -rf $(VENV) engine/target dist

@@ -31,9 +31,10 @@ const BURST_UDP: usize = 16;
 const OPEN_INTERVALS_MAX: i64 = 100;
 
 /// How queries travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TransportKind {
+    #[default]
     Udp,
     Tcp,
     /// DNS over TLS (RFC 7858).
@@ -68,7 +69,8 @@ pub enum Segmentation {
 /// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, a line each interval and a
 /// summary. --out keeps histograms of every interval.
 ///
-/// Exit codes: 0 done, 130 interrupted, 2 bad input, 1 other errors.
+/// Exit codes: 0 measured, whatever the server did: one that is not there is a result, too; 130 interrupted, 2 bad input,
+/// 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine load 127.0.0.1 --queries queries.txt --rate 20000\n  \

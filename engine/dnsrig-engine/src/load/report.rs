@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    arguments::TransportKind,
+    arguments::{Arguments, Plan, TransportKind},
     arrivals::Model,
     meter::{Counts, Interval, Losses, RCODES, Series, Strays, Times},
     transport::Connections,
@@ -98,7 +98,7 @@ pub struct Step {
 }
 
 /// The final event.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Default, Serialize)]
 pub struct Summary {
     pub transport: TransportKind,
     pub model: &'static str,
@@ -186,13 +186,23 @@ pub struct Reader {
     pub program: bool,
     /// Text on standard error.
     pub person: bool,
+    /// Latencies from here on are told as "at least so much": queries without an answer count at this limit.
+    pub timeout_ns: u64,
 }
 
 impl Reader {
     /// A program reads a pipe; a person a terminal.
-    pub fn find(json: bool) -> Self {
+    pub fn find(json: bool, timeout_ns: i64) -> Self {
         let terminal = io::stdout().is_terminal();
-        Reader { program: json || !terminal, person: io::stderr().is_terminal() || terminal }
+        let person = io::stderr().is_terminal() || terminal;
+        Reader { program: json || !terminal, person, timeout_ns: timeout_ns.unsigned_abs() }
+    }
+
+    /// Says what is about to happen.
+    pub fn begin(self, arguments: &Arguments, plan: Plan) {
+        if self.person {
+            let _ = io::stderr().write_all(opening(arguments, plan).as_bytes());
+        }
     }
 
     /// Says how an interval went.
@@ -218,9 +228,9 @@ impl Reader {
                 interval.number as f64 * interval_s,
                 grouped(progress.sent),
                 grouped(progress.answered),
-                milliseconds(progress.p50_ns, None),
-                milliseconds(progress.p99_ns, None),
-                milliseconds(progress.max_ns, None),
+                milliseconds(progress.p50_ns, Some(self.timeout_ns)),
+                milliseconds(progress.p99_ns, Some(self.timeout_ns)),
+                milliseconds(progress.max_ns, Some(self.timeout_ns)),
             );
         }
         if self.program { events::emit("progress", clock::monotonic_ns(), &progress) } else { Ok(()) }
@@ -242,8 +252,8 @@ impl Reader {
                 grouped(step.rate_qps as u64),
                 grouped(step.answered_qps as u64),
                 step.loss_share * 100.0,
-                milliseconds(step.p50_ns, None),
-                milliseconds(step.p99_ns, None),
+                milliseconds(step.p50_ns, Some(self.timeout_ns)),
+                milliseconds(step.p99_ns, Some(self.timeout_ns)),
             );
         }
         if self.program { events::emit("step", clock::monotonic_ns(), step) } else { Ok(()) }
@@ -258,6 +268,37 @@ impl Reader {
     }
 }
 
+/// What is about to happen, for people.
+fn opening(arguments: &Arguments, plan: Plan) -> String {
+    let (server, transport) = (arguments.server(), transport_name(arguments.transport));
+    let duration_s = arguments.duration_s.as_secs_f64();
+    match plan {
+        Plan::Once(model) => {
+            let load = match model {
+                Model::Rate { qps, .. } => format!("{} queries a second", grouped(qps as u64)),
+                Model::Outstanding(count) => format!("{} queries outstanding", grouped(count as u64)),
+            };
+            format!(
+                "{server} over {transport}: {load} for {duration_s} s; Ctrl-C ends it early\n\
+                 A line an interval, as soon as each of its queries is answered or given up after {} s:\n",
+                arguments.timeout_s.as_secs_f64()
+            )
+        }
+        Plan::Ramp(limits, settings) => format!(
+            "{server} over {transport}: searching the highest rate that holds: at most {} % of the queries unanswered, and \
+             {} % of them within {} ms\nEach rate is tried for {duration_s} s{}; Ctrl-C ends it early\n",
+            limits.loss_share * 100.0,
+            limits.percentile,
+            limits.latency_ns as f64 / 1e6,
+            if settings.repeats > 1 {
+                format!(", {} times at most, and the majority decides", settings.repeats)
+            } else {
+                String::new()
+            },
+        ),
+    }
+}
+
 /// The summary for people.
 pub fn text(summary: &Summary, server: std::net::SocketAddr) -> String {
     let mut lines = vec![String::new(), headline(summary, server)];
@@ -265,7 +306,8 @@ pub fn text(summary: &Summary, server: std::net::SocketAddr) -> String {
     let mut row = |name: &str, text: String| lines.push(format!("  {name:<24}{text}"));
     if summary.model != "ramp" {
         let codes: Vec<_> = summary.rcodes.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
-        row("answered", format!("{}  {}  ({})", grouped(summary.answered), share(summary.answered), codes.join(", ")));
+        let codes = if codes.is_empty() { String::new() } else { format!("  ({})", codes.join(", ")) };
+        row("answered", format!("{}  {}{codes}", grouped(summary.answered), share(summary.answered)));
         let unanswered = summary.timeouts + summary.lost.total();
         let limit_s = summary.timeout_ns as f64 / 1e9;
         row(
@@ -296,11 +338,13 @@ pub fn text(summary: &Summary, server: std::net::SocketAddr) -> String {
         }
         row("", format!("{:>11} {:>11} {:>11} {:>11} {:>11}", "p50", "p99", "p99.9", "p99.99", "max"));
         for (name, times) in [
-            ("latency, from due", &summary.latency_ns),
-            ("latency, from sent", &summary.sent_latency_ns),
-            ("sent late by", &summary.lag_ns),
+            ("latency, from due", Some(&summary.latency_ns)),
+            ("latency, from sent", Some(&summary.sent_latency_ns)),
+            ("sent late by", Some(&summary.lag_ns)),
+            ("connecting", summary.handshake_ns.as_ref()),
         ] {
-            let limit_ns = (name != "sent late by").then_some(summary.timeout_ns.unsigned_abs());
+            let Some(times) = times else { continue };
+            let limit_ns = name.starts_with("latency").then_some(summary.timeout_ns.unsigned_abs());
             let cells = [times.p50, times.p99, times.p99_9, times.p99_99, times.max];
             row(name, cells.map(|ns| format!("{:>11}", milliseconds(ns, limit_ns))).join(" "));
         }
@@ -310,32 +354,24 @@ pub fn text(summary: &Summary, server: std::net::SocketAddr) -> String {
 }
 
 fn headline(summary: &Summary, server: std::net::SocketAddr) -> String {
-    let transport = match summary.transport {
-        TransportKind::Udp => "UDP",
-        TransportKind::Tcp => "TCP",
-        TransportKind::Dot => "TLS",
-    };
+    let transport = transport_name(summary.transport);
     let answered_qps = summary.answered as f64 / summary.duration_s;
+    let duration = format!("{} s", (summary.duration_s * 1e3).round() / 1e3);
+    let duration = if summary.interrupted { format!("{duration}, then interrupted") } else { duration };
     match (summary.asked_qps, summary.outstanding, summary.capacity_qps) {
         (Some(qps), ..) => {
-            format!(
-                "{} over {transport}: {} queries a second for {:.4} s",
-                server,
-                grouped(qps as u64),
-                summary.duration_s
-            )
+            format!("{server} over {transport}: {} queries a second for {duration}", grouped(qps as u64))
         }
         (_, Some(count), _) => format!(
-            "{} over {transport}: {} queries outstanding for {:.4} s: {} answers a second",
-            server,
+            "{server} over {transport}: {} queries outstanding for {duration}: {} answers a second",
             grouped(count as u64),
-            summary.duration_s,
             grouped(answered_qps as u64)
         ),
         (_, _, Some(qps)) => {
             let bound = if summary.capacity_is_lower_bound { "at least " } else { "" };
             format!("{server} over {transport}: holds {bound}{} queries a second", grouped(qps as u64))
         }
+        _ if summary.interrupted => format!("{server} over {transport}: interrupted before any rate was known to hold"),
         _ => format!("{server} over {transport}: no rate held; try a lower --ramp-start, or is the server there?"),
     }
 }
@@ -365,10 +401,22 @@ fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
     .collect()
 }
 
+fn transport_name(transport: TransportKind) -> &'static str {
+    match transport {
+        TransportKind::Udp => "UDP",
+        TransportKind::Tcp => "TCP",
+        TransportKind::Dot => "TLS",
+    }
+}
+
 /// What a reader must know before using the numbers.
 fn verdicts(summary: &Summary) -> Vec<String> {
     let mut found = Vec::new();
-    if summary.unsent > 0 {
+    if summary.answered == 0 && summary.sent > 0 {
+        found.push(silence(summary).into());
+    }
+    // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
+    if summary.unsent > 0 && !summary.interrupted {
         found.push(
             "not all queries could be sent: the instrument was too slow, and the result says little of the server"
                 .into(),
@@ -381,13 +429,26 @@ fn verdicts(summary: &Summary) -> Vec<String> {
     } else if summary.model == "closed" && summary.busy_share > 0.98 {
         found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());
     }
-    if summary.answered == 0 && summary.sent > 0 {
-        found.push("nothing was answered: is a DNS server listening there?".into());
-    }
-    if summary.rcodes.get("REFUSED").is_some_and(|count| *count * 2 > summary.answered) {
+    let most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
+    if most("REFUSED") {
         found.push("most answers are REFUSED: does the server serve the names that are asked for?".into());
     }
+    if most("NOTAUTH") {
+        found.push("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into());
+    }
     found
+}
+
+/// Why nothing at all was answered, as far as it can be told.
+fn silence(summary: &Summary) -> &'static str {
+    let Losses { refused, .. } = summary.lost;
+    if summary.unreachable > 0 || refused > 0 {
+        "nothing was answered, and the network said that nothing is there: is the server running, and on this port?"
+    } else if summary.transport == TransportKind::Dot && summary.connections.established == 0 {
+        "no TLS connection was established: is this the server's port for DNS over TLS?"
+    } else {
+        "nothing was answered: is a DNS server listening there, and is nothing between that drops queries?"
+    }
 }
 
 /// `1234567` as `1,234,567`.
@@ -453,5 +514,33 @@ mod tests {
         assert_eq!(cells, ["0.410 ms", "4.10 ms", "41.0 ms", "410 ms"]);
         assert_eq!(milliseconds(1_000_341_503, Some(1_000_000_000)), "≥ 1000 ms");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    fn told(summary: &Summary) -> String {
+        text(summary, "127.0.0.1:5300".parse().unwrap())
+    }
+
+    fn of_a_rate() -> Summary {
+        Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    #[test]
+    fn silence_is_told_from_an_absent_server_and_a_wrong_port() {
+        let silent = of_a_rate();
+        assert!(told(&silent).contains("drops queries"));
+        assert!(!told(&silent).contains("()"), "no empty list of response codes");
+        assert!(told(&Summary { unreachable: 900, ..of_a_rate() }).contains("nothing is there"));
+        assert!(told(&Summary { transport: TransportKind::Dot, ..of_a_rate() }).contains("port for DNS over TLS"));
+        let answered = Summary { answered: 1, unreachable: 900, ..of_a_rate() };
+        assert!(!told(&answered).contains("nothing"));
+    }
+
+    #[test]
+    fn what_an_interruption_left_unsent_is_not_held_against_the_instrument() {
+        let late = Summary { unsent: 10, ..of_a_rate() };
+        assert!(told(&late).contains("too slow"));
+        let interrupted = Summary { interrupted: true, ..late };
+        assert!(!told(&interrupted).contains("too slow"));
+        assert!(told(&interrupted).contains("1 s, then interrupted"));
     }
 }

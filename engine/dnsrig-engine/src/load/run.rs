@@ -17,7 +17,7 @@ use super::{
     arrivals::{Model, Part},
     collect::Collection,
     ledger::{self, Ledger},
-    meter::{Counts, Interval, Losses, Meter, Series, Strays},
+    meter::{Counts, Interval, Meter, Series},
     queries::Queries,
     ramp::{Limits, Search, Settings},
     record::Record,
@@ -56,9 +56,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let plan = arguments.plan(authority)?;
     let queries = Arc::new(arguments.queries.prepare()?);
     let stop = Stop::new(arguments.until_eof)?;
-    let reader = Reader::find(arguments.json);
+    let reader = Reader::find(arguments.json, nanoseconds(arguments.timeout_s));
     let anchors = if reader.program { Some(Anchors::start()?) } else { None };
     let mut team = Team::start(arguments, plan, &queries, stop, reader, anchors)?;
+    reader.begin(arguments, plan);
     let cpu_ns = clock::process_cpu_ns();
     let mut summary = match plan {
         Plan::Once(model) => once(arguments, &mut team, model)?,
@@ -225,6 +226,9 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
     if let Some(record) = record {
         record.finish()?;
     }
+    let interrupted = team.is_stopping();
+    let stopped_ns = if interrupted { period.start_ns + outcome.sending_ns } else { period.end_ns };
+    let period = Period { end_ns: stopped_ns.min(period.end_ns), ..period };
     let mut summary = empty_summary(arguments, period);
     (summary.model, summary.asked_qps, summary.poisson, summary.outstanding) = model_words(model);
     summary.fill(&outcome.counts, &outcome.series);
@@ -232,7 +236,7 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
     summary.sending_ns = outcome.sending_ns;
     summary.busy_share = busy_share(&outcome, period);
     summary.real_time = outcome.real_time;
-    summary.interrupted = team.is_stopping();
+    summary.interrupted = interrupted;
     Ok(summary)
 }
 
@@ -341,41 +345,11 @@ fn open(arguments: &Arguments, clients: usize, octets_max: usize) -> Result<Box<
 fn empty_summary(arguments: &Arguments, period: Period) -> Summary {
     Summary {
         transport: arguments.transport,
-        model: "",
-        asked_qps: None,
-        poisson: false,
-        outstanding: None,
-        interrupted: false,
         start_ns: period.start_ns,
         end_ns: period.end_ns,
-        duration_s: arguments.duration_s.as_secs_f64(),
+        duration_s: (period.end_ns - period.start_ns) as f64 / 1e9,
         interval_s: arguments.interval_s.as_secs_f64(),
         timeout_ns: nanoseconds(arguments.timeout_s),
-        clients: 0,
-        threads: 0,
-        real_time: false,
-        due: 0,
-        sent: 0,
-        unsent: 0,
-        sending_ns: 0,
-        answered: 0,
-        timeouts: 0,
-        lost: Losses::default(),
-        strays: Strays::default(),
-        truncated: 0,
-        unreachable: 0,
-        rcodes: [].into(),
-        octets_sent: 0,
-        octets_received: 0,
-        connections: Connections::default(),
-        latency_ns: Distribution::default(),
-        sent_latency_ns: Distribution::default(),
-        lag_ns: Distribution::default(),
-        handshake_ns: None,
-        busy_share: 0.0,
-        cpu_ns: 0,
-        steps: Vec::new(),
-        capacity_qps: None,
-        capacity_is_lower_bound: false,
+        ..Summary::default()
     }
 }

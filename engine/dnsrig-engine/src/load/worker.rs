@@ -82,6 +82,8 @@ impl Worker {
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
         (self.real_time, self.early_ns) = priority::choose(self.wants_real_time, period.model, self.part);
         let mut duty = Duty::new(period, self.part, self.timeout_ns, &mut self.ledger);
+        // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
+        self.ledger.set_wall_time(clock::wall_time_s());
         let mut now_ns = clock::monotonic_ns();
         loop {
             let due_ns = duty.due(now_ns);
