@@ -6,8 +6,9 @@
 
 use super::arrivals::{Model, Part};
 
-/// Up to so many queries a second a thread sleeps between them: at 50,000 it used 94 % of a CPU in real time.
-const RATE_MAX_QPS: f64 = 40_000.0;
+/// Up to so many queries a second a thread sleeps between them: at 20,000 it used 68 % of a CPU in real time; at 40,000 it
+/// used 85 %, and whatever else took its time made it use all.
+const RATE_MAX_QPS: f64 = 20_000.0;
 
 /// The last so many nanoseconds before a query is due are spent looking, not sleeping: to be woken takes as long, and more
 /// on a virtual machine.
