@@ -13,7 +13,7 @@ from typing import Any
 
 from pair import Cost, Pair, interleaved, pair, ratios, spread
 
-ROUNDS = 3
+ROUNDS = 5
 DURATION_S = 4
 OUTSTANDING = 100
 CLIENTS = 16

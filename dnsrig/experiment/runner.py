@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -169,7 +170,7 @@ def missing(manifest: Manifest, directory: Path) -> list[TrialKey]:
 
 def execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
     """Run every trial that is not finished. Returns how many failed by our own fault."""
-    with cached.only_one(directory, "somebody else is executing this run already"):
+    with cached.only_one(directory, "somebody else is executing this run already"), _own_cpus_kept():
         return _execute(manifest, directory, progress)
 
 
@@ -179,6 +180,7 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
     for number, key in enumerate(todo, start=1 + done_before):
         spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
         _check_disk(directory, f"then `dnsrig run --resume {directory}`")
+        _move_to(set(spec.hosts["observer"].cpus))
         progress.trial_started(number, len(manifest.order), spec)
         record, reason = _run_child(spec, trial_dir(directory, key.variant, key.repeat), progress)
         progress.trial_ended(spec, record, reason)
@@ -190,6 +192,23 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
                 hint=f"their logs are kept as *.aborted under {directory}/trials; then `dnsrig run --resume {directory}`",
             )
     return errors
+
+
+@contextlib.contextmanager
+def _own_cpus_kept() -> Iterator[None]:
+    """Afterwards the process may run where it might before."""
+    before = os.sched_getaffinity(0)
+    try:
+        yield
+    finally:
+        _move_to(before)
+
+
+def _move_to(cpus: set[int]) -> None:
+    """Drawing progress must not take time of a server under test, so all threads leave its CPUs."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it may have ended, or the machine may have fewer CPUs
+            os.sched_setaffinity(int(thread.name), cpus)
 
 
 def _run_child(spec: TrialSpec, target: Path, progress: Progress) -> tuple[TrialRecord | None, str]:

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-LAG_ALLOWED_MS = 1.0
-"""Send lag at the 99th percentile that is too much in any case."""
-LAG_ALLOWED_SHARE = 0.1
-"""And this share of the 99th percentile from sending: more, and a tenth of what is shown is the instrument's."""
-LAG_UNNOTICED_MS = 0.1
-"""A lag below is what the instrument promises, and no reason however fast the answers come."""
+from dnsrig.analysis import lag
+
 BUSY_SHARE_MAX = 0.98
 
 
@@ -31,7 +27,7 @@ def _rate(summary: Mapping[str, Any]) -> str:
     if summary["unsent"]:
         return f"the instrument never sent {summary['unsent']:,} of {summary['due']:,} queries that were due"
     lag_ms, answer_ms = (summary[name]["p99"] / 1e6 for name in ("lag_ns", "sent_latency_ns"))
-    allowed_ms = min(LAG_ALLOWED_MS, max(LAG_ALLOWED_SHARE * answer_ms, LAG_UNNOTICED_MS))
+    allowed_ms = lag.allowed_ns(answer_ms * 1e6) / 1e6
     if lag_ms > allowed_ms:
         return (
             f"the instrument was late: 1 % of the queries were sent {lag_ms:.3g} ms after they were due or later, where"

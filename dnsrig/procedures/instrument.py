@@ -21,6 +21,7 @@ from dnsrig.lab.process import Process
 
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
+HINT = "hint: "
 FIRST = 2
 """The priority of `load` in real time is 1."""
 
@@ -72,7 +73,14 @@ class Instrument:
         except queue.Empty:
             raise DnsrigError(f"the instrument {self.name} did not start in {START_LIMIT_S:g} s") from None
         if first["event"] == "ended":
-            raise DnsrigError(f"the instrument {self.name} did not start{last_words(self.errors)}")
+            raise self._failed("did not start")
+
+    def _failed(self, how: str) -> DnsrigError:
+        """The engine ends with a sentence and, in a line of its own, a hint."""
+        sentence, _, hint = last_words(self.errors, lines=2).partition(f"\n{HINT}")
+        if not hint:
+            sentence = last_words(self.errors)
+        return DnsrigError(f"the instrument {self.name} {how}{sentence}", hint=hint)
 
     def go_first(self) -> bool:
         """Go before everything else on its CPU, also before `load` in real time: for one that needs little, and that in time.
@@ -88,7 +96,9 @@ class Instrument:
     def take(self, event: dict[str, Any]) -> bool:
         """Take in an event; whether it was the summary, after which the process is stopped. Its early end raises."""
         if event["event"] == "ended":
-            raise DnsrigError(f"the instrument {self.name} {self.process.how_it_ended()}{last_words(self.errors)}")
+            with contextlib.suppress(subprocess.TimeoutExpired):  # its output ends a moment before it does
+                self.process.popen.wait(STOP_LIMIT_S)
+            raise self._failed(self.process.how_it_ended())
         if event["event"] != "summary":
             return False
         self.summary = event
@@ -128,10 +138,10 @@ def read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
     events.put({"event": "ended"})
 
 
-def last_words(log: Path, limit: int = 300) -> str:
-    """The last line of a log, for a sentence."""
+def last_words(log: Path, limit: int = 300, lines: int = 1) -> str:
+    """The last line of a log, or so many, for a sentence."""
     try:
-        lines = log.read_text(errors="replace").strip().splitlines()
+        found = log.read_text(errors="replace").strip().splitlines()[-lines:]
     except OSError:
         return ""
-    return f": {lines[-1][-limit:]}" if lines else ""
+    return ": " + "\n".join(line[-limit:] for line in found) if found else ""

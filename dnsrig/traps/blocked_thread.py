@@ -12,10 +12,10 @@ the same thread is blocked each time, or another. Late all together (the whole s
 
 from __future__ import annotations
 
+from dnsrig.analysis import lag
 from dnsrig.analysis.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
-from dnsrig.traps.generator_bottleneck import late
 
 ORDER = 45
 TITLE = "one blocked thread behind SO_REUSEPORT"
@@ -62,7 +62,7 @@ def _generator_was_late(trial: Trial) -> bool:
     """Then it may be one of its threads that was blocked, if it has several."""
     load = trial.load
     lag_ns, sent_ns = (float(load.get(name, {}).get("p99") or 0) for name in ("lag_ns", "sent_latency_ns"))
-    return int(load.get("threads") or 1) > 1 and late(lag_ns, sent_ns)
+    return int(load.get("threads") or 1) > 1 and lag_ns > lag.allowed_ns(sent_ns)
 
 
 def _found(trial: Trial, windows: Windows, group: Group) -> Conclusion:

@@ -12,6 +12,7 @@ import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from dnsrig.analysis import lag
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
@@ -22,12 +23,6 @@ TITLE = "the load generator was the bottleneck"
 SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
 BUSY_SHARE = 0.95
 """Of the time with work for the busiest thread, from which a generator that asks for all it can get has none to spare."""
-LAG_NS = 1_000_000
-"""p99 of the send lag from which queries were late by any standard."""
-SMALLEST_LAG_NS = 100_000
-"""A shorter lag is never called late: it is what the instrument is built for."""
-LAG_SHARE = 0.10
-"""Of p99 of the latency from the sending time: above it the lag is a visible part of the result."""
 SENT_SHARE = 0.99
 """Of the rate of a ramp's step: with less sent, the step tells of the generator."""
 NEAR_ECHO = 0.95
@@ -38,11 +33,6 @@ REMEDY = (
     "Give the instrument more CPUs (`--set hosts.observer.cpus=[...]`) or ask for less (`--set options.rate_qps=...`); "
     "`dnsrig run echo-baseline` shows what it can do on this machine."
 )
-
-
-def late(lag_ns: float, latency_ns: float) -> bool:
-    """Whether queries were sent too late. Both are p99: of the send lag, and of the latency."""
-    return lag_ns > LAG_NS or (lag_ns > SMALLEST_LAG_NS and lag_ns > LAG_SHARE * latency_ns)
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -77,7 +67,7 @@ def _of_load(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | Non
     told, closed = [], load.get("model") == "closed"
     if closed and busy >= BUSY_SHARE:
         told.append(f"its busiest thread had work for {busy:.0%} of the time")
-    if late(lag_ns, sent_ns) and not closed:  # there a query is due when an answer makes room for it
+    if lag_ns > lag.allowed_ns(sent_ns) and not closed:  # there a query is due when an answer makes room for it
         told.append(
             f"p99 of its send lag was {lag_ns / 1e3:,.0f} µs, where p99 from sending to answer was {sent_ns / 1e6:,.3g} ms"
         )
@@ -128,7 +118,7 @@ def _step_is_own_fault(step: Mapping[str, Any]) -> bool:
         step.get("instrument_failed")
         or step["busy_share"] >= BUSY_SHARE
         or (step["sent_qps"] < SENT_SHARE * step["rate_qps"] and "instrument_failed" not in step)
-        or lag_ns > max(SMALLEST_LAG_NS, LAG_SHARE * latency_ns)
+        or lag_ns > max(lag.NEVER_NS, lag.SHARE * latency_ns)
     )
 
 

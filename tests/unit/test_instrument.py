@@ -52,6 +52,14 @@ def test_one_that_does_not_start_says_why(start: Start) -> None:
         start("echo 'bad argument' >&2; exit 2")
 
 
+def test_the_engines_sentence_and_hint_are_told_apart(start: Start) -> None:
+    instrument = start("""echo '{"event":"started"}'
+echo 'dnsrig-engine load: too few message ids' >&2; echo 'hint: use more clients' >&2; exit 2""")
+    with pytest.raises(DnsrigError, match=r"exited with status 2: dnsrig-engine load: too few message ids$") as raised:
+        instrument.take(instrument.events.get(timeout=10))
+    assert raised.value.hint == "use more clients"
+
+
 def test_one_that_is_stopped_still_gives_its_summary(start: Start) -> None:
     instrument = start("""trap 'echo "{\\"event\\":\\"summary\\",\\"sent\\":5}"; exit 0' TERM
 echo '{"event":"started"}'

@@ -13,6 +13,7 @@ pub mod events;
 pub mod failure;
 pub mod generate;
 pub mod load;
+pub mod poller;
 pub mod probe;
 pub mod rows;
 pub mod serve;

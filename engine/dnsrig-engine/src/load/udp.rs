@@ -6,17 +6,16 @@ use std::{
     os::fd::AsFd,
 };
 
-use nix::sys::socket::{setsockopt, sockopt};
-
-use super::{
-    LoadError,
-    ledger::Ledger,
-    poll::{Poll, READ},
-    transport::Transport,
+use nix::sys::{
+    epoll::EpollFlags,
+    socket::{setsockopt, sockopt},
 };
+
+use super::{LoadError, ledger::Ledger, transport::Transport};
 use crate::{
     clock,
     datagrams::{BATCH_MAX, Receiver, Sender},
+    poller::{Patience, Poller},
 };
 
 /// Of an answer so much is looked at: a header and a question with the longest name (RFC 1035 §4.1).
@@ -33,7 +32,7 @@ const OFFSET_AGE_MAX_NS: i64 = 10_000_000;
 pub struct Udp {
     server: SocketAddr,
     sockets: Vec<UdpSocket>,
-    poll: Poll,
+    poller: Poller,
     sender: Sender,
     segmentation: bool,
     burst: usize,
@@ -59,18 +58,18 @@ impl Udp {
         burst: usize,
     ) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
-        let poll = Poll::new().map_err(failed)?;
+        let poller = Poller::new().map_err(failed)?;
         let sockets: Vec<UdpSocket> = (0..clients)
             .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
             .collect::<io::Result<_>>()
             .map_err(failed)?;
         for (client, socket) in sockets.iter().enumerate() {
-            poll.add(socket, client as u64, READ).map_err(failed)?;
+            poller.add(socket, EpollFlags::EPOLLIN, client as u64).map_err(failed)?;
         }
         Ok(Udp {
             server,
             sockets,
-            poll,
+            poller,
             sender: Sender::new(octets_max, segmentation),
             segmentation,
             burst: burst.min(BATCH_MAX),
@@ -178,16 +177,16 @@ impl Transport for Udp {
             return self.receive_batch(0, ledger);
         }
         let mut count = 0;
-        let ready = self.poll.ready().map_err(|error| LoadError::Receive(self.server, error))?;
+        let ready = self.poller.wait(Patience::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
         for at in 0..ready {
-            let client = self.poll.event(at).0 as usize;
+            let client = self.poller.event(at).0 as usize;
             count += self.receive_batch(client, ledger)?;
         }
         Ok(count)
     }
 
     fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError> {
-        self.poll.wait(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+        self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
     }
 }
 

@@ -1,11 +1,10 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
 //! Each kind of server is a module; what several can use stands beside them: [`sockets`], [`framing`],
-//! [`table`] and [`tls`] for streams, [`poller`] to wait for them, [`units`] for arguments.
+//! [`table`] and [`tls`] for streams, [`units`] for arguments.
 
 pub mod echo;
 pub mod framing;
-pub mod poller;
 pub mod sockets;
 pub mod table;
 pub mod tls;

@@ -34,10 +34,12 @@ use super::{
     arguments::Close,
     ledger::Ledger,
     meter::Loss,
-    poll::{Poll, READ, WRITE},
     transport::{Connections, Transport},
 };
-use crate::clock;
+use crate::{
+    clock,
+    poller::{Patience, Poller},
+};
 
 /// On a connection that is being opened so many octets of queries wait, and at most one burst more.
 const QUEUE_OCTETS_MAX: usize = 4_096;
@@ -85,7 +87,7 @@ pub struct Stream {
     lines: Box<[Line]>,
     /// Those that were read [`READS_MAX`] times and may have more.
     unread: Chain,
-    poll: Poll,
+    poller: Poller,
     buffers: Buffers,
     /// The queries of a burst, framed.
     burst: Box<[u8]>,
@@ -122,7 +124,7 @@ impl Stream {
             slots: Slots::new(clients, policy),
             lines: (0..clients).map(|_| Line::default()).collect(),
             unread: Chain::new(clients),
-            poll: Poll::new().map_err(failed)?,
+            poller: Poller::new().map_err(failed)?,
             buffers: Buffers::default(),
             burst: vec![0; settings.burst * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
             octets_max: settings.octets_max,
@@ -180,8 +182,8 @@ impl Stream {
     /// Watches a connection that was begun.
     fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), Loss>, LoadError> {
         // Edges, so that what is watched for need never be changed: a connection costs one system call here.
-        let flags = READ | WRITE | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
-        self.poll.add(&socket, slot as u64, flags).map_err(|error| LoadError::Open(self.server, error))?;
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+        self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
         let tls = self.tls.as_ref().map(|config| (config, ServerName::from(self.server.ip())));
         Ok(self.lines[slot].begin(socket, tls))
     }
@@ -198,7 +200,7 @@ impl Stream {
     fn event(&mut self, slot: usize, flags: EpollFlags, ledger: &mut Ledger) -> usize {
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         match self.attend(slot, flags, ledger) {
-            Ok(()) if flags.intersects(READ | EpollFlags::EPOLLRDHUP | over) => {
+            Ok(()) if flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | over) => {
                 self.read(slot, flags.intersects(EpollFlags::EPOLLRDHUP | over), ledger)
             }
             Ok(()) => 0,
@@ -221,7 +223,7 @@ impl Stream {
             if line.connected(&mut self.buffers)? {
                 self.established(slot, ledger)?;
             }
-        } else if flags.intersects(WRITE) && line.is_blocked() {
+        } else if flags.intersects(EpollFlags::EPOLLOUT) && line.is_blocked() {
             line.flush()?;
         }
         let blocked = self.lines[slot].is_blocked();
@@ -319,9 +321,9 @@ impl Transport for Stream {
             let Some(slot) = self.unread.first() else { break };
             count += 1 + self.read(slot, true, ledger);
         }
-        let ready = self.poll.ready().map_err(|error| LoadError::Receive(self.server, error))?;
+        let ready = self.poller.wait(Patience::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
         for at in 0..ready {
-            let (slot, flags) = self.poll.event(at);
+            let (slot, flags) = self.poller.event(at);
             // Handshakes are work too, so an event counts even if it brought no message.
             count += self.event(slot as usize, flags, ledger).max(1);
         }
@@ -332,7 +334,7 @@ impl Transport for Stream {
         if !self.unread.is_empty() {
             return Ok(());
         }
-        self.poll.wait(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
+        self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
     }
 
     fn connections(&self) -> Connections {

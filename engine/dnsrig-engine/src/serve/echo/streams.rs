@@ -17,10 +17,12 @@ use nix::sys::{
 };
 use rustls::ServerConfig;
 
-use crate::serve::{
-    framing,
+use crate::{
     poller::Poller,
-    table::{Table, Token},
+    serve::{
+        framing,
+        table::{Table, Token},
+    },
 };
 
 use super::{

@@ -10,10 +10,8 @@ use rustls::ServerConfig;
 
 use crate::{
     clock,
-    serve::{
-        poller::{Patience, Poller, sleep_until_readable},
-        table::Token,
-    },
+    poller::{Patience, Poller, sleep_until_readable},
+    serve::table::Token,
 };
 
 use super::{

@@ -1,4 +1,4 @@
-//! Waits for many descriptors (epoll(7)), where asked to the nanosecond.
+//! Waits for many descriptors (epoll(7)), where asked to the nanosecond: what instruments with many sockets share.
 
 use std::{io, os::fd::AsFd};
 
@@ -66,6 +66,11 @@ impl Poller {
             count => count?,
         };
         Ok(self.count)
+    }
+
+    /// Sleeps for `ns`, or less if a descriptor has something to tell; what it is the next [`Poller::wait`] says.
+    pub fn sleep(&self, ns: i64) -> io::Result<()> {
+        sleep_until_readable(&self.epoll.0, ns).map(|_| ())
     }
 
     /// The number of the descriptor that came `at`th in the last wait, and what happened to it.

@@ -1,0 +1,127 @@
+//! What `load` measured, as the program that reads its events gets it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{
+    arguments::TransportKind,
+    arrivals::Model,
+    distribution::Distribution,
+    meter::{Counts, Losses, RCODES, Series, Strays},
+    transport::Connections,
+};
+
+/// Mnemonics of the response codes in a header (RFC 6895 §2.3).
+const RCODE_NAMES: [&str; RCODES] = [
+    "NOERROR",
+    "FORMERR",
+    "SERVFAIL",
+    "NXDOMAIN",
+    "NOTIMP",
+    "REFUSED",
+    "YXDOMAIN",
+    "YXRRSET",
+    "NXRRSET",
+    "NOTAUTH",
+    "NOTZONE",
+    "DSOTYPENI",
+    "RCODE12",
+    "RCODE13",
+    "RCODE14",
+    "RCODE15",
+];
+
+/// One rate of a ramp.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Step {
+    pub repeat: u32,
+    pub rate_qps: f64,
+    pub sent_qps: f64,
+    pub answered_qps: f64,
+    pub loss_share: f64,
+    pub p50_ns: u64,
+    pub p99_ns: u64,
+    pub p99_9_ns: u64,
+    pub lag_p99_ns: u64,
+    pub busy_share: f64,
+    pub holds: bool,
+    /// The instrument did not send at this rate: the step says nothing of the server.
+    pub instrument_failed: bool,
+}
+
+/// The final event.
+#[derive(Debug, Default, Serialize)]
+pub struct Summary {
+    pub transport: TransportKind,
+    pub model: &'static str,
+    pub asked_qps: Option<f64>,
+    pub poisson: bool,
+    pub outstanding: Option<usize>,
+    pub interrupted: bool,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub duration_s: f64,
+    pub interval_s: f64,
+    pub timeout_ns: i64,
+    pub clients: usize,
+    pub threads: usize,
+    /// Whether every thread went before everything else on its CPU.
+    pub real_time: bool,
+    pub due: u64,
+    pub sent: u64,
+    pub unsent: u64,
+    /// From the start to the last sending, in nanoseconds.
+    pub sending_ns: i64,
+    pub answered: u64,
+    pub timeouts: u64,
+    pub lost: Losses,
+    #[serde(flatten)]
+    pub strays: Strays,
+    pub truncated: u64,
+    pub unreachable: u64,
+    pub rcodes: BTreeMap<&'static str, u64>,
+    pub octets_sent: u64,
+    pub octets_received: u64,
+    pub connections: Connections,
+    pub latency_ns: Distribution,
+    pub sent_latency_ns: Distribution,
+    pub lag_ns: Distribution,
+    pub handshake_ns: Option<Distribution>,
+    pub busy_share: f64,
+    pub cpu_ns: i64,
+    pub steps: Vec<Step>,
+    pub capacity_qps: Option<f64>,
+    /// The server may hold more: the instrument or the highest rate allowed ended the search.
+    pub capacity_is_lower_bound: bool,
+}
+
+impl Summary {
+    /// The parts that are counts and times.
+    pub fn fill(&mut self, counts: &Counts, series: &Series) {
+        self.due = counts.due;
+        self.sent = counts.sent;
+        self.unsent = counts.due - counts.sent;
+        self.answered = counts.answered;
+        self.timeouts = counts.timeouts;
+        self.lost = counts.lost;
+        self.strays = counts.strays;
+        self.truncated = counts.truncated;
+        self.unreachable = counts.unreachable;
+        self.rcodes = RCODE_NAMES.into_iter().zip(counts.rcodes).filter(|(_, count)| *count > 0).collect();
+        self.octets_sent = counts.octets_sent;
+        self.octets_received = counts.octets_received;
+        self.latency_ns = (&series.due).into();
+        self.sent_latency_ns = (&series.sent).into();
+        self.lag_ns = (&series.lag).into();
+        self.handshake_ns = (!series.handshake.is_empty()).then(|| (&series.handshake).into());
+    }
+}
+
+/// How a model is called in the summary, its rate and its outstanding queries.
+pub fn model_words(model: Model) -> (&'static str, Option<f64>, bool, Option<usize>) {
+    match model {
+        Model::Rate { qps, poisson } => ("rate", Some(qps), poisson, None),
+        Model::Outstanding(count) => ("closed", None, false, Some(count)),
+    }
+}
