@@ -58,6 +58,7 @@ class AnswerRow:
     row: VariantRow
     outcomes: str
     measured: str
+    asked: str
     progress: str
     relative: str
     medians: str
@@ -103,6 +104,7 @@ def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:
             row=row,
             outcomes=wording.outcomes(row.outcomes),
             measured=wording.measured(row),
+            asked=wording.asked(run, row),
             progress=wording.progress(run, row.variant),
             relative=wording.relative(run, row),
             medians=wording.medians(run, row),

@@ -51,8 +51,11 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table
     table.add_column("odd", overflow="fold")
     for row in rows:
         cells = [wording.parameter(run, row.variant.parameters[axis]) for axis in run.manifest.axes]
-        cells += [_repeats(row), *figures.median_and_range(row.spread, metric.unit, censored=row.censored)]
-        texts = [Text(visible(cell)) for cell in cells]
+        median, spread = figures.median_and_range(row.spread, metric.unit, censored=row.censored)
+        rate = wording.asked(run, row).partition(" queries")[0]
+        lines = [median, *([f"{rate}/s"] if rate else [])]
+        texts = [Text(visible(cell)) for cell in [*cells, _repeats(row)]]
+        texts += [Text("\n".join(map(visible, lines))), Text(visible(spread))]
         texts += [_relative(run, row)] if compared else []
         table.add_row(*texts, Text("\n".join(_odd(row, reports))))
     notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.OF_MEDIAN}"] if compared else []

@@ -8,7 +8,7 @@ from statistics import median
 from dnsrig.analysis import statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import VariantRow, main_metric
+from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_row
 from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
 
@@ -51,6 +51,14 @@ def progress(run: Run, variant: Variant) -> str:
     reasons = [t.record.reason for t in run.of_variant(variant.id) if t.record.outcome != "done" and t.record.reason]
     counted = Counter(reasons)
     return "; ".join(f"{reason} (×{count})" if count > 1 else reason for reason, count in counted.items())
+
+
+def asked(run: Run, row: VariantRow) -> str:
+    """``at 10,000 queries/s [7,600..18,000]``: a latency stands beside its rate, which may be a share of what a server can."""
+    if row.metric.unit != "ms":
+        return ""
+    rates = variant_row(run, row.variant, describe("asked_qps"))
+    return f"at {figures.spread(rates.spread, rates.metric.unit)}" if rates.spread else ""
 
 
 def relative(run: Run, row: VariantRow) -> str:
