@@ -61,7 +61,8 @@ def test_blocked_thread(ask: Measure) -> None:
     trial = ask("options.duration_s=10", threads=4, stall="200ms", stall_every="1s", stall_threads=1)
     found = finding("blocked-thread", trial)
     assert found.verdict == "found"
-    assert int(found.evidence["threads_fewest"] or 0) <= 4 <= int(found.evidence["threads_most"] or 0)
+    # Of 64 clients the kernel gives a thread 6 to 27 (binomial, 1 in 10,000 beyond), so 2 to 11 threads may be told.
+    assert 2 <= int(found.evidence["threads_most"] or 0) and int(found.evidence["threads_fewest"] or 99) <= 11
     assert float(found.evidence["late_ms"] or 0) >= 100
 
 
@@ -104,7 +105,8 @@ def test_a_generator_without_a_cpu_of_its_own(ask: Measure) -> None:
     burn = f"import os,time; os.sched_setaffinity(0,[{first}]); end=time.time()+60\nwhile time.time()<end: pass"
     burner = subprocess.Popen([sys.executable, "-c", burn])
     try:
-        trial = ask(f"hosts.observer.cpus=[{first}]")
+        # At a rate at which it does not run in real time, and so not before the other program.
+        trial = ask(f"hosts.observer.cpus=[{first}]", "rate_qps=30000")
     finally:
         burner.kill()
         burner.wait()
