@@ -18,14 +18,15 @@ def test_every_experiment_has_a_clean_variant() -> None:
 
 @pytest.mark.parametrize(("experiment", "settings"), CLEAN, ids=[f"{e}-{n}" for n, (e, _) in enumerate(CLEAN)])
 def test_clean(measure: Callable[..., Trial], experiment: str, settings: tuple[str, ...]) -> None:
-    """This machine may really be disturbed once: after a finding, the next two trials must both be clean."""
+    """This machine may really be disturbed once: after a finding, or an instrument that was late, the next two trials must both be clean."""
     first = alarms(measure(*settings, experiment=experiment))
     again = [alarms(measure(*settings, experiment=experiment)) for _ in range(2)] if first else []
     assert not any(again), [first, *again]
 
 
 def alarms(trial: Trial) -> list[str]:
-    assert trial.record.outcome == "done", trial.record.reason
+    if trial.record.outcome != "done":
+        return [f"{trial.record.outcome}: {trial.record.reason}"]
     conclusions = {name: trap.after(trial) for name, trap in all_traps().items()}
     wrong = {
         name: conclusion

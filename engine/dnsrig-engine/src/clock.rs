@@ -35,6 +35,12 @@ pub fn wall_time_s() -> u64 {
     (read(ClockId::CLOCK_REALTIME) / 1_000_000_000).unsigned_abs()
 }
 
+/// Has the waits of this thread end when they are over, not up to 50 µs later (prctl(2), PR_SET_TIMERSLACK): by default
+/// the kernel gathers timers to save power.
+pub fn wait_exactly() -> nix::Result<()> {
+    nix::sys::prctl::set_timerslack(1)
+}
+
 /// Takes an anchor: wall time read between two readings of the monotonic clock, the narrowest of five.
 pub fn anchor() -> Anchor {
     (0..ANCHOR_ATTEMPTS)

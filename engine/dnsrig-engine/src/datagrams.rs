@@ -267,6 +267,12 @@ fn header(vector: &mut iovec, name: &mut sockaddr_storage, control: &mut Control
     header
 }
 
+/// Whether an ICMP error came back: port, host or network unreachable (ip(7), icmp(7)).
+pub fn is_unreachable(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
 fn empty_header() -> msghdr {
     unsafe { mem::zeroed() }
 }

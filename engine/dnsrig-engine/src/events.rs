@@ -54,6 +54,35 @@ pub fn emit<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(),
     Ok(output.flush()?)
 }
 
+/// When a subcommand speaks while it works: anchors in their time, and progress as often as it likes.
+pub struct Rhythm {
+    anchors: Anchors,
+    interval_ns: i64,
+    progress_due_ns: i64,
+}
+
+impl Rhythm {
+    /// Progress is due every `interval_ns` from `start_ns` on.
+    pub fn new(start_ns: i64, interval_ns: i64, anchors: Anchors) -> Self {
+        Rhythm { anchors, interval_ns, progress_due_ns: start_ns + interval_ns }
+    }
+
+    /// When an event may be due, in monotonic nanoseconds.
+    pub fn due_ns(&self) -> i64 {
+        self.anchors.due_ns().min(self.progress_due_ns)
+    }
+
+    /// Prints an anchor if one is due; whether progress is, which counts as printed.
+    pub fn is_progress_due(&mut self, now_ns: i64) -> Result<bool, EventError> {
+        self.anchors.emit_if_due(now_ns)?;
+        let due = now_ns >= self.progress_due_ns;
+        if due {
+            self.progress_due_ns = now_ns + self.interval_ns;
+        }
+        Ok(due)
+    }
+}
+
 /// Prints `started` at once and `anchor` every ten seconds.
 pub struct Anchors {
     due_ns: i64,

@@ -53,6 +53,14 @@ fn is_benchmark(address: IpAddr) -> bool {
     }
 }
 
+/// The address that stands for any of this host's, of the family of `server`: where a socket that asks it is bound.
+pub fn unspecified(server: SocketAddr) -> IpAddr {
+    match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
 /// A server as the user named it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoint {

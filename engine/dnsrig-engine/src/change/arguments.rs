@@ -10,8 +10,12 @@ use std::{
 
 use domain::tsig::Key;
 
-use super::{key, message::TooLong};
-use crate::{failure::Advice, target};
+use super::message::TooLong;
+use crate::{
+    failure::Advice,
+    key, target,
+    units::{parse_number, parse_seconds},
+};
 
 /// Changes a second that a foreign target gets at most.
 pub const RATE_VOUCHED_MAX: f64 = 10.0;
@@ -131,12 +135,5 @@ impl Advice for ChangeError {
 
 /// Changes a second, perhaps with a fraction.
 pub fn parse_rate(text: &str) -> Result<f64, String> {
-    let rate = text.parse::<f64>().ok().filter(|rate| (0.001..=100_000.0).contains(rate));
-    rate.ok_or_else(|| "give changes a second, from 0.001 to 100000".into())
-}
-
-/// Seconds, perhaps with a fraction.
-pub fn parse_seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=1e6).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds from 0.001 to 1000000".into())
+    parse_number(text, 0.001..=100_000.0, "changes a second")
 }

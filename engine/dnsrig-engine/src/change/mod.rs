@@ -5,7 +5,6 @@
 
 mod arguments;
 pub mod core;
-pub mod key;
 pub mod message;
 pub mod plan;
 pub mod report;
@@ -15,25 +14,26 @@ pub mod spread;
 use std::{
     collections::HashMap,
     io,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    net::{SocketAddr, UdpSocket},
     os::fd::AsFd,
     process::ExitCode,
     str::FromStr,
     sync::Arc,
-    time::Duration,
 };
 
 use domain::{base::Name, tsig::Key};
 
 use crate::{
     clock,
+    datagrams::is_unreachable,
     events::Anchors,
     failure::Failure,
     probe::zones::Zones,
     stop::{Stop, Wake},
     target::{self, Authority},
+    units::nanoseconds,
 };
-pub use arguments::{Arguments, ChangeError, parse_rate, parse_seconds};
+pub use arguments::{Arguments, ChangeError, parse_rate};
 use arguments::{CHANGES_MAX, RATE_VOUCHED_MAX};
 use core::{Action, Answer, Core, Settings};
 use message::{ANSWER_OCTETS_MAX, Transaction};
@@ -103,18 +103,10 @@ fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeErro
 }
 
 fn connect(primary: SocketAddr) -> io::Result<UdpSocket> {
-    let any: IpAddr = match primary {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = UdpSocket::bind((target::unspecified(primary), 0))?;
     socket.connect(primary)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
-}
-
-fn nanoseconds(duration: Duration) -> i64 {
-    duration.as_nanos().try_into().unwrap_or(i64::MAX)
 }
 
 struct Stream {
@@ -195,10 +187,4 @@ impl Stream {
             Answer::Unexpected => self.report.count_unexpected(),
         }
     }
-}
-
-/// Whether an ICMP error came back: port, host or network unreachable (ip(7), icmp(7)).
-pub fn is_unreachable(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     clock,
-    events::{Anchors, EventError, emit},
+    events::{Anchors, EventError, Rhythm, emit},
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
@@ -77,8 +77,7 @@ struct Summary<'a> {
 /// Prints events as they come due, and counts what the summary needs.
 pub struct Report {
     start_ns: i64,
-    progress_due_ns: i64,
-    anchors: Anchors,
+    rhythm: Rhythm,
     rcodes: Rcodes,
     accepted: u64,
     late: u64,
@@ -92,8 +91,7 @@ impl Report {
     pub fn new(start_ns: i64, anchors: Anchors) -> Self {
         Report {
             start_ns,
-            progress_due_ns: start_ns + PROGRESS_INTERVAL_NS,
-            anchors,
+            rhythm: Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors),
             rcodes: Rcodes::new(),
             accepted: 0,
             late: 0,
@@ -131,16 +129,14 @@ impl Report {
 
     /// When an event may be due, in monotonic nanoseconds.
     pub fn due_ns(&self) -> i64 {
-        self.anchors.due_ns().min(self.progress_due_ns)
+        self.rhythm.due_ns()
     }
 
     /// Prints `progress` and `anchor` if they are due.
     pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
-        self.anchors.emit_if_due(now_ns)?;
-        if now_ns < self.progress_due_ns {
+        if !self.rhythm.is_progress_due(now_ns)? {
             return Ok(());
         }
-        self.progress_due_ns = now_ns + PROGRESS_INTERVAL_NS;
         let (sent, open) = (core.sent().len() as u64, core.open() as u64);
         emit("progress", now_ns, &Progress { sent, accepted: self.accepted, open })
     }

@@ -16,6 +16,7 @@ use super::{
 use crate::{
     datagrams::BATCH_MAX,
     target::{self, Authority, Endpoint},
+    units::{nanoseconds, parse_number},
 };
 
 /// Queries a second, or outstanding ones, unless asked otherwise.
@@ -261,16 +262,6 @@ impl Arguments {
         }
         Ok(())
     }
-}
-
-/// In whole nanoseconds.
-pub fn nanoseconds(duration: Duration) -> i64 {
-    duration.as_nanos().try_into().unwrap_or(i64::MAX)
-}
-
-fn parse_number(text: &str, range: std::ops::RangeInclusive<f64>, what: &str) -> Result<f64, String> {
-    let number = text.parse::<f64>().ok().filter(|number| range.contains(number));
-    number.ok_or_else(|| format!("give {what} from {} to {}", range.start(), range.end()))
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {

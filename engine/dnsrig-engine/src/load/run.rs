@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     Arguments, LoadError,
-    arguments::{Plan, Segmentation, TransportKind, nanoseconds},
+    arguments::{Plan, Segmentation, TransportKind},
     arrivals::{Model, Part},
     collect::Collection,
     distribution::{Distribution, percentile},
@@ -29,7 +29,7 @@ use super::{
     udp::Udp,
     worker::{Lines, Period, Report, Worker},
 };
-use crate::{clock, events::Anchors, failure::Failure, stop::Stop, target};
+use crate::{clock, events::Anchors, failure::Failure, stop::Stop, target, units::nanoseconds};
 
 /// Threads have this long to get ready before the first query is due.
 const HEAD_START_NS: i64 = 20_000_000;

@@ -16,6 +16,7 @@ use crate::{
     clock,
     datagrams::{BATCH_MAX, Receiver, Sender},
     poller::{Patience, Poller},
+    target,
 };
 
 /// Of an answer so much is looked at: a header and a question with the longest name (RFC 1035 §4.1).
@@ -203,11 +204,7 @@ fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
 }
 
 fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
-    let any: IpAddr = match server {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((source.unwrap_or(any), 0))?;
+    let socket = UdpSocket::bind((source.unwrap_or(target::unspecified(server)), 0))?;
     // Beyond net.core.rmem_max only for root; what the kernel gives must do.
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_OCTETS).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_OCTETS)?;

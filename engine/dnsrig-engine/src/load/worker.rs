@@ -133,8 +133,8 @@ impl Worker {
 
 /// Gives the thread a CPU of its own, as far as there are enough, and timers that are exact.
 fn settle(part: Part) {
-    // Default timers may fire 50 µs late, so that the kernel can gather several (prctl(2), PR_SET_TIMERSLACK).
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_u64) };
+    // Where it is refused, queries are late by as much, and the lag shows it.
+    let _ = clock::wait_exactly();
     let this = Pid::from_raw(0);
     let Ok(allowed) = nix::sched::sched_getaffinity(this) else { return };
     let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();

@@ -23,10 +23,12 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::{
     clock,
+    datagrams::is_unreachable,
     events::Anchors,
     failure::{Advice, Failure},
     stop::{Stop, Wake},
     target::{self, Authority},
+    units::{nanoseconds, parse_seconds},
 };
 use core::{Action, Core, Found, Settings};
 use message::{ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict};
@@ -98,7 +100,7 @@ pub struct ZonesArguments {
     #[arg(long, value_name = "MS", default_value_t = 250, value_parser = clap::value_parser!(u64).range(1..=60_000))]
     timeout_ms: u64,
     /// End after this long even if zones are missing (exit code 3)
-    #[arg(long, value_name = "S", default_value = "60", value_parser = parse_limit)]
+    #[arg(long, value_name = "S", default_value = "60", value_parser = parse_seconds)]
     limit_s: Duration,
     /// Write a row for each zone to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
@@ -187,26 +189,12 @@ fn settings(arguments: &ZonesArguments, authority: Authority) -> Settings {
 }
 
 fn connect(server: SocketAddr, window: u32) -> io::Result<UdpSocket> {
-    let any: IpAddr = match server {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0))?;
+    let socket = UdpSocket::bind((target::unspecified(server), 0))?;
     // The kernel lowers it to net.core.rmem_max if need be; a dropped answer is then a timeout, and asked for again.
     setsockopt(&socket, sockopt::RcvBuf, &(window as usize * BUFFER_OCTETS_PER_ANSWER))?;
     socket.connect(server)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
-}
-
-/// Seconds, perhaps with a fraction.
-fn parse_limit(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=1e6).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "give seconds from 0.001 to 1000000".into())
-}
-
-fn nanoseconds(duration: Duration) -> i64 {
-    duration.as_nanos().try_into().unwrap_or(i64::MAX)
 }
 
 struct Probe {
@@ -303,10 +291,4 @@ impl Probe {
         }
         Ok(())
     }
-}
-
-/// Whether an ICMP error came back: port, host or network unreachable (ip(7), icmp(7)).
-fn is_unreachable(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
-    matches!(error.kind(), ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }

@@ -1,14 +1,13 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
 //! Each kind of server is a module; what several can use stands beside them: [`sockets`], [`framing`],
-//! [`table`] and [`tls`] for streams, [`units`] for arguments.
+//! [`table`] and [`tls`] for streams.
 
 pub mod echo;
 pub mod framing;
 pub mod sockets;
 pub mod table;
 pub mod tls;
-pub mod units;
 
 use std::process::ExitCode;
 

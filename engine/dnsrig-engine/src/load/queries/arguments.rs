@@ -5,6 +5,8 @@ use std::{fmt, path::PathBuf};
 use clap::builder::TypedValueParser as _;
 use domain::base::iana::Rtype;
 
+use crate::units::parse_share;
+
 use super::{
     QUERIES_MAX, Queries, QueryError, Signer, file, generated,
     options::{Edns, Options, UDP_PAYLOAD_OCTETS_MIN},
@@ -122,16 +124,6 @@ impl QueryArguments {
             seed: self.seed,
         }
     }
-}
-
-/// A share from 0 to 1, or in percent.
-fn parse_share(text: &str) -> Result<f64, String> {
-    let share = match text.strip_suffix('%') {
-        Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
-        None => text.parse(),
-    };
-    let share = share.ok().filter(|share| (0.0..=1.0).contains(share));
-    share.ok_or_else(|| "expected a share from 0 to 1, or from 0% to 100%".into())
 }
 
 fn parse_edns(text: &str) -> Result<u16, String> {

@@ -4,12 +4,13 @@
 //! prepared once: key schedule, names, the record. Signing then costs the digests, four blocks of SHA-256 for a query
 //! of usual size, and allocates nothing.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
-use domain::{base::Name, tsig::Algorithm, utils::base64};
+use domain::tsig::Algorithm;
 use ring::hmac;
 
 use super::QueryError;
+use crate::key;
 
 /// By how much the clocks of client and server may differ, in seconds: the recommended value (RFC 8945 §10).
 const FUDGE_S: u16 = 300;
@@ -20,9 +21,6 @@ const CLASS_ANY: [u8; 2] = [0, 255];
 
 /// Where ARCOUNT stands in a message (RFC 1035 §4.1.1).
 const ARCOUNT: std::ops::Range<usize> = 10..12;
-
-/// The longest secret that is taken, in octets: twice a block of SHA-512, beyond which it would be hashed first.
-const SECRET_OCTETS_MAX: usize = 256;
 
 /// Signs messages with one key.
 #[derive(Clone)]
@@ -44,25 +42,10 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Reads `ALGORITHM:NAME:SECRET`: the algorithm's name as in RFC 8945 §6, the key's name, the secret in base64.
+    /// Reads `ALGORITHM:NAME:SECRET`, see [`key::read`].
     pub fn parse(text: &str) -> Result<Self, QueryError> {
-        let mut parts = text.splitn(3, ':');
-        let (Some(algorithm), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(QueryError::Tsig("it has three parts, ALGORITHM:NAME:SECRET"));
-        };
-        let algorithm = algorithm.to_ascii_lowercase();
-        let Ok(algorithm) = Algorithm::from_str(algorithm.trim_end_matches('.')) else {
-            return Err(QueryError::Tsig("the algorithm is none of hmac-sha256, hmac-sha512, hmac-sha384, hmac-sha1"));
-        };
-        let Ok(name) = Name::<Vec<u8>>::from_str(name) else {
-            return Err(QueryError::Tsig("the key's name is no domain name"));
-        };
-        match base64::decode::<Vec<u8>>(secret) {
-            Ok(secret) if (1..=SECRET_OCTETS_MAX).contains(&secret.len()) => {
-                Ok(Self::new(algorithm, name.as_slice(), &secret))
-            }
-            _ => Err(QueryError::Tsig("the secret is no base64, empty, or longer than 256 octets")),
-        }
+        let key::Parts { algorithm, name, secret } = key::read(text).map_err(QueryError::Tsig)?;
+        Ok(Self::new(algorithm, name.as_slice(), &secret))
     }
 
     /// `name` is in wire format.

@@ -6,6 +6,7 @@ use domain::{
     base::Message,
     rdata::tsig::Time48,
     tsig::{Key, KeyName, ServerTransaction},
+    utils::base64,
 };
 use proptest::prelude::*;
 

@@ -10,11 +10,7 @@ use std::{
 
 use domain::tsig::Key;
 
-use crate::{
-    change::{key, parse_rate, parse_seconds},
-    failure::Advice,
-    target,
-};
+use crate::{change::parse_rate, failure::Advice, key, target, units::parse_seconds};
 
 /// Measure how long a change on a primary takes to each of its secondaries.
 ///

@@ -12,29 +12,26 @@ mod rows;
 
 use std::{
     io,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    net::{SocketAddr, UdpSocket},
     os::fd::AsFd,
     process::ExitCode,
     time::Duration,
 };
 
-use nix::sys::{
-    prctl::set_timerslack,
-    socket::{setsockopt, sockopt},
-};
+use nix::sys::socket::{setsockopt, sockopt};
 
 use super::{
     message::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict},
-    nanoseconds,
     zones::{Zones, ZonesError},
 };
 use crate::{
-    change::{self, is_unreachable},
-    clock,
+    change, clock,
+    datagrams::is_unreachable,
     events::Anchors,
     failure::Failure,
     stop::{Stop, Wake},
     target::{self, Authority},
+    units::nanoseconds,
 };
 pub use arguments::{Arguments, PropagationError};
 use core::{Action, Core, Pace, SECONDARIES_MAX, Settings};
@@ -65,8 +62,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     check(arguments)?;
     let zones = zones(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
-    // A wait ends when it is over, not up to 50 µs later (prctl(2)). Without it, brackets are that much wider.
-    let _ = set_timerslack(1);
+    // Without it, brackets are wider by what waits take longer.
+    let _ = clock::wait_exactly();
     let socket = bind(arguments.primary)?;
     let primary = Primary::learn(&socket, arguments.primary, &zones, arguments.tsig.clone())?;
     socket.set_nonblocking(true).map_err(|error| PropagationError::Socket("set up", error))?;
@@ -156,11 +153,8 @@ fn settings(
 
 /// One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
 fn bind(primary: SocketAddr) -> Result<UdpSocket, PropagationError> {
-    let any: IpAddr = match primary {
-        SocketAddr::V4(_) => std::net::Ipv4Addr::UNSPECIFIED.into(),
-        SocketAddr::V6(_) => std::net::Ipv6Addr::UNSPECIFIED.into(),
-    };
-    let socket = UdpSocket::bind((any, 0)).map_err(|error| PropagationError::Socket("make", error))?;
+    let socket =
+        UdpSocket::bind((target::unspecified(primary), 0)).map_err(|error| PropagationError::Socket("make", error))?;
     let sized = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_OCTETS);
     sized.map_err(|error| PropagationError::Socket("set up", error.into()))?;
     Ok(socket)

@@ -11,7 +11,7 @@ use crate::{
         spread::Spread,
     },
     clock,
-    events::{Anchors, EventError, emit},
+    events::{Anchors, EventError, Rhythm, emit},
     probe::Outcome,
 };
 
@@ -67,8 +67,7 @@ struct Summary<'a> {
 /// Prints events as they come due, and counts what the summary needs.
 pub struct Report {
     started_ns: i64,
-    progress_due_ns: i64,
-    anchors: Anchors,
+    rhythm: Rhythm,
     rcodes: Rcodes,
     unexpected: u64,
     without_serial: u64,
@@ -78,9 +77,9 @@ pub struct Report {
 impl Report {
     /// A report of a measurement that starts now.
     pub fn new(started_ns: i64, anchors: Anchors) -> Self {
-        let progress_due_ns = started_ns + PROGRESS_INTERVAL_NS;
+        let rhythm = Rhythm::new(started_ns, PROGRESS_INTERVAL_NS, anchors);
         let (unexpected, without_serial, send_errors) = (0, 0, 0);
-        Report { started_ns, progress_due_ns, anchors, rcodes: Rcodes::new(), unexpected, without_serial, send_errors }
+        Report { started_ns, rhythm, rcodes: Rcodes::new(), unexpected, without_serial, send_errors }
     }
 
     /// Counts the primary's first answer to a change.
@@ -107,16 +106,14 @@ impl Report {
 
     /// When an event may be due, in monotonic nanoseconds.
     pub fn due_ns(&self) -> i64 {
-        self.anchors.due_ns().min(self.progress_due_ns)
+        self.rhythm.due_ns()
     }
 
     /// Prints `progress` and `anchor` if they are due.
     pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
-        self.anchors.emit_if_due(now_ns)?;
-        if now_ns < self.progress_due_ns {
+        if !self.rhythm.is_progress_due(now_ns)? {
             return Ok(());
         }
-        self.progress_due_ns = now_ns + PROGRESS_INTERVAL_NS;
         emit("progress", now_ns, &Progress { sent: core.changes().len() as u64 })
     }
 

@@ -9,8 +9,8 @@ use std::{
 use clap::ValueEnum;
 
 use crate::{
-    serve::units::{parse_duration, parse_share},
     target,
+    units::{parse_duration, parse_share},
 };
 
 use super::{answerer::Answerer, error::EchoError, faults::Settings};

@@ -3,7 +3,7 @@
 use std::{io, net::TcpListener, os::fd::AsFd, sync::Arc};
 
 use nix::{
-    sys::{epoll::EpollFlags, eventfd::EventFd, prctl},
+    sys::{epoll::EpollFlags, eventfd::EventFd},
     time::{ClockId, clock_gettime},
 };
 use rustls::ServerConfig;
@@ -54,8 +54,7 @@ pub struct Parts {
 /// Answers until told to end, and returns what was counted.
 pub fn run(parts: Parts) -> io::Result<Counts> {
     if parts.answerer.has_faults() {
-        // The kernel may otherwise wake us 50 µs late, to save power.
-        prctl::set_timerslack(1)?;
+        clock::wait_exactly()?;
     }
     let mut worker = Worker::new(parts)?;
     while worker.turn()? {}

@@ -1,4 +1,6 @@
-//! Arguments with a unit: durations and shares.
+//! Arguments with a unit: durations, shares, rates.
+
+use std::{ops::RangeInclusive, time::Duration};
 
 /// No duration among the arguments is longer than this: a minute.
 pub const DURATION_NS_MAX: i64 = 60_000_000_000;
@@ -25,6 +27,23 @@ pub fn parse_share(text: &str) -> Result<f64, String> {
     };
     let share = share.ok().filter(|share| (0.0..=1.0).contains(share));
     share.ok_or_else(|| "expected a share from 0% to 100%, such as 1% or 0.01".into())
+}
+
+/// Reads a number within `range`; `what` says in the error what it counts.
+pub fn parse_number(text: &str, range: RangeInclusive<f64>, what: &str) -> Result<f64, String> {
+    // The range also keeps out infinity and NaN.
+    let number = text.parse::<f64>().ok().filter(|number| range.contains(number));
+    number.ok_or_else(|| format!("give {what} from {} to {}", range.start(), range.end()))
+}
+
+/// Reads seconds, perhaps with a fraction, from a millisecond to a million.
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    parse_number(text, 0.001..=1e6, "seconds").map(Duration::from_secs_f64)
+}
+
+/// In whole nanoseconds.
+pub fn nanoseconds(duration: Duration) -> i64 {
+    duration.as_nanos().try_into().unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

@@ -1,0 +1,56 @@
+//! A TSIG key as a command line names it: `ALGORITHM:NAME:SECRET`, e.g. `hmac-sha256:transfer:c2VjcmV0…`.
+
+use std::{str::FromStr, sync::Arc};
+
+use domain::{
+    tsig::{Algorithm, Key, KeyName},
+    utils::base64,
+};
+
+/// The longest secret that is taken, in octets: twice a block of SHA-512, beyond which it would be hashed first.
+const SECRET_OCTETS_MAX: usize = 256;
+
+/// What a key's text says.
+pub struct Parts {
+    pub algorithm: Algorithm,
+    pub name: KeyName,
+    pub secret: Vec<u8>,
+}
+
+/// Reads `ALGORITHM:NAME:SECRET`: the algorithm's name as in RFC 8945 §6, the key's name, the secret in base64.
+///
+/// Errors never repeat the secret.
+pub fn read(text: &str) -> Result<Parts, &'static str> {
+    let mut parts = text.splitn(3, ':');
+    let (Some(algorithm), Some(name), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err("it has three parts, ALGORITHM:NAME:SECRET");
+    };
+    let algorithm = Algorithm::from_str(algorithm.to_ascii_lowercase().trim_end_matches('.'))
+        .map_err(|_| "the algorithm is none of hmac-sha256, hmac-sha512, hmac-sha384, hmac-sha1")?;
+    let name = KeyName::from_str(name).map_err(|_| "the key's name is no domain name")?;
+    match base64::decode::<Vec<u8>>(secret) {
+        Ok(secret) if (1..=SECRET_OCTETS_MAX).contains(&secret.len()) => Ok(Parts { algorithm, name, secret }),
+        _ => Err("the secret is no base64, empty, or longer than 256 octets"),
+    }
+}
+
+/// Reads a key that signs and checks updates.
+pub fn parse(text: &str) -> Result<Arc<Key>, String> {
+    let Parts { algorithm, name, secret } = read(text)?;
+    Key::new(algorithm, &secret, name, None, None).map(Arc::new).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_three_parts() {
+        let key = parse("hmac-sha256:transfer:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz").unwrap();
+        assert_eq!((key.name().to_string().as_str(), key.algorithm()), ("transfer", Algorithm::Sha256));
+        for wrong in ["", "hmac-sha256:transfer", "md9:transfer:c2Vj", "hmac-sha256:a..b:c2Vj"] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+        assert!(!parse("hmac-sha256:transfer:not/base64!").unwrap_err().contains("not/base64!"));
+    }
+}
