@@ -30,6 +30,9 @@ use super::{
 const FILES_SPARE: u64 = 64;
 const FILES_PER_THREAD: u64 = 4;
 
+/// So many ports of the kernel's choice are tried for one that UDP and TCP both can have.
+const PORTS_TRIED_MAX: u32 = 16;
+
 /// Where the echo listens, for the `ready` event.
 #[derive(Serialize)]
 pub struct Bound {
@@ -52,14 +55,8 @@ pub struct Sockets {
 /// Binds the sockets of all threads.
 pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     let threads = arguments.threads();
-    let asked = |transport| arguments.transport.contains(&transport);
-    let claim = |transport: Transport, address| {
-        asked(transport).then(|| claim(transport, address)).transpose().map_err(Failure::from)
-    };
-    let udp = claim(Transport::Udp, arguments.address)?;
-    // Where the kernel chose the port, TCP has the same.
-    let tcp = claim(Transport::Tcp, udp.unwrap_or(arguments.address))?;
-    let dot = claim(Transport::Dot, SocketAddr::new(arguments.address.ip(), arguments.dot_port))?;
+    let (udp, tcp) = claim_plain(arguments)?;
+    let dot = claim(arguments, Transport::Dot, SocketAddr::new(arguments.address.ip(), arguments.dot_port))?;
     let config = dot.map(|address| server_config(arguments, address.ip())).transpose()?;
     let limits = Limits::new(arguments.connections_max, arguments.idle_timeout);
     if tcp.is_some() || dot.is_some() {
@@ -86,9 +83,27 @@ impl Bound {
     }
 }
 
-fn claim(transport: Transport, address: SocketAddr) -> Result<SocketAddr, EchoError> {
+/// Where UDP and TCP listen: on one port, also where the kernel chooses it. It looks only for one that is free for UDP,
+/// so a port that TCP cannot have is given back, and another one is tried.
+fn claim_plain(arguments: &Arguments) -> Result<(Option<SocketAddr>, Option<SocketAddr>), EchoError> {
+    let mut attempts = if arguments.address.port() == 0 { PORTS_TRIED_MAX } else { 1 };
+    loop {
+        attempts -= 1;
+        let udp = claim(arguments, Transport::Udp, arguments.address)?;
+        match claim(arguments, Transport::Tcp, udp.unwrap_or(arguments.address)) {
+            Err(EchoError::Bind { reason, .. }) if attempts > 0 && reason.kind() == io::ErrorKind::AddrInUse => {}
+            tcp => return Ok((udp, tcp?)),
+        }
+    }
+}
+
+/// Where `transport` is to listen, if it is asked for.
+fn claim(arguments: &Arguments, transport: Transport, address: SocketAddr) -> Result<Option<SocketAddr>, EchoError> {
+    if !arguments.transport.contains(&transport) {
+        return Ok(None);
+    }
     let kind = if transport == Transport::Udp { SockType::Datagram } else { SockType::Stream };
-    sockets::claim(kind, address).map_err(|error| failed(transport, address, error))
+    sockets::claim(kind, address).map(Some).map_err(|error| failed(transport, address, error))
 }
 
 fn failed(transport: Transport, address: SocketAddr, reason: io::Error) -> EchoError {
