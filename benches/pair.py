@@ -1,4 +1,4 @@
-"""Two hosts joined by a link, an instrument on one and a reflector on the other: what the benches of `load` share.
+"""Two hosts joined by a link, an instrument on one and a server of known truth on the other: what the benches share.
 
 The instrument has CPU 0 for itself, the reflector CPU 1. Peers come from a Debian suite's packages, unpacked beside dnsrig's
 servers; nothing is installed on the machine.
@@ -23,10 +23,11 @@ from typing import Any
 from dnsrig import paths
 from dnsrig.lab import process
 from dnsrig.lab.network import Host, Network
+from dnsrig.lab.process import Process
 from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import debian
 
-PEERS = ("dnsperf", "knot-dnsutils", "tcpdump")
+PEERS = ("dnsperf", "knot-dnsutils", "bind9-dnsutils", "iperf3", "tcpdump")
 SUITE = "forky"
 INSTRUMENT, REFLECTOR = "instrument", "reflector"
 CPU_OF = {INSTRUMENT: 0, REFLECTOR: 1}
@@ -39,6 +40,7 @@ class Cost:
     """What a tool did, and what it cost."""
 
     queries: float
+    """Or records, or zones: whatever was asked for."""
     duration_s: float
     instrument_ns: float
     """CPU time a query of the instrument's host: the process, the kernel for it, and softirqs."""
@@ -71,22 +73,37 @@ class Pair:
     @contextmanager
     def echo(self, *options: str) -> Iterator[None]:
         """The engine's reflector on its host."""
-        command = [str(paths.engine()), "serve", "echo", str(self.reflector.address), *options]
-        started = process.start("echo", self.reflector, command, stdout=subprocess.PIPE)
+        with self.serving([str(paths.engine()), "serve", "echo", str(self.reflector.address), *options]):
+            yield
+
+    @contextmanager
+    def zones(self, *options: str) -> Iterator[Process]:
+        """The engine's synthetic primary in the reflector's place."""
+        with self.serving([str(paths.engine()), "serve", "zones", str(self.reflector.address), *options]) as server:
+            yield server
+
+    @contextmanager
+    def serving(self, command: list[str]) -> Iterator[Process]:
+        """A server of the engine's, which says when it is ready."""
+        started = process.start(command[2], self.reflector, command, stdout=subprocess.PIPE)
         try:
             assert started.popen.stdout is not None
             for line in started.popen.stdout:
                 if json.loads(line)["event"] == "ready":
                     break
-            yield
+            yield started
         finally:
             started.stop()
 
     def load(self, *options: str) -> dict[str, Any]:
         """`load` on its host; the summary."""
-        arguments = [str(self.reflector.address), "--queries", str(self.queries), *options]
-        output = self._run([str(paths.engine()), "load", *arguments])
-        return json.loads(output.splitlines()[-1])  # type: ignore[no-any-return]
+        return self.engine("load", "--queries", str(self.queries), *options)
+
+    def engine(self, subcommand: str, *options: str) -> dict[str, Any]:
+        """A subcommand of the engine on the instrument's host, against the server; its summary."""
+        output = self._run([str(paths.engine()), subcommand, str(self.reflector.address), *options])
+        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+        return next(line for line in reversed(lines) if line["event"] == "summary")
 
     def peer(self, *command: str) -> str:
         """A peer on the instrument's host; its output."""
@@ -116,9 +133,10 @@ class Pair:
 
 
 @contextmanager
-def pair() -> Iterator[Pair]:
+def pair(source_addresses: Sequence[str] = ()) -> Iterator[Pair]:
+    """``source_addresses``: more addresses of the instrument's host."""
     specs = {
-        INSTRUMENT: HostSpec(address="198.18.0.1", cpus=[CPU_OF[INSTRUMENT]]),
+        INSTRUMENT: HostSpec(address="198.18.0.1", cpus=[CPU_OF[INSTRUMENT]], source_addresses=list(source_addresses)),
         REFLECTOR: HostSpec(address="198.18.0.2", cpus=[CPU_OF[REFLECTOR]]),
     }
     with (
