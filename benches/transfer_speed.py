@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 import statistics
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -128,11 +129,12 @@ def shaped(hosts: Pair, gbits: int) -> Iterator[None]:
         link = route.link_lookup(ifname="instrument")[0]
         # The burst holds what comes due in 2 ms and some of the kernel's largest packets; the queue 20 ms.
         burst, limit = max(rate // 500, 262_144), rate // 50
-        route.tc("add", "tbf", link, 0x10000, rate=rate, burst=burst, limit=limit, parent=0xFFFFFFFF)
+        bucket = {"handle": 0x10000, "parent": 0xFFFFFFFF, "rate": rate, "burst": burst, "limit": limit}
+        route.tc("add", "tbf", link, **bucket)
         try:
             yield
         finally:
-            route.tc("del", "tbf", link, 0x10000, parent=0xFFFFFFFF)
+            route.tc("del", "tbf", link, **bucket)
 
 
 def rates(hosts: Pair) -> None:
@@ -163,9 +165,14 @@ def octet_rate(work: Work) -> float:
 
 @contextmanager
 def iperf_server(hosts: Pair) -> Iterator[None]:
-    command = ["iperf3", "--server", "--bind", str(hosts.reflector.address)]
-    started = process.start("iperf3", hosts.reflector, command, root=hosts.root)
+    command = ["iperf3", "--server", "--forceflush", "--bind", str(hosts.reflector.address)]
+    started = process.start(
+        "iperf3", hosts.reflector, command, root=hosts.root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     try:
+        assert started.popen.stdout is not None
+        next(line for line in started.popen.stdout if "listening" in line)
+        # Nobody reads on, but what it says of some tests fits into the pipe.
         yield
     finally:
         started.stop()
