@@ -1,0 +1,3 @@
+//! `transfer`: the transfer side of one or many secondaries.
+
+pub mod wire;
