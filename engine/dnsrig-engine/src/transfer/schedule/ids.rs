@@ -60,9 +60,8 @@ impl Ids {
         let place = self.free[self.first_free];
         self.first_free = (self.first_free + 1) & (self.free.len() - 1);
         self.free_count -= 1;
-        let entry = &mut self.entries[usize::from(place)];
-        entry.transfer = transfer;
-        Some(place | self.above(entry.round))
+        self.entries[usize::from(place)].transfer = transfer;
+        Some(place | self.above(self.entries[usize::from(place)].round))
     }
 
     /// The transfer that has this id.
