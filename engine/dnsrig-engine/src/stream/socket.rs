@@ -8,15 +8,12 @@ use std::{
 
 use nix::sys::{
     resource::{Resource, getrlimit, setrlimit},
-    socket::{
-        AddressFamily, MsgFlags, SockFlag, SockType, SockaddrStorage, bind, connect, recv, send, setsockopt, socket,
-        sockopt,
-    },
+    socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt},
 };
 
 use super::{
     loss::Loss,
-    options::{Close, SocketOptions},
+    options::{SocketOptions, unconnected},
 };
 
 /// Files that the process has open beside connections, at most.
@@ -34,15 +31,8 @@ pub enum Begun {
 
 /// Begins a connection to `server`, from `source` or from any address; does not wait.
 pub fn begin(server: SocketAddr, source: Option<IpAddr>, options: &SocketOptions) -> io::Result<Begun> {
-    let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let socket = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
-    if options.nodelay {
-        setsockopt(&socket, sockopt::TcpNoDelay, &true)?;
-    }
-    if options.close == Close::Rst {
-        // Closing then resets (tcp(7)), however this process ends; otherwise closing sends FIN.
-        setsockopt(&socket, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 })?;
-    }
+    let socket = unconnected(server)?;
+    options.apply(&socket)?;
     if let Some(source) = source {
         // The port is chosen when connecting, so that one serves for several servers (ip(7)).
         setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
