@@ -19,6 +19,7 @@ pub mod probe;
 pub mod rows;
 pub mod serve;
 pub mod stop;
+pub mod stream;
 pub mod target;
 pub mod transfer;
 pub mod units;
