@@ -21,5 +21,6 @@ pub mod serve;
 pub mod stop;
 pub mod target;
 pub mod transfer;
+pub mod tsig;
 pub mod units;
 pub mod watch;
