@@ -22,5 +22,6 @@ pub mod stop;
 pub mod stream;
 pub mod target;
 pub mod transfer;
+pub mod tsig;
 pub mod units;
 pub mod watch;

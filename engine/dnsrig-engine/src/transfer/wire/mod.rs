@@ -10,6 +10,7 @@ pub mod tsig;
 pub mod zonemd;
 
 mod incoming;
+mod names;
 mod outcome;
 mod query;
 mod records;
