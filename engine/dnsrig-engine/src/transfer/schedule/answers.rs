@@ -38,7 +38,10 @@ impl Schedule {
             Some(paper) => transfer.incoming.take(message, zone, self.wall_s, limits, &mut **paper),
         };
         if let Step::Done(outcome) = step {
-            self.finish(at, outcome, now_ns);
+            let counted = transfer.incoming.counts();
+            let is_short = |expected: u64| outcome == Outcome::Done && !transfer.is_soa && counted.records != expected;
+            let is_wrong = self.settings.records_expected.is_some_and(is_short);
+            self.finish(at, if is_wrong { Outcome::WrongCount } else { outcome }, now_ns);
         }
     }
 
@@ -81,7 +84,7 @@ impl Schedule {
     fn judge(&mut self, slot: u32, transfer: &Transfer, now_ns: i64) {
         let job = transfer.job;
         let newest = transfer.incoming.counts().serial;
-        let is_newer = match (self.serial_of(job), newest) {
+        let is_newer = match (self.serial_of(job.secondary, job.zone), newest) {
             (Some(mine), Some(newest)) => is_newer(newest, mine),
             _ => true,
         };
@@ -175,8 +178,8 @@ impl Schedule {
 
 /// Whether messages may still come with the id of a transfer that ended like this.
 fn may_go_on(outcome: Outcome) -> bool {
-    use Outcome::{Done, Formerr, Notauth, Notimp, OtherRcode, Refused, Servfail, UpToDate};
-    !matches!(outcome, Done | UpToDate | Servfail | Refused | Notauth | Formerr | Notimp | OtherRcode)
+    use Outcome::{Done, Formerr, Notauth, Notimp, OtherRcode, Refused, Servfail, UpToDate, WrongCount};
+    !matches!(outcome, Done | UpToDate | WrongCount | Servfail | Refused | Notauth | Formerr | Notimp | OtherRcode)
 }
 
 /// Messages of others between the first and the last of a transfer.
@@ -186,6 +189,6 @@ fn foreign(transfer: &Transfer) -> u32 {
 }
 
 /// Serial number arithmetic (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: not newer.
-fn is_newer(serial: u32, than: u32) -> bool {
+pub(super) fn is_newer(serial: u32, than: u32) -> bool {
     serial.wrapping_sub(than).cast_signed() > 0
 }

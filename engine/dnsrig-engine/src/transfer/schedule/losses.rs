@@ -2,6 +2,7 @@
 
 use super::{
     Schedule,
+    answers::is_newer,
     secondaries::Job,
     slots::{Ended, Handshake, State},
     timers::Timer,
@@ -111,18 +112,32 @@ impl Schedule {
         }
     }
 
-    /// A NOTIFY for a zone came to a secondary of this schedule; both are numbers.
-    pub fn notify(&mut self, secondary: u32, zone: u32, now_ns: i64) {
+    /// A NOTIFY for a zone came to a secondary of this schedule, both by number. The serial that it tells of is a hint
+    /// (RFC 1996 §3.7): where it is not newer than the one that the secondary has, nothing is asked for.
+    pub fn notify(&mut self, secondary: u32, zone: u32, serial: Option<u32>, now_ns: i64) {
+        self.tally.notifies += 1;
+        let at = self.place_of(secondary, zone);
+        let mine = self.serials.get(at);
+        if let (Some(serial), Some(mine)) = (serial, mine)
+            && !is_newer(serial, *mine)
+        {
+            return;
+        }
+        self.ask_for_notified(secondary, zone, now_ns);
+    }
+
+    fn ask_for_notified(&mut self, secondary: u32, zone: u32, now_ns: i64) {
         let at = self.place_of(secondary, zone);
         let Some(standing) = self.states.get_mut(at).filter(|_| !self.is_stopped) else { return };
-        self.tally.notifies += 1;
         if *standing != Standing::Rest {
             *standing = Standing::AskedAgain;
             return;
         }
         *standing = Standing::Asked;
         let notified = &mut self.secondaries[secondary as usize];
-        notified.notify_ns = now_ns;
+        if notified.notify_ns == 0 {
+            notified.notify_ns = now_ns;
+        }
         // The server is there after all.
         notified.given_up = None;
         notified.add(Job { secondary, zone, attempt: 0, failures: 0 });
@@ -173,8 +188,7 @@ impl Schedule {
             let again = *standing == Standing::AskedAgain;
             *standing = Standing::Rest;
             if again {
-                self.tally.notifies -= 1;
-                self.notify(job.secondary, job.zone, now_ns);
+                self.ask_for_notified(job.secondary, job.zone, now_ns);
             }
         } else if self.left == 0 && self.settings.repeat && !self.is_stopped {
             let pause_ns = if self.good == 0 { ROUND_PAUSE_NS } else { 0 };

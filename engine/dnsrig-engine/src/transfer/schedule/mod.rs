@@ -119,7 +119,7 @@ impl Schedule {
             Slot::new(number / slots_each, is_udp, if is_udp { UDP_WINDOW } else { settings.window() })
         };
         let places = if settings.on_notify { zones.count() as usize * share.secondaries as usize } else { 0 };
-        let serials = settings.serial.filter(|_| settings.on_notify);
+        let serials = settings.serial.or(settings.serial_before).filter(|_| settings.on_notify);
         let mut schedule = Schedule {
             pace: Pace::new(settings.rate),
             secondaries: (0..share.secondaries).map(|_| Secondary::new(listed)).collect(),
@@ -369,16 +369,16 @@ impl Schedule {
     }
 
     fn question(&self, job: Job, is_soa: bool) -> Ask {
-        match self.serial_of(job) {
+        match self.serial_of(job.secondary, job.zone) {
             _ if is_soa => Ask::Soa,
-            Some(serial) => Ask::Ixfr { serial },
-            None => Ask::Axfr,
+            Some(serial) if self.settings.serial.is_some() => Ask::Ixfr { serial },
+            _ => Ask::Axfr,
         }
     }
 
-    /// The serial that a secondary has of a zone, where it asks for changes.
-    fn serial_of(&self, job: Job) -> Option<u32> {
-        self.serials.get(self.place_of(job.secondary, job.zone)).copied().or(self.settings.serial)
+    /// The serial that a secondary has of a zone, as far as it has one.
+    fn serial_of(&self, secondary: u32, zone: u32) -> Option<u32> {
+        self.serials.get(self.place_of(secondary, zone)).copied().or(self.settings.serial)
     }
 
     fn place_of(&self, secondary: u32, zone: u32) -> usize {

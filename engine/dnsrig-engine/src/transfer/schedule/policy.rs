@@ -42,10 +42,14 @@ pub struct Settings {
     pub soa: SoaFirst,
     /// Ask for what changed since this serial (RFC 1995); None: for whole zones.
     pub serial: Option<u32>,
+    /// With NOTIFY, the serial that the secondaries have if they do not ask for changes.
+    pub serial_before: Option<u32>,
     pub retry: Retry,
     /// A transfer is given up after so long without a sign of life, in nanoseconds.
     pub timeout_ns: i64,
     pub limits: wire::Limits,
+    /// A zone with another number of records is not done.
+    pub records_expected: Option<u64>,
     /// So many zones a second at most.
     pub rate: Option<f64>,
     /// Begin again when all zones are done.

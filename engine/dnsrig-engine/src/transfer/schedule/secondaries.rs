@@ -37,7 +37,7 @@ pub struct Secondary {
     pub failed: u64,
     /// When it had its last zone; 0: it has none.
     pub last_ns: i64,
-    /// When the last NOTIFY came that began a transfer; 0: none came.
+    /// When the first NOTIFY came that began a transfer; 0: none came.
     pub notify_ns: i64,
 }
 
