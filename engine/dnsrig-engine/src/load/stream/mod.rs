@@ -32,7 +32,7 @@ use crate::{
         chain::Chain,
         cut::LENGTH_OCTETS,
         socket::{self, Begun},
-        tls::Client,
+        tls::{self, Client},
     },
 };
 
@@ -108,7 +108,7 @@ impl Stream {
         let failed = |error| LoadError::Open(server, error);
         socket::allow(clients).map_err(failed)?;
         let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
-        let client = || Client::opportunistic(server.ip(), sessions_max);
+        let client = || Client::new(server.ip(), tls::Settings { sessions_max, ..tls::Settings::default() });
         let tls = settings.tls.then(|| client().map_err(|error| failed(io::Error::other(error))));
         let policy = Policy {
             per_connection: settings.queries_per_connection,

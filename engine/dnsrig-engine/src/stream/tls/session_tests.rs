@@ -4,73 +4,22 @@ use std::{
 };
 
 use proptest::prelude::*;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::ServerConfig;
 
 use super::*;
-use crate::{load::queries::inputs, serve};
+use crate::{
+    load::queries::inputs,
+    serve,
+    stream::tls::{Settings, pair::Pair},
+};
 
 fn client(sessions_max: usize) -> Client {
-    Client::opportunistic([192, 0, 2, 1].into(), sessions_max).unwrap()
+    Client::new([192, 0, 2, 1].into(), Settings { sessions_max, ..Settings::default() }).unwrap()
 }
 
 fn server_config() -> Arc<ServerConfig> {
     let identity = serve::tls::make_identity([192, 0, 2, 1].into()).unwrap();
     serve::tls::server_config(identity).unwrap()
-}
-
-/// A client and a server without a network between them.
-struct Pair {
-    session: Session,
-    server: ServerConnection,
-    unread: Vec<u8>,
-    received: Vec<u8>,
-    last: Progress,
-}
-
-impl Pair {
-    fn new(client: &Client, server: &Arc<ServerConfig>) -> Self {
-        Pair {
-            session: Session::new(client).unwrap(),
-            server: ServerConnection::new(server.clone()).unwrap(),
-            unread: Vec::new(),
-            received: Vec::new(),
-            last: Progress::default(),
-        }
-    }
-
-    /// Carries octets until neither side has more; the server's come to the client in pieces.
-    fn settle(&mut self, piece: usize) -> Result<(), Error> {
-        let mut incoming = Vec::new();
-        loop {
-            let mut reply = Vec::new();
-            let first = incoming.drain(..incoming.len().min(piece)).collect::<Vec<u8>>();
-            self.unread.extend(first);
-            let received = &mut self.received;
-            self.last = self.session.drive(&mut self.unread, &mut reply, |octets| received.extend(octets))?;
-            self.unread.drain(..self.last.used);
-            self.give(&reply)?;
-            while self.server.wants_write() {
-                self.server.write_tls(&mut incoming).unwrap();
-            }
-            if incoming.is_empty() && reply.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn give(&mut self, mut octets: &[u8]) -> Result<(), Error> {
-        while !octets.is_empty() {
-            self.server.read_tls(&mut octets).unwrap();
-            self.server.process_new_packets()?;
-        }
-        Ok(())
-    }
-
-    fn plain_at_server(&mut self) -> Vec<u8> {
-        let mut octets = vec![0; 1 << 16];
-        let length = self.server.reader().read(&mut octets).unwrap();
-        octets[..length].to_vec()
-    }
 }
 
 #[test]
