@@ -2,9 +2,6 @@
 
 use super::framing::Frames;
 
-/// The length before a message.
-pub const LENGTH_OCTETS: usize = 2;
-
 /// The incoming side of a stream.
 ///
 /// What is kept between two readings is of one message, so at most 65,537 octets.
@@ -28,6 +25,6 @@ impl Cut for Frames {
     }
 
     fn clear(&mut self) {
-        *self = Frames::default();
+        Frames::clear(self);
     }
 }

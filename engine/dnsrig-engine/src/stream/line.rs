@@ -5,7 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use nix::sys::socket::{getsockopt, sockopt};
 
 use super::{
-    cut::{Cut, LENGTH_OCTETS},
+    cut::Cut,
+    framing::PREFIX_OCTETS,
     loss::Loss,
     options::SocketOptions,
     socket,
@@ -210,8 +211,12 @@ fn fault(error: rustls::Error) -> Loss {
 fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_be_bytes(*frames.first_chunk()?));
-        let (frame, rest) = frames.split_at_checked(LENGTH_OCTETS + length)?;
+        let (frame, rest) = frames.split_at_checked(PREFIX_OCTETS + length)?;
         frames = rest;
         Some(frame)
     })
 }
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

@@ -62,12 +62,9 @@ fn a_congestion_control_that_is_not_there_is_named() {
 
 #[test]
 fn the_other_side_sends_segments_no_longer_than_asked_for() {
-    use std::io::Write;
-    let (client, mut server) = pair(&with(|options| options.mss = Some(536)));
-    server.write_all(&[7; 100_000]).unwrap();
-    // Timestamps take 12 octets of it (RFC 7323 §3.2); over loopback several may come as one.
-    let sent = tcp_info::read(&server).unwrap().sent_segments;
-    assert!(sent >= 1 && getsockopt(&server, sockopt::TcpMaxSeg).unwrap() <= 536);
+    let (client, server) = pair(&with(|options| options.mss = Some(536)));
+    // Timestamps take 12 octets of it (RFC 7323 §3.2).
+    assert!(getsockopt(&server, sockopt::TcpMaxSeg).unwrap() <= 536);
     assert!(getsockopt(&client, sockopt::TcpMaxSeg).unwrap() <= 536);
 }
 

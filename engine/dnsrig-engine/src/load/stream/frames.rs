@@ -2,11 +2,11 @@
 
 use crate::{
     load::answer::CHECKED_OCTETS_MAX,
-    stream::cut::{Cut, LENGTH_OCTETS},
+    stream::{cut::Cut, framing::PREFIX_OCTETS},
 };
 
 /// Of a message that comes in pieces so much is kept, with its length: more is not looked at.
-const KEPT_OCTETS_MAX: usize = LENGTH_OCTETS + CHECKED_OCTETS_MAX;
+const KEPT_OCTETS_MAX: usize = PREFIX_OCTETS + CHECKED_OCTETS_MAX;
 
 /// The incoming side of a stream.
 ///
@@ -51,8 +51,8 @@ impl Frames {
     /// Adds to the unfinished message, and returns what belongs to later ones.
     fn resume<'a>(&mut self, octets: &'a [u8], each: &mut impl FnMut((&[u8], usize))) -> &'a [u8] {
         let whole = match self.kept.first_chunk() {
-            Some(prefix) => LENGTH_OCTETS + usize::from(u16::from_be_bytes(*prefix)),
-            None => LENGTH_OCTETS,
+            Some(prefix) => PREFIX_OCTETS + usize::from(u16::from_be_bytes(*prefix)),
+            None => PREFIX_OCTETS,
         };
         let (piece, rest) = octets.split_at(octets.len().min(whole - self.seen));
         let room = KEPT_OCTETS_MAX - self.kept.len();
@@ -60,7 +60,7 @@ impl Frames {
         self.seen += piece.len();
         if let Some((prefix, message)) = self.kept.split_first_chunk() {
             let length = usize::from(u16::from_be_bytes(*prefix));
-            if self.seen == LENGTH_OCTETS + length {
+            if self.seen == PREFIX_OCTETS + length {
                 each((message, length));
                 self.clear();
             }

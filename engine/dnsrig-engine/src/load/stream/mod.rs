@@ -30,7 +30,7 @@ use crate::{
     stream::{
         Buffers, Close, Line, Loss, Reading, SocketOptions,
         chain::Chain,
-        cut::LENGTH_OCTETS,
+        framing::PREFIX_OCTETS,
         socket::{self, Begun},
         tls::{self, Client},
     },
@@ -125,7 +125,7 @@ impl Stream {
             unread: Chain::new(clients),
             poller: Poller::new().map_err(failed)?,
             buffers: Buffers::new(READ_OCTETS),
-            burst: vec![0; settings.burst * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
+            burst: vec![0; settings.burst * (PREFIX_OCTETS + settings.octets_max)].into_boxed_slice(),
             octets_max: settings.octets_max,
         })
     }
@@ -134,11 +134,11 @@ impl Stream {
     fn take_turn(&mut self, slot: usize, due_ns: &[i64], ledger: &mut Ledger) -> Result<Turn, LoadError> {
         let (mut count, mut framed) = (0, 0);
         for due_ns in due_ns.iter().take(self.slots.room(slot)) {
-            let space = &mut self.burst[framed..framed + LENGTH_OCTETS + self.octets_max];
-            let (prefix, message) = space.split_at_mut(LENGTH_OCTETS);
+            let space = &mut self.burst[framed..framed + PREFIX_OCTETS + self.octets_max];
+            let (prefix, message) = space.split_at_mut(PREFIX_OCTETS);
             let Some(length) = ledger.draft(slot, *due_ns, message) else { break };
             prefix.copy_from_slice(&(length as u16).to_be_bytes());
-            (count, framed) = (count + 1, framed + LENGTH_OCTETS + length);
+            (count, framed) = (count + 1, framed + PREFIX_OCTETS + length);
         }
         let now_ns = clock::monotonic_ns();
         if count == 0 {
@@ -159,7 +159,7 @@ impl Stream {
             self.slots.began(slot, now_ns);
         }
         let frames = &self.burst[..framed];
-        ledger.sent(slot, count, framed - count * LENGTH_OCTETS, now_ns);
+        ledger.sent(slot, count, framed - count * PREFIX_OCTETS, now_ns);
         self.slots.took(slot, count, now_ns);
         if self.slots.state(slot) == State::Open {
             lost = self.lines[slot].send(frames, &mut self.buffers).err();

@@ -209,6 +209,11 @@ impl Incoming {
             }
             State::Whole => self.take_last(soa),
             State::Removing { from } if !is_newer(soa.serial, from) => Err(Outcome::SerialBackwards),
+            // No step leads beyond the newest version, which bounds their number, and the last leads to it exactly.
+            State::Removing { .. } if is_newer(soa.serial, self.newest.serial) => Err(Outcome::SoaDifferent),
+            State::Removing { .. } if soa.serial == self.newest.serial && soa != self.newest => {
+                Err(Outcome::SoaDifferent)
+            }
             State::Removing { .. } => {
                 self.state = State::Adding { to: soa.serial };
                 self.give(record, Change::Add, sink)

@@ -15,6 +15,8 @@ mod outcome;
 mod query;
 mod records;
 mod sink;
+#[cfg(test)]
+mod testing;
 
 pub use self::{
     incoming::{Counts, Incoming, Limits, Step},
