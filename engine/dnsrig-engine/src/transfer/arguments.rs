@@ -190,6 +190,9 @@ pub struct TlsArguments {
     /// A full handshake for every connection, never a resumed session
     #[arg(long, help_heading = "TLS")]
     pub no_resumption: bool,
+    /// No connection where the primary does not agree on the protocol `dot` (ALPN), as RFC 9103 §7.1 has it
+    #[arg(long, help_heading = "TLS")]
+    pub require_alpn: bool,
 }
 
 /// The kernel's side of connections.

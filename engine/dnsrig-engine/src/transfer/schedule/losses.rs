@@ -278,6 +278,7 @@ impl Schedule {
             });
         }
         (place.state, place.port) = (State::Idle, 0);
+        place.ids.clear();
     }
 
     /// Waits for a port; only the first of a series has a row.

@@ -169,6 +169,11 @@ impl Schedule {
         self.slots[slot as usize].number
     }
 
+    /// The port of the connection in a slot, on this side.
+    pub fn set_port(&mut self, slot: u32, port: u16) {
+        self.slots[slot as usize].port = port;
+    }
+
     /// The secondaries of this schedule, and the number of the first among all.
     pub fn secondaries(&self) -> (&[Secondary], u32) {
         (&self.secondaries, self.share.first)
@@ -253,7 +258,7 @@ impl Schedule {
             State::Opening => None,
             State::Open if self.is_used_up(place) => {
                 self.close(slot, now_ns);
-                None.or(self.closing.pop_front().map(Order::Close))
+                self.closing.pop_front().map(Order::Close)
             }
             State::Open => self.has_next(slot).then_some(Order::Fill(slot)),
         }

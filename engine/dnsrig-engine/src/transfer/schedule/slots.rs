@@ -129,7 +129,6 @@ impl Slot {
         (self.begun_ns, self.established_ns, self.handshake) = (now_ns, 0, Handshake::None);
         (self.alive_ns, self.partial_ns) = (now_ns, 0);
         (self.zones, self.asked, self.done, self.ended, self.octets, self.messages) = (0, 0, 0, 0, 0, 0);
-        self.ids.clear();
     }
 
     /// How many transfers it can take on, of those that follow their SOA and of others.

@@ -99,6 +99,12 @@ impl<'m> Record<'m> {
         Ok(())
     }
 
+    /// Appends the name that the data begins with, such as a PTR's, in wire format and not compressed.
+    pub fn data_name_into(&self, to: &mut Vec<u8>) -> Result<(), Outcome> {
+        names::expand(self.message, self.data, to)?;
+        Ok(())
+    }
+
     /// Where the record begins in its message.
     pub(super) fn start(&self) -> usize {
         self.owner
