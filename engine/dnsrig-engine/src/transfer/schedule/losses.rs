@@ -348,15 +348,23 @@ impl Schedule {
             return;
         }
         let due_ns = due_ns.min(self.expire(slot, now_ns)).max(now_ns + timeout_ns / CHECKS_A_TIMEOUT);
-        self.slots[slot as usize].is_checked = true;
-        self.timers.add(due_ns, Timer::Check(slot));
+        let place = &mut self.slots[slot as usize];
+        // What is asked for next sets the timer anew.
+        if place.state == State::Opening || place.line.count > 0 {
+            place.is_checked = true;
+            self.timers.add(due_ns, Timer::Check(slot));
+        }
+    }
+
+    /// After how long an answer is not expected any more.
+    pub(super) fn timeout_of(&self, slot: u32) -> i64 {
+        let timeout_ns = self.settings.timeout_ns;
+        if self.slots[slot as usize].is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns }
     }
 
     /// Gives up the transfers of a slot that were silent for too long; returns when the next may be.
     fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
-        let place = &self.slots[slot as usize];
-        let timeout_ns = self.settings.timeout_ns;
-        let timeout_ns = if place.is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns };
+        let (place, timeout_ns) = (&self.slots[slot as usize], self.timeout_of(slot));
         let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, timeout_ns, now_ns);
         for at in expired {
             let place = &mut self.slots[slot as usize];
