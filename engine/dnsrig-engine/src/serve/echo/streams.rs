@@ -14,10 +14,10 @@ use crate::{
     poller::Poller,
     serve::{
         connection::{Connection, Handshake},
-        framing,
         limits::Limits,
         table::{Table, Token},
     },
+    stream::framing,
 };
 
 use super::{

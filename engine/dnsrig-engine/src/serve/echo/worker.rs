@@ -113,7 +113,9 @@ impl Worker {
     }
 
     fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
-        let Worker { parts: Parts { sockets: Sockets { datagrams, listeners }, answerer, .. }, poller, streams, .. } = self;
+        let Worker {
+            parts: Parts { sockets: Sockets { datagrams, listeners }, answerer, .. }, poller, streams, ..
+        } = self;
         if number == DATAGRAMS {
             return datagrams.as_mut().map_or(Ok(()), |datagrams| datagrams.answer(answerer));
         }

@@ -96,7 +96,11 @@ impl Conversation {
                 return Filled::Pause { ns };
             }
         }
-        if close_after.is_some_and(|count| self.done >= count && self.begun > 0) { Filled::Close } else { Filled::Empty }
+        if close_after.is_some_and(|count| self.done >= count && self.begun > 0) {
+            Filled::Close
+        } else {
+            Filled::Empty
+        }
     }
 
     fn finish(&mut self, counts: &mut Counts) {

@@ -6,6 +6,8 @@ use serde::Serialize;
 
 use crate::serve::counts::Connections;
 
+use super::notify::Told;
+
 /// What was asked and what became of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
@@ -25,6 +27,8 @@ pub struct Counts {
     pub octets: u64,
     /// Connections of TCP and XoT.
     pub connections: Connections,
+    /// NOTIFYs of ours.
+    pub notify: Told,
     /// CPU time of the thread, user and system.
     pub cpu_ns: i64,
 }
@@ -69,6 +73,7 @@ impl AddAssign for Counts {
         self.messages += other.messages;
         self.octets += other.octets;
         self.connections += other.connections;
+        self.notify += other.notify;
         self.cpu_ns += other.cpu_ns;
     }
 }
@@ -92,5 +97,15 @@ impl AddAssign for Outcomes {
         self.notauth += other.notauth;
         self.formerr += other.formerr;
         self.notimp += other.notimp;
+    }
+}
+
+impl AddAssign for Told {
+    fn add_assign(&mut self, other: Told) {
+        self.sent += other.sent;
+        self.retries += other.retries;
+        self.answered += other.answered;
+        self.unanswered += other.unanswered;
+        self.changes_skipped += other.changes_skipped;
     }
 }

@@ -3,8 +3,8 @@
 //!
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
 //! [`query`] and [`tsig`] (what is asked and by whom), [`answer`] (what a query gets), [`transfer`] (an answer cut into
-//! messages), [`conversation`] (the answers of a connection), [`faults`]. Shells: [`datagrams`] and [`streams`]
-//! (sockets), [`worker`] (one thread's loop).
+//! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`faults`]. Shells:
+//! [`datagrams`], [`streams`] and [`notifications`] (sockets), [`worker`] (one thread's loop).
 
 pub mod answer;
 pub mod content;
@@ -13,6 +13,8 @@ pub mod counts;
 pub mod datagrams;
 pub mod faults;
 pub mod names;
+pub mod notifications;
+pub mod notify;
 mod options;
 pub mod pen;
 pub mod primary;
@@ -25,7 +27,7 @@ pub mod transfer;
 pub mod tsig;
 pub mod worker;
 
-use std::{process::ExitCode, sync::Arc};
+use std::{net::SocketAddr, process::ExitCode, sync::Arc};
 
 use serde::Serialize;
 
@@ -33,7 +35,7 @@ use crate::{
     clock,
     events::{Anchors, emit},
     failure::Failure,
-    serve::{limits::Limits, threads::Threads},
+    serve::{error::ServeError, limits::Limits, sockets, threads::Threads},
     stop::{Stop, Wake},
     target,
 };
@@ -56,12 +58,14 @@ struct Summary {
     elapsed_ns: i64,
     #[serde(flatten)]
     total: Counts,
+    /// The last is the one for NOTIFY, where there is one.
     threads: Vec<Counts>,
 }
 
 /// Serves until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     target::authorise(arguments.address.ip(), arguments.i_am_authorized)?;
+    let notified = arguments.notified()?;
     let stop = Stop::new(arguments.until_eof)?;
     let mut anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
@@ -72,6 +76,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     for (datagrams, listeners) in sockets {
         let (primary, limits) = (Arc::clone(&primary), limits.clone());
         threads.spawn("zones", |stop| worker::run(Parts { stop, primary, datagrams, listeners, limits }))?;
+    }
+    if !notified.is_empty() {
+        let socket = sockets::datagrams(SocketAddr::new(arguments.address.ip(), 0), datagrams::RECEIVE_BUFFER_OCTETS);
+        let socket = socket.map_err(|error| ServeError::System("make a socket for NOTIFY", error))?;
+        let primary = Arc::clone(&primary);
+        threads.spawn("notify", |stop| notifications::run(notifications::Parts { stop, primary, socket, notified }))?;
     }
     emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: arguments.threads(), bound: &bound })?;
     while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {

@@ -9,6 +9,7 @@ use std::{
 use clap::ValueEnum;
 
 use crate::{
+    failure::Failure,
     generate::dataset::parse_name,
     key,
     serve::error::ServeError,
@@ -24,6 +25,12 @@ use super::{
     shape::{Changes, Shape, Timers},
     tsig::Key,
 };
+
+/// So many secondaries are told of changes at most.
+const NOTIFIED_MAX: usize = 65_536;
+
+/// Where they hear.
+const DNS_PORT: u16 = 53;
 
 /// How queries come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -46,6 +53,8 @@ pub enum Transport {
 /// With --changes-per-s, one zone in turn gets a new serial and new addresses for some of its records: those with the
 /// next numbers, round and round. A zone's content at a time follows from the time alone. IXFR goes back
 /// --changes-kept serials; who asks with an older one gets the whole zone.
+///
+/// Each change is told to every --notify (RFC 1996), again each second up to five times until it is answered.
 ///
 /// Of queries that a connection sends while its peer reads nothing only so many are taken in; the rest waits in the
 /// socket. --concurrent-max counts a transfer from when its query is read until its last message is written.
@@ -128,6 +137,9 @@ pub struct Arguments {
     /// IXFR goes back so many changes of a zone
     #[arg(long, value_name = "N", default_value_t = 100)]
     changes_kept: u32,
+    /// Whom to tell of changes (NOTIFY): may be given several times; port 53 unless given
+    #[arg(long, value_name = "ADDRESS[:PORT]|FIRST-LAST", value_parser = parse_notified)]
+    notify: Vec<Notified>,
     /// So many transfers at a time on all connections; more are answered with SERVFAIL
     #[arg(long, value_name = "N")]
     concurrent_max: Option<u32>,
@@ -168,6 +180,7 @@ impl Arguments {
     /// The server's nature; changes begin at `start_ns`.
     pub fn primary(&self, start_ns: i64) -> Result<Primary, ServeError> {
         let key = self.tsig.as_deref().map(key::read).transpose().map_err(ServeError::Arguments)?;
+        let key = key.as_ref().map(Key::new);
         let cut = Cut {
             octets_max: self.message_octets.into(),
             records_max: self.records_per_message.unwrap_or(u16::MAX),
@@ -178,10 +191,33 @@ impl Arguments {
             shape: self.shape()?,
             cut,
             faults: Faults::new(&self.fault, self.fault_every),
-            key: key.map(Key::new),
+            key,
             concurrent: self.concurrent_max.map(Concurrent::new),
             start_ns,
         })
+    }
+
+    /// Whom to tell of changes, none of whom we may not send to.
+    pub fn notified(&self) -> Result<Vec<SocketAddr>, Failure> {
+        let mut all = Vec::new();
+        for notified in &self.notify {
+            match notified {
+                Notified::One(address) => all.push(*address),
+                Notified::Range(range) => {
+                    all.extend(range.addresses().map(|address| SocketAddr::new(address, DNS_PORT)))
+                }
+            }
+        }
+        if all.len() > NOTIFIED_MAX {
+            return Err(ServeError::Arguments("--notify names more than 65,536 addresses").into());
+        }
+        if all.iter().any(|one| one.is_ipv4() != self.address.is_ipv4()) {
+            return Err(ServeError::Arguments("--notify names an address of another family than the server's").into());
+        }
+        for address in &all {
+            target::authorise(address.ip(), self.i_am_authorized)?;
+        }
+        Ok(all)
     }
 
     fn shape(&self) -> Result<Shape, ServeError> {
@@ -209,6 +245,21 @@ impl Arguments {
                 kept: self.changes_kept.into(),
             },
         })
+    }
+}
+
+/// Whom one `--notify` names.
+#[derive(Clone, Copy, Debug)]
+enum Notified {
+    One(SocketAddr),
+    Range(target::Range),
+}
+
+fn parse_notified(text: &str) -> Result<Notified, String> {
+    if text.contains('-') {
+        target::parse_range(text).map(Notified::Range)
+    } else {
+        target::parse(text).map(Notified::One)
     }
 }
 

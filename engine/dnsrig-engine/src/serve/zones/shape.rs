@@ -83,6 +83,12 @@ impl Shape {
         (self.changes.per_s * elapsed_ns.max(0) as f64 / 1e9) as u64
     }
 
+    /// When the change with this number, from 0, comes, as time since the start; none where there are no changes.
+    pub fn change_ns(&self, change: u64) -> Option<i64> {
+        let per_s = self.changes.per_s;
+        (per_s > 0.0).then(|| ((change + 1) as f64 / per_s * 1e9).ceil() as i64)
+    }
+
     /// The zone that the change with this number, from 0, changes.
     pub fn changed_by(&self, change: u64) -> u32 {
         (change % u64::from(self.count)) as u32
@@ -144,7 +150,8 @@ pub mod tests {
             shape.changes.per_s = 1.0;
             // Half a second behind each change, where rounding has no say.
             let at = |changes: u64| changes as i64 * 1_000_000_000 + 500_000_000;
-            let versions = |changes| (0..count).map(|number| shape.version(Zone::Member(number), at(changes)));
+            let shape = &shape;
+            let versions = |changes| (0..count).map(move |number| shape.version(Zone::Member(number), at(changes)));
             prop_assert_eq!(shape.changes_until(at(changes)), changes);
             prop_assert_eq!(versions(changes).sum::<u64>(), changes);
             let mut next: Vec<u64> = versions(changes).collect();

@@ -136,14 +136,7 @@ impl Transfer {
     }
 
     /// Writes as many records as one message may have; at least one, whatever it needs.
-    fn body(
-        &mut self,
-        primary: &Primary,
-        records: &Records<'_>,
-        to: &mut Pen<'_>,
-        start: usize,
-        limit: usize,
-    ) -> u16 {
+    fn body(&mut self, primary: &Primary, records: &Records<'_>, to: &mut Pen<'_>, start: usize, limit: usize) -> u16 {
         let first = self.at;
         let until = self.end.min(first + u64::from(primary.cut.records_max));
         while self.at < until {

@@ -3,28 +3,23 @@
 //! What does not change is prepared once a key: the key schedule and the names, which are digested in canonical form
 //! (lower case, not compressed).
 
-use domain::tsig::Algorithm;
 use ring::hmac;
 
-use crate::key::Parts;
+use crate::{
+    key::Parts,
+    tsig::{CLASS_ANY, Signer, TYPE_TSIG, Variables},
+};
 
 use super::{
     pen::Pen,
-    query::{HEADER_OCTETS, kind, plain_name_end},
+    query::{HEADER_OCTETS, plain_name_end},
 };
-
-/// By how much clocks may differ, in seconds: the recommended value (RFC 8945 §10).
-const FUDGE_S: u16 = 300;
-
-/// CLASS ANY, and the TTL of a TSIG record (RFC 8945 §4.2).
-const CLASS_ANY: [u8; 2] = [0, 255];
-const TTL: [u8; 4] = [0; 4];
 
 /// The longest MAC that there is: SHA-512's.
 const MAC_OCTETS_MAX: usize = 64;
 
-/// Time and fudge as they stand in the record.
-const TIMERS_OCTETS: usize = 8;
+/// The TTL of a TSIG record (RFC 8945 §4.2).
+const TTL: [u8; 4] = [0; 4];
 
 /// Where the header counts additional records.
 const ARCOUNT: std::ops::Range<usize> = 10..12;
@@ -51,9 +46,7 @@ pub enum Refusal {
 
 /// A key.
 pub struct Key {
-    hmac: hmac::Key,
-    name: Box<[u8]>,
-    algorithm: Box<[u8]>,
+    signer: Signer,
     mac_octets: usize,
 }
 
@@ -79,72 +72,48 @@ impl std::fmt::Debug for Chain {
 
 impl Key {
     /// Prepares a key.
-    pub fn new(Parts { algorithm, name, secret }: Parts) -> Self {
-        let hmac_algorithm = match algorithm {
-            Algorithm::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
-            Algorithm::Sha256 => hmac::HMAC_SHA256,
-            Algorithm::Sha384 => hmac::HMAC_SHA384,
-            Algorithm::Sha512 => hmac::HMAC_SHA512,
-        };
-        Key {
-            hmac: hmac::Key::new(hmac_algorithm, &secret),
-            name: name.as_slice().to_ascii_lowercase().into(),
-            algorithm: algorithm.to_name().as_slice().to_ascii_lowercase().into(),
-            mac_octets: algorithm.native_len(),
-        }
+    pub fn new(parts: &Parts) -> Self {
+        Key { signer: Signer::new(parts), mac_octets: parts.algorithm.native_len() }
     }
 
     /// The octets that a signature adds to a message.
     pub fn octets(&self) -> usize {
-        record_octets(&self.name, &self.algorithm, self.mac_octets, 0)
+        self.signer.octets()
     }
 
     /// Checks the signature that begins at `tsig_at` and ends `message`; `now_s` is wall time.
     pub fn verify(&self, message: &[u8], tsig_at: usize, now_s: u64) -> Result<Box<Chain>, Refusal> {
-        let Record { name, algorithm, time, fudge, mac, id, error, other } =
+        let Record { name, algorithm, variables, mac, id } =
             Record::read(message, tsig_at).ok_or(Refusal::Malformed)?;
-        if !name.eq_ignore_ascii_case(&self.name) || !algorithm.eq_ignore_ascii_case(&self.algorithm) {
+        if !name.eq_ignore_ascii_case(self.signer.name()) || !algorithm.eq_ignore_ascii_case(self.signer.algorithm()) {
             return Err(Refusal::Unsigned(Error::BadKey));
         }
         // A shortened MAC is allowed by RFC 8945 §5.2.2.1, but by no policy of ours.
         if mac.len() != self.mac_octets {
             return Err(Refusal::Unsigned(Error::BadSignature));
         }
-        let mut context = hmac::Context::with_key(&self.hmac);
+        let mut context = self.signer.context();
         let records = u16::from_be_bytes([message[ARCOUNT.start], message[ARCOUNT.start + 1]]);
         context.update(id);
         context.update(&message[2..ARCOUNT.start]);
         context.update(&records.wrapping_sub(1).to_be_bytes());
         context.update(&message[HEADER_OCTETS..tsig_at]);
-        self.digest_names(&mut context);
-        context.update(time);
-        context.update(fudge);
-        context.update(error);
-        context.update(&(other.len() as u16).to_be_bytes());
-        context.update(other);
+        self.signer.digest(&mut context, &variables);
         // Not in constant time: who can measure that here holds the key as well.
         if context.sign().as_ref() != mac {
             return Err(Refusal::Unsigned(Error::BadSignature));
         }
         let chain = Box::new(Chain::after(mac));
-        let time_s = time.iter().fold(0, |time_s, octet| time_s << 8 | u64::from(*octet));
-        let fudge_s = u16::from_be_bytes([fudge[0], fudge[1]]);
+        let time_s = variables.time.iter().fold(0, |time_s, octet| time_s << 8 | u64::from(*octet));
+        let fudge_s = u16::from_be_bytes(variables.fudge);
         if now_s.abs_diff(time_s) > u64::from(fudge_s) { Err(Refusal::Late(chain)) } else { Ok(chain) }
-    }
-
-    /// Key, class, TTL, algorithm: what a first signature covers beside the message (RFC 8945 §4.3.3).
-    fn digest_names(&self, context: &mut hmac::Context) {
-        context.update(&self.name);
-        context.update(&CLASS_ANY);
-        context.update(&TTL);
-        context.update(&self.algorithm);
     }
 
     /// Appends a TSIG record without a signature, which says why there is none.
     pub fn deny(to: &mut Pen<'_>, start: usize, message: &[u8], tsig_at: usize, error: Error, now_s: u64) {
         let Some(record) = Record::read(message, tsig_at) else { return };
-        let time = timers(now_s);
-        put_record(to, start, record.name, record.algorithm, &time, &[], error as u16, &[]);
+        let variables = Variables { error: (error as u16).to_be_bytes(), ..Variables::at(now_s) };
+        put_record(to, start, record.name, record.algorithm, &variables, &[]);
     }
 }
 
@@ -155,8 +124,7 @@ impl Chain {
     }
 
     fn after(mac: &[u8]) -> Self {
-        let mut chain =
-            Chain { mac: [0; MAC_OCTETS_MAX], mac_octets: 0, context: None, unsigned: 0, is_first: true };
+        let mut chain = Chain { mac: [0; MAC_OCTETS_MAX], mac_octets: 0, context: None, unsigned: 0, is_first: true };
         chain.keep(mac);
         chain
     }
@@ -186,39 +154,36 @@ impl Chain {
 
     /// Signs the message from `start` on, which has no TSIG record yet.
     pub fn sign(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, now_s: u64) {
-        self.sign_with(key, to, start, now_s, 0, &[]);
+        self.sign_with(key, to, start, &Variables::at(now_s));
     }
 
     /// Signs an answer to a query that came too late or too early, and says what time it is here.
     pub fn sign_late(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, now_s: u64) {
-        let time = timers(now_s);
-        self.sign_with(key, to, start, now_s, Error::BadTime as u16, &time[..6]);
+        let now = Variables::at(now_s);
+        let error = (Error::BadTime as u16).to_be_bytes();
+        self.sign_with(key, to, start, &Variables { error, other: &now.time.clone(), ..now });
     }
 
-    fn sign_with(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, now_s: u64, error: u16, other: &[u8]) {
+    fn sign_with(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, variables: &Variables<'_>) {
         let mut context = self.begun(key);
         context.update(&to.written()[start..]);
-        let time = timers(now_s);
         if self.is_first {
-            key.digest_names(&mut context);
-            context.update(&time);
-            context.update(&error.to_be_bytes());
-            context.update(&(other.len() as u16).to_be_bytes());
-            context.update(other);
+            key.signer.digest(&mut context, variables);
         } else {
-            context.update(&time);
+            context.update(&variables.time);
+            context.update(&variables.fudge);
         }
         let mac = context.sign();
         self.keep(mac.as_ref());
         self.is_first = false;
         self.unsigned = 0;
-        put_record(to, start, &key.name, &key.algorithm, &time, mac.as_ref(), error, other);
+        put_record(to, start, key.signer.name(), key.signer.algorithm(), variables, mac.as_ref());
     }
 
     /// The digest of what came since the last signature, that one first (RFC 8945 §5.3.1).
     fn begun(&mut self, key: &Key) -> hmac::Context {
         self.context.take().unwrap_or_else(|| {
-            let mut context = hmac::Context::with_key(&key.hmac);
+            let mut context = key.signer.context();
             if self.mac_octets > 0 {
                 context.update(&(self.mac_octets as u16).to_be_bytes());
                 context.update(&self.mac[..self.mac_octets]);
@@ -232,12 +197,9 @@ impl Chain {
 struct Record<'a> {
     name: &'a [u8],
     algorithm: &'a [u8],
-    time: &'a [u8],
-    fudge: &'a [u8],
+    variables: Variables<'a>,
     mac: &'a [u8],
     id: &'a [u8],
-    error: &'a [u8],
-    other: &'a [u8],
 }
 
 impl<'a> Record<'a> {
@@ -246,18 +208,22 @@ impl<'a> Record<'a> {
         let name_end = plain_name_end(message, at)?;
         let fixed = message.get(name_end..name_end + 10)?;
         let data = &message[name_end + 10..];
-        if fixed[2..8] != [&CLASS_ANY[..], &TTL].concat() || fixed[8..] != (data.len() as u16).to_be_bytes() {
+        let [class, ttl, length] = [&fixed[2..4], &fixed[4..8], &fixed[8..]];
+        if class != CLASS_ANY.to_be_bytes()
+            || ttl != TTL
+            || usize::from(u16::from_be_bytes([length[0], length[1]])) != data.len()
+        {
             return None;
         }
         let (algorithm, rest) = data.split_at(plain_name_end(data, 0)?);
-        let (time, rest) = rest.split_at_checked(6)?;
-        let (fudge, rest) = rest.split_at_checked(2)?;
+        let (time, rest) = rest.split_first_chunk()?;
+        let (fudge, rest) = rest.split_first_chunk()?;
         let (mac, rest) = split_field(rest)?;
         let (id, rest) = rest.split_at_checked(2)?;
-        let (error, rest) = rest.split_at_checked(2)?;
+        let (error, rest) = rest.split_first_chunk()?;
         let (other, rest) = split_field(rest)?;
-        let name = &message[at..name_end];
-        rest.is_empty().then_some(Record { name, algorithm, time, fudge, mac, id, error, other })
+        let variables = Variables { time: *time, fudge: *fudge, error: *error, other };
+        rest.is_empty().then_some(Record { name: &message[at..name_end], algorithm, variables, mac, id })
     }
 }
 
@@ -267,45 +233,26 @@ fn split_field(octets: &[u8]) -> Option<(&[u8], &[u8])> {
     rest.split_at_checked(u16::from_be_bytes(*length).into())
 }
 
-/// Time and fudge.
-fn timers(now_s: u64) -> [u8; TIMERS_OCTETS] {
-    let [_, _, t0, t1, t2, t3, t4, t5] = now_s.to_be_bytes();
-    let [f0, f1] = FUDGE_S.to_be_bytes();
-    [t0, t1, t2, t3, t4, t5, f0, f1]
-}
-
-fn record_octets(name: &[u8], algorithm: &[u8], mac: usize, other: usize) -> usize {
-    name.len() + 10 + algorithm.len() + TIMERS_OCTETS + 2 + mac + 2 + 2 + 2 + other
-}
-
 /// Appends a TSIG record to the message that begins at `start`, and counts it there.
-#[allow(clippy::too_many_arguments)] // the fields of the record, in its order
-fn put_record(
-    to: &mut Pen<'_>,
-    start: usize,
-    name: &[u8],
-    algorithm: &[u8],
-    timers: &[u8; TIMERS_OCTETS],
-    mac: &[u8],
-    error: u16,
-    other: &[u8],
-) {
-    let data_octets = record_octets(name, algorithm, mac.len(), other.len()) - name.len() - 10;
+fn put_record(to: &mut Pen<'_>, start: usize, name: &[u8], algorithm: &[u8], variables: &Variables<'_>, mac: &[u8]) {
     let message = &to.written()[start..];
     let id = [message[0], message[1]];
     let records = u16::from_be_bytes([message[ARCOUNT.start], message[ARCOUNT.start + 1]]);
     to.set_u16(start + ARCOUNT.start, records + 1);
     to.put(name);
-    to.put_u16(kind::TSIG);
-    to.put(&CLASS_ANY);
+    to.put_u16(TYPE_TSIG);
+    to.put_u16(CLASS_ANY);
     to.put(&TTL);
-    to.put_u16(data_octets as u16);
+    let length_at = to.at();
+    to.put_u16(0);
     to.put(algorithm);
-    to.put(timers);
+    to.put(&variables.time);
+    to.put(&variables.fudge);
     to.put_u16(mac.len() as u16);
     to.put(mac);
     to.put(&id);
-    to.put_u16(error);
-    to.put_u16(other.len() as u16);
-    to.put(other);
+    to.put(&variables.error);
+    to.put_u16(variables.other.len() as u16);
+    to.put(variables.other);
+    to.set_u16(length_at, (to.at() - length_at - 2) as u16);
 }
