@@ -14,10 +14,14 @@ use domain::{
     rdata::ZoneRecordData,
 };
 
-use super::{Answered, Change, Outcome, Record, Sink};
+use super::{Answered, Change, Outcome, Record, Sink, names};
 
-/// Types of SVCB and HTTPS (RFC 9460), whose values have two kinds of escapes.
-const TYPES_SVCB: std::ops::RangeInclusive<u16> = 64..=65;
+const TYPE_NSEC: u16 = 47;
+const TYPE_NSEC3: u16 = 50;
+
+/// Types that are always written as octets, because the library writes some of their data as nobody reads it: no
+/// gateway of IPSECKEY (RFC 4025) as 0 instead of a dot, and a parameter of SVCB and HTTPS (RFC 9460) without hyphens.
+const WRITTEN_AS_OCTETS: [u16; 3] = [45, 64, 65];
 
 /// Writes records as lines of a zone file to `to`, which should be buffered.
 ///
@@ -45,7 +49,7 @@ impl<W: io::Write> Writer<W> {
         push_name(&self.owner, &mut self.line)?;
         write!(self.line, " {} IN {} ", record.ttl_s, Rtype::from_int(record.rtype))?;
         let data = self.line.len();
-        if push_data(record.rtype, &self.data, &mut self.line).is_err() || !is_plain(record.rtype, &self.line[data..]) {
+        if push_data(record.rtype, &self.data, &mut self.line).is_err() || !is_plain(&self.line[data..]) {
             self.line.truncate(data);
             push_octets(&self.data, &mut self.line)?;
         }
@@ -96,20 +100,47 @@ fn push_name(name: &[u8], to: &mut String) -> fmt::Result {
 
 /// Writes data (its names not compressed) as its type asks for.
 fn push_data(rtype: u16, data: &[u8], to: &mut String) -> fmt::Result {
+    if WRITTEN_AS_OCTETS.contains(&rtype) || !has_plain_types(rtype, data) {
+        return Err(fmt::Error);
+    }
     let mut parser = Parser::from_ref(data);
     let parsed = ZoneRecordData::<_, ParsedName<_>>::parse_rdata(Rtype::from_int(rtype), &mut parser);
     match parsed {
+        Ok(None | Some(ZoneRecordData::Unknown(_))) => Err(fmt::Error),
         Ok(Some(parsed)) if parser.remaining() == 0 => write!(to, "{}", parsed.display_zonefile(DisplayKind::Simple)),
         _ => Err(fmt::Error),
     }
 }
 
-/// Whether the text of some data is one that every reader of zone files takes as it is meant: quotes only around whole
-/// words or values, nothing outside of them that means something else.
-fn is_plain(rtype: u16, text: &str) -> bool {
-    if text.is_empty() || TYPES_SVCB.contains(&rtype) && text.contains(['\\', '"']) {
-        return false;
+/// Whether a list of types in the data, if it has one, is as short as it can be: only then its words tell all of it.
+fn has_plain_types(rtype: u16, data: &[u8]) -> bool {
+    let types = match rtype {
+        TYPE_NSEC => names::skip(data, 0).ok().and_then(|behind| data.get(behind..)),
+        // Algorithm, flags, iterations; salt and hash with their lengths before them (RFC 5155 §3.2).
+        TYPE_NSEC3 => data.get(4..).and_then(behind_text).and_then(behind_text),
+        _ => return true,
+    };
+    // Windows of 256 types, each with its number and the length of its bits (RFC 4034 §4.1.2).
+    let (mut rest, mut next_window) = (types.unwrap_or_default(), 0);
+    while let [window, octets @ 1..=32, after @ ..] = rest {
+        let Some((bits, after)) = after.split_at_checked(usize::from(*octets)) else { return false };
+        if u16::from(*window) < next_window || bits.ends_with(&[0]) {
+            return false;
+        }
+        (rest, next_window) = (after, u16::from(*window) + 1);
     }
+    rest.is_empty()
+}
+
+/// What stands behind octets with their number before them.
+fn behind_text(data: &[u8]) -> Option<&[u8]> {
+    let (&octets, rest) = data.split_first()?;
+    rest.get(usize::from(octets)..)
+}
+
+/// Whether the text of some data is one that every reader of zone files takes as it is meant: quotes only around whole
+/// words, nothing outside of them that means something else, no word without a character.
+fn is_plain(text: &str) -> bool {
     let mut quoted = false;
     let mut before = ' ';
     let mut characters = text.chars().peekable();
@@ -120,11 +151,12 @@ fn is_plain(rtype: u16, text: &str) -> bool {
             '"' if !quoted && before == ' ' => quoted = true,
             '"' => return false,
             ';' | '(' | ')' | '@' | '$' if !quoted => return false,
+            ' ' if !quoted && before == ' ' => return false,
             _ => (),
         }
         before = character;
     }
-    !quoted
+    !quoted && before != ' '
 }
 
 /// Writes data as octets (RFC 3597 §5).
