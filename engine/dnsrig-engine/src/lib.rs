@@ -20,5 +20,6 @@ pub mod rows;
 pub mod serve;
 pub mod stop;
 pub mod target;
+pub mod transfer;
 pub mod units;
 pub mod watch;

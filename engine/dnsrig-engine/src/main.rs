@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, watch};
+use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, transfer, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -26,6 +26,8 @@ enum Command {
     Load(load::Arguments),
     Serve(serve::Arguments),
     #[command(hide = true)]
+    Transfer(transfer::Arguments),
+    #[command(hide = true)]
     Enter(enter::Arguments),
 }
 
@@ -37,6 +39,7 @@ fn main() -> ExitCode {
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
+        Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))
