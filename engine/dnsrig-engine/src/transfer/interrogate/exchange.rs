@@ -133,4 +133,4 @@ impl Exchange {
 
 #[cfg(test)]
 #[path = "exchange_tests.rs"]
-mod tests;
+pub mod tests;

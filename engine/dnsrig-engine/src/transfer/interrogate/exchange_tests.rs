@@ -1,7 +1,7 @@
 use std::str::FromStr;
 
 use domain::{
-    base::{MessageBuilder, Name, Rtype, Serial, Ttl, iana::Class, opt::TcpKeepalive},
+    base::{MessageBuilder, Name, Serial, Ttl, iana::Class, opt::TcpKeepalive},
     rdata::{Ns, Soa},
     tsig::ServerSequence,
 };
