@@ -27,6 +27,7 @@ enum Command {
     Transfer(transfer::Arguments),
     Serve(serve::Arguments),
     #[command(hide = true)]
+    #[command(hide = true)]
     Enter(enter::Arguments),
 }
 

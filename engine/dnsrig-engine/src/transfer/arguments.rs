@@ -81,6 +81,9 @@ pub struct Arguments {
     /// Find out what the primary supports, by asking it, and print a table
     #[arg(long, help_heading = "What")]
     pub interrogate: bool,
+    /// With --interrogate: where the primary serves XoT, if it does
+    #[arg(long, value_name = "PORT", default_value_t = 853, requires = "interrogate", help_heading = "What")]
+    pub xot_port: u16,
 
     #[command(flatten)]
     pub connections: ConnectionArguments,
@@ -265,7 +268,7 @@ pub struct InstrumentArguments {
     /// Threads, each on a CPU of its own if there are as many; the secondaries are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Write transfers.arrow, connections.arrow and tcp-info.arrow to this folder
+    /// Write transfers.arrow, connections.arrow and tcp-info.arrow to this folder, with --interrogate interrogation.json
     #[arg(long, value_name = "DIR", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
     /// With --out: look at the connections (TCP_INFO) this often; 0: never

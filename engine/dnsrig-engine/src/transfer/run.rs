@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    Arguments, TransferError,
+    Arguments, TransferError, interrogate,
     journal::{Batch, Journal},
     lines::{Dial, Lines},
     list,
@@ -58,6 +58,9 @@ const BATCHES_LEFT: usize = 8;
 /// Transfers zones as the arguments say.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
+    if arguments.interrogate {
+        return interrogate::run(&list::request(arguments)?);
+    }
     arguments.check(0)?;
     arguments.socket_options().check(arguments.server())?;
     let stop = Stop::new(arguments.instrument.until_eof)?;

@@ -20,4 +20,5 @@ pub use self::{
     session::{Progress, Session},
     setup::SetupError,
     trust::{Pin, Trust, read_authorities, read_name},
+    verify::Unchecked,
 };

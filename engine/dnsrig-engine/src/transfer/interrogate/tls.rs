@@ -1,0 +1,111 @@
+//! TLS as the checks want it: with ALPN or without, and with sight of the tickets that a server gives.
+//!
+//! Who the server is, is not checked: the question is what it does.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use rustls::{
+    ClientConfig, NamedGroup,
+    client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue},
+    crypto::ring,
+    pki_types::ServerName,
+};
+
+use crate::stream::tls::Unchecked;
+
+/// Tickets that are kept, at most: the newest.
+const TICKETS_MAX: usize = 8;
+
+/// A configuration that offers these protocols (ALPN), and keeps sessions in `sessions`, if given.
+pub fn config(alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Arc<ClientConfig>, rustls::Error> {
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
+        .with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    if let Some(sessions) = sessions {
+        config.resumption = Resumption::store(sessions.clone());
+        config.enable_early_data = true;
+    }
+    Ok(Arc::new(config))
+}
+
+/// What a server gives for a later connection.
+#[derive(Default)]
+pub struct Sessions(Mutex<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    group: Option<NamedGroup>,
+    session: Option<Tls12ClientSessionValue>,
+    tickets: Vec<Tls13ClientSessionValue>,
+    received: u32,
+    early_data_octets: u32,
+}
+
+impl Sessions {
+    /// How many sessions or tickets came.
+    pub fn received(&self) -> u32 {
+        self.kept().received
+    }
+
+    /// How much early data the server said to take, at most; 0: none.
+    pub fn early_data_octets(&self) -> u32 {
+        self.kept().early_data_octets
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Sessions are secret.
+impl fmt::Debug for Sessions {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Sessions").field("received", &self.received()).finish_non_exhaustive()
+    }
+}
+
+impl ClientSessionStore for Sessions {
+    fn set_kx_hint(&self, _server: ServerName<'static>, group: NamedGroup) {
+        self.kept().group = Some(group);
+    }
+
+    fn kx_hint(&self, _server: &ServerName<'_>) -> Option<NamedGroup> {
+        self.kept().group
+    }
+
+    fn set_tls12_session(&self, _server: ServerName<'static>, session: Tls12ClientSessionValue) {
+        let mut kept = self.kept();
+        kept.received += 1;
+        kept.session = Some(session);
+    }
+
+    fn tls12_session(&self, _server: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
+        self.kept().session.clone()
+    }
+
+    fn remove_tls12_session(&self, _server: &ServerName<'static>) {
+        self.kept().session = None;
+    }
+
+    fn insert_tls13_ticket(&self, _server: ServerName<'static>, ticket: Tls13ClientSessionValue) {
+        let mut kept = self.kept();
+        kept.received += 1;
+        kept.early_data_octets = kept.early_data_octets.max(ticket.max_early_data_size());
+        if kept.tickets.len() == TICKETS_MAX {
+            kept.tickets.remove(0);
+        }
+        kept.tickets.push(ticket);
+    }
+
+    fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
+        self.kept().tickets.pop()
+    }
+}
