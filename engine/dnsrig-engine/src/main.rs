@@ -24,9 +24,8 @@ enum Command {
     Probe(probe::Arguments),
     Change(change::Arguments),
     Load(load::Arguments),
-    Serve(serve::Arguments),
-    #[command(hide = true)]
     Transfer(transfer::Arguments),
+    Serve(serve::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -38,8 +37,8 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
-        Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
+        Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))
