@@ -9,6 +9,7 @@ pub mod master;
 pub mod tsig;
 pub mod zonemd;
 
+mod data;
 mod incoming;
 mod names;
 mod outcome;
