@@ -1,6 +1,6 @@
 //! TLS as the checks want it: with ALPN or without, and with sight of the tickets that a server gives.
 //!
-//! Who the server is, is not checked: the question is what it does.
+//! Who the server is, is checked only if the caller wants it: the question is what it does.
 
 use std::{
     fmt,
@@ -13,20 +13,37 @@ use rustls::{
     pki_types::ServerName,
 };
 
-use crate::load::stream::tls;
+use crate::stream::tls::Client;
 
 /// Tickets that are kept, at most: the newest.
 const TICKETS_MAX: usize = 8;
 
-/// A configuration that offers these protocols (ALPN), and keeps sessions in `sessions`, if given.
-pub fn config(alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Arc<ClientConfig>, rustls::Error> {
-    let mut config = ClientConfig::clone(tls::config(0)?.as_ref());
-    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    if let Some(sessions) = sessions {
-        config.resumption = Resumption::store(sessions.clone());
-        config.enable_early_data = true;
+/// How connections with TLS are set up.
+#[derive(Clone)]
+pub struct Tls(Client);
+
+impl Tls {
+    /// As `client` is.
+    pub fn new(client: Client) -> Self {
+        Tls(client)
     }
-    Ok(Arc::new(config))
+
+    /// The server's name.
+    pub fn name(&self) -> ServerName<'static> {
+        self.0.name().clone()
+    }
+
+    /// A configuration that offers these protocols (ALPN), and keeps sessions in `sessions`, if given, which all
+    /// configurations may resume.
+    pub fn config(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(self.0.config());
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        if let Some(sessions) = sessions {
+            config.resumption = Resumption::store(sessions.clone());
+            config.enable_early_data = true;
+        }
+        Arc::new(config)
+    }
 }
 
 /// What a server gives for a later connection.
