@@ -47,6 +47,7 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str) -> Feat
         *settings,
     )
     spec = with_large_zone(spec, folder)
+    (folder / "trial").mkdir()
     with staged(spec, folder / "trial") as stage:
         stage.start_watch()
         stage.start_ready("primary", limit_s=60)

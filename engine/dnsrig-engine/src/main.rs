@@ -27,7 +27,6 @@ enum Command {
     Transfer(transfer::Arguments),
     Serve(serve::Arguments),
     #[command(hide = true)]
-    #[command(hide = true)]
     Enter(enter::Arguments),
 }
 

@@ -2,9 +2,9 @@
 //!
 //!     cargo test --release --test stream_speed -- --ignored --nocapture
 //!
-//! A thread sends framed messages over loopback as fast as it can, plain or over TLS; the test receives them, counts
-//! them and tells Gbit/s and the receiving thread's CPU time by KB. `read(2)` alone is the floor of it. The sender needs
-//! a core of its own, so Gbit/s says less than the CPU time does on a machine with others at work.
+//! A thread sends framed messages over loopback as fast as it can, plain or over TLS; the test receives and counts them.
+//! CPU time is the receiving thread's, by KB, the least of some rounds; Gbit/s are the most. `read(2)` alone is the floor
+//! of both. On a machine with others at work the CPU time says more.
 
 use std::{
     io::{Read, Write},
@@ -24,11 +24,14 @@ use dnsrig_engine::{
         tls::{Client, Settings},
     },
 };
-use nix::sys::resource::{UsageWho, getrusage};
+use nix::time::{ClockId, clock_gettime};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// So much is sent each time.
-const OCTETS: usize = 1 << 30;
+const OCTETS: usize = 256 << 20;
+
+/// How often each is tried, in turn with the others.
+const ROUNDS: usize = 5;
 
 /// No reading waits longer for the sender.
 const PATIENCE_NS: i64 = 5_000_000_000;
@@ -58,35 +61,40 @@ fn send(listener: TcpListener, message_octets: usize, tls: Option<Arc<ServerConf
     })
 }
 
-/// The thread's CPU time so far, in seconds: its own, and the kernel's for it.
-fn cpu_s() -> (f64, f64) {
-    let usage = getrusage(UsageWho::RUSAGE_THREAD).unwrap();
-    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
-    (seconds(usage.user_time()), seconds(usage.system_time()))
+/// What receiving came to: the best of several.
+struct Speed {
+    gbit_per_s: f64,
+    cpu_ns_per_kb: f64,
 }
 
-fn report(what: &str, octets: usize, work: impl FnOnce()) {
-    let ((user_s, system_s), start) = (cpu_s(), Instant::now());
+/// CPU time of this thread so far.
+fn cpu_ns() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
+}
+
+fn measure(octets: usize, work: impl FnOnce()) -> Speed {
+    let (cpu_from_ns, start) = (cpu_ns(), Instant::now());
     work();
-    let (elapsed_s, (user_to_s, system_to_s)) = (start.elapsed().as_secs_f64(), cpu_s());
-    let gbit_per_s = octets as f64 * 8.0 / elapsed_s / 1e9;
-    let ns_per_kb = |seconds: f64| seconds * 1e12 / octets as f64;
-    let (user, system) = (ns_per_kb(user_to_s - user_s), ns_per_kb(system_to_s - system_s));
-    println!("{what:42} {gbit_per_s:6.1} Gbit/s {:6.1} ns/KB, {user:6.1} of them user", user + system);
+    Speed {
+        gbit_per_s: octets as f64 * 8.0 / start.elapsed().as_nanos() as f64,
+        cpu_ns_per_kb: (cpu_ns() - cpu_from_ns) * 1e3 / octets as f64,
+    }
 }
 
 /// `read(2)`, and nothing else.
-fn read_only(message_octets: usize, read_octets: usize) {
+fn read_only(message_octets: usize, read_octets: usize) -> Speed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let sender = send(listener, message_octets, None);
     let mut space = vec![0; read_octets];
-    report(&format!("read(2) of {} KiB", read_octets >> 10), OCTETS, || while stream.read(&mut space).unwrap() > 0 {});
+    let speed = measure(OCTETS, || while stream.read(&mut space).unwrap() > 0 {});
     sender.join().unwrap();
+    speed
 }
 
 /// A line, plain or over TLS.
-fn line(message_octets: usize, read_octets: usize, tls: bool) {
+fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let config = || serve::tls::server_config(serve::tls::make_identity(address.ip()).unwrap()).unwrap();
@@ -101,9 +109,7 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) {
     let (stretch, count) = stretch(message_octets);
     let stretches = OCTETS / stretch.len();
     let mut messages = 0;
-    let kind = if tls { "TLS" } else { "plain" };
-    let what = format!("{kind}, messages of {message_octets}, reads of {} KiB", read_octets >> 10);
-    report(&what, stretches * stretch.len(), || {
+    let speed = measure(stretches * stretch.len(), || {
         let mut closed = false;
         while !closed && messages < stretches * count {
             sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap();
@@ -118,18 +124,33 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) {
     });
     assert_eq!(messages, stretches * count);
     sender.join().unwrap();
+    speed
 }
 
 #[test]
 #[ignore = "takes a minute, and tells figures instead of checking any"]
 fn a_line_receives_as_fast_as_it_is_sent_to() {
-    for message_octets in [65_535, 16_384, 1_400, 150] {
-        read_only(message_octets, 256 << 10);
+    for message_octets in [65_535, 16_384, 150] {
+        let mut cases: Vec<(String, Box<dyn Fn() -> Speed>)> = Vec::new();
         for read_octets in [64 << 10, 256 << 10, 1 << 20] {
-            line(message_octets, read_octets, false);
+            let reads = read_octets >> 10;
+            cases.push((format!("read(2) of {reads} KiB"), Box::new(move || read_only(message_octets, read_octets))));
+            for (kind, tls) in [("plain", false), ("TLS", true)] {
+                let name = format!("{kind}, reads of {reads} KiB");
+                cases.push((name, Box::new(move || line(message_octets, read_octets, tls))));
+            }
         }
-        for read_octets in [64 << 10, 256 << 10, 1 << 20] {
-            line(message_octets, read_octets, true);
+        let mut best: Vec<_> = cases.iter().map(|(_, receive)| receive()).collect();
+        for _ in 1..ROUNDS {
+            for ((_, receive), best) in cases.iter().zip(&mut best) {
+                let speed = receive();
+                best.gbit_per_s = best.gbit_per_s.max(speed.gbit_per_s);
+                best.cpu_ns_per_kb = best.cpu_ns_per_kb.min(speed.cpu_ns_per_kb);
+            }
+        }
+        println!("messages of {message_octets} octets");
+        for ((name, _), Speed { gbit_per_s, cpu_ns_per_kb }) in cases.iter().zip(best) {
+            println!("  {name:24} {gbit_per_s:6.1} Gbit/s {cpu_ns_per_kb:7.1} ns of CPU by KB");
         }
     }
 }

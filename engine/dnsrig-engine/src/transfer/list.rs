@@ -4,62 +4,28 @@ use std::sync::Arc;
 
 use super::{
     Arguments, TransferError,
-    arguments::ListArguments,
     catalog::{Catalog, Members},
-    interrogate::{self, Request, ZoneName},
     papers::Stationery,
     run::run_one,
 };
-use domain::base::ToName;
-
-use crate::{failure::Failure, key, probe::zones::Zones, target::Authority};
+use crate::{failure::Failure, probe::zones::Zones, target::Authority};
 
 /// The zones of the command line, in lower case; a catalog is transferred for it.
 pub fn zones(arguments: &Arguments, authority: Authority) -> Result<Zones, Failure> {
-    let zones = match &arguments.list.catalog {
-        Some(name) => members(arguments, authority, name)?,
-        None => chosen(&arguments.list)?,
+    let list = &arguments.list;
+    let wrong = |sentence: String| Failure::from(TransferError::Arguments(sentence));
+    let zones = if let Some(path) = &list.zones {
+        Zones::read(path)?
+    } else if let Some(count) = list.count {
+        Zones::numbered(count, &list.suffix).map_err(|error| wrong(format!("--suffix: {error}")))?
+    } else if let Some(name) = &list.catalog {
+        members(arguments, authority, name)?
+    } else if list.names.is_empty() {
+        return Err(wrong("no zone is named: give --zone, --zones, --catalog or --count".into()));
+    } else {
+        Zones::named(&list.names).map_err(|error| wrong(format!("--zone: {error}")))?
     };
     Ok(zones.lower_case())
-}
-
-/// The zones that are named, listed in a file or numbered.
-fn chosen(list: &ListArguments) -> Result<Zones, Failure> {
-    let wrong = |sentence: String| Failure::from(TransferError::Arguments(sentence));
-    if let Some(path) = &list.zones {
-        Ok(Zones::read(path)?)
-    } else if let Some(count) = list.count {
-        Zones::numbered(count, &list.suffix).map_err(|error| wrong(format!("--suffix: {error}")))
-    } else if list.names.is_empty() {
-        Err(wrong("no zone is named: give --zone, --zones, --catalog or --count".into()))
-    } else {
-        Zones::named(&list.names).map_err(|error| wrong(format!("--zone: {error}")))
-    }
-}
-
-/// Whom to interrogate, and about which zones; those of a catalog it finds out for itself.
-pub fn request(arguments: &Arguments) -> Result<Request, Failure> {
-    let wrong = |sentence: String| Failure::from(TransferError::Arguments(sentence));
-    let list = &arguments.list;
-    let zones = match list.catalog {
-        Some(_) => Zones::named(&[]).map_err(|error| wrong(error.to_string()))?,
-        None => chosen(list)?,
-    };
-    let tsig = arguments.connections.tsig.as_deref().map(key::parse).transpose();
-    Ok(Request {
-        primary: arguments.server(),
-        xot_port: arguments.xot_port,
-        zones: interrogate::sample((0..zones.count()).map(|zone| zones.name(zone).to_vec())),
-        catalog: list
-            .catalog
-            .as_deref()
-            .map(str::parse::<ZoneName>)
-            .transpose()
-            .map_err(|error| wrong(format!("--catalog: {error}")))?,
-        tsig: tsig.map_err(|error| wrong(format!("--tsig: {error}")))?,
-        out: arguments.instrument.out.clone(),
-        vouched: arguments.instrument.i_am_authorized,
-    })
 }
 
 /// Transfers a catalog, and returns its members.

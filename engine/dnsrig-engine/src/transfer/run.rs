@@ -59,7 +59,8 @@ const BATCHES_LEFT: usize = 8;
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     if arguments.interrogate {
-        return interrogate::run(&list::request(arguments)?);
+        let zones = list::zones(arguments, authority)?;
+        return interrogate::run(&interrogate::Request::new(arguments, &zones)?);
     }
     arguments.check(0)?;
     arguments.socket_options().check(arguments.server())?;

@@ -20,5 +20,4 @@ pub use self::{
     session::{Progress, Session},
     setup::SetupError,
     trust::{Pin, Trust, read_authorities, read_name},
-    verify::Unchecked,
 };

@@ -2,17 +2,19 @@
 
 use std::{cell::OnceCell, net::SocketAddr, sync::Arc, time::Instant};
 
-use domain::{rdata::tsig::Time48, tsig::Key};
-
 use super::{
     answer::Transport,
     caps::{EXCHANGE_MAX, LARGE_OCTETS_MAX, PIPELINED, QUIET_MAX},
     exchange::{Exchange, Now},
     idle::Idle,
     line::{Line, Loss, Records},
-    message::{Ask, ZoneName},
+    message::ZoneName,
     survey::{Known, Survey},
-    tls,
+    tls::{Sessions, Tls},
+};
+use crate::{
+    clock,
+    transfer::wire::{Ask, tsig::Signer},
 };
 
 /// The protocol that a client names for DNS over TLS and for XoT (RFC 7858, RFC 9103 §7.1).
@@ -23,7 +25,8 @@ pub const DOT: &str = "dot";
 pub struct Server {
     pub tcp: SocketAddr,
     pub xot: SocketAddr,
-    pub key: Option<Arc<Key>>,
+    pub signer: Option<Signer>,
+    pub tls: Tls,
 }
 
 impl Server {
@@ -31,14 +34,19 @@ impl Server {
     pub fn open(&self, transport: Transport) -> Result<Line, Loss> {
         match transport {
             Transport::Tcp => Line::tcp(self.tcp),
-            Transport::Xot => Line::tls(self.xot, &tls::config(&[DOT], None)?),
+            Transport::Xot => self.open_tls(&[DOT], None),
         }
+    }
+
+    /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep them.
+    pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Line, Loss> {
+        Line::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
     }
 
     /// Sends all queries in one write, before any answer, and takes what comes.
     pub fn ask_at_once(&self, line: &mut Line, asks: &[(&ZoneName, Ask)], records: Records) -> Exchange {
-        let mut talk = Talk::new(self.key.clone());
-        let queries: Vec<_> = asks.iter().filter_map(|(zone, ask)| talk.draft(zone, *ask)).collect();
+        let mut talk = Talk::new(self.signer.clone());
+        let queries: Vec<_> = asks.iter().map(|(zone, ask)| talk.draft(zone, *ask)).collect();
         talk.note(line.send(&queries, records));
         talk.listen(line);
         talk.exchange
@@ -46,12 +54,11 @@ impl Server {
 
     /// Asks one after another: each when the one before has its answer.
     pub fn ask_in_turn(&self, line: &mut Line, asks: &[(&ZoneName, Ask)]) -> Exchange {
-        let mut talk = Talk::new(self.key.clone());
+        let mut talk = Talk::new(self.signer.clone());
         for (zone, ask) in asks {
-            if let Some(query) = talk.draft(zone, *ask) {
-                talk.note(line.send(&[query], Records::OneEach));
-                talk.listen(line);
-            }
+            let query = talk.draft(zone, *ask);
+            talk.note(line.send(&[query], Records::OneEach));
+            talk.listen(line);
             if talk.exchange.loss.is_some() {
                 break;
             }
@@ -68,19 +75,19 @@ impl Server {
 /// An exchange in progress, and its clock.
 pub struct Talk {
     pub exchange: Exchange,
-    key: Option<Arc<Key>>,
+    signer: Option<Signer>,
     start: Instant,
     octets_max: u64,
 }
 
 impl Talk {
-    pub fn new(key: Option<Arc<Key>>) -> Self {
-        Self::since(key, Instant::now())
+    pub fn new(signer: Option<Signer>) -> Self {
+        Self::since(signer, Instant::now())
     }
 
     /// With a beginning that several share.
-    pub fn since(key: Option<Arc<Key>>, start: Instant) -> Self {
-        Talk { exchange: Exchange::default(), key, start, octets_max: 4 * LARGE_OCTETS_MAX }
+    pub fn since(signer: Option<Signer>, start: Instant) -> Self {
+        Talk { exchange: Exchange::default(), signer, start, octets_max: 4 * LARGE_OCTETS_MAX }
     }
 
     /// Gives up when more octets came.
@@ -90,13 +97,25 @@ impl Talk {
     }
 
     fn now(&self) -> Now {
-        Now { at: self.start.elapsed(), wall: Time48::now() }
+        Now { at: self.start.elapsed(), wall_s: clock::wall_time_s() }
     }
 
-    /// A query, as it is sent; None if its name is too long for one.
-    pub fn draft(&mut self, zone: &ZoneName, ask: Ask) -> Option<Vec<u8>> {
+    /// Zones are held against their digests.
+    pub fn check_digests(mut self) -> Self {
+        self.exchange.checks_digests = true;
+        self
+    }
+
+    /// A query, as it is sent.
+    pub fn draft(&mut self, zone: &ZoneName, ask: Ask) -> Vec<u8> {
         let now = self.now();
-        self.exchange.ask(zone, ask, self.key.as_ref(), now).ok()
+        self.exchange.ask(zone, ask, self.signer.as_ref(), now)
+    }
+
+    /// A query for SOA that asks how long an idle connection stays.
+    pub fn draft_keepalive(&mut self, zone: &ZoneName) -> Vec<u8> {
+        let now = self.now();
+        self.exchange.ask_keepalive(zone, now)
     }
 
     /// Keeps the first loss.
@@ -108,18 +127,12 @@ impl Talk {
 
     /// Takes in messages until everything is answered, or there is no hope of it.
     pub fn listen(&mut self, line: &mut Line) {
-        self.listen_with(line, |_| ());
-    }
-
-    /// Likewise, and shows each message.
-    pub fn listen_with(&mut self, line: &mut Line, mut each: impl FnMut(&[u8])) {
         let end = Instant::now() + EXCHANGE_MAX;
         while self.exchange.open() > 0 && self.exchange.loss.is_none() {
             match line.receive(end.min(Instant::now() + QUIET_MAX)) {
                 Ok(message) => {
                     let now = self.now();
                     self.exchange.take(now, &message);
-                    each(&message);
                 }
                 Err(loss) => self.exchange.loss = Some(loss),
             }

@@ -35,6 +35,9 @@ pub const CONNECTIONS_AT_ONCE: usize = 64;
 /// So many queries go into one TLS record.
 pub const QUERIES_IN_A_RECORD: usize = 10;
 
+/// So many octets of records are kept to hold a zone against its digest: the largest zone that is not cut, written out.
+pub const DIGEST_OCTETS_MAX: usize = 128 << 20;
+
 /// Connecting takes at most so long, and so does each handshake.
 pub const CONNECT_MAX: Duration = Duration::from_secs(2);
 

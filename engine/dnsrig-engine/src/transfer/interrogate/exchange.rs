@@ -1,31 +1,26 @@
 //! What was asked on one connection, and what came: the material of every judgement. No socket and no clock.
 
-use std::{sync::Arc, time::Duration};
-
-use domain::{
-    base::{Message, iana::Rcode, message_builder::PushError},
-    rdata::tsig::Time48,
-    tsig::Key,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
     line::Loss,
-    message::{Ask, Sequence, ZoneName, framed, read_answer, write_query},
-    transfer::{End, Transfer},
+    message::{ZoneName, add_keepalive, framed, id},
+    transfer::Transfer,
 };
+use crate::transfer::wire::{Ask, Outcome, tsig::Signer, write_query};
 
-/// A moment: since the exchange began, and as signatures date themselves.
+/// A moment: since the exchange began, and wall time in seconds since 1970, by which signatures date themselves.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
     pub at: Duration,
-    pub wall: Time48,
+    pub wall_s: u64,
 }
 
 /// A message that came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     pub at: Duration,
-    /// The transfer it belongs to, by number; None: its id was not asked for, or it could not be read.
+    /// The transfer it belongs to, by number; None: nobody waits for its id.
     pub transfer: Option<usize>,
     pub octets: usize,
 }
@@ -37,42 +32,44 @@ pub struct Exchange {
     pub arrivals: Vec<Arrival>,
     /// Why it ended early; None: nothing is missing, or it is not over.
     pub loss: Option<Loss>,
-    /// What checks the signatures, by number of the transfer.
-    sequences: Vec<Option<Sequence>>,
+    /// Whether zones are held against their ZONEMD records.
+    pub checks_digests: bool,
 }
 
 impl Exchange {
-    /// Adds a query, and gives it as it is sent, with its length before it. Its id is the number of the transfer.
-    pub fn ask(&mut self, zone: &ZoneName, ask: Ask, key: Option<&Arc<Key>>, now: Now) -> Result<Vec<u8>, PushError> {
+    /// Adds a query, signed if it is for a transfer and there is a key, and gives it as it is sent, with its length
+    /// before it. Its id is the number of the transfer.
+    pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Signer>, now: Now) -> Vec<u8> {
+        let mut query = self.draft(zone, ask);
+        let signer = signer.filter(|_| ask != Ask::Soa);
+        let verifier = signer.map(|signer| signer.sign(&mut query, 0, now.wall_s));
+        let transfer = Transfer::new(zone.clone(), ask, verifier, now.at, self.checks_digests);
+        self.transfers.push(transfer);
+        framed(&query)
+    }
+
+    /// Likewise a query for SOA that asks how long an idle connection stays.
+    pub fn ask_keepalive(&mut self, zone: &ZoneName, now: Now) -> Vec<u8> {
+        let mut query = self.draft(zone, Ask::Soa);
+        add_keepalive(&mut query);
+        self.transfers.push(Transfer::new(zone.clone(), Ask::Soa, None, now.at, false));
+        framed(&query)
+    }
+
+    fn draft(&self, zone: &ZoneName, ask: Ask) -> Vec<u8> {
+        let mut query = Vec::new();
         // No exchange has more than a few hundred queries.
-        let id = self.transfers.len() as u16;
-        let (query, sequence) = write_query(id, zone, ask, key, now.wall)?;
-        self.transfers.push(Transfer::new(ask, now.at));
-        self.sequences.push(sequence);
-        Ok(framed(&query))
+        write_query(&mut query, self.transfers.len() as u16, zone, ask);
+        query
     }
 
     /// Takes in a message.
-    pub fn take(&mut self, now: Now, octets: &[u8]) {
-        let answer = read_answer(octets).ok();
-        let number = answer.as_ref().map(|answer| usize::from(answer.id)).filter(|id| *id < self.transfers.len());
-        self.arrivals.push(Arrival { at: now.at, transfer: number, octets: octets.len() });
-        let (Some(answer), Some(number)) = (answer, number) else { return };
-        let transfer = &mut self.transfers[number];
-        transfer.take(now.at, octets.len(), &answer);
-        // Who refuses a key cannot sign with it (RFC 8945 §5.3.2).
-        let is_checked = answer.rcode == Rcode::NOERROR;
-        if let Some(reason) = self.sequences[number].as_mut().filter(|_| is_checked).and_then(|sequence| {
-            let mut message = Message::from_octets(octets.to_vec()).ok()?;
-            match sequence.answer(&mut message, now.wall) {
-                Err(_) => Some("its signature is wrong or missing"),
-                Ok(()) if matches!(transfer.end, Some(End::Done(_))) && !answer.is_signed => {
-                    Some("its last message is not signed")
-                }
-                Ok(()) => None,
-            }
-        }) {
-            transfer.fail(reason);
+    pub fn take(&mut self, now: Now, message: &[u8]) {
+        let open = |number: &usize| self.transfers.get(*number).is_some_and(Transfer::is_open);
+        let number = id(message).map(usize::from).filter(open);
+        self.arrivals.push(Arrival { at: now.at, transfer: number, octets: message.len() });
+        if let Some(number) = number {
+            self.transfers[number].take(now.at, now.wall_s, message);
         }
     }
 
@@ -100,35 +97,49 @@ impl Exchange {
 
     /// How many of the done transfers had a message of another transfer between their first and their last.
     pub fn interleaved(&self) -> usize {
-        let of = |number: usize| self.arrivals.iter().map(move |arrival| arrival.transfer == Some(number));
-        let has_foreign = |number: usize| {
-            let (first, last) = (of(number).position(|own| own), of(number).rposition(|own| own));
-            let (Some(first), Some(last)) = (first, last) else { return false };
-            of(number).skip(first).take(last - first).any(|own| !own)
-        };
-        (0..self.transfers.len()).filter(|number| self.transfers[*number].is_done() && has_foreign(*number)).count()
+        self.spans()
+            .filter(|(number, first, last)| self.arrivals[*first..*last].iter().any(|it| it.transfer != Some(*number)))
+            .count()
     }
 
     /// How many of the done transfers ended before one that was asked for earlier.
     pub fn out_of_order(&self) -> usize {
-        let last = |number: usize| self.arrivals.iter().rposition(|arrival| arrival.transfer == Some(number));
-        let ends: Vec<_> =
-            (0..self.transfers.len()).filter(|number| self.transfers[*number].is_done()).filter_map(last).collect();
+        let ends: Vec<_> = self.spans().map(|(_, _, last)| last).collect();
         (0..ends.len()).filter(|number| ends[..*number].iter().any(|earlier| *earlier > ends[*number])).count()
     }
 
-    /// The errors that were answered with, each once, and how often.
-    pub fn refusals(&self) -> Vec<(String, usize)> {
-        let mut counts: Vec<(String, usize)> = Vec::new();
-        for rcode in self.transfers.iter().filter_map(Transfer::refusal) {
-            let word = rcode.to_string();
-            match counts.iter_mut().find(|(known, _)| *known == word) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((word, 1)),
-            }
-        }
+    /// Of each done transfer: its number, and where its first and its last message stand among the arrivals.
+    fn spans(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let done = (0..self.transfers.len()).filter(|number| self.transfers[*number].is_done());
+        done.filter_map(|number| {
+            let is_own = |arrival: &Arrival| arrival.transfer == Some(number);
+            Some((number, self.arrivals.iter().position(is_own)?, self.arrivals.iter().rposition(is_own)?))
+        })
+    }
+
+    /// How often each error was answered.
+    pub fn refusals(&self) -> BTreeMap<Outcome, usize> {
+        let mut counts = BTreeMap::new();
+        self.transfers
+            .iter()
+            .filter_map(Transfer::refusal)
+            .for_each(|refusal| *counts.entry(refusal).or_default() += 1);
         counts
     }
+
+    /// What came in the place of answers, for a sentence: `SERVFAIL 3, the server closed the connection`.
+    pub fn complaint(&self) -> String {
+        let refusals = self.refusals().into_iter().map(|(refusal, count)| format!("{} {count}", upper(refusal)));
+        let broken = self.transfers.iter().filter(|it| !it.is_open() && !it.is_done() && it.refusal().is_none());
+        let broken = broken.filter_map(|transfer| transfer.outcome).take(1).map(|outcome| outcome.word().to_owned());
+        let loss = self.loss.iter().map(ToString::to_string);
+        refusals.chain(broken).chain(loss).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// As people write an error: `SERVFAIL`.
+pub fn upper(refusal: Outcome) -> String {
+    refusal.word().to_ascii_uppercase()
 }
 
 #[cfg(test)]

@@ -5,13 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    answer::Transport,
-    asking::Server,
-    caps::IDLE_MAX,
-    line::Loss,
-    message::{Ask, ZoneName},
-};
+use super::{answer::Transport, asking::Server, caps::IDLE_MAX, line::Loss, message::ZoneName};
+use crate::transfer::wire::Ask;
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustls::{ClientConfig, ClientConnection, HandshakeKind};
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, pki_types::ServerName};
 
 use super::caps::CONNECT_MAX;
 
@@ -108,18 +108,19 @@ impl Line {
     }
 
     /// Connects and makes the handshake.
-    pub fn tls(server: SocketAddr, config: &Arc<ClientConfig>) -> Result<Self, Loss> {
-        Self::tls_with_early_data(server, config, &[]).map(|(line, _)| line)
+    pub fn tls(server: SocketAddr, config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Loss> {
+        Self::tls_with_early_data(server, config, name, &[]).map(|(line, _)| line)
     }
 
     /// Likewise; sends `early` as early data (0-RTT) if the session that is resumed permits it, and tells whether it did.
     pub fn tls_with_early_data(
         server: SocketAddr,
         config: &Arc<ClientConfig>,
+        name: ServerName<'static>,
         early: &[u8],
     ) -> Result<(Self, bool), Loss> {
         let mut line = Self::tcp(server)?;
-        let mut tls = ClientConnection::new(config.clone(), server.ip().into())?;
+        let mut tls = ClientConnection::new(config.clone(), name)?;
         let mut is_sent = false;
         if let Some(mut writer) = tls.early_data().filter(|_| !early.is_empty()) {
             is_sent = writer.write(early)? == early.len();

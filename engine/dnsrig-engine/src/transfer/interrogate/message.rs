@@ -1,127 +1,61 @@
-//! The messages of an interrogation: queries in, what matters of answers out; no socket.
+//! What the messages of an interrogation have beside those of a transfer: lengths, and the option of RFC 7828.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use domain::{
-    base::{
-        Message, MessageBuilder, Name, Rtype, Serial, Ttl,
-        iana::{Class, Rcode},
-        message_builder::PushError,
-        opt::TcpKeepalive,
-        wire::ParseError,
-    },
-    rdata::{Soa, tsig::Time48},
-    tsig::{ClientSequence, Key},
-};
+use domain::base::{Message, opt::TcpKeepalive};
 
-/// What checks the signatures of the answers to one signed query.
-pub type Sequence = ClientSequence<Arc<Key>>;
+/// A name of a zone in wire format: not compressed, lower case, with the octet of the root.
+pub type ZoneName = Vec<u8>;
 
-/// A name of a zone, in wire format.
-pub type ZoneName = Name<Vec<u8>>;
+/// Where the number of additional records stands (RFC 1035 §4.1.1), of which there are fewer than 256.
+const ARCOUNT_LOW: usize = 11;
 
-/// What is asked about a zone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ask {
-    Soa,
-    /// SOA, with the option that asks how long an idle connection stays (RFC 7828 §3.2.1).
-    SoaWithKeepalive,
-    Axfr,
-    /// What changed since this serial (RFC 1995).
-    Ixfr {
-        serial: u32,
-    },
+/// OPT at the root, 1,232 octets over UDP, no flags, one option without a value: edns-tcp-keepalive (RFC 7828 §3.1).
+const OPT_WITH_KEEPALIVE: [u8; 15] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 4, 0, 11, 0, 0];
+
+/// Adds to a query without additional records the option that asks how long an idle connection stays.
+pub fn add_keepalive(query: &mut Vec<u8>) {
+    query[ARCOUNT_LOW] += 1;
+    query.extend_from_slice(&OPT_WITH_KEEPALIVE);
 }
 
-/// Writes a query, signed if there is a key, and gives what checks the answers then. Only transfers are signed.
-pub fn write_query(
-    id: u16,
-    zone: &ZoneName,
-    ask: Ask,
-    key: Option<&Arc<Key>>,
-    now: Time48,
-) -> Result<(Vec<u8>, Option<Sequence>), PushError> {
-    let mut builder = MessageBuilder::new_vec();
-    builder.header_mut().set_id(id);
-    let mut question = builder.question();
-    let (rtype, is_transfer) = match ask {
-        Ask::Soa | Ask::SoaWithKeepalive => (Rtype::SOA, false),
-        Ask::Axfr => (Rtype::AXFR, true),
-        Ask::Ixfr { .. } => (Rtype::IXFR, true),
-    };
-    question.push((zone, rtype, Class::IN))?;
-    let mut authority = question.authority();
-    if let Ask::Ixfr { serial } = ask {
-        let root = Name::<Vec<u8>>::root_vec();
-        let soa = Soa::new(&root, &root, Serial(serial), Ttl::ZERO, Ttl::ZERO, Ttl::ZERO, Ttl::ZERO);
-        authority.push((zone, Class::IN, Ttl::ZERO, soa))?;
-    }
-    let mut additional = authority.additional();
-    if ask == Ask::SoaWithKeepalive {
-        additional.opt(|options| options.push(&TcpKeepalive::new(None)))?;
-    }
-    let key = key.filter(|_| is_transfer).cloned();
-    let sequence = key.map(|key| ClientSequence::request(key, &mut additional, now)).transpose()?;
-    Ok((additional.finish(), sequence))
+/// How long the server keeps an idle connection, if its answer says so (RFC 7828 §3.3.2).
+pub fn keepalive(answer: &[u8]) -> Option<Duration> {
+    let message = Message::from_slice(answer).ok()?;
+    let timeout = message.opt()?.opt().first::<TcpKeepalive>()?.timeout()?;
+    Some(timeout.into())
 }
 
-/// What matters of one message of an answer.
-#[derive(Debug)]
-pub struct Answer {
-    pub id: u16,
-    pub rcode: Rcode,
-    /// The records of its answer section, in their order.
-    pub records: Vec<Brief>,
-    /// Whether a TSIG record stands in it.
-    pub is_signed: bool,
-    /// How long the server keeps an idle connection, if it says so (RFC 7828 §3.3.2).
-    pub keepalive: Option<Duration>,
+/// The id of a message, if it has a header.
+pub fn id(message: &[u8]) -> Option<u16> {
+    Some(Message::from_slice(message).ok()?.header().id())
 }
 
-/// A record, as far as transfers are judged by it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Brief {
-    /// A SOA with this serial.
-    Soa(u32),
-    /// A digest of the zone (RFC 8976).
-    Zonemd,
-    Other,
-}
-
-/// Reads an answer; an error if it is malformed, or no answer.
-pub fn read_answer(octets: &[u8]) -> Result<Answer, ParseError> {
-    let message = Message::from_octets(octets).map_err(|_| ParseError::ShortInput)?;
-    let header = message.header();
-    if !header.qr() {
-        return Err(ParseError::form_error("this is a query"));
-    }
-    let mut records = Vec::with_capacity(usize::from(message.header_counts().ancount()));
-    for record in message.answer()? {
-        let record = record?;
-        records.push(match record.rtype() {
-            Rtype::SOA => match record.to_record::<Soa<_>>()? {
-                Some(soa) => Brief::Soa(soa.data().serial().into_int()),
-                None => Brief::Other,
-            },
-            Rtype::ZONEMD => Brief::Zonemd,
-            _ => Brief::Other,
-        });
-    }
-    let mut is_signed = false;
-    for record in message.additional()? {
-        is_signed |= record?.rtype() == Rtype::TSIG;
-    }
-    let keepalive = message.opt().and_then(|opt| opt.opt().first::<TcpKeepalive>()?.timeout()).map(Duration::from);
-    Ok(Answer { id: header.id(), rcode: header.rcode(), records, is_signed, keepalive })
-}
-
-/// Puts the length before a message, as on a stream (RFC 1035 §4.2.2).
-pub fn framed(message: &[u8]) -> Vec<u8> {
-    // A query is a few hundred octets.
-    let length = message.len() as u16;
-    [&length.to_be_bytes(), message].concat()
+/// Puts the length before a query, as on a stream (RFC 1035 §4.2.2).
+pub fn framed(query: &[u8]) -> Vec<u8> {
+    // A few hundred octets.
+    let length = query.len() as u16;
+    [&length.to_be_bytes(), query].concat()
 }
 
 #[cfg(test)]
-#[path = "message_tests.rs"]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::transfer::wire::{Ask, write_query};
+
+    #[test]
+    fn the_option_is_asked_for_without_a_value() {
+        let mut query = Vec::new();
+        write_query(&mut query, 1, b"\x01z\0", Ask::Soa);
+        add_keepalive(&mut query);
+        let message = Message::from_slice(&query).unwrap();
+        let option = message.opt().unwrap().opt().first::<TcpKeepalive>().unwrap();
+        assert_eq!((message.header_counts().arcount(), option.timeout()), (1, None));
+        assert_eq!(keepalive(&query), None);
+    }
+
+    #[test]
+    fn a_frame_begins_with_the_length() {
+        assert_eq!(framed(b"abc"), b"\x00\x03abc");
+    }
+}

@@ -9,9 +9,10 @@ use super::{
     asking::{Server, Talk},
     caps::{LARGE_OCTETS_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX, SURVEY_OCTETS_MAX, ZONES_MAX},
     line::{Line, Loss, Records},
-    message::{Ask, ZoneName},
+    message::ZoneName,
     transfer::Transfer,
 };
+use crate::transfer::wire::Ask;
 
 /// A small zone is not larger, in octets.
 const SMALL_OCTETS_MAX: u64 = 16_384;
@@ -20,10 +21,9 @@ const SMALL_OCTETS_MAX: u64 = 16_384;
 const LARGE_OCTETS_MIN: u64 = 131_072;
 
 /// And at least so many messages.
-const LARGE_MESSAGES_MIN: u32 = 4;
+const LARGE_MESSAGES_MIN: usize = 4;
 
 /// A zone that was transferred, or of which that was tried.
-#[derive(Clone, Debug)]
 pub struct Known {
     pub name: ZoneName,
     pub transfer: Transfer,
@@ -31,8 +31,17 @@ pub struct Known {
     pub message_octets: Vec<usize>,
 }
 
+impl Known {
+    pub fn octets(&self) -> u64 {
+        self.message_octets.iter().map(|octets| *octets as u64).sum()
+    }
+
+    pub fn messages(&self) -> usize {
+        self.message_octets.len()
+    }
+}
+
 /// What is known of the zones.
-#[derive(Clone, Debug)]
 pub struct Survey {
     /// Over what zones were transferred.
     pub transport: Transport,
@@ -54,34 +63,33 @@ impl Survey {
 
     /// The smallest of the small zones.
     pub fn small(&self) -> Option<&Known> {
-        self.small_zones().min_by_key(|known| known.transfer.octets)
+        self.small_zones().min_by_key(|known| known.octets())
     }
 
     /// Those that take no more than a few kilobytes, of as few messages as the smallest.
     pub fn small_zones(&self) -> impl Iterator<Item = &Known> + Clone {
-        let few = self.done_small().map(|known| known.transfer.messages).min();
-        self.done_small().filter(move |known| Some(known.transfer.messages) == few)
+        let few = self.done_small().map(|known| known.messages()).min();
+        self.done_small().filter(move |known| Some(known.messages()) == few)
     }
 
     fn done_small(&self) -> impl Iterator<Item = &Known> + Clone {
-        self.zones.iter().filter(|known| known.transfer.is_done() && known.transfer.octets <= SMALL_OCTETS_MAX)
+        self.zones.iter().filter(|known| known.transfer.is_done() && known.octets() <= SMALL_OCTETS_MAX)
     }
 
     /// The largest zone, if it is large enough to be in the way of others.
     pub fn large(&self) -> Option<&Known> {
-        let is_large =
-            |transfer: &Transfer| transfer.octets >= LARGE_OCTETS_MIN && transfer.messages >= LARGE_MESSAGES_MIN;
-        self.done().filter(|known| is_large(&known.transfer)).max_by_key(|known| known.transfer.octets)
+        let is_large = |known: &&Known| known.octets() >= LARGE_OCTETS_MIN && known.messages() >= LARGE_MESSAGES_MIN;
+        self.done().filter(is_large).max_by_key(|known| known.octets())
     }
 
     /// The one of most messages, which may have been cut.
     pub fn most_messages(&self) -> Option<&Known> {
-        self.zones.iter().max_by_key(|known| known.transfer.messages).filter(|known| known.transfer.messages > 0)
+        self.zones.iter().max_by_key(|known| known.messages()).filter(|known| known.messages() > 0)
     }
 
     /// What it comes to, for the summary.
     pub fn summary(&self) -> Map<String, Value> {
-        let (done, octets) = (self.done().count(), self.done().map(|known| known.transfer.octets));
+        let (done, octets) = (self.done().count(), self.done().map(|known| known.octets()));
         let mut map = Map::new();
         map.insert("asked".into(), self.zones.len().into());
         map.insert("done".into(), done.into());
@@ -132,8 +140,8 @@ pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey
             }
         }
         let Some(open) = &mut line else { break };
-        let mut talk = Talk::new(server.key.clone()).at_most(LARGE_OCTETS_MAX);
-        let Some(query) = talk.draft(name, Ask::Axfr) else { continue };
+        let mut talk = Talk::new(server.signer.clone()).at_most(LARGE_OCTETS_MAX).check_digests();
+        let query = talk.draft(name, Ask::Axfr);
         talk.note(open.send(&[query], Records::OneEach));
         talk.listen(open);
         octets += talk.exchange.octets();

@@ -1,6 +1,6 @@
 //! TLS as the checks want it: with ALPN or without, and with sight of the tickets that a server gives.
 //!
-//! Who the server is, is not checked: the question is what it does.
+//! Who the server is, is checked only if the caller wants it: the question is what it does.
 
 use std::{
     fmt,
@@ -10,30 +10,40 @@ use std::{
 use rustls::{
     ClientConfig, NamedGroup,
     client::{ClientSessionStore, Resumption, Tls12ClientSessionValue, Tls13ClientSessionValue},
-    crypto::ring,
     pki_types::ServerName,
 };
 
-use crate::stream::tls::Unchecked;
+use crate::stream::tls::Client;
 
 /// Tickets that are kept, at most: the newest.
 const TICKETS_MAX: usize = 8;
 
-/// A configuration that offers these protocols (ALPN), and keeps sessions in `sessions`, if given.
-pub fn config(alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Arc<ClientConfig>, rustls::Error> {
-    let provider = Arc::new(ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
-        .with_no_client_auth();
-    config.resumption = Resumption::disabled();
-    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-    if let Some(sessions) = sessions {
-        config.resumption = Resumption::store(sessions.clone());
-        config.enable_early_data = true;
+/// How connections with TLS are set up.
+#[derive(Clone)]
+pub struct Tls(Client);
+
+impl Tls {
+    /// As `client` is.
+    pub fn new(client: Client) -> Self {
+        Tls(client)
     }
-    Ok(Arc::new(config))
+
+    /// The server's name.
+    pub fn name(&self) -> ServerName<'static> {
+        self.0.name().clone()
+    }
+
+    /// A configuration that offers these protocols (ALPN), and keeps sessions in `sessions`, if given, which all
+    /// configurations may resume.
+    pub fn config(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Arc<ClientConfig> {
+        let mut config = ClientConfig::clone(self.0.config());
+        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+        if let Some(sessions) = sessions {
+            config.resumption = Resumption::store(sessions.clone());
+            config.enable_early_data = true;
+        }
+        Arc::new(config)
+    }
 }
 
 /// What a server gives for a later connection.

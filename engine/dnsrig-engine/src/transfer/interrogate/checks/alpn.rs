@@ -1,12 +1,13 @@
 //! Whether the server wants to hear `dot` (ALPN): RFC 9103 §7.1 has clients say it, and servers need not insist.
 
 use super::{Check, XOT, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::Asking,
-    line::{Line, Loss, Records},
-    message::Ask,
-    tls,
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::Asking,
+        line::{Loss, Records},
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "alpn-dot-required", transports: XOT, ask };
@@ -20,7 +21,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     }
     let Some(zone) = asking.small() else { return no_small_zone() };
     let transfers_with = |alpn: &[&str]| -> Result<bool, Loss> {
-        let mut line = Line::tls(asking.server.xot, &tls::config(alpn, None)?)?;
+        let mut line = asking.server.open_tls(alpn, None)?;
         let exchange = asking.server.ask_at_once(&mut line, &[(&zone.name, Ask::Axfr)], Records::OneEach);
         exchange.loss.clone().map_or(Ok(exchange.done() > 0), Err)
     };

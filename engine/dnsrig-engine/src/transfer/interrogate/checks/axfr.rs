@@ -1,14 +1,15 @@
 //! AXFR (RFC 5936) as such, over TCP and over TLS (XoT, RFC 9103).
 
 use super::{Check, TCP, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::Asking,
-    exchange::Exchange,
-    line::{Handshake, Loss, Records},
-    message::Ask,
-    survey::Survey,
-    transfer::{End, Style},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::Asking,
+        exchange::Exchange,
+        line::{Handshake, Loss, Records},
+        survey::Survey,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "axfr", transports: TCP, ask };
@@ -22,18 +23,17 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = survey.zones.first() else { return no_small_zone() };
     match asking.server.ask_once(transport, &zone.name, Ask::Axfr) {
         Ok(exchange) if exchange.done() > 0 => Answer::yes("serves whole zones"),
-        Ok(exchange) => Answer::no(format!("serves them over TLS only: {}", super::refusals_or_loss(&exchange))),
+        Ok(exchange) => Answer::no(format!("serves them over TLS only: {}", exchange.complaint())),
         Err(loss) => Answer::no(format!("serves them over TLS only: {loss}")),
     }
 }
 
 fn judge(survey: &Survey) -> Answer {
     let (asked, done) = (survey.zones.len(), survey.done().count());
-    let why = survey.zones.iter().find_map(|known| match &known.transfer.end {
-        Some(End::Done(_)) => None,
-        Some(End::Refused(rcode)) => Some(rcode.to_string()),
-        Some(End::Broken(reason)) => Some((*reason).to_owned()),
-        None => Some("no complete answer".to_owned()),
+    let why = survey.zones.iter().find_map(|known| match known.transfer.outcome {
+        Some(outcome) if outcome.is_good() => None,
+        Some(outcome) => Some(outcome.word().to_owned()),
+        None => None,
     });
     let why = why.or_else(|| survey.loss.as_ref().map(ToString::to_string)).unwrap_or_default();
     let answer = match (asked, done) {
@@ -58,10 +58,10 @@ pub fn over_tls(asking: &Asking, transport: Transport) -> Answer {
 }
 
 fn judge_over_tls(exchange: &Exchange, handshake: &Handshake) -> Answer {
-    let is_done = exchange.count(|transfer| transfer.end == Some(End::Done(Style::Whole))) > 0;
+    let is_done = exchange.done() > 0;
     let (version, alpn) = (&handshake.version, handshake.alpn.as_deref());
     let answer = if !is_done {
-        let why = super::refusals_or_loss(exchange);
+        let why = exchange.complaint();
         Answer::partly(format!("{version} is there, but no transfer over it: {why}"))
     } else if version != "TLSv1.3" {
         Answer::partly(format!("transfers over {version}, where RFC 9103 asks for TLSv1.3"))

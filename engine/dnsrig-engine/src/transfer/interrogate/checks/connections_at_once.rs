@@ -3,12 +3,15 @@
 use std::{sync::Barrier, thread};
 
 use super::{Check, TCP, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::{Asking, Server},
-    caps::CONNECTIONS_AT_ONCE,
-    line::Loss,
-    message::{Ask, ZoneName},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, Server},
+        caps::CONNECTIONS_AT_ONCE,
+        line::Loss,
+        message::ZoneName,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "connections-at-once-limit", transports: TCP, ask };

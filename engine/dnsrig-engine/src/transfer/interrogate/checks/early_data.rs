@@ -5,12 +5,14 @@
 use std::sync::Arc;
 
 use super::{Check, XOT, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::{Asking, DOT, Talk},
-    line::{Line, Loss},
-    message::Ask,
-    tls::{self, Sessions},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, DOT, Talk},
+        line::{Line, Loss},
+        tls::Sessions,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "tls-early-data", transports: XOT, ask };
@@ -27,15 +29,15 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
     let sessions = Arc::new(Sessions::default());
     let first = || -> Result<(), Loss> {
-        let mut line = Line::tls(asking.server.xot, &tls::config(&[DOT], Some(&sessions))?)?;
+        let mut line = asking.server.open_tls(&[DOT], Some(&sessions))?;
         asking.server.ask_in_turn(&mut line, &[(&zone.name, Ask::Soa)]);
         Ok(())
     };
     let second = || -> Result<Early, Loss> {
-        let config = tls::config(&[DOT], Some(&sessions))?;
+        let (config, name) = (asking.server.tls.config(&[DOT], Some(&sessions)), asking.server.tls.name());
         let mut talk = Talk::new(None);
-        let query = talk.draft(&zone.name, Ask::Soa).unwrap_or_default();
-        let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, &query)?;
+        let query = talk.draft(&zone.name, Ask::Soa);
+        let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, name, &query)?;
         let is_accepted = line.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
         if is_accepted {
             talk.listen(&mut line);

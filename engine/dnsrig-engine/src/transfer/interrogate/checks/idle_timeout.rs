@@ -24,7 +24,7 @@ fn judge(transport: Transport, idleness: &Idleness) -> Answer {
         Idleness::Stayed(watched) => {
             let watched_s = watched.as_secs();
             Answer::no("the connection stayed for as long as it was watched")
-                .value(format!("longer than {watched_s} s"))
+                .value(format!("> {watched_s} s"))
                 .with("watched_s", watched_s)
         }
         Idleness::Lost(loss) => no_connection(transport, loss),

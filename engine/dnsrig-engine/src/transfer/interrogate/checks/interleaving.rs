@@ -19,13 +19,13 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 
 fn judge(exchange: &Exchange) -> Answer {
     let (done, mixed) = (exchange.done(), exchange.interleaved());
-    let several = exchange.count(|transfer| transfer.is_done() && transfer.messages > 1);
+    let several = exchange.count(|transfer| transfer.is_done() && transfer.counts().messages > 1);
     let answer = if mixed > 0 {
         Answer::yes(format!("{mixed} of {several} transfers of several messages had those of others inside"))
     } else if several > 0 && done > 1 {
         Answer::no("the messages of a transfer come together")
     } else {
-        Answer::cannot_tell(format!("no transfer of several messages came: {}", super::refusals_or_loss(exchange)))
+        Answer::cannot_tell(format!("no transfer of several messages came: {}", exchange.complaint()))
     };
     answer.with("done", done).with("of_several_messages", several).with("interleaved", mixed)
 }

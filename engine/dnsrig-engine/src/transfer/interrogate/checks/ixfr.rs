@@ -1,12 +1,13 @@
 //! IXFR (RFC 1995): differences since the serial before, and nothing where nothing changed.
 
 use super::{Check, TCP, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::Asking,
-    exchange::Exchange,
-    message::Ask,
-    transfer::{End, Style},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::Asking,
+        exchange::Exchange,
+    },
+    wire::{Answered, Ask},
 };
 
 pub const CHECK: Check = Check { name: "ixfr", transports: TCP, ask };
@@ -21,7 +22,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     let chosen = zones.iter().step_by(step).copied().chain(large);
     let asks: Vec<_> = chosen
         .flat_map(|known| {
-            let serial = known.transfer.serial.unwrap_or_default();
+            let serial = known.transfer.counts().serial.unwrap_or_default();
             let before = Ask::Ixfr { serial: serial.wrapping_sub(1) };
             [(&known.name, before), (&known.name, Ask::Ixfr { serial })]
         })
@@ -37,12 +38,12 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 
 /// Of pairs of queries: from the serial before, and from the current one.
 fn judge(exchange: &Exchange) -> Answer {
-    let count = |remainder: usize, style: Style| {
+    let count = |remainder: usize, answered: Answered| {
         let of_kind = exchange.transfers.iter().skip(remainder).step_by(2);
-        of_kind.filter(|transfer| transfer.end == Some(End::Done(style))).count()
+        of_kind.filter(|transfer| transfer.is(answered)).count()
     };
-    let (differences, whole) = (count(0, Style::Differences), count(0, Style::Whole));
-    let (up_to_date, whole_again) = (count(1, Style::UpToDate), count(1, Style::Whole));
+    let (differences, whole) = (count(0, Answered::Ixfr), count(0, Answered::Axfr));
+    let (up_to_date, whole_again) = (count(1, Answered::UpToDate), count(1, Answered::Axfr));
     let zones = exchange.transfers.len().div_ceil(2);
     let answer = if differences > 0 && up_to_date > 0 {
         Answer::yes(format!("differences for {differences} of {zones} zones; nothing where nothing changed"))
@@ -55,7 +56,7 @@ fn judge(exchange: &Exchange) -> Answer {
     } else if up_to_date > 0 {
         Answer::partly("nothing where nothing changed, but no answer from the serial before")
     } else {
-        Answer::no(super::refusals_or_loss(exchange))
+        Answer::no(exchange.complaint())
     };
     answer
         .with("zones", zones)
@@ -83,8 +84,8 @@ mod tests {
             asked().whole(0).whole(1),
             asked().refused(0).soa(1),
         ] {
-            let exchange = partly.exchange();
-            assert_eq!(judge(&exchange).verdict, Verdict::Partly, "{:?}", exchange.transfers);
+            let answer = judge(&partly.exchange());
+            assert_eq!(answer.verdict, Verdict::Partly, "{}", answer.detail);
         }
         assert_eq!(judge(&asked().refused(0).refused(1).exchange()).verdict, Verdict::No);
     }

@@ -1,6 +1,6 @@
 //! Several transfers on one connection, one after another (RFC 5936 §4.1, RFC 9103 §6).
 
-use super::{BOTH, Check, no_connection, no_small_zone, refusals_or_loss, with_counts};
+use super::{BOTH, Check, no_connection, no_small_zone, with_counts};
 use crate::transfer::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
@@ -25,7 +25,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 }
 
 fn judge(exchange: &Exchange) -> Answer {
-    let (done, why) = (exchange.done(), refusals_or_loss(exchange));
+    let (done, why) = (exchange.done(), exchange.complaint());
     let answer = match done {
         IN_TURN => Answer::yes(format!("{done} one after another")),
         0 => Answer::cannot_tell(format!("not even the first came: {why}")),

@@ -13,7 +13,7 @@ const FEW_OCTETS: usize = 8_192;
 
 fn ask(asking: &Asking, _: Transport) -> Answer {
     match asking.survey.most_messages() {
-        Some(known) => judge(&known.message_octets, known.transfer.records),
+        Some(known) => judge(&known.message_octets, known.transfer.counts().records),
         None => Answer::cannot_tell("no zone could be transferred"),
     }
 }
@@ -29,10 +29,13 @@ fn judge(octets: &[usize], records: u64) -> Answer {
     sorted.sort_unstable();
     let (typical, largest) = (sorted[sorted.len() / 2], octets.iter().copied().max().unwrap_or_default());
     let records_per_message = records as f64 / octets.len() as f64;
-    let detail = format!("{} messages of {records_per_message:.1} records on average", octets.len());
+    let detail = format!(
+        "{typical} octets typically, {largest} at most: {} messages of {records_per_message:.0} records on average",
+        octets.len()
+    );
     let answer = if typical >= FEW_OCTETS { Answer::yes(detail) } else { Answer::partly(detail) };
     answer
-        .value(format!("{typical} typical, {largest} largest"))
+        .value(format!("{typical} octets"))
         .with("typical_octets", typical)
         .with("largest_octets", largest)
         .with("messages", octets.len())
@@ -47,7 +50,7 @@ mod tests {
     #[test]
     fn the_last_message_does_not_count() {
         let judged = judge(&[300, 20_000, 20_000, 20_000, 10], 4_000);
-        assert_eq!((judged.verdict, judged.value.as_deref()), (Verdict::Yes, Some("20000 typical, 20000 largest")));
+        assert_eq!((judged.verdict, judged.value.as_deref()), (Verdict::Yes, Some("20000 octets")));
         assert_eq!(judge(&[500, 500, 500], 30).verdict, Verdict::Partly);
         assert_eq!(judge(&[20_000], 500).verdict, Verdict::CannotTell);
         assert_eq!(judge(&[], 0).verdict, Verdict::CannotTell);

@@ -93,13 +93,6 @@ fn no_connection(transport: Transport, loss: &Loss) -> Answer {
     })
 }
 
-/// `SERVFAIL 3, REFUSED 1`, or why nothing more came.
-pub fn refusals_or_loss(exchange: &Exchange) -> String {
-    let refusals: Vec<_> = exchange.refusals().iter().map(|(word, count)| format!("{word} {count}")).collect();
-    let loss = exchange.loss.as_ref().map(ToString::to_string);
-    refusals.into_iter().chain(loss).collect::<Vec<_>>().join(", ")
-}
-
 /// What happened to the queries, as evidence.
 fn with_counts(answer: Answer, exchange: &Exchange) -> Answer {
     let answer = answer

@@ -1,6 +1,6 @@
 //! Queries that do not wait for answers (RFC 5936 §4.1, RFC 7766 §6.2.1.1).
 
-use super::{BOTH, Check, no_connection, no_small_zone, refusals_or_loss, with_counts};
+use super::{BOTH, Check, no_connection, no_small_zone, with_counts};
 use crate::transfer::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
@@ -20,7 +20,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 }
 
 fn judge(exchange: &Exchange) -> Answer {
-    let (asked, done, why) = (exchange.transfers.len(), exchange.done(), refusals_or_loss(exchange));
+    let (asked, done, why) = (exchange.transfers.len(), exchange.done(), exchange.complaint());
     let answer = match done {
         _ if done == asked => Answer::yes(format!("{asked} asked for in one write, all answered")),
         _ if done + exchange.refused() == asked => {

@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use super::{Check, XOT, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::{Asking, DOT},
-    line::{Line, Loss},
-    message::Ask,
-    tls::{self, Sessions},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, DOT},
+        line::Loss,
+        tls::Sessions,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "tls-resumption", transports: XOT, ask };
@@ -17,7 +19,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
     let sessions = Arc::new(Sessions::default());
     let is_resumed = || -> Result<bool, Loss> {
-        let mut line = Line::tls(asking.server.xot, &tls::config(&[DOT], Some(&sessions))?)?;
+        let mut line = asking.server.open_tls(&[DOT], Some(&sessions))?;
         // Tickets come after the handshake: an answer to a query stands behind them.
         asking.server.ask_in_turn(&mut line, &[(&zone.name, Ask::Soa)]);
         Ok(line.handshake().is_some_and(|handshake| handshake.is_resumed))

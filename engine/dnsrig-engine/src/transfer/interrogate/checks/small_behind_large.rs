@@ -7,6 +7,7 @@ use crate::transfer::interrogate::{
     answer::{Answer, Transport},
     asking::{Asking, LARGE_FIRST},
     exchange::Exchange,
+    transfer::Transfer,
 };
 
 pub const CHECK: Check = Check { name: "small-behind-large", transports: BOTH, ask };
@@ -21,16 +22,14 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 
 /// The first transfers of `exchange`, so many, are of a large zone.
 fn judge(exchange: &Exchange, large: usize) -> Answer {
-    let ends = |range: &[_]| -> Vec<Duration> {
-        let done =
-            range.iter().filter(|transfer: &&crate::transfer::interrogate::transfer::Transfer| transfer.is_done());
-        done.filter_map(|transfer| transfer.last_at).collect()
+    let ends = |transfers: &[Transfer]| -> Vec<Duration> {
+        transfers.iter().filter(|transfer| transfer.is_done()).filter_map(|transfer| transfer.last_at).collect()
     };
     let (large_ends, small_ends) = (ends(&exchange.transfers[..large]), ends(&exchange.transfers[large..]));
     let (Some(first_large), Some(first_small), Some(last_small)) =
         (large_ends.iter().min(), small_ends.iter().min(), small_ends.iter().max())
     else {
-        return Answer::cannot_tell(format!("not all came: {}", super::refusals_or_loss(exchange)));
+        return Answer::cannot_tell(format!("not all came: {}", exchange.complaint()));
     };
     let last_large = large_ends.iter().max().unwrap_or(first_large);
     let early = small_ends.iter().filter(|end| *end < last_large).count();

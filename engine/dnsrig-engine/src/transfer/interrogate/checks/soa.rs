@@ -1,11 +1,13 @@
 //! A query for SOA over TCP, and a transfer behind it on the same connection: what a secondary asks first.
 
-use super::{Check, TCP, no_connection, no_small_zone, refusals_or_loss, with_counts};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::Asking,
-    exchange::Exchange,
-    message::Ask,
+use super::{Check, TCP, no_connection, no_small_zone, with_counts};
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::Asking,
+        exchange::Exchange,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "soa-over-tcp", transports: TCP, ask };
@@ -23,8 +25,8 @@ fn judge(exchange: &Exchange) -> Answer {
     let [is_answered, is_followed] = [0, 1].map(|number| exchange.transfers.get(number).is_some_and(|it| it.is_done()));
     let answer = match (is_answered, is_followed) {
         (true, true) => Answer::yes("answers, and transfers the zone on the same connection"),
-        (true, false) => Answer::partly(format!("answers, but no transfer behind it: {}", refusals_or_loss(exchange))),
-        _ => Answer::no(refusals_or_loss(exchange)),
+        (true, false) => Answer::partly(format!("answers, but no transfer behind it: {}", exchange.complaint())),
+        _ => Answer::no(exchange.complaint()),
     };
     with_counts(answer, exchange)
 }

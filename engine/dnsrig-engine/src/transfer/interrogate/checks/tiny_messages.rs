@@ -10,13 +10,13 @@ pub const CHECK: Check = Check { name: "messages-for-a-tiny-zone", transports: T
 
 fn ask(asking: &Asking, _: Transport) -> Answer {
     match asking.small() {
-        Some(known) => judge(known.transfer.messages, known.transfer.octets, known.transfer.records),
+        Some(known) => judge(known.messages(), known.octets(), known.transfer.counts().records),
         None => no_small_zone(),
     }
 }
 
-fn judge(messages: u32, octets: u64, records: u64) -> Answer {
-    let zone = format!("a zone of {} records", records.saturating_sub(1));
+fn judge(messages: usize, octets: u64, records: u64) -> Answer {
+    let zone = format!("a zone of {records} records");
     let answer = match messages {
         1 => Answer::yes(format!("{zone} comes in one message")),
         _ => Answer::partly(format!("{zone} comes in {messages} messages, {octets} octets in all")),

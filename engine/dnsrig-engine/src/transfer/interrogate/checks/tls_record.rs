@@ -2,12 +2,15 @@
 //! library already.
 
 use super::{Check, XOT, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::{Asking, Talk},
-    caps::QUERIES_IN_A_RECORD,
-    line::{Loss, Records},
-    message::{Ask, ZoneName},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, Talk},
+        caps::QUERIES_IN_A_RECORD,
+        line::{Loss, Records},
+        message::ZoneName,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "several-queries-in-one-tls-record", transports: XOT, ask };
@@ -34,8 +37,8 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 
 fn try_it(asking: &Asking, transport: Transport, zones: &[(&ZoneName, Ask)], another: &ZoneName) -> Result<Came, Loss> {
     let mut line = asking.server.open(transport)?;
-    let mut talk = Talk::new(asking.server.key.clone());
-    let queries: Vec<_> = zones.iter().filter_map(|(zone, ask)| talk.draft(zone, *ask)).collect();
+    let mut talk = Talk::new(asking.server.signer.clone());
+    let queries: Vec<_> = zones.iter().map(|(zone, ask)| talk.draft(zone, *ask)).collect();
     talk.note(line.send(&queries, Records::OneForAll));
     talk.listen(&mut line);
     let asked = talk.exchange.transfers.len();
@@ -43,10 +46,9 @@ fn try_it(asking: &Asking, transport: Transport, zones: &[(&ZoneName, Ask)], ano
     let loss = talk.exchange.loss.clone();
     if loss == Some(Loss::TimedOut) {
         talk.exchange.loss = None;
-        if let Some(query) = talk.draft(another, Ask::Axfr) {
-            talk.note(line.send(&[query], Records::OneEach));
-            talk.listen(&mut line);
-        }
+        let query = talk.draft(another, Ask::Axfr);
+        talk.note(line.send(&[query], Records::OneEach));
+        talk.listen(&mut line);
     }
     let after_another = talk.exchange.transfers[..asked].iter().filter(|transfer| !transfer.is_open()).count();
     Ok(Came { asked, at_first, after_another, loss })

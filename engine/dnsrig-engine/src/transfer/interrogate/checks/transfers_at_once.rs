@@ -1,19 +1,23 @@
 //! How many transfers the server serves at a time: the excess is refused (BIND: `transfers-out`, with SERVFAIL).
 
 use std::{
+    collections::BTreeSet,
     sync::Barrier,
     thread,
     time::{Duration, Instant},
 };
 
 use super::{Check, TCP, no_connection, no_small_zone};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::{Asking, Server, Talk},
-    caps::{TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
-    exchange::Exchange,
-    line::{Loss, Records},
-    message::{Ask, ZoneName},
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, Server, Talk},
+        caps::{TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
+        exchange::{Exchange, upper},
+        line::{Loss, Records},
+        message::ZoneName,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "transfers-at-once-limit", transports: TCP, ask };
@@ -37,8 +41,8 @@ fn on_connections(server: &Server, transport: Transport, zone: &ZoneName) -> Vec
         let line = server.open(transport);
         barrier.wait();
         let mut line = line?;
-        let mut talk = Talk::since(server.key.clone(), start);
-        let query = talk.draft(zone, Ask::Axfr).unwrap_or_default();
+        let mut talk = Talk::since(server.signer.clone(), start);
+        let query = talk.draft(zone, Ask::Axfr);
         talk.note(line.send(&[query], Records::OneEach));
         talk.listen(&mut line);
         Ok(talk.exchange)
@@ -95,10 +99,8 @@ fn in_progress_at_first_refusal(exchanges: &[&Exchange]) -> usize {
 
 /// The errors, each once.
 fn words<'a>(exchanges: impl Iterator<Item = &'a Exchange>) -> String {
-    let mut words: Vec<_> = exchanges.flat_map(|exchange| exchange.refusals()).map(|(word, _)| word).collect();
-    words.sort_unstable();
-    words.dedup();
-    words.join(", ")
+    let refusals: BTreeSet<_> = exchanges.flat_map(|exchange| exchange.refusals().into_keys()).collect();
+    refusals.into_iter().map(upper).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

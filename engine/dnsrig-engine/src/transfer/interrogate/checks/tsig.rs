@@ -1,21 +1,23 @@
 //! Signed transfers (TSIG, RFC 8945), and whether unsigned ones are served as well.
 
-use super::{Check, TCP, no_connection, no_small_zone, refusals_or_loss};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::{Asking, Server},
-    exchange::Exchange,
-    message::Ask,
+use super::{Check, TCP, no_connection, no_small_zone};
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, Server},
+        exchange::Exchange,
+    },
+    wire::Ask,
 };
 
 pub const CHECK: Check = Check { name: "tsig", transports: TCP, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    if asking.server.key.is_none() {
+    if asking.server.signer.is_none() {
         return Answer::cannot_tell("no key was given (--tsig)");
     }
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
-    let unsigned = Server { key: None, ..asking.server.clone() };
+    let unsigned = Server { signer: None, ..asking.server.clone() };
     match (
         asking.server.ask_once(transport, &zone.name, Ask::Axfr),
         unsigned.ask_once(transport, &zone.name, Ask::Axfr),
@@ -27,20 +29,15 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 
 fn judge(signed: &Exchange, unsigned: &Exchange) -> Answer {
     let word = |exchange: &Exchange| match exchange.done() {
-        0 => refusals_or_loss(exchange),
+        0 => exchange.complaint(),
         _ => "served".to_owned(),
     };
-    let broken = signed.transfers.iter().find_map(|transfer| match transfer.end {
-        Some(crate::transfer::interrogate::transfer::End::Broken(reason)) => Some(reason),
-        _ => None,
-    });
-    let answer = match (signed.done() > 0, unsigned.done() > 0, broken) {
-        (true, false, _) => Answer::yes(format!("signed, and every signature right; unsigned: {}", word(unsigned))),
-        (true, true, _) => Answer::yes("signed, and every signature right; unsigned transfers are served as well"),
-        (false, _, Some(reason)) => Answer::no(format!("the answer to a signed query is no good: {reason}")),
-        (false, _, None) => Answer::no(format!("a signed query is not served: {}", word(signed))),
+    let answer = match (signed.done() > 0, unsigned.done() > 0) {
+        (true, false) => Answer::yes(format!("signed, and every signature right; unsigned: {}", word(unsigned))),
+        (true, true) => Answer::yes("signed, and every signature right; unsigned transfers are served as well"),
+        (false, _) => Answer::no(format!("the answer to a signed query is no good: {}", word(signed))),
     };
-    answer.with("signed", broken.map_or_else(|| word(signed), str::to_owned)).with("unsigned", word(unsigned))
+    answer.with("signed", word(signed)).with("unsigned", word(unsigned))
 }
 
 #[cfg(test)]

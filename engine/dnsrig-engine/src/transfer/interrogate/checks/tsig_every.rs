@@ -10,11 +10,11 @@ use crate::transfer::interrogate::{
 pub const CHECK: Check = Check { name: "tsig-every", transports: TCP, ask };
 
 fn ask(asking: &Asking, _: Transport) -> Answer {
-    if asking.server.key.is_none() {
+    if asking.server.signer.is_none() {
         return Answer::cannot_tell("no key was given (--tsig)");
     }
     match asking.survey.most_messages().map(|known| &known.transfer) {
-        Some(transfer) => judge(transfer.messages, transfer.signed_messages, transfer.unsigned_run_max),
+        Some(transfer) => judge(transfer.counts().messages, transfer.counts().signed, transfer.unsigned_run_max),
         None => Answer::cannot_tell("no zone could be transferred"),
     }
 }

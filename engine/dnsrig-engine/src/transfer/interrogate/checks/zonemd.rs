@@ -1,26 +1,33 @@
-//! Whether zones carry a digest of themselves (ZONEMD, RFC 8976).
+//! Whether zones carry a digest of themselves (ZONEMD, RFC 8976), and one that is right.
 
 use super::{Check, TCP};
-use crate::transfer::interrogate::{
-    answer::{Answer, Transport},
-    asking::Asking,
+use crate::transfer::{
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::Asking,
+    },
+    wire::Outcome,
 };
 
 pub const CHECK: Check = Check { name: "zonemd", transports: TCP, ask };
 
 fn ask(asking: &Asking, _: Transport) -> Answer {
-    let with = asking.survey.done().filter(|known| known.transfer.has_zonemd).count();
-    judge(with, asking.survey.done().count())
+    let digests: Vec<_> = asking.survey.done().filter_map(|known| known.transfer.zonemd).collect();
+    judge(&digests)
 }
 
-fn judge(with: usize, zones: usize) -> Answer {
-    let answer = match (zones, with) {
-        (0, _) => Answer::cannot_tell("no zone could be transferred"),
-        (_, 0) => Answer::no(format!("none of {zones} zones")),
-        _ if with == zones => Answer::yes(format!("all of {zones} zones (whether it is right: --zonemd)")),
-        _ => Answer::partly(format!("{with} of {zones} zones (whether it is right: --zonemd)")),
+/// By what the digest of each zone came to.
+fn judge(digests: &[Outcome]) -> Answer {
+    let count = |outcome: Outcome| digests.iter().filter(|it| **it == outcome).count();
+    let (zones, right, wrong) = (digests.len(), count(Outcome::Done), count(Outcome::ZonemdWrong));
+    let answer = match (right, wrong) {
+        _ if zones == 0 => Answer::cannot_tell("no zone could be transferred"),
+        (0, 0) => Answer::no(format!("none of {zones} zones has a digest that can be checked")),
+        (_, 0) if right == zones => Answer::yes(format!("all of {zones} zones, and each is right")),
+        (_, 0) => Answer::partly(format!("{right} of {zones} zones, and each is right")),
+        _ => Answer::partly(format!("{right} of {zones} zones have one that is right, {wrong} one that is wrong")),
     };
-    answer.with("zones", zones).with("with_digest", with)
+    answer.with("zones", zones).with("right", right).with("wrong", wrong)
 }
 
 #[cfg(test)]
@@ -30,7 +37,12 @@ mod tests {
 
     #[test]
     fn zones_have_it_or_not() {
-        let verdicts = [(0, 0), (0, 3), (2, 3), (3, 3)].map(|(with, zones)| judge(with, zones).verdict);
-        assert_eq!(verdicts, [Verdict::CannotTell, Verdict::No, Verdict::Partly, Verdict::Yes]);
+        use Outcome::{Done, ZonemdMissing, ZonemdWrong};
+        let verdict = |digests: &[Outcome]| judge(digests).verdict;
+        assert_eq!(verdict(&[]), Verdict::CannotTell);
+        assert_eq!(verdict(&[ZonemdMissing, ZonemdMissing]), Verdict::No);
+        assert_eq!(verdict(&[Done, ZonemdMissing]), Verdict::Partly);
+        assert_eq!(verdict(&[Done, ZonemdWrong]), Verdict::Partly);
+        assert_eq!(verdict(&[Done, Done]), Verdict::Yes);
     }
 }
