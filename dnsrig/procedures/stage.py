@@ -19,12 +19,12 @@ from dnsrig.lab import clock, process
 from dnsrig.lab.network import Host, Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
-from dnsrig.procedures import _pulling, placing
+from dnsrig.procedures import placing
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_words
 from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
 from dnsrig.servers.driver import Placement
-from dnsrig.servers.keys import CERTIFICATE_FILE, TransferKeys
+from dnsrig.servers.keys import TransferKeys
 
 PREPARATION_LIMIT_S = 1800.0
 PROBE_GRACE_S = 30.0
@@ -294,19 +294,6 @@ class Stage:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
         return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
 
-    def start_transfer(self, name: str, target: str, arguments: list[str]) -> Instrument:
-        """Transfer zones from the primary of host ``target``, as the ``arguments`` of `transfer` say, by the trial's transport.
-
-        It runs on the host `client`; its rows go into the trial's folder.
-        """
-        certificate = self.directory / "instruments" / CERTIFICATE_FILE
-        if self.spec.transfer.tls:
-            certificate.parent.mkdir(exist_ok=True)
-            self.keys.write(certificate.parent, private=False)
-        words = ["transfer", str(self.host(target).address), f"--out={self.directory}", "--until-eof"]
-        words += _pulling.over(self.spec.transfer, self.keys, self.spec.options, certificate)
-        return self._start_instrument(name, [*words, *arguments], host=_pulling.CLIENT)
-
     def start_propagation(self, arguments: list[str]) -> Instrument:
         """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
         hosts = self.spec.hosts.items()
@@ -388,9 +375,10 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str], host: str = "observer") -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
-        self.instruments[name] = Instrument.start(name, self.host(host), arguments, errors)
+        observer = self.host("observer")
+        self.instruments[name] = Instrument.start(name, observer, arguments, errors)
         return self.instruments[name]
 
     def _take_anchor(self) -> None:
