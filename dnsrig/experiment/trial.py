@@ -201,7 +201,7 @@ def end_with_stdin() -> None:
 def _progress(event: dict[str, Any]) -> str:
     """Each instrument counts what it is about."""
     if "zones" in event:
-        return f"{event['seen']:,} of {event['zones']:,} zones"
+        return f"{event.get('seen', event.get('done', 0)):,} of {event['zones']:,} zones"
     counts = [f"{event[name]:,} {name}" for name in ("sent", "answered", "accepted") if name in event]
     return f"{event.get('instrument', 'instrument')}: {', '.join(counts) or 'at work'}"
 

@@ -19,7 +19,7 @@ from dnsrig.lab import clock, process
 from dnsrig.lab.network import Host, Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
-from dnsrig.procedures import placing
+from dnsrig.procedures import _pulling, placing
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_words
 from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
@@ -294,6 +294,18 @@ class Stage:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
         return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
 
+    def start_transfer(self, name: str, host: str, target: str, arguments: list[str]) -> Instrument:
+        """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
+
+        Its rows go to ``transfers.arrow``, ``connections.arrow`` and ``tcp-info.arrow``.
+        """
+        spec = self.spec
+        certificate = self.placements[target].state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
+        words = ["transfer", str(self.host(target).address), f"--zones={Path(spec.dataset.path) / 'zones.list'}"]
+        words += _pulling.transport(spec.options, spec.transfer, self.keys, certificate)
+        words += [*_pulling.sources(spec.options, spec.hosts[host]), f"--out={self.directory}", "--until-eof"]
+        return self._start_instrument(name, [*words, *arguments], host)
+
     def start_propagation(self, arguments: list[str]) -> Instrument:
         """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
         hosts = self.spec.hosts.items()
@@ -375,10 +387,9 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str], host: str = "observer") -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
-        observer = self.host("observer")
-        self.instruments[name] = Instrument.start(name, observer, arguments, errors)
+        self.instruments[name] = Instrument.start(name, self.host(host), arguments, errors)
         return self.instruments[name]
 
     def _take_anchor(self) -> None:
