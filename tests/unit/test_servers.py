@@ -29,7 +29,7 @@ CREATE TABLE domainmetadata (id INTEGER PRIMARY KEY, domain_id INTEGER, kind TEX
 CREATE TABLE tsigkeys (id INTEGER PRIMARY KEY, name TEXT, algorithm TEXT, secret TEXT);
 """
 KEYS = keys.make()
-ZONE_SERVERS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones)
+ZONE_SERVERS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
 CATALOG = Zone("catalog.example", "catalog.zone")
 
 
