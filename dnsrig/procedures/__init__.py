@@ -35,6 +35,10 @@ class HostRole:
     under_test: bool = False
     like: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
+    source_addresses: int = 0
+    """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
+    notified: bool = False
+    """Whether primaries send NOTIFY to each of ``source_addresses``: secondaries that an instrument plays."""
 
 
 @cache
