@@ -6,7 +6,7 @@ all its zones before anything is asked; `transfer` runs on the host `client`. Op
 - ``policy``: ``one`` connection a zone, ``reused`` (the next zone is asked for when the one before is complete), ``pipelined``: up to
   ``window`` zones are asked for at once on each of ``connections``; ``close``: by ``fin`` or ``rst``
 - ``soa``: ask for the SOA first: ``none``, by ``udp``, on the ``same`` connection; ``ixfr_serial``: ask for IXFR from this serial (0: AXFR)
-- ``secondaries``: so many, each takes all zones; they have the addresses of `hosts.client` in turn, see ``source_addresses``
+- ``secondaries``: so many, each takes all zones; each has an address of its own
 - ``resumption`` of TLS sessions; ``verify``: how the primary's certificate is checked: ``none``, ``ca``, ``pin``
 - ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's congestion control
 - ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without an octet of a transfer; ``threads`` of the instrument
@@ -48,7 +48,8 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     _pulling.check(options)
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
-    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole(), "observer": HostRole()}
+    client = HostRole(source_addresses=int(options["secondaries"]) - 1)
+    return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:

@@ -167,7 +167,7 @@ def test_versions_are_compared_as_numbers() -> None:
 
 def test_feature_table_names_every_driver() -> None:
     rows = list(feature_table())
-    assert ("secondary", "XoT", ["9.18", "no", "3.4", "4.3.7", "no", "no"]) in rows
+    assert ("secondary", "XoT", ["9.18", "no", "3.4", "4.3.7", "no", "0.0", "no", "no"]) in rows
     assert all(len(since) == len(all_drivers()) for _, _, since in rows)
 
 
