@@ -172,7 +172,12 @@ def check_possible(spec: TrialSpec) -> None:
                     f"the variant {spec.variant.label}: {server.title} has no zones for others (host {name})",
                     hint="give it to the host whose server is under test",
                 )
-            wanted = [feature for feature in wanted if feature == "DoT"]
+            wanted = [feature for feature in wanted if feature == "DoT" or not server.answers]
+        if not server.answers and not getattr(procedure(spec.procedure), "WITHOUT_ANSWERS", False):
+            raise UsageError(
+                f"the variant {spec.variant.label}: {server.title} answers no queries, and the procedure {spec.procedure} asks",
+                hint="take it in experiments of the procedure transfer",
+            )
         lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
         if lacking is None and not conflict:
             continue

@@ -90,7 +90,10 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             phases=stage.phases,
             anchors=stage.anchors,
             servers=stage.server_records(),
-            instruments={name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
+            instruments={
+                **{name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
+                **stage.told,
+            },
             profiles=stage.profiles,
             link_checks=checks,
             conditions={

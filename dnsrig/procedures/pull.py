@@ -6,7 +6,7 @@ all its zones before anything is asked; `transfer` runs on the host `client`. Op
 - ``policy``: ``one`` connection a zone, ``reused`` (the next zone is asked for when the one before is complete), ``pipelined``: up to
   ``window`` zones are asked for at once on each of ``connections``; ``close``: by ``fin`` or ``rst``
 - ``soa``: ask for the SOA first: ``none``, by ``udp``, on the ``same`` connection; ``ixfr_serial``: ask for IXFR from this serial (0: AXFR)
-- ``secondaries``: so many, each takes all zones; they have the addresses of `hosts.client` in turn, see ``source_addresses``
+- ``secondaries``: so many, each takes all zones; each has an address of its own
 - ``resumption`` of TLS sessions; ``verify``: how the primary's certificate is checked: ``none``, ``ca``, ``pin``
 - ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's congestion control
 - ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without an octet of a transfer; ``threads`` of the instrument
@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulling
+from dnsrig.procedures import HostRole, _pulled, _pulling
 from dnsrig.procedures.stage import Result, Stage
 
 DESCRIPTION = (
@@ -48,7 +48,8 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     _pulling.check(options)
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
-    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole(), "observer": HostRole()}
+    client = HostRole(source_addresses=int(options["secondaries"]) - 1)
+    return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
@@ -74,32 +75,6 @@ def measure(stage: Stage) -> Result:
     with stage.phase("drain"):
         time.sleep(float(stage.option("drain_s")))
         stage.check_servers()
-    return concluded(summary, zones=stage.spec.dataset.zones * int(stage.option("secondaries")), limit_s=limit_s)
-
-
-def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:
-    """What the ``summary`` of `transfer` means for a trial that was to take ``zones``, over all secondaries, within ``limit_s``.
-
-    With `repeat` more than ``zones`` arrive; one that never did is among the failures then.
-    """
-    arrived = summary["done"] + summary["up_to_date"]
-    failures = outcomes(summary)
-    if not arrived:
-        return Result(
-            "server-failed", f"none of {zones:,} zones was transferred" + (f": {failures}" if failures else "")
-        )
-    if reason := _kept_up.why_transfer_did_not(summary):
-        return Result("invalid", reason)
-    if arrived < zones or summary["failed"]:
-        after_s = summary["elapsed_ns"] / 1e9 if failures else limit_s
-        return Result(
-            "limit", f"{arrived:,} of {zones:,} zones after {after_s:.3g} s" + (f"; {failures}" if failures else "")
-        )
-    return Result("done")
-
-
-def outcomes(summary: Mapping[str, Any]) -> str:
-    """``2,813 servfail, 2 cut``: what became of zones that did not arrive, the most frequent first."""
-    bad = {name: count for name, count in summary["outcomes"].items() if count and name not in ("done", "up-to-date")}
-    ranked = sorted(bad.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{count:,} {name}" for name, count in ranked)
+    return _pulled.concluded(
+        summary, zones=stage.spec.dataset.zones * int(stage.option("secondaries")), limit_s=limit_s
+    )
