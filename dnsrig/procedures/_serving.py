@@ -14,7 +14,6 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import keys
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")
@@ -160,9 +159,8 @@ def _changes(stage: Stage, duration_s: float) -> list[str]:
         f"--changes-per-s={stage.option('changes_per_s')}",
         f"--duration-s={duration_s:g}",
         f"--out={stage.directory / 'changes.arrow'}",
+        *stage.signed(),
     ]
-    if spec.transfer.tsig:
-        words.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{stage.keys.tsig_secret}")
     if spec.options["changes"] == "zones":
         return [f"--zones={listed}", *words]
     # Members that are asked for stay, unless all are asked for.
