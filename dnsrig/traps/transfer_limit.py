@@ -1,0 +1,127 @@
+"""A primary refused transfers because too many were running: its own limit, and not its speed, decided.
+
+A primary that serves so many transfers at a time answers SERVFAIL or REFUSED to the excess, also on a single connection: BIND's
+transfers-out is 10. A secondary then waits for its retry timer, and the time that is measured is mostly that wait.
+
+How it is told: of transfers that were outstanding together no more than so many were done, and where more were outstanding than
+that, they were refused. Zones that are refused whatever else goes on are no sign of a limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dnsrig.analysis import transfers
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 40
+TITLE = "the primary's limit of transfers at a time refused the excess"
+SOURCE = "BIND 9 Administrator Reference Manual, transfers-out; measured with BIND 9.20.30, 10,000 zones pipelined"
+CLEARLY_FEWER = 0.8
+"""Done together, of those outstanding when refused: below it no later success of the same zones is needed to see the limit."""
+KNOWN_SETTINGS = {"bind": "transfers-out (10 by default)", "zones": "concurrent-max"}
+"""By kind of the primary: what sets its limit."""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What refusals say of how many transfers a primary does at a time."""
+
+    refused: int
+    """Attempts."""
+    alone: int
+    """Of those: how many had no other beside them."""
+    begins_at: int
+    """The fewest that were outstanding, itself among them, when one was refused; those alone left out."""
+    typical: int
+    """The median of the same."""
+    done_together: int
+    """The most that were outstanding together and were all done."""
+    zones: int
+    """How many zones, of each secondary, were refused at least once."""
+    recovered: int
+    """How many of those were done in another attempt."""
+
+    @property
+    def is_met(self) -> bool:
+        if self.alone * 2 > self.refused or self.done_together >= self.typical:
+            return False
+        return self.done_together <= CLEARLY_FEWER * self.typical or self.recovered * 2 >= self.zones
+
+
+def after(trial: Trial) -> Conclusion | None:
+    rows = trial.transfers
+    if rows.is_empty() or trial.record.outcome not in JUDGED:
+        return None
+    limit = limit_of(rows)
+    if limit is None:
+        return CLEAR
+    if limit.is_met:
+        return _found(trial, limit)
+    if limit.alone * 2 > limit.refused:
+        return cannot_tell(
+            f"{limit.refused:,} transfers were refused, {limit.alone:,} of them with no other outstanding: that is no limit of transfers at a "
+            "time. The primary's log says what it is."
+        )
+    return cannot_tell(
+        f"{limit.refused:,} transfers were refused, but as many as were outstanding then ({limit.typical:,}) were also done together "
+        f"({limit.done_together:,}): a limit of transfers at a time does not show."
+    )
+
+
+def limit_of(rows: pl.DataFrame) -> Limit | None:
+    """``rows``: those of `Trial.transfers`. None where none was refused."""
+    refused = rows.filter(transfers.refused())
+    if refused.is_empty():
+        return None
+    beside = transfers.outstanding(refused, among=rows)
+    crowded = beside.filter(beside > 1)
+    whole = rows.filter(transfers.good())
+    of_zone = ["secondary", "zone"]
+    zones = refused.select(of_zone).unique()
+    return Limit(
+        refused=refused.height,
+        alone=len(beside) - len(crowded),
+        begins_at=int(transfers.number(crowded.min())),
+        typical=int(transfers.number(crowded.median())),
+        done_together=int(transfers.number(transfers.outstanding(whole).max())),
+        zones=zones.height,
+        recovered=zones.join(whole.select(of_zone).unique(), on=of_zone).height,
+    )
+
+
+def _found(trial: Trial, limit: Limit) -> Conclusion:
+    rows = trial.transfers
+    kinds = transfers.counted(rows.filter(transfers.refused())["outcome"])
+    lost = limit.zones - limit.recovered
+    in_the_end = f"; {lost:,} of these zones were never done" if lost else "; all of these zones were done later"
+    return Conclusion(
+        "found",
+        summary=f"{limit.refused:,} of {rows.height:,} attempts were refused ({transfers.told(kinds)}), the first with {limit.begins_at:,} "
+        f"outstanding, while no more than {limit.done_together:,} that were outstanding together were done{in_the_end}.",
+        evidence={
+            "refused": limit.refused,
+            "attempts": rows.height,
+            **{f"outcome_{kind}": count for kind, count in kinds.items()},
+            "outstanding_when_first_refused": limit.begins_at,
+            "outstanding_when_refused_median": limit.typical,
+            "done_together_most": limit.done_together,
+            "zones_refused": limit.zones,
+            "zones_never_done": lost,
+        },
+        metrics=(trial.record.spec.main_metric, "zones_per_s", "transfer_failures", "transfer_retries"),
+        remedy=_remedy(trial, limit),
+    )
+
+
+def _remedy(trial: Trial, limit: Limit) -> str:
+    hosts = trial.record.spec.hosts.values()
+    kinds = sorted({host.server.kind for host in hosts if host.role == "primary" and host.server is not None})
+    settings = " and ".join(KNOWN_SETTINGS.get(kind, "its limit of transfers at a time") for kind in kinds)
+    return (
+        f"On the primary, raise {settings or 'its limit of transfers at a time'}; or ask for no more than {max(1, limit.done_together)} at once "
+        "(`--set options.window=...`)."
+    )
