@@ -20,7 +20,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 43
 TITLE = "full TLS handshakes where sessions were to be resumed"
-SOURCE = "RFC 8446, 2.2 and 4.6.1; RFC 9103, 7.3; measured: 100 and more zones a second resumed, 22 in full (NSD)"
+SOURCE = "RFC 8446, 2.2 and 4.6.1; measured: 100 and more zones a second resumed, 22 in full (NSD)"
 SMALLEST_SHARE = 0.5
 """Of the handshakes that could have resumed a session."""
 FEWEST = 3

@@ -3,8 +3,8 @@
 A primary that serves so many transfers at a time answers SERVFAIL or REFUSED to the excess, also on a single connection: BIND's
 transfers-out is 10. A secondary then waits for its retry timer, and the time that is measured is mostly that wait.
 
-How it is told: of transfers that were outstanding together no more than so many were done, and where more were outstanding than
-that, they were refused. Zones that are refused whatever else goes on are no sign of a limit.
+How it is told: when transfers were refused, many were outstanding, and clearly fewer of those were done in the end; or the same zones were done
+at another moment. Zones that are refused whatever else goes on are no sign of a limit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ ORDER = 40
 TITLE = "the primary's limit of transfers at a time refused the excess"
 SOURCE = "BIND 9 Administrator Reference Manual, transfers-out; measured with BIND 9.20.30, 10,000 zones pipelined"
 CLEARLY_FEWER = 0.8
-"""Done together, of those outstanding when refused: below it no later success of the same zones is needed to see the limit."""
+"""Outstanding that were done, of all outstanding when one was refused: below it the limit shows by itself."""
+LEAST_SHARE = 0.1
+"""Of the attempts refused, from which on it shows by zones that were refused and done later, too."""
 KNOWN_SETTINGS = {"bind": "transfers-out (10 by default)", "zones": "concurrent-max"}
 """By kind of the primary: what sets its limit."""
 
@@ -32,24 +34,30 @@ class Limit:
 
     refused: int
     """Attempts."""
+    attempts: int
     alone: int
-    """Of those: how many had no other beside them."""
+    """Refused with no other outstanding."""
     begins_at: int
     """The fewest that were outstanding, itself among them, when one was refused; those alone left out."""
     typical: int
     """The median of the same."""
-    done_together: int
-    """The most that were outstanding together and were all done."""
+    busy: int
+    """How many of those outstanding then were done in the end, in the median: what the primary does at a time."""
     zones: int
     """How many zones, of each secondary, were refused at least once."""
     recovered: int
     """How many of those were done in another attempt."""
 
     @property
+    def is_alone(self) -> bool:
+        return self.alone * 2 > self.refused
+
+    @property
     def is_met(self) -> bool:
-        if self.alone * 2 > self.refused or self.done_together >= self.typical:
+        if self.is_alone or self.busy == 0:
             return False
-        return self.done_together <= CLEARLY_FEWER * self.typical or self.recovered * 2 >= self.zones
+        came_later = self.recovered * 2 >= self.zones and self.refused >= LEAST_SHARE * self.attempts
+        return self.busy <= CLEARLY_FEWER * self.typical or (came_later and self.busy < self.typical)
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -61,14 +69,14 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     if limit.is_met:
         return _found(trial, limit)
-    if limit.alone * 2 > limit.refused:
+    if limit.is_alone:
         return cannot_tell(
             f"{limit.refused:,} transfers were refused, {limit.alone:,} of them with no other outstanding: that is no limit of transfers at a "
             "time. The primary's log says what it is."
         )
     return cannot_tell(
-        f"{limit.refused:,} transfers were refused, but as many as were outstanding then ({limit.typical:,}) were also done together "
-        f"({limit.done_together:,}): a limit of transfers at a time does not show."
+        f"{limit.refused:,} transfers were refused, but of {limit.typical:,} outstanding then {limit.busy:,} were done: a limit of transfers at a "
+        "time does not show. The primary's log says what it is."
     )
 
 
@@ -77,17 +85,18 @@ def limit_of(rows: pl.DataFrame) -> Limit | None:
     refused = rows.filter(transfers.refused())
     if refused.is_empty():
         return None
-    beside = transfers.outstanding(refused, among=rows)
-    crowded = beside.filter(beside > 1)
     whole = rows.filter(transfers.good())
+    of_all, of_whole = (transfers.outstanding(refused, among=others) for others in (rows, whole))
+    crowded = of_all > 1
     of_zone = ["secondary", "zone"]
     zones = refused.select(of_zone).unique()
     return Limit(
         refused=refused.height,
-        alone=len(beside) - len(crowded),
-        begins_at=int(transfers.number(crowded.min())),
-        typical=int(transfers.number(crowded.median())),
-        done_together=int(transfers.number(transfers.outstanding(whole).max())),
+        attempts=rows.height,
+        alone=refused.height - int(crowded.sum()),
+        begins_at=int(transfers.number(of_all.filter(crowded).min())),
+        typical=int(transfers.number(of_all.filter(crowded).median())),
+        busy=int(transfers.number(of_whole.filter(crowded).median())),
         zones=zones.height,
         recovered=zones.join(whole.select(of_zone).unique(), on=of_zone).height,
     )
@@ -100,15 +109,15 @@ def _found(trial: Trial, limit: Limit) -> Conclusion:
     in_the_end = f"; {lost:,} of these zones were never done" if lost else "; all of these zones were done later"
     return Conclusion(
         "found",
-        summary=f"{limit.refused:,} of {rows.height:,} attempts were refused ({transfers.told(kinds)}), the first with {limit.begins_at:,} "
-        f"outstanding, while no more than {limit.done_together:,} that were outstanding together were done{in_the_end}.",
+        summary=f"{limit.refused:,} of {rows.height:,} attempts were refused ({transfers.told(kinds)}) while {limit.begins_at:,} or more "
+        f"were outstanding, typically {limit.typical:,}, of which {limit.busy:,} were done{in_the_end}.",
         evidence={
             "refused": limit.refused,
             "attempts": rows.height,
             **{f"outcome_{kind}": count for kind, count in kinds.items()},
-            "outstanding_when_first_refused": limit.begins_at,
+            "outstanding_when_refused_fewest": limit.begins_at,
             "outstanding_when_refused_median": limit.typical,
-            "done_together_most": limit.done_together,
+            "of_these_done_median": limit.busy,
             "zones_refused": limit.zones,
             "zones_never_done": lost,
         },
@@ -122,6 +131,6 @@ def _remedy(trial: Trial, limit: Limit) -> str:
     kinds = sorted({host.server.kind for host in hosts if host.role == "primary" and host.server is not None})
     settings = " and ".join(KNOWN_SETTINGS.get(kind, "its limit of transfers at a time") for kind in kinds)
     return (
-        f"On the primary, raise {settings or 'its limit of transfers at a time'}; or ask for no more than {max(1, limit.done_together)} at once "
+        f"On the primary, raise {settings or 'its limit of transfers at a time'}; or ask for no more than {max(1, limit.busy)} at once "
         "(`--set options.window=...`)."
     )
