@@ -6,6 +6,7 @@ A procedure is a module of this folder with
 - ``MAIN_METRIC``: the metric that answers its question,
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions,
 - ``OPTIONS``: name (unit last) -> default,
+- ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
@@ -34,6 +35,10 @@ class HostRole:
     under_test: bool = False
     like: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
+    source_addresses: int = 0
+    """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
+    notified: bool = False
+    """Whether primaries send NOTIFY to each of ``source_addresses``: secondaries that an instrument plays."""
 
 
 @cache

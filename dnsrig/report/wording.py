@@ -93,7 +93,7 @@ def medians(run: Run, row: VariantRow) -> str:
 
 def _own_spread(row: VariantRow) -> str:
     """``100 ±2 %``, of a baseline that others are compared with."""
-    if not row.values or {"limit", "server-failed"} & set(row.outcomes):
+    if not row.values or row.unfinished:
         return ""
     return figures.percent_spread(statistics.percent_of_mean(row.values, row.values))
 
