@@ -20,9 +20,7 @@ def spread(trial: Trial) -> fan_out.Spread | None:
     if not is_fan_out(trial) or measure is None:
         return None
     serial = (spec.next_dataset or spec.dataset).serial
-    return fan_out.spread(
-        trial.transfers, zones=spec.dataset.zones, serial=serial, since_ns=measure.start.monotonic_ns
-    )
+    return fan_out.spread(trial.transfers, zones=spec.dataset.zones, serial=serial, since_ns=measure.start.monotonic_ns)
 
 
 def _secondaries(trial: Trial) -> int:
