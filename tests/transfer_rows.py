@@ -110,7 +110,9 @@ def reused(
         own = each_ms * noise.uniform(0.8, 1.2)
         first = now_ms + RTT_MS + own / 2 + (held if at_first else 0)
         last = first + (0 if at_first else held) + own / 2
-        made.append(Transfer(zone(number), now_ms, first, last, messages=3, pause_ms=last - first))
+        made.append(
+            Transfer(zone(number), now_ms, first, last, messages=3 if any(held_ms) else 1, pause_ms=last - first)
+        )
         now_ms = last
     return made
 

@@ -18,6 +18,15 @@ REFUSALS = ("servfail", "refused")
 """Outcomes by which a server says that it will not transfer, or not now."""
 
 
+NO_CONNECTION = (1 << 32) - 1
+"""In the column connection: of a zone that never got one."""
+
+
+def of(trial: Trial) -> pl.DataFrame:
+    """The rows of `Trial.transfers` that are transfers: without the SOA queries before them."""
+    return trial.transfers.filter(pl.col("asked") != "soa")
+
+
 def number(value: object) -> float:
     """What an aggregate of a column came to: 0 of an empty one."""
     return float(value) if isinstance(value, int | float) else 0.0

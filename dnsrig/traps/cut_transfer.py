@@ -20,7 +20,7 @@ SOURCE = "S4: M. Prause: transfers to far sites cancelled and begun again (2015)
 
 
 def after(trial: Trial) -> Conclusion | None:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     if rows.is_empty() or trial.record.outcome not in JUDGED:
         return None
     vain = transfers.in_vain(rows)
@@ -28,7 +28,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     kinds, octets = transfers.counted(vain["outcome"]), int(vain["octets"].sum())
     share = octets / max(1, int(rows["octets"].sum()))
     wasted_s = int((vain["last_ns"] - vain["asked_ns"]).clip(0).sum()) / 1e9

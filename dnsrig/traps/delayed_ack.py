@@ -55,7 +55,7 @@ class Heap:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     if rows.is_empty() or trial.record.outcome not in JUDGED:
         return None
     if rows.filter(pl.col("first_ns") > 0).is_empty():
@@ -100,7 +100,7 @@ def _found(trial: Trial, heap: Heap, round_trip_ms: float) -> Conclusion:
     where = "before the first message of a transfer" if before_first else "between two messages of a transfer"
     return Conclusion(
         "found",
-        summary=f"In {heap.transfers:,} of {trial.transfers.height:,} transfers nothing came for {tenth_ms:.1f} to {ninth_ms:.1f} ms, mostly "
+        summary=f"In {heap.transfers:,} of {transfers.of(trial).height:,} transfers nothing came for {tenth_ms:.1f} to {ninth_ms:.1f} ms, mostly "
         f"{where}, where a round trip takes {round_trip_ms:.2g} ms: {heap.share:.0%} of the time in which connections had something to "
         "transfer.",
         evidence={

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
@@ -53,7 +54,7 @@ class Messages:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     if rows.is_empty() or trial.record.outcome not in JUDGED:
         return None
     whole = rows.filter((pl.col("outcome") == "done") & (pl.col("messages") > 0))

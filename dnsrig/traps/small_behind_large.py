@@ -48,7 +48,7 @@ class Queue:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     if rows.is_empty() or trial.record.outcome not in JUDGED:
         return None
     if rows.filter(transfers.good()).is_empty():
@@ -101,7 +101,7 @@ def _found(trial: Trial, queue: Queue) -> Conclusion:
     large = "a zone" if queue.behind == 1 else f"{queue.behind:,} zones"
     return Conclusion(
         "found",
-        summary=f"{count:,} of {trial.transfers.height:,} transfers waited up to {longest_ms:,.3g} ms for their first message, mostly while "
+        summary=f"{count:,} of {transfers.of(trial).height:,} transfers waited up to {longest_ms:,.3g} ms for their first message, mostly while "
         f"{large} of up to {queue.octets / 1e6:,.3g} MB on the same connection was being sent{beside}.",
         evidence={
             "transfers_behind": count,

@@ -61,7 +61,7 @@ class Limit:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     if rows.is_empty() or trial.record.outcome not in JUDGED:
         return None
     limit = limit_of(rows)
@@ -103,7 +103,7 @@ def limit_of(rows: pl.DataFrame) -> Limit | None:
 
 
 def _found(trial: Trial, limit: Limit) -> Conclusion:
-    rows = trial.transfers
+    rows = transfers.of(trial)
     kinds = transfers.counted(rows.filter(transfers.refused())["outcome"])
     lost = limit.zones - limit.recovered
     in_the_end = f"; {lost:,} of these zones were never done" if lost else "; all of these zones were done later"

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import synthetic
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, zone
 from trial_data import clean_trial, judge
@@ -102,6 +102,7 @@ def test_what_comes_together_after_a_silence_is_one_silence() -> None:
     assert silent["wait_ns"].to_list() == [40_000_000]
 
 
+@settings(max_examples=30, deadline=None)
 @given(
     st.lists(
         st.tuples(st.floats(0, 50), st.floats(0, 50), st.floats(0, 50), st.integers(0, 2)), min_size=1, max_size=40
@@ -179,6 +180,7 @@ def test_refused_one_by_one_is_no_limit_at_a_time(shared: Trial) -> None:
     assert finding.verdict == "cannot-tell" and "no other outstanding" in finding.summary
 
 
+@settings(max_examples=30, deadline=None)
 @given(at_a_time=st.integers(1, 30), more=st.integers(2, 50), count=st.integers(90, 200))
 def test_the_limit_is_what_it_was(at_a_time: int, more: int, count: int) -> None:
     made = limited(count, window=at_a_time + more, at_a_time=at_a_time)

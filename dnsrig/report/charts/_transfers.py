@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import altair as alt
 
+from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
 from dnsrig.report import figures
@@ -31,7 +32,7 @@ def chosen(run: Run, findings: Sequence[Finding], traps: Sequence[str], most: in
 
 def _median(run: Run, variant: str) -> Trial | None:
     """The repeat in the middle, of those in which something was transferred."""
-    drawn = [t for t in run.of_variant(variant) if t.record.outcome in OUTCOMES and not t.transfers.is_empty()]
+    drawn = [t for t in run.of_variant(variant) if t.record.outcome in OUTCOMES and not transfers.of(t).is_empty()]
     return _split.median(drawn)
 
 

@@ -97,7 +97,7 @@ def _panels(trial: Trial) -> list[alt.Chart]:
 
 def _panel(rows: pl.DataFrame, name: str, extent: list[float], *, lowest: bool) -> alt.Chart:
     names = list(dict.fromkeys(rows["connection"]))
-    legend = alt.Legend() if len(names) > 1 else None
+    legend = alt.Legend(columns=4) if len(names) > 1 else None
     x = alt.X(
         "time_s:Q",
         title="seconds since the instrument began" if lowest else None,
