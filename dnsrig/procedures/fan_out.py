@@ -53,6 +53,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
 
 
+def expected_s(options: Mapping[str, Any]) -> float:
+    """The rest before the change, and the instrument says how far it is once a second."""
+    return float(options["settle_s"]) + 2 * PROGRESS_S
+
+
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     return [("client", "primary"), ("observer", "primary")]
 

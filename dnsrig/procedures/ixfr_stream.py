@@ -24,7 +24,7 @@ from typing import Any
 from dnsrig import datasets
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulling
+from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
 from dnsrig.procedures.stage import Result, ServerFailed, Stage
 from dnsrig.rundir import Scalar, TrialSpec
 
@@ -42,7 +42,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 MADE_BY = ("reload", "updates")
-HOW = {**_pulling.OPTIONS, "policy": "reused", "retries": 0}
+HOW: dict[str, Scalar] = {**_pulling.OPTIONS, "policy": "reused", "retries": 0}
 """One transfer at a time on one connection, and none tried again: what fails is told."""
 GRACE_S = 60.0
 """How long a transfer that has begun may take beyond its time."""
@@ -150,7 +150,7 @@ def _transfer(stage: Stage, name: str, words: list[str]) -> Mapping[str, Any]:
 def concluded(summaries: Mapping[str, Mapping[str, Any]]) -> Result:
     """What the summaries of the instrument, one a way, mean for the trial."""
     for name, summary in summaries.items():
-        if failed := _pulling.outcomes(summary):
+        if failed := _pulled.outcomes(summary):
             return Result("server-failed", f"{name.upper()}: {failed}")
         if not summary["done"]:
             what = "says that nothing changed" if summary["up_to_date"] else "brought nothing"

@@ -352,10 +352,10 @@ class Stage:
         command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
         command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
         command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
-        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+        return self._start_instrument("propagation", [*command, *self.signed(), *arguments])
 
-    def _signed(self) -> list[str]:
-        """Updates are signed where transfers are, with the same key."""
+    def signed(self) -> list[str]:
+        """What tells an instrument to sign updates: they are where transfers are, with the same key."""
         key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
         return [f"--tsig={key}"] if self.spec.transfer.tsig else []
 

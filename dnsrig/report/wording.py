@@ -22,6 +22,9 @@ OF_MEDIAN = "95 % interval of the ratio of medians"
 def parameter(run: Run, value: Scalar) -> str:
     """A value of the matrix; a server with its exact version, because its source moves on."""
     server = run.manifest.servers.get(str(value))
+    stands_for = figures.STANDS_FOR.get(value)
+    if server and stands_for:
+        return f"{value} {server.version}: {stands_for}"
     return f"{value} {server.version}" if server else figures.parameter(value)
 
 

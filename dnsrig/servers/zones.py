@@ -7,7 +7,7 @@ their dashes, faults that it makes on request among them, e.g. ``fault = "servfa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 from dnsrig import datasets
@@ -15,7 +15,7 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers._engine import EngineDriver, tsig
-from dnsrig.servers.driver import Feature, Placement, Preparation, Setting, Support
+from dnsrig.servers.driver import Address, Feature, Placement, Preparation, Setting, Support
 
 GENERATOR = "zones"
 """As dataset.json names what made tiny zones."""
@@ -25,7 +25,9 @@ class Zones(EngineDriver):
     kind = "zones"
     title = "zones (synthetic primary)"
     roles = ("primary",)
+    changes_itself = True
     repeatable = frozenset({"fault"})
+    changes_itself = True
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer"),
         Setting("message-octets", "65535", "most octets of a message of a transfer"),
@@ -36,7 +38,13 @@ class Zones(EngineDriver):
         Setting("concurrent-max", "none", "transfers at a time; the excess is answered SERVFAIL"),
         Setting("changes-per-s", "0", "changes a second, of one zone after another"),
         Setting("change-records", "1", "records of a change"),
+        Setting(
+            "changes-before", "0", "changes of every zone that lie behind at the start: the serial is so much higher"
+        ),
         Setting("changes-kept", "100", "serials back to which it answers IXFR"),
+        Setting("connections-max", "none", "TCP connections at once"),
+        Setting("idle-timeout", "none", "closes a connection on which nothing was asked for so long"),
+        Setting("fault-every", "1", "faults hit only zones whose number is a multiple of it"),
         Setting("fault", "none", "what it does wrong, KIND or KIND=VALUE; several are separated by spaces"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
@@ -70,10 +78,26 @@ class Zones(EngineDriver):
             options["tsig"] = tsig(placement)
         words = [self.executable, "serve", "zones", str(placement.address), f"--transport={','.join(transports)}"]
         if placement.transfer.notify:
-            words += [f"--notify={address}" for address in placement.secondaries]
+            words += [f"--notify={text}" for text in ranges(placement.secondaries)]
         return [*words, *self.words({**options, **placement.settings})]
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
         raise UsageError(
             "zones@engine has no files that could change", hint='let it change zones itself: settings "changes-per-s"'
         )
+
+
+def ranges(addresses: Iterable[Address]) -> list[str]:
+    """Neighbours as FIRST-LAST, so that a thousand addresses do not make a command line of their own.
+
+    >>> from ipaddress import ip_address
+    >>> ranges([ip_address("192.0.2.1"), ip_address("192.0.2.2"), ip_address("192.0.2.9")])
+    ['192.0.2.1-192.0.2.2', '192.0.2.9']
+    """
+    found: list[list[Address]] = []
+    for address in addresses:
+        if found and found[-1][-1] + 1 == address:
+            found[-1] = [found[-1][0], address]
+        else:
+            found.append([address])
+    return ["-".join(map(str, group)) for group in found]

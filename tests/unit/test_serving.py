@@ -16,6 +16,7 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import _asking, _kept_up, _serving, capacity, latency
 from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.stage import Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
 
@@ -88,6 +89,9 @@ class FakeStage:
         if isinstance(self.summaries[name], Exception):
             raise self.summaries[name]
         return self.summaries[name]
+
+    def signed(self) -> list[str]:
+        return Stage.signed(self)  # type: ignore[arg-type]
 
     def start_watch(self) -> None: ...
     def count_threads(self) -> None: ...

@@ -1,13 +1,14 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
-//! Each kind of server is a module; what several can use stands beside them: [`sockets`], [`framing`],
+//! Each kind of server is a module; what several can use stands beside them: [`sockets`],
 //! [`table`] and [`tls`] for streams.
 
 pub mod echo;
-pub mod framing;
 pub mod sockets;
 pub mod table;
 pub mod tls;
+
+pub use crate::stream::framing;
 
 use std::process::ExitCode;
 

@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, pki_types::ServerName};
 
 use super::*;
-use crate::serve::{framing, tls};
+use crate::{serve::tls, stream::framing};
 
 /// A socket that takes `room` octets and then would block.
 struct Narrow {

@@ -19,10 +19,8 @@ use rustls::ServerConfig;
 
 use crate::{
     poller::Poller,
-    serve::{
-        framing,
-        table::{Table, Token},
-    },
+    serve::table::{Table, Token},
+    stream::framing,
 };
 
 use super::{

@@ -3,7 +3,7 @@
 /// The octets of the length field.
 pub const PREFIX_OCTETS: usize = 2;
 
-/// Room kept for the rest of a message between two reads; what was needed above it is given back.
+/// Room that is kept between two messages; what was needed above it is given back.
 const KEPT_OCTETS_MAX: usize = 4096;
 
 /// Cuts a stream into messages, however its octets arrive.
@@ -16,16 +16,20 @@ pub struct Frames {
 
 impl Frames {
     /// Takes in what came and calls `each` with every message that is now complete, in order, without its length.
+    ///
+    /// A message that lies whole in `octets` is given from there; the pieces of others are put together.
     pub fn feed(&mut self, octets: &[u8], mut each: impl FnMut(&[u8])) {
         let mut rest = octets;
         while !self.partial.is_empty() {
-            let (taken, after) = rest.split_at(self.missing_octets().min(rest.len()));
+            let missing_octets = self.missing_octets();
+            // All at once: what has come so far is moved once at most.
+            self.partial.reserve_exact(missing_octets);
+            let (taken, after) = rest.split_at(missing_octets.min(rest.len()));
             self.partial.extend_from_slice(taken);
             rest = after;
             if self.missing_octets() == 0 {
                 each(&self.partial[PREFIX_OCTETS..]);
                 self.partial.clear();
-                self.partial.shrink_to(KEPT_OCTETS_MAX);
             } else if rest.is_empty() {
                 return;
             }
@@ -34,7 +38,20 @@ impl Frames {
             each(message);
             rest = after;
         }
-        self.partial.extend_from_slice(rest);
+        if rest.is_empty() {
+            // Nothing more may come for long. A stream in full flow never ends between two messages.
+            self.partial.shrink_to(KEPT_OCTETS_MAX);
+        } else {
+            let octets = rest.first_chunk().map_or(0, |prefix| usize::from(u16::from_be_bytes(*prefix)));
+            self.partial.reserve_exact(PREFIX_OCTETS + octets);
+            self.partial.extend_from_slice(rest);
+        }
+    }
+
+    /// Forgets the unfinished message, and gives back the room for it.
+    pub fn clear(&mut self) {
+        self.partial.clear();
+        self.partial.shrink_to(KEPT_OCTETS_MAX);
     }
 
     /// How many octets wait for the rest of their message.
@@ -127,6 +144,32 @@ mod tests {
     fn what_is_incomplete_waits() {
         let (messages, frames) = found(&[0, 4, 1, 2, 3], &[]);
         assert_eq!((messages.len(), frames.len()), (0, 5));
+    }
+
+    #[test]
+    fn while_octets_flow_room_is_neither_given_back_nor_asked_for_again() {
+        let octets = stream(&vec![vec![7; 60_000]; 20]);
+        let mut frames = Frames::default();
+        let (mut count, mut rooms) = (0, Vec::new());
+        for piece in octets.chunks(100_000) {
+            frames.feed(piece, |message| count += usize::from(message == [7; 60_000]));
+            rooms.push(frames.partial.capacity());
+        }
+        assert_eq!(count, 20);
+        let (last, others) = rooms.split_last().unwrap();
+        assert!(others.iter().all(|room| *room == 60_000 + PREFIX_OCTETS), "{rooms:?}");
+        assert!(*last <= KEPT_OCTETS_MAX);
+    }
+
+    #[test]
+    fn an_unfinished_message_is_forgotten() {
+        let mut frames = Frames::default();
+        frames.feed(&[0xff, 0xff, 1], |_| panic!("it is not complete"));
+        frames.clear();
+        let mut messages = Vec::new();
+        frames.feed(&[0, 1, 5], |message| messages.push(message.to_vec()));
+        assert_eq!(messages, [[5]]);
+        assert!(frames.partial.capacity() <= KEPT_OCTETS_MAX);
     }
 
     proptest! {

@@ -1,22 +1,12 @@
-//! TLS of a connection (RFC 7858, RFC 8446): octets in, octets out, no socket.
-//!
-//! The server's certificate is not checked, and neither is its signature of the handshake: this is the opportunistic
-//! profile of RFC 7858 §4.1. An instrument asks how fast a server is, not who it is, and spends its CPU on queries.
-
-use std::sync::Arc;
+//! One connection's TLS session: octets in, octets out, no socket.
 
 use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, HandshakeKind, SignatureScheme,
-    client::{
-        ClientConnectionData, Resumption, UnbufferedClientConnection,
-        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    },
-    crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, ServerName, UnixTime},
+    Error, HandshakeKind,
+    client::{ClientConnectionData, UnbufferedClientConnection},
     unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic},
 };
 
-use super::sessions::Sessions;
+use super::client::Client;
 use crate::serve::tls::ALPN;
 
 /// Longer than all that TLS adds to a record: 22 octets in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
@@ -24,25 +14,6 @@ const RECORD_OCTETS_MAX: usize = 64;
 
 /// Room for a message of the handshake; where it needs more, it says so.
 const HANDSHAKE_OCTETS: usize = 1_024;
-
-/// A configuration for connections to one server, which share the sessions that it lets them resume.
-///
-/// At most `sessions_max` of them are kept; with 0, none is resumed.
-pub fn config(sessions_max: usize) -> Result<Arc<ClientConfig>, Error> {
-    let provider = Arc::new(ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()?
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Unchecked(provider)))
-        .with_no_client_auth();
-    config.alpn_protocols = vec![ALPN.to_vec()];
-    config.resumption = if sessions_max > 0 {
-        Resumption::store(Arc::new(Sessions::new(sessions_max)))
-    } else {
-        Resumption::disabled()
-    };
-    Ok(Arc::new(config))
-}
 
 /// What [`Session::drive`] came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,17 +27,22 @@ pub struct Progress {
 }
 
 /// The client's side of one connection.
-pub struct Session(UnbufferedClientConnection);
+pub struct Session {
+    connection: UnbufferedClientConnection,
+    /// The protocol must have been agreed on by the end of the handshake; false once it was looked at.
+    alpn_wanted: bool,
+}
 
 impl Session {
     /// Of a connection on which nothing was sent yet; [`Session::drive`] it without octets to begin the handshake.
-    pub fn new(config: &Arc<ClientConfig>, server: ServerName<'static>) -> Result<Self, Error> {
-        UnbufferedClientConnection::new(config.clone(), server).map(Session)
+    pub fn new(client: &Client) -> Result<Self, Error> {
+        let connection = UnbufferedClientConnection::new(client.config.clone(), client.name.clone())?;
+        Ok(Session { connection, alpn_wanted: client.alpn_required })
     }
 
     /// Whether the handshake resumed a session.
     pub fn is_resumed(&self) -> bool {
-        self.0.handshake_kind() == Some(HandshakeKind::Resumed)
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
     /// Takes in octets from the server. `each` gets what they decrypt to; what TLS itself has to say goes to `reply`.
@@ -76,9 +52,26 @@ impl Session {
         reply: &mut Vec<u8>,
         mut each: impl FnMut(&[u8]),
     ) -> Result<Progress, Error> {
+        let progress = self.advance(incoming, reply, &mut each)?;
+        if self.alpn_wanted && progress.open {
+            self.alpn_wanted = false;
+            if self.connection.alpn_protocol() != Some(ALPN) {
+                return Err(Error::NoApplicationProtocol);
+            }
+        }
+        Ok(progress)
+    }
+
+    fn advance(
+        &mut self,
+        incoming: &mut [u8],
+        reply: &mut Vec<u8>,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<Progress, Error> {
         let mut progress = Progress::default();
         loop {
-            let UnbufferedStatus { mut discard, state } = self.0.process_tls_records(&mut incoming[progress.used..]);
+            let UnbufferedStatus { mut discard, state } =
+                self.connection.process_tls_records(&mut incoming[progress.used..]);
             let is_over = match state? {
                 ConnectionState::ReadTraffic(mut traffic) => {
                     while let Some(record) = traffic.next_record() {
@@ -136,7 +129,7 @@ impl Session {
     }
 
     fn writer(&mut self, unread: &mut [u8]) -> Result<WriteTraffic<'_, ClientConnectionData>, Error> {
-        match self.0.process_tls_records(unread) {
+        match self.connection.process_tls_records(unread) {
             UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(traffic)), discard: 0, .. } => Ok(traffic),
             UnbufferedStatus { state: Err(error), .. } => Err(error),
             _ => Err(Error::HandshakeNotComplete),
@@ -177,45 +170,6 @@ fn needed_by_handshake(error: EncodeError) -> Option<usize> {
     }
 }
 
-/// Takes every certificate and every signature for good.
-#[derive(Debug)]
-struct Unchecked(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unchecked {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
 #[cfg(test)]
-#[path = "tls_tests.rs"]
+#[path = "session_tests.rs"]
 mod tests;

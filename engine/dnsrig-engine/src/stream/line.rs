@@ -1,22 +1,17 @@
 //! One connection: its socket, its TLS session, and the octets that wait on either side.
 
-use std::{
-    os::fd::{AsFd, BorrowedFd, OwnedFd},
-    sync::Arc,
-};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{getsockopt, sockopt};
-use rustls::{ClientConfig, pki_types::ServerName};
 
 use super::{
-    frames::{Frames, LENGTH_OCTETS},
+    cut::Cut,
+    framing::PREFIX_OCTETS,
+    loss::Loss,
+    options::SocketOptions,
     socket,
-    tls::{Progress, Session},
+    tls::{Client, Fault, Progress, Session},
 };
-use crate::load::meter::Loss;
-
-/// One reading takes at most so much.
-const READ_OCTETS: usize = 64 << 10;
 
 /// An incomplete TLS record, or a handshake message of several, is at most so long; rustls allows 64 KiB and a record.
 const UNREAD_OCTETS_MAX: usize = 96 << 10;
@@ -30,15 +25,18 @@ pub struct Buffers {
     wire: Vec<u8>,
 }
 
-impl Default for Buffers {
-    fn default() -> Self {
-        Buffers { read: vec![0; UNREAD_OCTETS_MAX + READ_OCTETS].into_boxed_slice(), wire: Vec::new() }
+impl Buffers {
+    /// One reading takes at most `read_octets`.
+    pub fn new(read_octets: usize) -> Self {
+        Buffers { read: vec![0; UNREAD_OCTETS_MAX + read_octets].into_boxed_slice(), wire: Vec::new() }
     }
 }
 
 /// What a reading came to.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
+    /// So much came.
+    pub octets: usize,
     /// There was nothing more to read.
     pub drained: bool,
     /// There was as much as there was room for.
@@ -49,14 +47,16 @@ pub struct Reading {
     pub closed: bool,
 }
 
-/// A connection, or the place of one.
+/// A connection, or the place of one. `C` is how its stream is cut into messages.
 #[derive(Default)]
-pub struct Line {
+pub struct Line<C> {
     socket: Option<OwnedFd>,
+    /// What comes is acknowledged at once.
+    quickack: bool,
     /// TCP is connected.
     connected: bool,
     session: Option<Box<Session>>,
-    frames: Frames,
+    incoming: C,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
     /// Octets that the socket had no room for.
@@ -65,16 +65,13 @@ pub struct Line {
     unread: Vec<u8>,
 }
 
-impl Line {
-    /// Takes a socket that is connecting; `tls` says how to go on from there, and with whom.
-    pub fn begin(
-        &mut self,
-        socket: OwnedFd,
-        tls: Option<(&Arc<ClientConfig>, ServerName<'static>)>,
-    ) -> Result<(), Loss> {
+impl<C: Cut> Line<C> {
+    /// Takes a socket that is connecting, made with `options`; `tls` says how to go on from there, and with whom.
+    pub fn begin(&mut self, socket: OwnedFd, options: &SocketOptions, tls: Option<&Client>) -> Result<(), Loss> {
         self.socket = Some(socket);
-        if let Some((config, server)) = tls {
-            self.session = Some(Box::new(Session::new(config, server).map_err(|_| Loss::Tls)?));
+        self.quickack = options.quickack;
+        if let Some(client) = tls {
+            self.session = Some(Box::new(Session::new(client).map_err(fault)?));
         }
         Ok(())
     }
@@ -109,7 +106,7 @@ impl Line {
         self.connected = true;
         let Some(session) = &mut self.session else { return Ok(true) };
         buffers.wire.clear();
-        session.drive(&mut [], &mut buffers.wire, |_| ()).map_err(|_| Loss::Tls)?;
+        session.drive(&mut [], &mut buffers.wire, |_| ()).map_err(fault)?;
         self.write(&buffers.wire)?;
         Ok(false)
     }
@@ -133,7 +130,7 @@ impl Line {
     pub fn send(&mut self, frames: &[u8], buffers: &mut Buffers) -> Result<(), Loss> {
         let Some(session) = &mut self.session else { return self.write(frames) };
         buffers.wire.clear();
-        session.seal(&mut self.unread, each_frame(frames), &mut buffers.wire).map_err(|_| Loss::Tls)?;
+        session.seal(&mut self.unread, each_frame(frames), &mut buffers.wire).map_err(fault)?;
         self.write(&buffers.wire)
     }
 
@@ -145,29 +142,33 @@ impl Line {
         Ok(())
     }
 
-    /// Reads once, and calls `each` with the messages that have come: what there is of each, and its length.
-    pub fn read(&mut self, buffers: &mut Buffers, mut each: impl FnMut(&[u8], usize)) -> Result<Reading, Loss> {
+    /// Reads once, and calls `each` with the messages that have come.
+    pub fn read(&mut self, buffers: &mut Buffers, mut each: impl FnMut(C::Message<'_>)) -> Result<Reading, Loss> {
         let Some(socket) = &self.socket else { return Ok(Reading::default()) };
         let Buffers { read: space, wire } = buffers;
         let start = self.unread.len();
+        let room = space.len() - UNREAD_OCTETS_MAX;
         space[..start].copy_from_slice(&self.unread);
-        let Some(count) = socket::read(socket, &mut space[start..start + READ_OCTETS])? else {
+        let Some(count) = socket::read(socket, &mut space[start..start + room])? else {
             return Ok(Reading { drained: true, ..Reading::default() });
         };
-        let mut reading = Reading { full: count == READ_OCTETS, closed: count == 0, ..Reading::default() };
+        if self.quickack {
+            socket::acknowledge(socket);
+        }
+        let mut reading = Reading { octets: count, full: count == room, closed: count == 0, ..Reading::default() };
         let Some(session) = &mut self.session else {
-            self.frames.push(&space[..count], each);
+            self.incoming.push(&space[..count], each);
             return Ok(reading);
         };
         wire.clear();
         let incoming = &mut space[..start + count];
-        let frames = &mut self.frames;
-        let driven = session.drive(incoming, wire, |octets| frames.push(octets, &mut each));
-        let Progress { used, open, closed } = driven.map_err(|_| Loss::Tls)?;
+        let messages = &mut self.incoming;
+        let driven = session.drive(incoming, wire, |octets| messages.push(octets, &mut each));
+        let Progress { used, open, closed } = driven.map_err(fault)?;
         self.unread.clear();
         self.unread.extend_from_slice(&incoming[used..]);
         if self.unread.len() > UNREAD_OCTETS_MAX {
-            return Err(Loss::Tls);
+            return Err(Loss::Tls(Fault::Protocol));
         }
         (reading.open, reading.closed) = (open, closed || reading.closed);
         if !wire.is_empty() {
@@ -187,7 +188,7 @@ impl Line {
             }
         }
         (self.socket, self.session, self.connected) = (None, None, false);
-        self.frames.clear();
+        self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
             buffer.clear();
             buffer.shrink_to(SPARE_OCTETS_MAX);
@@ -202,12 +203,20 @@ impl Line {
     }
 }
 
+fn fault(error: rustls::Error) -> Loss {
+    Loss::Tls(Fault::from(&error))
+}
+
 /// Cuts what was framed here into its frames, lengths included.
 fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_be_bytes(*frames.first_chunk()?));
-        let (frame, rest) = frames.split_at_checked(LENGTH_OCTETS + length)?;
+        let (frame, rest) = frames.split_at_checked(PREFIX_OCTETS + length)?;
         frames = rest;
         Some(frame)
     })
 }
+
+#[cfg(test)]
+#[path = "line_tests.rs"]
+mod tests;

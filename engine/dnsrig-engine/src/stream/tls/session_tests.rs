@@ -1,13 +1,20 @@
-use std::io::{Read, Write};
+use std::{
+    io::{Read, Write},
+    sync::Arc,
+};
 
 use proptest::prelude::*;
-use rustls::{ServerConfig, ServerConnection};
+use rustls::ServerConfig;
 
 use super::*;
-use crate::{load::queries::inputs, serve};
+use crate::{
+    load::queries::inputs,
+    serve,
+    stream::tls::{Settings, pair::Pair},
+};
 
-fn server_name() -> ServerName<'static> {
-    ServerName::from(std::net::IpAddr::from([192, 0, 2, 1]))
+fn client(sessions_max: usize) -> Client {
+    Client::new([192, 0, 2, 1].into(), Settings { sessions_max, ..Settings::default() }).unwrap()
 }
 
 fn server_config() -> Arc<ServerConfig> {
@@ -15,64 +22,9 @@ fn server_config() -> Arc<ServerConfig> {
     serve::tls::server_config(identity).unwrap()
 }
 
-/// A client and a server without a network between them.
-struct Pair {
-    session: Session,
-    server: ServerConnection,
-    unread: Vec<u8>,
-    received: Vec<u8>,
-    last: Progress,
-}
-
-impl Pair {
-    fn new(client: &Arc<ClientConfig>, server: &Arc<ServerConfig>) -> Self {
-        Pair {
-            session: Session::new(client, server_name()).unwrap(),
-            server: ServerConnection::new(server.clone()).unwrap(),
-            unread: Vec::new(),
-            received: Vec::new(),
-            last: Progress::default(),
-        }
-    }
-
-    /// Carries octets until neither side has more; the server's come to the client in pieces.
-    fn settle(&mut self, piece: usize) -> Result<(), Error> {
-        let mut incoming = Vec::new();
-        loop {
-            let mut reply = Vec::new();
-            let first = incoming.drain(..incoming.len().min(piece)).collect::<Vec<u8>>();
-            self.unread.extend(first);
-            let received = &mut self.received;
-            self.last = self.session.drive(&mut self.unread, &mut reply, |octets| received.extend(octets))?;
-            self.unread.drain(..self.last.used);
-            self.give(&reply)?;
-            while self.server.wants_write() {
-                self.server.write_tls(&mut incoming).unwrap();
-            }
-            if incoming.is_empty() && reply.is_empty() {
-                return Ok(());
-            }
-        }
-    }
-
-    fn give(&mut self, mut octets: &[u8]) -> Result<(), Error> {
-        while !octets.is_empty() {
-            self.server.read_tls(&mut octets).unwrap();
-            self.server.process_new_packets()?;
-        }
-        Ok(())
-    }
-
-    fn plain_at_server(&mut self) -> Vec<u8> {
-        let mut octets = vec![0; 1 << 16];
-        let length = self.server.reader().read(&mut octets).unwrap();
-        octets[..length].to_vec()
-    }
-}
-
 #[test]
 fn octets_pass_both_ways_in_pieces_of_any_size() {
-    let (client, server) = (config(0).unwrap(), server_config());
+    let (client, server) = (client(0), server_config());
     for piece in [1, 7, 100, 100_000] {
         let mut pair = Pair::new(&client, &server);
         pair.settle(piece).unwrap();
@@ -93,7 +45,7 @@ fn octets_pass_both_ways_in_pieces_of_any_size() {
 
 #[test]
 fn each_query_has_a_record_of_its_own() {
-    let mut pair = Pair::new(&config(0).unwrap(), &server_config());
+    let mut pair = Pair::new(&client(0), &server_config());
     pair.settle(1_000_000).unwrap();
     let mut wire = Vec::new();
     pair.session.seal(&mut [], [&[1; 50][..], &[2; 60], &[3; 70]].into_iter(), &mut wire).unwrap();
@@ -109,7 +61,7 @@ fn each_query_has_a_record_of_its_own() {
 
 #[test]
 fn a_farewell_is_understood() {
-    let mut pair = Pair::new(&config(0).unwrap(), &server_config());
+    let mut pair = Pair::new(&client(0), &server_config());
     pair.settle(1_000_000).unwrap();
     let mut wire = Vec::new();
     pair.session.close(&mut [], &mut wire).unwrap();
@@ -121,7 +73,7 @@ fn a_farewell_is_understood() {
 fn sessions_are_resumed_if_they_may_be() {
     let server = server_config();
     for (sessions_max, resumed) in [(10, true), (0, false)] {
-        let client = config(sessions_max).unwrap();
+        let client = client(sessions_max);
         for turn in 0..3 {
             let mut pair = Pair::new(&client, &server);
             pair.settle(1_000_000).unwrap();
@@ -132,7 +84,7 @@ fn sessions_are_resumed_if_they_may_be() {
 
 #[test]
 fn of_sessions_no_more_are_kept_than_there_is_room_for() {
-    let (client, server) = (config(1).unwrap(), server_config());
+    let (client, server) = (client(1), server_config());
     Pair::new(&client, &server).settle(1_000_000).unwrap();
     Pair::new(&client, &server).settle(1_000_000).unwrap();
     // Two begin before either has got a new ticket, and there is one.
@@ -145,7 +97,7 @@ fn of_sessions_no_more_are_kept_than_there_is_room_for() {
 #[test]
 fn an_alert_and_plain_text_are_errors() {
     for incoming in [&[21, 3, 3, 0, 2, 2, 40][..], b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
-        let mut session = Session::new(&config(0).unwrap(), server_name()).unwrap();
+        let mut session = Session::new(&client(0)).unwrap();
         session.drive(&mut [], &mut Vec::new(), |_| ()).unwrap();
         assert!(session.drive(&mut incoming.to_vec(), &mut Vec::new(), |_| ()).is_err());
         assert!(session.seal(&mut [], [&[1][..]].into_iter(), &mut Vec::new()).is_err());
@@ -154,7 +106,7 @@ fn an_alert_and_plain_text_are_errors() {
 
 #[test]
 fn a_query_before_the_handshake_is_done_is_an_error() {
-    let mut session = Session::new(&config(0).unwrap(), server_name()).unwrap();
+    let mut session = Session::new(&client(0)).unwrap();
     assert!(session.seal(&mut [], [&[1][..]].into_iter(), &mut Vec::new()).is_err());
 }
 
@@ -168,7 +120,7 @@ proptest! {
             let length = (octets.len() - 5) as u16;
             octets[..5].copy_from_slice(&[22, 3, 3, (length >> 8) as u8, length as u8]);
         }
-        let mut session = Session::new(&config(0).unwrap(), server_name()).unwrap();
+        let mut session = Session::new(&client(0)).unwrap();
         session.drive(&mut [], &mut Vec::new(), |_| ()).unwrap();
         let driven = session.drive(&mut octets, &mut Vec::new(), |_| panic!("there is no key for that"));
         prop_assert!(driven.is_err() || !driven.unwrap().open);
@@ -177,7 +129,7 @@ proptest! {
     /// One octet of the handshake or of an answer turned into another: an error, or it waits for more.
     #[test]
     fn a_spoilt_octet_never_passes_as_an_answer(at in 0_usize..3_000, flip in 1_u8..=255) {
-        let mut pair = Pair::new(&config(0).unwrap(), &server_config());
+        let mut pair = Pair::new(&client(0), &server_config());
         let mut hello = Vec::new();
         pair.session.drive(&mut [], &mut hello, |_| ()).unwrap();
         pair.give(&hello).unwrap();

@@ -8,13 +8,13 @@ use std::{
 
 use nix::sys::{
     resource::{Resource, getrlimit, setrlimit},
-    socket::{
-        AddressFamily, MsgFlags, SockFlag, SockType, SockaddrStorage, bind, connect, recv, send, setsockopt, socket,
-        sockopt,
-    },
+    socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt},
 };
 
-use crate::load::{arguments::Close, meter::Loss};
+use super::{
+    loss::Loss,
+    options::{SocketOptions, unconnected},
+};
 
 /// Files that the process has open beside connections, at most.
 const OTHER_FILES: u64 = 256;
@@ -30,14 +30,9 @@ pub enum Begun {
 }
 
 /// Begins a connection to `server`, from `source` or from any address; does not wait.
-pub fn begin(server: SocketAddr, source: Option<IpAddr>, close: Close) -> io::Result<Begun> {
-    let family = if server.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
-    let socket = socket(family, SockType::Stream, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
-    setsockopt(&socket, sockopt::TcpNoDelay, &true)?;
-    if close == Close::Rst {
-        // Closing then resets (tcp(7)), however this process ends; otherwise closing sends FIN.
-        setsockopt(&socket, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 })?;
-    }
+pub fn begin(server: SocketAddr, source: Option<IpAddr>, options: &SocketOptions) -> io::Result<Begun> {
+    let socket = unconnected(server)?;
+    options.apply(&socket)?;
     if let Some(source) = source {
         // The port is chosen when connecting, so that one serves for several servers (ip(7)).
         setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
@@ -70,6 +65,16 @@ pub fn write(socket: &OwnedFd, octets: &[u8]) -> Result<usize, Loss> {
         Ok(count) => Ok(count),
         Err(nix::Error::EAGAIN | nix::Error::EINTR) => Ok(0),
         Err(_) => Err(Loss::Reset),
+    }
+}
+
+/// Acknowledges what was read so far at once (TCP_QUICKACK). It does not last (tcp(7)): call it after each reading.
+pub fn acknowledge(socket: &OwnedFd) {
+    let on: libc::c_int = 1;
+    let octets = size_of_val(&on) as libc::socklen_t;
+    // It only hastens, so what it returns is nothing to act on: on a connection that is gone the next reading says so.
+    unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, (&raw const on).cast(), octets);
     }
 }
 
