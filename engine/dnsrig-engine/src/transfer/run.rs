@@ -96,7 +96,13 @@ pub fn run_one(
     zones: &Arc<Zones>,
     stationery: &Stationery,
 ) -> Result<Summary, Failure> {
-    let settings = Settings { serial: None, records_expected: None, repeat: false, on_notify: false, ..arguments.settings(authority, 1.0) };
+    let settings = Settings {
+        serial: None,
+        records_expected: None,
+        repeat: false,
+        on_notify: false,
+        ..arguments.settings(authority, 1.0)
+    };
     let part = Part { share: Share { secondaries: 1, first: 0, thread: 0, threads: 1 }, settings };
     let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
     let (batches, _) = mpsc::sync_channel(BATCHES_MAX);
@@ -149,8 +155,7 @@ impl Part {
             wants_ports: keeps_rows,
         };
         let journal = Journal::new(keeps_rows);
-        let mut schedule =
-            Schedule::new(self.settings, self.share, zones.clone(), signer, stationery.clone(), journal);
+        let mut schedule = Schedule::new(self.settings, self.share, zones.clone(), signer, stationery.clone(), journal);
         schedule.set_wall_time(clock::wall_time_s());
         let lines = Lines::new(dial, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
@@ -191,11 +196,16 @@ impl Team {
             let count = secondaries / threads + u32::from(thread < secondaries % threads);
             let share = Share { secondaries: count, first, thread, threads };
             let settings = arguments.settings(authority, f64::from(count) / f64::from(secondaries));
-            let shared =
-                Shared { stop: stopping.clone(), progress: Arc::default(), batches: sender.clone() };
+            let shared = Shared { stop: stopping.clone(), progress: Arc::default(), batches: sender.clone() };
             let own = clients.drain(..clients.len().min(count as usize)).collect();
             workers.push(Part { share, settings }.worker(
-                arguments, zones, stationery, shared, own, keeps_rows, deadline_ns,
+                arguments,
+                zones,
+                stationery,
+                shared,
+                own,
+                keeps_rows,
+                deadline_ns,
             )?);
             first += count;
         }

@@ -24,7 +24,8 @@ pub fn clients(arguments: &Arguments) -> Result<Vec<Client>, Failure> {
         _ => None,
     };
     let name = tls.server_name.as_deref().map(read_name).transpose()?;
-    let authorities = if let (Verify::Ca, Some(path)) = (tls.verify, &tls.ca) { read_authorities(path)? } else { vec![] };
+    let authorities =
+        if let (Verify::Ca, Some(path)) = (tls.verify, &tls.ca) { read_authorities(path)? } else { vec![] };
     let kept = (arguments.connections.count as usize * SESSIONS_A_CONNECTION).min(SESSIONS_MAX);
     let client = || {
         let trust = match tls.verify {
