@@ -52,7 +52,11 @@ def test_transfer_limit(pull: Measure) -> None:
 
 def test_transfer_limit_of_the_synthetic_primary(pull: Measure) -> None:
     """Zones that take a while each, and three at a time."""
-    settings = ('hosts.primary.settings."concurrent-max"=3', 'hosts.primary.settings.fault="slow=2ms"', "options.connections=8")
+    settings = (
+        'hosts.primary.settings."concurrent-max"=3',
+        'hosts.primary.settings.fault="slow=2ms"',
+        "options.connections=8",
+    )
     found = finding("transfer-limit", pull(SYNTHETIC, *settings))
     assert found.verdict == "found"
     assert int(found.evidence["of_these_done_median"] or 0) <= 3
@@ -73,7 +77,7 @@ def test_a_primary_that_interleaves(pull: Measure) -> None:
 def test_full_handshakes(pull: Measure) -> None:
     """A primary that gives no tickets, beside one that does."""
     over_tls = (SYNTHETIC, "policy=one", "transport=xot (resumed)", "dataset.zones=30")
-    found = finding("full-handshakes", pull(*over_tls, "hosts.primary.settings.no-tickets=true"))
+    found = finding("full-handshakes", pull(*over_tls, 'hosts.primary.settings.fault="no-tickets"'))
     assert found.verdict == "found"
     assert found.evidence["resumed_handshakes"] == 0
     assert finding("full-handshakes", pull(*over_tls)).verdict == "clear"
