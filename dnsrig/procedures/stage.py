@@ -349,7 +349,7 @@ class Stage:
         """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
         words = ["transfer", str(self.host(target).address), "--interrogate"]
         words += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}", f"--xot-port={keys.XOT_PORT}"]
-        return self._start_instrument(name, [*words, *self._signed()], host)
+        return self._start_instrument(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
         """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
