@@ -157,7 +157,7 @@ pub struct ConnectionArguments {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=65_535), help_heading = "Connections")]
     pub window: u32,
     /// So many connections at a time, of each secondary
-    #[arg(long = "connections", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Connections")]
+    #[arg(id = "connections", long = "connections", value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Connections")]
     pub count: u32,
     /// How a connection is closed
     #[arg(long, value_enum, default_value = "fin", help_heading = "Connections")]
