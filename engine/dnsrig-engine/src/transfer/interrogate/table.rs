@@ -2,7 +2,10 @@
 
 use std::{env, io::IsTerminal};
 
-use super::answer::{Answer, Feature, Transport, Verdict};
+use super::{
+    answer::{Answer, Feature, Transport, Verdict},
+    checks::XOT,
+};
 
 /// How wide a line may be where the terminal's width is not known.
 const WIDTH: usize = 120;
@@ -14,8 +17,11 @@ pub fn shows_signs(output: &impl IsTerminal) -> bool {
     output.is_terminal() && locale.is_some_and(|it| it.to_ascii_uppercase().replace('-', "").contains("UTF8"))
 }
 
-/// A line a feature: its name, over what it was asked, the answer, and why.
+/// A line a feature: its name, over what it was asked, the answer, and why. Where there is no XoT, that is said once.
 pub fn text(features: &[Feature], signs: bool) -> String {
+    let has_no_xot = features.iter().any(|it| it.name == XOT && it.answer.verdict == Verdict::No);
+    let is_left_out = |it: &Feature| has_no_xot && it.transport == Transport::Xot && it.name != XOT;
+    let features: Vec<_> = features.iter().filter(|it| !is_left_out(it)).collect();
     let rows: Vec<[String; 3]> = features
         .iter()
         .map(|it| [it.name.to_owned(), over(it.transport).to_owned(), said(&it.answer, signs)])
@@ -28,7 +34,7 @@ pub fn text(features: &[Feature], signs: bool) -> String {
         let broken = wrapped(detail, WIDTH.saturating_sub(indent)).join(&format!("\n{:indent$}", ""));
         format!("{cells}{broken}").trim_end().to_owned() + "\n"
     };
-    rows.iter().zip(features).map(|(row, feature)| line(row, &feature.answer.detail)).collect()
+    rows.iter().zip(&features).map(|(row, feature)| line(row, &feature.answer.detail)).collect()
 }
 
 fn over(transport: Transport) -> &'static str {
@@ -91,6 +97,15 @@ mod tests {
              order  TCP  no: out-of-order  5 of 60 transfers ended before one that was asked for earlier\n"
         );
         assert!(text(&features(), true).contains("✘ out-of-order  5 of 60"));
+    }
+
+    #[test]
+    fn that_there_is_no_xot_is_said_once() {
+        let feature = |name, answer| Feature { name, transport: Transport::Xot, answer };
+        let without = [feature("order", Answer::cannot_tell("no connection")), feature(XOT, Answer::no("refused"))];
+        assert_eq!(text(&without, false), "xot  XoT  no  refused\n");
+        let with = [feature("order", Answer::cannot_tell("closed")), feature(XOT, Answer::yes("served"))];
+        assert_eq!(text(&with, false).lines().count(), 2);
     }
 
     #[test]

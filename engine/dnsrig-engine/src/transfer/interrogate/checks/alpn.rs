@@ -1,6 +1,6 @@
 //! Whether the server wants to hear `dot` (ALPN): RFC 9103 §7.1 has clients say it, and servers need not insist.
 
-use super::{Check, XOT, no_connection, no_small_zone};
+use super::{Check, TLS, no_connection, no_small_zone};
 use crate::transfer::{
     interrogate::{
         answer::{Answer, Transport},
@@ -10,7 +10,7 @@ use crate::transfer::{
     wire::Ask,
 };
 
-pub const CHECK: Check = Check { name: "alpn-dot-required", transports: XOT, ask };
+pub const CHECK: Check = Check { name: "alpn-dot-required", transports: TLS, ask };
 
 /// A protocol that no DNS server speaks on this port.
 const OTHER: &str = "http/1.1";

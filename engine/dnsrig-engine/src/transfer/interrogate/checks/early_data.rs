@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{Check, XOT, no_connection, no_small_zone};
+use super::{Check, TLS, no_connection, no_small_zone};
 use crate::transfer::{
     interrogate::{
         answer::{Answer, Transport},
@@ -15,7 +15,7 @@ use crate::transfer::{
     wire::Ask,
 };
 
-pub const CHECK: Check = Check { name: "tls-early-data", transports: XOT, ask };
+pub const CHECK: Check = Check { name: "tls-early-data", transports: TLS, ask };
 
 /// What became of early data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -42,7 +42,7 @@ pub struct Check {
 }
 
 const TCP: &[Transport] = &[Transport::Tcp];
-const XOT: &[Transport] = &[Transport::Xot];
+const TLS: &[Transport] = &[Transport::Xot];
 const BOTH: &[Transport] = &[Transport::Tcp, Transport::Xot];
 
 /// All checks, in the order in which they are asked and shown: those that press the server come last.
@@ -73,7 +73,10 @@ pub const CHECKS: &[Check] = &[
 ];
 
 /// XoT as such is a transfer over it.
-const XOT_CHECK: Check = Check { name: "xot", transports: XOT, ask: axfr::over_tls };
+const XOT_CHECK: Check = Check { name: XOT, transports: TLS, ask: axfr::over_tls };
+
+/// Whether there is any; without, what is asked over it cannot be told.
+pub const XOT: &str = "xot";
 
 /// There is no small zone to ask for.
 fn no_small_zone() -> Answer {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Check, XOT, no_connection, no_small_zone};
+use super::{Check, TLS, no_connection, no_small_zone};
 use crate::transfer::{
     interrogate::{
         answer::{Answer, Transport},
@@ -13,7 +13,7 @@ use crate::transfer::{
     wire::Ask,
 };
 
-pub const CHECK: Check = Check { name: "tls-resumption", transports: XOT, ask };
+pub const CHECK: Check = Check { name: "tls-resumption", transports: TLS, ask };
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };

@@ -1,7 +1,7 @@
 //! Several queries in one TLS record: a server that waits for its socket does not see the second, which lies in its TLS
 //! library already.
 
-use super::{Check, XOT, no_connection, no_small_zone};
+use super::{Check, TLS, no_connection, no_small_zone};
 use crate::transfer::{
     interrogate::{
         answer::{Answer, Transport},
@@ -13,7 +13,7 @@ use crate::transfer::{
     wire::Ask,
 };
 
-pub const CHECK: Check = Check { name: "several-queries-in-one-tls-record", transports: XOT, ask };
+pub const CHECK: Check = Check { name: "several-queries-in-one-tls-record", transports: TLS, ask };
 
 /// How many answers came to queries in one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
