@@ -6,9 +6,10 @@ serial before. Nothing is stored, so what is measured is the primary: how fast i
 time. The time is from the first NOTIFY to the last secondary with the new version; that the primary must load the change first, and
 that some wait before they send NOTIFY, stands apart.
 
-Options: ``secondaries``; how they transfer as in `pull` (a connection each, by default), refused transfers are tried again ``retries`` times, each
-``retry_after_s`` later; ``settle_s``: the rest before the change. A primary that makes changes by itself (`zones@engine`) is waited for
-instead of told.
+Options: ``secondaries``; how they transfer as in `pull`: each by a connection of its own that it closes when it has the zone (``policy``; one
+left open would take a place of those that the primary has), after a look at the SOA (``soa``): some primaries send a NOTIFY twice. What is refused is tried again ``retries`` times, the first time ``retry_after_s`` later, then after twice as long and so
+on up to a minute, as real secondaries do. ``settle_s``: the rest before the change. A primary that makes changes by itself
+(`zones@engine`) is waited for instead of told.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {
     **_pulling.OPTIONS,
     "secondaries": 10,
+    "policy": "one",
+    "soa": "udp",
     "retries": 100,
     "settle_s": 1.0,
     "probe_rate_per_s": 1000,
