@@ -121,7 +121,7 @@ def _until(stage: Stage, transfer: Instrument, wanted: int) -> None:
             event = stage.wait(transfer, limit_s=min(left_s, PROGRESS_S), until="progress")
         except Overdue:
             continue
-        stage.report({**event, "instrument": transfer.name})
+        stage.report({**event, "instrument": INSTRUMENT})
         if event["done"] >= wanted:
             return
 

@@ -170,8 +170,6 @@ class Driver(ABC):
     """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
     answers: ClassVar[bool] = True
     """Whether it answers queries; one that does not ends by itself when it has all zones, and says so in its log."""
-    changes_itself: ClassVar[bool] = False
-    """Whether a primary changes its zones by itself, so that nobody can tell it to."""
     answers_zones: ClassVar[bool] = True
     """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
     changes_itself: ClassVar[bool] = False

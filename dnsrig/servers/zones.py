@@ -25,7 +25,6 @@ class Zones(EngineDriver):
     kind = "zones"
     title = "zones (synthetic primary)"
     roles = ("primary",)
-    changes_itself = True
     repeatable = frozenset({"fault"})
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer"),
