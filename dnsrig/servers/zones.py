@@ -26,6 +26,7 @@ class Zones(EngineDriver):
     title = "zones (synthetic primary)"
     roles = ("primary",)
     repeatable = frozenset({"fault"})
+    changes_itself = True
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer"),
         Setting("message-octets", "65535", "most octets of a message of a transfer"),
