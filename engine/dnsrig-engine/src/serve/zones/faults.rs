@@ -60,7 +60,10 @@ const SIMPLE: [(&str, Fault); 13] = [
     ("no-tickets", Fault::NoTickets),
 ];
 
-const COUNTED: [(&str, fn(u32) -> Fault); 4] = [
+/// Makes a fault of the number behind its name.
+type Make = fn(u32) -> Fault;
+
+const COUNTED: [(&str, Make); 4] = [
     ("servfail-after", Fault::ServfailAfter),
     ("refused-after", Fault::RefusedAfter),
     ("close-after", Fault::CloseAfter),
