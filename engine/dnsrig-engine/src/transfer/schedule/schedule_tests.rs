@@ -231,7 +231,8 @@ fn rounds_follow_each_other_until_time_is_over() {
     world.schedule.stop(world.now_ns);
     assert!(world.schedule.is_over());
     assert!(matches!(world.schedule.order(world.now_ns), Some(Order::Close(_))));
-    let mut nobody = World::new(Settings { repeat: true, ..settings() }, 1, 10, Manner { refuses: 1_000_000, ..Manner::default() });
+    let mut nobody =
+        World::new(Settings { repeat: true, ..settings() }, 1, 10, Manner { refuses: 1_000_000, ..Manner::default() });
     nobody.run(100 * S);
     assert!(nobody.connections <= 100, "a primary that is not there is not hammered: {}", nobody.connections);
 }
@@ -271,24 +272,26 @@ fn manners() -> impl Strategy<Value = Manner> {
         (some(1..20), some(1..40), some(1..40), some(1..12)),
         (every(), every(), every(), 0..4_usize),
     )
-        .prop_map(|((delay_ns, messages_each, interleaves, resets), (close_after, cut_after, stall_after, limit), rest)| {
-            let (silent, wrong, poison, refuses) = rest;
-            Manner {
-                delay_ns,
-                messages_each,
-                interleaves,
-                close_after,
-                cut_after,
-                resets,
-                stall_after,
-                limit,
-                silent,
-                wrong,
-                poison,
-                refuses,
-                is_dead: false,
-            }
-        })
+        .prop_map(
+            |((delay_ns, messages_each, interleaves, resets), (close_after, cut_after, stall_after, limit), rest)| {
+                let (silent, wrong, poison, refuses) = rest;
+                Manner {
+                    delay_ns,
+                    messages_each,
+                    interleaves,
+                    close_after,
+                    cut_after,
+                    resets,
+                    stall_after,
+                    limit,
+                    silent,
+                    wrong,
+                    poison,
+                    refuses,
+                    is_dead: false,
+                }
+            },
+        )
 }
 
 proptest! {

@@ -138,8 +138,7 @@ impl World {
         let share = Share { secondaries, first: 0, thread: 0, threads: 1 };
         let (window, is_one) = (settings.window() as usize, settings.policy == Policy::One);
         let connections_max = (settings.connections * secondaries) as usize;
-        let schedule =
-            Schedule::new(settings, share, zones(count), None, Stationery::default(), Journal::new(true));
+        let schedule = Schedule::new(settings, share, zones(count), None, Stationery::default(), Journal::new(true));
         World {
             schedule,
             now_ns: S,
