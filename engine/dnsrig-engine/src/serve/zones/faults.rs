@@ -41,7 +41,7 @@ pub enum Fault {
     CompressionLoop,
 }
 
-/// The names of faults, what their value is, and how one is made of it.
+/// The names of faults without a value.
 const SIMPLE: [(&str, Fault); 12] = [
     ("wrong-serial", Fault::WrongSerial),
     ("soa-different", Fault::SoaDifferent),
@@ -57,7 +57,10 @@ const SIMPLE: [(&str, Fault); 12] = [
     ("compression-loop", Fault::CompressionLoop),
 ];
 
-const COUNTED: [(&str, fn(u32) -> Fault); 4] = [
+/// How a fault is made of its number.
+type Counted = fn(u32) -> Fault;
+
+const COUNTED: [(&str, Counted); 4] = [
     ("servfail-after", Fault::ServfailAfter),
     ("refused-after", Fault::RefusedAfter),
     ("close-after", Fault::CloseAfter),
