@@ -89,7 +89,8 @@ def test_what_a_primary_supports(tmp_path: Path, kind: str) -> None:
     assert (on("messages-for-a-tiny-zone") == "yes") == (kind != "powerdns")
     assert (on("delayed-ack-pause") == "yes") == (kind == "powerdns"), features["delayed-ack-pause", "tcp"]
     assert on("xot", "xot") == ("yes" if has_tls else "no"), features["xot", "xot"]
-    assert (on("tls-early-data", "xot") == "yes") == (kind == "knot"), features["tls-early-data", "xot"]
+    # Accepted is not answered: knotd of 2026 leaves the query until another comes behind it.
+    assert (on("tls-early-data", "xot") in ("yes", "partly")) == (kind == "knot"), features["tls-early-data", "xot"]
     if has_tls:
         assert on("tls-resumption", "xot") == "yes", features["tls-resumption", "xot"]
         together = features["several-queries-in-one-tls-record", "xot"]
