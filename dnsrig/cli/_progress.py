@@ -82,8 +82,8 @@ class LiveProgress:
     def trial_event(self, event: dict[str, Any]) -> None:
         if event["event"] == "phase":
             self._bars.update(self._trial, description=f"{self._name}: {event['phase']}", completed=0)
-        elif event["event"] == "progress" and "seen" in event:
-            self._bars.update(self._trial, completed=event["seen"])
+        elif event["event"] == "progress" and "zones" in event:
+            self._bars.update(self._trial, completed=event.get("seen", event.get("done", 0)))
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
         self._bars.remove_task(self._trial)

@@ -26,3 +26,6 @@ pub use self::{
     records::Record,
     sink::{Change, Sink},
 };
+
+#[cfg(test)]
+mod fuzz_tests;

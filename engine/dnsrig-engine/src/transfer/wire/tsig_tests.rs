@@ -178,7 +178,7 @@ fn as_many_messages_may_be_unsigned_as_another_library_allows() {
         let messages = answer(2 * unsigned + 1);
         let end = messages.len() - 1;
         // Signed, unsigned ones, signed, unsigned ones, the last.
-        let signed = |number: usize| number % (unsigned + 1) == 0 && (last || number != end);
+        let signed = |number: usize| number.is_multiple_of(unsigned + 1) && (last || number != end);
         let sent = sign_some(&signer, &query, &messages, signed);
         assert_eq!(outcome(verifier, &sent, NOW_S), expected, "{unsigned} unsigned");
         assert_eq!(checked_by_another_library("hmac-sha256", &sent), expected == Outcome::Done, "{unsigned} unsigned");
