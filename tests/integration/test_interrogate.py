@@ -96,7 +96,7 @@ def test_what_a_primary_supports(tmp_path: Path, kind: str) -> None:
     assert (on("messages-for-a-tiny-zone") == "yes") == (kind != "powerdns")
     assert (on("delayed-ack-pause") == "yes") == (kind == "powerdns"), features["delayed-ack-pause", "tcp"]
     assert on("xot", "xot") == ("yes" if has_tls else "no"), features["xot", "xot"]
-    # Accepted is not answered: knotd of 2026 leaves the query until another comes behind it.
+    # Accepted is not answered: the query in it is lost.
     assert (on("tls-early-data", "xot") in ("yes", "partly")) == (kind == "knot"), features["tls-early-data", "xot"]
     if has_tls:
         assert on("tls-resumption", "xot") == "yes", features["tls-resumption", "xot"]

@@ -25,6 +25,8 @@ struct Early {
     is_answered: bool,
     /// When another query had come behind it.
     is_answered_then: bool,
+    /// Whether that other one was answered.
+    is_other_answered: bool,
 }
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
@@ -51,7 +53,8 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
             let another = talk.draft(&zone.name, Ask::Soa);
             talk.note(line.send(&[another], Records::OneEach));
             talk.listen(&mut line);
-            early.is_answered_then = talk.exchange.transfers[0].is_done();
+            [early.is_answered_then, early.is_other_answered] =
+                [0, 1].map(|number| talk.exchange.transfers[number].is_done());
         }
         Ok(early)
     };
@@ -69,6 +72,9 @@ fn judge(permitted_octets: u32, early: &Result<Early, Loss>) -> Answer {
         Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
             Answer::partly("accepted, but the query in it waits until another comes behind it")
         }
+        Ok(Early { is_accepted: true, is_other_answered: true, .. }) => {
+            Answer::partly("accepted, but the query in it is lost: only the next one was answered")
+        }
         Ok(Early { is_accepted: true, .. }) => Answer::partly("accepted, but the query in it was not answered"),
         Ok(Early { is_sent: true, .. }) => Answer::no("its tickets permit it, but it was rejected"),
         Ok(_) => Answer::cannot_tell("none could be sent"),
@@ -84,12 +90,11 @@ mod tests {
 
     #[test]
     fn permitted_sent_accepted_and_answered() {
-        let early = |is_sent, is_accepted, is_answered| {
-            Ok(Early { is_sent, is_accepted, is_answered, is_answered_then: false })
-        };
+        let early =
+            |is_sent, is_accepted, is_answered| Ok(Early { is_sent, is_accepted, is_answered, ..Early::default() });
         assert_eq!(judge(16_384, &early(true, true, true)).verdict, Verdict::Yes);
         assert_eq!(judge(16_384, &early(true, true, false)).verdict, Verdict::Partly);
-        let waits = Early { is_sent: true, is_accepted: true, is_answered: false, is_answered_then: true };
+        let waits = Early { is_sent: true, is_accepted: true, is_answered_then: true, ..Early::default() };
         assert!(judge(16_384, &Ok(waits)).detail.ends_with("behind it"));
         assert_eq!(judge(16_384, &early(true, false, false)).verdict, Verdict::No);
         assert_eq!(judge(16_384, &early(false, false, false)).verdict, Verdict::CannotTell);
