@@ -349,7 +349,7 @@ class Stage:
         """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
         words = ["transfer", str(self.host(target).address), "--interrogate"]
         words += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}", f"--xot-port={keys.XOT_PORT}"]
-        return self._start_instrument(name, [*words, *self._signed()], host)
+        return self._start_instrument(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
         """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
@@ -358,10 +358,10 @@ class Stage:
         command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
         command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
         command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
-        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+        return self._start_instrument("propagation", [*command, *self.signed(), *arguments])
 
-    def _signed(self) -> list[str]:
-        """Updates are signed where transfers are, with the same key."""
+    def signed(self) -> list[str]:
+        """What tells an instrument to sign updates: they are where transfers are, with the same key."""
         key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
         return [f"--tsig={key}"] if self.spec.transfer.tsig else []
 

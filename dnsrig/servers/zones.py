@@ -25,8 +25,8 @@ class Zones(EngineDriver):
     kind = "zones"
     title = "zones (synthetic primary)"
     roles = ("primary",)
-    changes_itself = True
     repeatable = frozenset({"fault"})
+    changes_itself = True
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer"),
         Setting("message-octets", "65535", "most octets of a message of a transfer"),

@@ -156,8 +156,12 @@ mod tests {
 
     #[test]
     fn a_range_has_both_its_ends() {
-        let read = |text| parse_range(text).map(|range| range.addresses().map(|one| one.to_string()).collect::<Vec<_>>());
-        assert_eq!(read("198.18.0.254-198.18.1.1").unwrap(), ["198.18.0.254", "198.18.0.255", "198.18.1.0", "198.18.1.1"]);
+        let read =
+            |text| parse_range(text).map(|range| range.addresses().map(|one| one.to_string()).collect::<Vec<_>>());
+        assert_eq!(
+            read("198.18.0.254-198.18.1.1").unwrap(),
+            ["198.18.0.254", "198.18.0.255", "198.18.1.0", "198.18.1.1"]
+        );
         assert_eq!(read("2001:2::f-2001:2::10").unwrap(), ["2001:2::f", "2001:2::10"]);
         assert_eq!(read("198.18.0.1").unwrap(), ["198.18.0.1"]);
         for wrong in ["", "198.18.0.2-198.18.0.1", "198.18.0.1-::1", "0.0.0.0-255.255.255.255", "1-2"] {

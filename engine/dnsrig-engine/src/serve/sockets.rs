@@ -64,6 +64,12 @@ pub fn dropped(socket: impl AsFd) -> Option<u64> {
     (result == 0 && octets as usize == size_of_val(&values)).then(|| values[DROPS].into())
 }
 
+/// Whether a datagram socket's error is a signal, or an ICMP error that belongs to an earlier answer (ip(7), icmp(7)).
+pub fn is_passing(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable};
+    matches!(error.kind(), Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable)
+}
+
 fn unbound(kind: SockType, address: SocketAddr) -> io::Result<OwnedFd> {
     let family = match address {
         SocketAddr::V4(_) => AddressFamily::Inet,

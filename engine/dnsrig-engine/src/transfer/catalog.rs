@@ -60,7 +60,8 @@ impl Members {
             found.version = data.split_first().map(|(_, text)| text.to_vec());
         }
         if rtype == TYPE_PTR && is_member(labels) {
-            let added = target().ok_or_else(|| "a name that is none".to_owned()).and_then(|name| found.zones.add(&name));
+            let added =
+                target().ok_or_else(|| "a name that is none".to_owned()).and_then(|name| found.zones.add(&name));
             if let Err(error) = added {
                 found.error = Some(error);
             }

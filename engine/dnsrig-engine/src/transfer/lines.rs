@@ -22,7 +22,12 @@ use super::{
 use crate::{
     poller::Poller,
     stream::{
-        Buffers, Close, Line, Loss, Reading, SocketOptions, chain::Chain, framing::Frames, socket, socket::Begun, tcp_info,
+        Buffers, Close, Line, Loss, Reading, SocketOptions,
+        chain::Chain,
+        framing::Frames,
+        socket,
+        socket::Begun,
+        tcp_info,
         tls::{Client, Fault},
     },
 };

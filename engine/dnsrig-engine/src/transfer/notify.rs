@@ -12,9 +12,7 @@ use std::{
 
 use nix::sys::{
     epoll::EpollFlags,
-    socket::{
-        ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
-    },
+    socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt},
 };
 
 use super::worker::NOTIFY_NUMBERS;
@@ -109,6 +107,9 @@ fn name_end(message: &[u8], mut start: usize) -> Option<usize> {
     }
 }
 
+/// What is to be acted on: the secondary that is told, the zone, and its serial if that was said.
+type Told = (u32, u32, Option<u32>);
+
 /// Who is told, and of what.
 struct Register {
     primary: IpAddr,
@@ -118,8 +119,8 @@ struct Register {
 }
 
 impl Register {
-    /// What a message from `peer` to `local` means: the answer, and secondary, zone and serial if it is to be acted on.
-    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<(u32, u32, Option<u32>)>)> {
+    /// What a message from `peer` to `local` means: the answer, and what is to be acted on.
+    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Told>)> {
         if peer.to_canonical() != self.primary {
             return None;
         }
@@ -161,8 +162,7 @@ impl Listeners {
         port: u16,
         poller: &Poller,
     ) -> io::Result<Self> {
-        let any: IpAddr =
-            if primary.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let any: IpAddr = if primary.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let udp = UdpSocket::bind((any, port))?;
         if primary.is_ipv4() {
             setsockopt(&udp, sockopt::Ipv4PacketInfo, &true)?;
@@ -177,7 +177,8 @@ impl Listeners {
         poller.add(&udp, EpollFlags::EPOLLIN, UDP)?;
         poller.add(&tcp, EpollFlags::EPOLLIN, TCP)?;
         // Where two have one address, the first is told: it comes last here.
-        let secondaries = sources.iter().enumerate().rev().filter_map(|(number, source)| Some(((*source)?, number as u32)));
+        let secondaries =
+            sources.iter().enumerate().rev().filter_map(|(number, source)| Some(((*source)?, number as u32)));
         let register = Register {
             primary: primary.to_canonical(),
             secondaries: secondaries.collect(),
@@ -201,8 +202,7 @@ impl Listeners {
         for _ in 0..DATAGRAMS_MAX {
             let mut vectors = [IoSliceMut::new(&mut space)];
             let flags = MsgFlags::MSG_DONTWAIT;
-            let Ok(message) =
-                recvmsg::<SockaddrStorage>(self.udp.as_raw_fd(), &mut vectors, Some(&mut control), flags)
+            let Ok(message) = recvmsg::<SockaddrStorage>(self.udp.as_raw_fd(), &mut vectors, Some(&mut control), flags)
             else {
                 return;
             };
@@ -293,8 +293,7 @@ fn reply_from(socket: &UdpSocket, reply: &[u8], peer: &SockaddrStorage, local: I
             sendmsg(fd, &vectors, &[ControlMessage::Ipv4PacketInfo(&info)], MsgFlags::MSG_DONTWAIT, Some(peer))
         }
         IpAddr::V6(local) => {
-            let info =
-                libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: local.octets() }, ipi6_ifindex: 0 };
+            let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: local.octets() }, ipi6_ifindex: 0 };
             sendmsg(fd, &vectors, &[ControlMessage::Ipv6PacketInfo(&info)], MsgFlags::MSG_DONTWAIT, Some(peer))
         }
     };

@@ -157,5 +157,10 @@ impl From<&Times> for Took {
 }
 
 fn by_word(counts: &[u64]) -> BTreeMap<&'static str, u64> {
-    Outcome::ALL.iter().map(|outcome| outcome.word()).zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
+    Outcome::ALL
+        .iter()
+        .map(|outcome| outcome.word())
+        .zip(counts.iter().copied())
+        .filter(|(_, count)| *count > 0)
+        .collect()
 }

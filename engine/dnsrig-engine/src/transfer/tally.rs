@@ -137,7 +137,8 @@ impl Tally {
 
     /// Adds what another thread counted.
     pub fn add(&mut self, other: &Tally) {
-        let both = |mine: &mut [u64], theirs: &[u64]| mine.iter_mut().zip(theirs).for_each(|(mine, other)| *mine += other);
+        let both =
+            |mine: &mut [u64], theirs: &[u64]| mine.iter_mut().zip(theirs).for_each(|(mine, other)| *mine += other);
         both(&mut self.outcomes, &other.outcomes);
         both(&mut self.attempt_outcomes, &other.attempt_outcomes);
         for (mine, other) in [

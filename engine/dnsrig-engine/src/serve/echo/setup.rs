@@ -6,29 +6,24 @@ use std::{
     sync::Arc,
 };
 
-use nix::sys::{
-    resource::{Resource, getrlimit, setrlimit},
-    socket::SockType,
-};
+use nix::sys::socket::SockType;
 use rustls::ServerConfig;
 use serde::Serialize;
 
 use crate::{
     failure::Failure,
-    serve::{sockets, tls},
+    serve::{
+        error::ServeError,
+        limits::{Limits, allow_files},
+        sockets, tls,
+    },
 };
 
 use super::{
     datagrams::Datagrams,
-    error::EchoError,
     options::{Arguments, Transport},
-    streams::Limits,
-    worker::Listener,
+    worker::Sockets,
 };
-
-/// Open files besides connections: standard ones, events, and per thread a poller and three sockets.
-const FILES_SPARE: u64 = 64;
-const FILES_PER_THREAD: u64 = 4;
 
 /// Where the echo listens, for the `ready` event.
 #[derive(Serialize)]
@@ -39,14 +34,6 @@ pub struct Bound {
     /// For the connections of all threads.
     #[serde(skip)]
     pub limits: Limits,
-}
-
-/// The sockets of one thread.
-pub struct Sockets {
-    /// For UDP.
-    pub datagrams: Option<Datagrams>,
-    /// For TCP and DNS over TLS.
-    pub listeners: Vec<Listener>,
 }
 
 /// Binds the sockets of all threads.
@@ -63,7 +50,7 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     let config = dot.map(|address| server_config(arguments, address.ip())).transpose()?;
     let limits = Limits::new(arguments.connections_max, arguments.idle_timeout);
     if tcp.is_some() || dot.is_some() {
-        allow_files(arguments.connections_max as u64 + threads as u64 * FILES_PER_THREAD + FILES_SPARE)?;
+        allow_files(arguments.connections_max, threads)?;
     }
     let bound = Bound { udp, tcp, dot, limits };
     let sockets = (0..threads).map(|_| bound.sockets(arguments, config.as_ref())).collect::<Result<_, _>>()?;
@@ -71,11 +58,11 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
 }
 
 impl Bound {
-    fn sockets(&self, arguments: &Arguments, config: Option<&Arc<ServerConfig>>) -> Result<Sockets, EchoError> {
+    fn sockets(&self, arguments: &Arguments, config: Option<&Arc<ServerConfig>>) -> Result<Sockets, ServeError> {
         let datagrams = self.udp.map(|address| {
             let socket = sockets::datagrams(address, arguments.receive_buffer_octets as usize);
             let socket = socket.map_err(|error| failed(Transport::Udp, address, error))?;
-            Ok::<_, EchoError>(Datagrams::new(socket, arguments.segmentation))
+            Ok::<_, ServeError>(Datagrams::new(socket, arguments.segmentation))
         });
         let listener = |transport, address: Option<SocketAddr>| {
             address.map(|address| sockets::listener(address).map_err(|error| failed(transport, address, error)))
@@ -86,13 +73,13 @@ impl Bound {
     }
 }
 
-fn claim(transport: Transport, address: SocketAddr) -> Result<SocketAddr, EchoError> {
+fn claim(transport: Transport, address: SocketAddr) -> Result<SocketAddr, ServeError> {
     let kind = if transport == Transport::Udp { SockType::Datagram } else { SockType::Stream };
     sockets::claim(kind, address).map_err(|error| failed(transport, address, error))
 }
 
-fn failed(transport: Transport, address: SocketAddr, reason: io::Error) -> EchoError {
-    EchoError::Bind { address, transport: transport.name(), reason }
+fn failed(transport: Transport, address: SocketAddr, reason: io::Error) -> ServeError {
+    ServeError::Bind { address, transport: transport.name(), reason }
 }
 
 fn server_config(arguments: &Arguments, address: IpAddr) -> Result<Arc<ServerConfig>, tls::TlsError> {
@@ -100,14 +87,4 @@ fn server_config(arguments: &Arguments, address: IpAddr) -> Result<Arc<ServerCon
         (Some(certificate), Some(key)) => tls::read_identity(certificate, key)?,
         _ => tls::make_identity(address)?,
     })
-}
-
-/// Raises the limit on open files to `asked`, if it is lower.
-fn allow_files(asked: u64) -> Result<(), EchoError> {
-    let system = |error: nix::Error| EchoError::System("raise the limit on open files", error.into());
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(system)?;
-    if asked > hard {
-        return Err(EchoError::Files { asked, limit: hard });
-    }
-    if asked > soft { setrlimit(Resource::RLIMIT_NOFILE, asked, hard).map_err(system) } else { Ok(()) }
 }

@@ -15,10 +15,7 @@ pub mod slots;
 mod timers;
 mod transfers;
 
-use std::{
-    collections::VecDeque,
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 pub use self::policy::{Policy, Retry, Settings, SoaFirst};
 use self::{

@@ -1,10 +1,6 @@
 //! The places of connections: a slot has one connection at a time.
 
-use super::{
-    ids::Ids,
-    secondaries::Job,
-    transfers::Line,
-};
+use super::{ids::Ids, secondaries::Job, transfers::Line};
 use std::collections::VecDeque;
 
 /// The number of a row's connection where there is none: an SOA that was asked for over UDP.

@@ -1,9 +1,6 @@
 //! What is to be done at a later time.
 
-use std::{
-    cmp::Reverse,
-    collections::BinaryHeap,
-};
+use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::secondaries::Job;
 

@@ -1,4 +1,4 @@
-//! Starts the threads, and ends them together.
+//! Starts the threads of a server, and ends them together.
 
 use std::{
     io,
@@ -9,44 +9,40 @@ use std::{
 
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use super::{
-    answerer::Answerer,
-    counts::Counts,
-    error::EchoError,
-    setup::Sockets,
-    streams::Limits,
-    worker::{self, Parts},
-};
+use super::error::ServeError;
 
-/// The running threads.
-pub struct Threads {
+/// The running threads, each of which gives a `T` in the end: what it counted.
+pub struct Threads<T> {
     /// Written once and never read, so that every thread sees it.
     stop: Arc<EventFd>,
     ended: Arc<EventFd>,
-    handles: Vec<JoinHandle<io::Result<Counts>>>,
+    handles: Vec<JoinHandle<io::Result<T>>>,
 }
 
-impl Threads {
+impl<T: Send + 'static> Threads<T> {
     /// None yet.
-    pub fn new() -> Result<Self, EchoError> {
+    pub fn new() -> Result<Self, ServeError> {
         let event = || {
             let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
-            event.map(Arc::new).map_err(|error| EchoError::System("make an event", error.into()))
+            event.map(Arc::new).map_err(|error| ServeError::System("make an event", error.into()))
         };
         Ok(Threads { stop: event()?, ended: event()?, handles: Vec::new() })
     }
 
-    /// Starts one more.
-    pub fn spawn(&mut self, sockets: Sockets, answerer: Answerer, limits: Limits) -> Result<(), EchoError> {
-        let Sockets { datagrams, listeners } = sockets;
-        let parts = Parts { stop: Arc::clone(&self.stop), datagrams, listeners, answerer, limits };
+    /// Starts one more; `work` gets what can be read when it is to end.
+    pub fn spawn(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(Arc<EventFd>) -> io::Result<T> + Send + 'static,
+    ) -> Result<(), ServeError> {
+        let stop = Arc::clone(&self.stop);
         let ended = Tell(Arc::clone(&self.ended));
-        let name = format!("echo-{}", self.handles.len());
+        let name = format!("{name}-{}", self.handles.len());
         let handle = thread::Builder::new().name(name).spawn(move || {
             let _ended = ended;
-            worker::run(parts)
+            work(stop)
         });
-        self.handles.push(handle.map_err(|error| EchoError::System("start a thread", error))?);
+        self.handles.push(handle.map_err(|error| ServeError::System("start a thread", error))?);
         Ok(())
     }
 
@@ -56,11 +52,11 @@ impl Threads {
     }
 
     /// Ends all and returns what each counted.
-    pub fn end(self) -> Result<Vec<Counts>, EchoError> {
-        self.stop.write(1).map_err(|error| EchoError::System("end the threads", error.into()))?;
+    pub fn end(self) -> Result<Vec<T>, ServeError> {
+        self.stop.write(1).map_err(|error| ServeError::System("end the threads", error.into()))?;
         let joined = self.handles.into_iter().map(|handle| {
             let result = handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            result.map_err(|error| EchoError::System("go on answering", error))
+            result.map_err(|error| ServeError::System("go on answering", error))
         });
         joined.collect()
     }

@@ -1,12 +1,12 @@
-//! How the echo fails.
+//! How a server fails.
 
 use std::{io, net::SocketAddr};
 
 use crate::failure::Advice;
 
-/// The echo could not start, or had to end.
+/// A server could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
-pub enum EchoError {
+pub enum ServeError {
     /// An argument does not go with another.
     #[error("{0}")]
     Arguments(&'static str),
@@ -33,22 +33,22 @@ pub enum EchoError {
     System(&'static str, io::Error),
 }
 
-impl Advice for EchoError {
+impl Advice for ServeError {
     fn hint(&self) -> String {
         use io::ErrorKind::{AddrInUse, PermissionDenied};
         match self {
-            EchoError::Arguments(_) => "see dnsrig-engine serve echo --help".into(),
-            EchoError::Bind { address, reason, .. } => match reason.kind() {
+            ServeError::Arguments(_) => "see dnsrig-engine serve --help".into(),
+            ServeError::Bind { address, reason, .. } => match reason.kind() {
                 AddrInUse => "another server has it: end that one, or give another port".into(),
-                PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, --dot-port)".into(),
+                PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, and one for TLS)".into(),
                 _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
             },
-            EchoError::Files { .. } => "raise it (ulimit -Hn), or give a lower --connections-max".into(),
-            EchoError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
+            ServeError::Files { .. } => "raise it (ulimit -Hn), or give a lower --connections-max".into(),
+            ServeError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
         }
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, EchoError::Arguments(_)) { 2 } else { 1 }
+        if matches!(self, ServeError::Arguments(_)) { 2 } else { 1 }
     }
 }
