@@ -65,8 +65,8 @@ def policy(options: Options) -> list[str]:
         f"--close={options['close']}",
         f"--soa={options['soa']}",
         f"--retries={options['retries']}",
-        f"--retry-after={options['retry_after_s']}s",
-        f"--timeout={options['timeout_s']}s",
+        f"--retry-after={float(options['retry_after_s']):g}s",
+        f"--timeout={float(options['timeout_s']):g}s",
         f"--threads={options['threads']}",
     ]
     if serial := options["ixfr_serial"]:

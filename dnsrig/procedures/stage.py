@@ -345,6 +345,12 @@ class Stage:
         words += _pulling.sources(chosen, spec.hosts[host])
         return self._start_instrument(name, [*words, f"--out={out or self.directory}", "--until-eof", *arguments], host)
 
+    def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
+        """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
+        words = ["transfer", str(self.host(target).address), "--interrogate"]
+        words += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}", f"--xot-port={keys.XOT_PORT}"]
+        return self._start_instrument(name, [*words, *self.signed()], host)
+
     def start_propagation(self, arguments: list[str]) -> Instrument:
         """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
         hosts = self.spec.hosts.items()

@@ -115,6 +115,13 @@ pub fn xot_config(identity: Identity, client_ca: Option<&PathBuf>) -> Result<Arc
     settings(identity, &[&TLS13], verifier)
 }
 
+/// The same settings, but without session tickets: over TLS 1.3 no session can be resumed (RFC 8446 §4.6.1).
+pub fn without_tickets(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.send_tls13_tickets = 0;
+    Arc::new(config)
+}
+
 fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in read_chain(path)? {

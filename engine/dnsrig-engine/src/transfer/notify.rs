@@ -107,6 +107,9 @@ fn name_end(message: &[u8], mut start: usize) -> Option<usize> {
     }
 }
 
+/// What is to be acted on: the secondary that is told, the zone, and its serial if that was said.
+type Told = (u32, u32, Option<u32>);
+
 /// Who is told, and of what.
 struct Register {
     primary: IpAddr,
@@ -116,8 +119,8 @@ struct Register {
 }
 
 impl Register {
-    /// What a message from `peer` to `local` means: the answer, and secondary, zone and serial if it is to be acted on.
-    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<(u32, u32, Option<u32>)>)> {
+    /// What a message from `peer` to `local` means: the answer, and what is to be acted on.
+    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Told>)> {
         if peer.to_canonical() != self.primary {
             return None;
         }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    Arguments, TransferError,
+    Arguments, TransferError, interrogate,
     journal::{Batch, Journal},
     lines::{Dial, Lines},
     list,
@@ -58,6 +58,10 @@ const BATCHES_LEFT: usize = 8;
 /// Transfers zones as the arguments say.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
+    if arguments.interrogate {
+        let zones = list::zones(arguments, authority)?;
+        return interrogate::run(&interrogate::Request::new(arguments, &zones)?);
+    }
     arguments.check(0)?;
     arguments.socket_options().check(arguments.server())?;
     let stop = Stop::new(arguments.instrument.until_eof)?;
@@ -103,11 +107,12 @@ pub fn run_one(
         on_notify: false,
         ..arguments.settings(authority, 1.0)
     };
-    let part = Part { share: Share { secondaries: 1, first: 0, thread: 0, threads: 1 }, settings };
+    let share = Share { secondaries: 1, first: 0, thread: 0, threads: 1 };
+    let part = Part { share, settings, clients: tls::clients(arguments)?, keeps_rows: false, deadline_ns: i64::MAX };
     let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
     let (batches, _) = mpsc::sync_channel(BATCHES_MAX);
     let shared = Shared { stop: Arc::default(), progress: Arc::default(), batches };
-    let worker = part.worker(arguments, zones, stationery, shared, tls::clients(arguments)?, false, i64::MAX)?;
+    let worker = part.worker(arguments, zones, stationery, shared)?;
     let failed = |error| TransferError::Sockets(arguments.server(), error);
     let remains = worker.run().map_err(failed)?;
     summary.fill(&remains.schedule.tally, remains.end_ns);
@@ -118,6 +123,10 @@ pub fn run_one(
 struct Part {
     share: Share,
     settings: Settings,
+    /// The TLS clients of its secondaries.
+    clients: Vec<Client>,
+    keeps_rows: bool,
+    deadline_ns: i64,
 }
 
 impl Part {
@@ -127,16 +136,14 @@ impl Part {
         zones: &Arc<Zones>,
         stationery: &Stationery,
         shared: Shared,
-        clients: Vec<Client>,
-        keeps_rows: bool,
-        deadline_ns: i64,
     ) -> Result<Worker, Failure> {
+        let Part { share, settings, clients, keeps_rows, deadline_ns } = self;
         let failed = |error| TransferError::Sockets(arguments.server(), error);
-        let Share { first, secondaries, .. } = self.share;
+        let Share { first, secondaries, .. } = share;
         let sources: Vec<Option<IpAddr>> =
             arguments.sources().into_iter().skip(first as usize).take(secondaries as usize).collect();
         let poller = Poller::new().map_err(failed)?;
-        let listeners = match self.settings.on_notify {
+        let listeners = match settings.on_notify {
             true => {
                 let port = arguments.list.notify_port;
                 let opened = Listeners::open(arguments.primary.address, &sources, zones, port, &poller);
@@ -155,7 +162,7 @@ impl Part {
             wants_ports: keeps_rows,
         };
         let journal = Journal::new(keeps_rows);
-        let mut schedule = Schedule::new(self.settings, self.share, zones.clone(), signer, stationery.clone(), journal);
+        let mut schedule = Schedule::new(settings, share, zones.clone(), signer, stationery.clone(), journal);
         schedule.set_wall_time(clock::wall_time_s());
         let lines = Lines::new(dial, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
@@ -197,16 +204,9 @@ impl Team {
             let share = Share { secondaries: count, first, thread, threads };
             let settings = arguments.settings(authority, f64::from(count) / f64::from(secondaries));
             let shared = Shared { stop: stopping.clone(), progress: Arc::default(), batches: sender.clone() };
-            let own = clients.drain(..clients.len().min(count as usize)).collect();
-            workers.push(Part { share, settings }.worker(
-                arguments,
-                zones,
-                stationery,
-                shared,
-                own,
-                keeps_rows,
-                deadline_ns,
-            )?);
+            let clients = clients.drain(..clients.len().min(count as usize)).collect();
+            let part = Part { share, settings, clients, keeps_rows, deadline_ns };
+            workers.push(part.worker(arguments, zones, stationery, shared)?);
             first += count;
         }
         let progress = workers.iter().map(|worker| worker.shared.progress.clone()).collect();

@@ -18,6 +18,17 @@ pub fn clients(arguments: &Arguments) -> Result<Vec<Client>, Failure> {
     if arguments.connections.transport == TransportKind::Tcp {
         return Ok(Vec::new());
     }
+    let make = maker(arguments, Versions::Xot)?;
+    (0..arguments.connections.secondaries).map(|_| make()).collect()
+}
+
+/// One client that offers these versions, whatever the transport.
+pub fn client(arguments: &Arguments, versions: Versions) -> Result<Client, Failure> {
+    maker(arguments, versions)?()
+}
+
+/// What makes clients; files are read once.
+fn maker(arguments: &Arguments, versions: Versions) -> Result<impl Fn() -> Result<Client, Failure>, Failure> {
     let tls = &arguments.tls;
     let identity = match (&tls.certificate, &tls.key) {
         (Some(certificate), Some(key)) => Some(read_identity(certificate, key)?),
@@ -27,7 +38,7 @@ pub fn clients(arguments: &Arguments) -> Result<Vec<Client>, Failure> {
     let authorities =
         if let (Verify::Ca, Some(path)) = (tls.verify, &tls.ca) { read_authorities(path)? } else { vec![] };
     let kept = (arguments.connections.count as usize * SESSIONS_A_CONNECTION).min(SESSIONS_MAX);
-    let client = || {
+    Ok(move || {
         let trust = match tls.verify {
             Verify::None => Trust::None,
             Verify::Ca => Trust::Ca(authorities.clone()),
@@ -37,13 +48,12 @@ pub fn clients(arguments: &Arguments) -> Result<Vec<Client>, Failure> {
             trust,
             name: name.clone(),
             identity: identity.as_ref().map(again),
-            versions: Versions::Xot,
+            versions,
             alpn_required: tls.require_alpn,
             sessions_max: if tls.no_resumption { 0 } else { kept },
         };
         Ok(Client::new(arguments.primary.address, settings)?)
-    };
-    (0..arguments.connections.secondaries).map(|_| client()).collect()
+    })
 }
 
 fn pins(tls: &TlsArguments) -> Result<Vec<Pin>, SetupError> {

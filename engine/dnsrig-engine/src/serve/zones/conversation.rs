@@ -122,3 +122,7 @@ impl Conversation {
         counts.outcomes.abandoned += transfers.count() as u64;
     }
 }
+
+#[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod tests;

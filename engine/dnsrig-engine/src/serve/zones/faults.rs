@@ -39,10 +39,12 @@ pub enum Fault {
     LengthZero,
     /// The second record's name points to itself.
     CompressionLoop,
+    /// Over TLS no session tickets are given, so that no session can be resumed; of all zones.
+    NoTickets,
 }
 
 /// The names of faults, what their value is, and how one is made of it.
-const SIMPLE: [(&str, Fault); 12] = [
+const SIMPLE: [(&str, Fault); 13] = [
     ("wrong-serial", Fault::WrongSerial),
     ("soa-different", Fault::SoaDifferent),
     ("soa-missing", Fault::SoaMissing),
@@ -55,9 +57,13 @@ const SIMPLE: [(&str, Fault); 12] = [
     ("serial-backwards", Fault::SerialBackwards),
     ("length-zero", Fault::LengthZero),
     ("compression-loop", Fault::CompressionLoop),
+    ("no-tickets", Fault::NoTickets),
 ];
 
-const COUNTED: [(&str, fn(u32) -> Fault); 4] = [
+/// Makes a fault of the number behind its name.
+type Make = fn(u32) -> Fault;
+
+const COUNTED: [(&str, Make); 4] = [
     ("servfail-after", Fault::ServfailAfter),
     ("refused-after", Fault::RefusedAfter),
     ("close-after", Fault::CloseAfter),

@@ -23,6 +23,8 @@ pub mod records;
 mod setup;
 pub mod shape;
 pub mod streams;
+#[cfg(test)]
+pub mod testing;
 pub mod transfer;
 pub mod tsig;
 pub mod worker;

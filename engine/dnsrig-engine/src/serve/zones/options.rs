@@ -148,7 +148,7 @@ pub struct Arguments {
     /// out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated, serial-backwards, length-zero,
     /// compression-loop
     #[arg(long, value_name = "KIND", value_parser = faults::parse)]
-    fault: Vec<Fault>,
+    pub fault: Vec<Fault>,
     /// Of faults that concern a transfer, have them for one zone in so many: those whose number is a multiple of N
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fault", value_parser = clap::value_parser!(u32).range(1..))]
     fault_every: u32,

@@ -17,6 +17,7 @@ use crate::{
 
 use super::{
     datagrams::{Datagrams, RECEIVE_BUFFER_OCTETS},
+    faults::Fault,
     options::{Arguments, Transport},
     worker::Listener,
 };
@@ -85,5 +86,6 @@ fn server_config(arguments: &Arguments, address: IpAddr) -> Result<Arc<ServerCon
         (Some(certificate), Some(key)) => tls::read_identity(certificate, key)?,
         _ => tls::make_identity(address)?,
     };
-    tls::xot_config(identity, arguments.client_ca.as_ref())
+    let config = tls::xot_config(identity, arguments.client_ca.as_ref())?;
+    Ok(if arguments.fault.contains(&Fault::NoTickets) { tls::without_tickets(&config) } else { config })
 }

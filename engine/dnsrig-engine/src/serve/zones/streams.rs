@@ -130,7 +130,10 @@ impl Streams {
     pub fn on_event(&mut self, token: Token, happened: EpollFlags, context: &mut Context<'_>) -> io::Result<()> {
         let Some(stream) = self.table.get(token) else { return Ok(()) };
         let mut result = Ok(());
-        if happened.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+        if happened.contains(EpollFlags::EPOLLHUP) && !happened.contains(EpollFlags::EPOLLERR) && stream.is_leaving() {
+            // Both sides said goodbye.
+            stream.has_ended = true;
+        } else if happened.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
             result = Err(io::ErrorKind::ConnectionReset.into());
         }
         if result.is_ok() && happened.contains(EpollFlags::EPOLLOUT) {
@@ -298,6 +301,10 @@ impl Stream {
             let _ = self.connection.close(&mut self.socket);
         }
         Ok(())
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.closing == Closing::Said
     }
 
     fn is_over(&self) -> bool {

@@ -229,3 +229,7 @@ impl Primary {
 
 // The question's name is where the records' pointers lead.
 const _: () = assert!(NAME_AT == HEADER_OCTETS);
+
+#[cfg(test)]
+#[path = "transfer_tests.rs"]
+mod tests;

@@ -256,3 +256,7 @@ fn put_record(to: &mut Pen<'_>, start: usize, name: &[u8], algorithm: &[u8], var
     to.put(variables.other);
     to.set_u16(length_at, (to.at() - length_at - 2) as u16);
 }
+
+#[cfg(test)]
+#[path = "tsig_tests.rs"]
+mod tests;

@@ -76,6 +76,18 @@ impl Client {
     }
 }
 
+impl Client {
+    /// How its connections are set up, for one who drives them otherwise than by a [`super::Session`].
+    pub fn config(&self) -> &Arc<ClientConfig> {
+        &self.config
+    }
+
+    /// The server's name.
+    pub fn name(&self) -> &ServerName<'static> {
+        &self.name
+    }
+}
+
 impl Versions {
     fn offered(self) -> &'static [&'static SupportedProtocolVersion] {
         match self {

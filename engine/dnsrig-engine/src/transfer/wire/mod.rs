@@ -9,6 +9,7 @@ pub mod master;
 pub mod tsig;
 pub mod zonemd;
 
+mod data;
 mod incoming;
 mod names;
 mod outcome;
@@ -25,3 +26,6 @@ pub use self::{
     records::Record,
     sink::{Change, Sink},
 };
+
+#[cfg(test)]
+mod fuzz_tests;

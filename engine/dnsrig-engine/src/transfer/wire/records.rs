@@ -183,7 +183,9 @@ impl Soa {
         let mut fingerprint = 0;
         let mut each = |label: &[u8]| fingerprint = fold_label(fingerprint, label);
         let mailbox = names::labels(record.message, record.data, &mut each)?;
+        each(&[]);
         let numbers = names::labels(record.message, mailbox, &mut each)?;
+        each(&[]);
         let numbers: &[u8; 20] =
             record.message.get(numbers..record.end).and_then(|rest| rest.try_into().ok()).ok_or(Wrong::Form)?;
         for number in numbers.chunks_exact(4) {

@@ -1,13 +1,19 @@
 //! Messages for tests, octet by octet, so that they can be wrong in every way.
 
-use domain::base::Name;
+use domain::{
+    base::{Name, Rtype, rdata::ComposeRecordData, scan::IterScanner},
+    rdata::ZoneRecordData,
+    utils::base16,
+};
 
-use super::{Ask, Change, Outcome, Record, Sink};
+use super::{
+    Ask, Change, Outcome, Record, Sink,
+    records::{Header, Walk},
+};
 
 pub const SOA: u16 = 6;
 pub const NS: u16 = 2;
 pub const A: u16 = 1;
-pub const TXT: u16 = 16;
 
 pub const ID: u16 = 0x1234;
 
@@ -99,4 +105,58 @@ impl Sink for Kept {
         self.ended = true;
         Ok(())
     }
+}
+
+/// Gives all answers of a message to a sink, whatever they are.
+pub fn give(message: &[u8], sink: &mut impl Sink) -> Result<(), Outcome> {
+    let mut walk = Walk::new(message);
+    let header = Header::read(message)?;
+    (0..header.questions).try_for_each(|_| walk.skip_question())?;
+    (0..header.answers).try_for_each(|_| sink.record(&walk.any_record()?, Change::Add))
+}
+
+/// A line of a zone file as a record: owner in full, TTL, class if any, type, data.
+pub fn line(text: &str) -> Rr {
+    let words = words(text);
+    let mut rest = words.iter().map(String::as_str);
+    let owner = name(rest.next().expect(text));
+    let ttl_s = rest.next().expect(text).parse().expect(text);
+    let mut rest = rest.skip_while(|word| *word == "IN");
+    let rtype: Rtype = rest.next().expect(text).parse().expect(text);
+    let data: Vec<&str> = rest.collect();
+    if let [r"\#", octets, hex @ ..] = &data[..] {
+        let data: Vec<u8> = base16::decode(&hex.concat()).expect(text);
+        assert_eq!(data.len().to_string(), *octets, "{text}");
+        return Rr { ttl_s, ..Rr::new(&owner, rtype.to_int(), &data) };
+    }
+    let mut scanner = IterScanner::<_, Vec<u8>>::new(data);
+    let parsed: ZoneRecordData<Vec<u8>, Name<Vec<u8>>> = ZoneRecordData::scan(rtype, &mut scanner).expect(text);
+    assert!(scanner.is_exhausted(), "{text}");
+    let mut data = Vec::new();
+    parsed.compose_rdata(&mut data).expect("a vector grows");
+    Rr { ttl_s, ..Rr::new(&owner, rtype.to_int(), &data) }
+}
+
+/// The words of a line, without the quotes around them; what is escaped stays so.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quoted) = (Vec::new(), None, false);
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            ' ' if !quoted => words.extend(word.take()),
+            '"' => {
+                quoted = !quoted;
+                word.get_or_insert_with(String::new);
+            }
+            _ => {
+                let word = word.get_or_insert_with(String::new);
+                word.push(character);
+                if character == '\\' {
+                    word.extend(characters.next());
+                }
+            }
+        }
+    }
+    words.extend(word);
+    words
 }

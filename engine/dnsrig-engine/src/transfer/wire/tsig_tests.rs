@@ -10,7 +10,10 @@ use domain::{
 use proptest::prelude::*;
 
 use super::*;
-use crate::transfer::wire::{Ask, Incoming, Limits, Step, testing::*, write_query};
+use crate::{
+    load::queries::inputs,
+    transfer::wire::{Ask, Incoming, Limits, Step, testing::*, write_query},
+};
 
 const NOW_S: u64 = 1_700_000_000;
 const ALGORITHMS: [&str; 4] = ["hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"];
@@ -175,7 +178,7 @@ fn as_many_messages_may_be_unsigned_as_another_library_allows() {
         let messages = answer(2 * unsigned + 1);
         let end = messages.len() - 1;
         // Signed, unsigned ones, signed, unsigned ones, the last.
-        let signed = |number: usize| number % (unsigned + 1) == 0 && (last || number != end);
+        let signed = |number: usize| number.is_multiple_of(unsigned + 1) && (last || number != end);
         let sent = sign_some(&signer, &query, &messages, signed);
         assert_eq!(outcome(verifier, &sent, NOW_S), expected, "{unsigned} unsigned");
         assert_eq!(checked_by_another_library("hmac-sha256", &sent), expected == Outcome::Done, "{unsigned} unsigned");
@@ -297,7 +300,7 @@ fn the_id_may_be_changed_on_the_way() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(inputs(300))]
 
     /// Whatever happens to a stream on its way, both libraries see it or both do not, and `done` is only what was sent.
     #[test]
