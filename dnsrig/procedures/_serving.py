@@ -185,15 +185,14 @@ def transferring(stage: Stage, *, duration_s: float) -> Iterator[None]:
 
 
 def why_no_transfers(stage: Stage) -> str:
-    """A sentence where transfers were wanted meanwhile and there was none; empty otherwise."""
+    """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is load, too."""
     if stage.option("transfers") == "none":
         return ""
     summary = stage.instruments["transfer"].summary
     if summary is None:
         return "the instrument that transferred meanwhile ended without saying what it saw"
-    if summary["done"]:
-        return ""
-    return f"no zone was transferred meanwhile: {_pulled.outcomes(summary) or 'none was complete before the end'}"
+    failures = _pulled.outcomes(summary)
+    return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
 
 
 def _changes(stage: Stage, duration_s: float) -> list[str]:

@@ -80,6 +80,8 @@ def check(spec: TrialSpec) -> None:
     if spec.options["made_by"] == "updates":
         if not spec.transfer.updates:
             raise UsageError("nobody may change the primary's zone", hint="set transfer.updates = true")
+        if spec.dataset.zones != 1:
+            raise UsageError("updates of several zones would go round", hint="take a dataset of one zone")
         return
     if spec.dataset.kind != "tld":
         raise UsageError(

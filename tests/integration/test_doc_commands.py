@@ -24,6 +24,7 @@ PAGES = [
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
     "docs/how-to/transfer.md",
+    "docs/how-to/transfers-of-a-primary.md",
 ]
 BACKGROUND = " &"
 END_LIMIT_S = 10

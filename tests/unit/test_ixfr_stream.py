@@ -45,10 +45,10 @@ def test_the_next_version_differs_in_as_many_records_as_asked_for() -> None:
     ("settings", "words"),
     [
         ((*ONE, "transfer.ixfr=false"), "answers IXFR by AXFR"),
-        ((*ONE, "delegations=30"), "only 90 can change"),
-        ((*ONE, "dataset.kind=tiny-zones", "delegations=1"), "has no 'delegations'"),
+        ((*ONE, "matrix.made_by.reload.dataset.delegations=30"), "only 90 can change"),
         (("records_changed=0", "made_by=reload"), r"options\.records_changed = 0"),
         (("records_changed=1", "made_by=updates", "matrix.made_by.updates.transfer.updates=false"), "nobody may"),
+        (("records_changed=1", "made_by=updates", "matrix.made_by.updates.dataset.zones=2"), "go round"),
     ],
 )
 def test_what_cannot_be_measured_is_refused(settings: tuple[str, ...], words: str) -> None:
