@@ -13,7 +13,7 @@ ZONES = 200
 
 @pytest.mark.parametrize(
     ("server", "transport"),
-    [("bind@forky", "tcp+tsig"), ("nsd@forky", "xot (resumed)"), ("zones@engine", "xot+tsig (resumed)")],
+    [("bind@forky", "tcp+tsig"), ("nsd@forky", "xot (resumed)"), ("zones@engine", "xot (resumed)")],
 )
 def test_pipelined(measure: Callable[..., Trial], server: str, transport: str) -> None:
     trial = measure(
