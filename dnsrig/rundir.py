@@ -98,6 +98,8 @@ class HostSpec(Record):
     under_test: bool = False
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
+    notified: bool = False
+    """Whether each of ``source_addresses`` is a secondary, played by an instrument, to which primaries send NOTIFY."""
     profile: bool = False
     """Whether CPU stacks are sampled on its CPUs during `measure`."""
 

@@ -30,6 +30,9 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("many-zones", ("server=bind@forky", "zones=1000", "provisioning=static", "transport=tcp")),
     ("many-zones", ("server=bind@forky", "zones=1000", "provisioning=catalog", "transport=tcp")),
     ("many-zones", ("server=bind@forky", "zones=300", "provisioning=static", "transport=xot")),
+    ("connection-policy", ("server=nsd@forky", "policy=pipelined", "transport=tcp", ALONE)),
+    ("connection-policy", ("server=bind@forky", "policy=one", "transport=tcp", ALONE)),
+    ("interrogation", ("server=nsd@forky",)),
     ("tld-transfer", ("server=bind@forky", "transport=tcp", ALONE)),
     ("tld-transfer", ("server=nsd@forky", "transport=tcp+tsig", ALONE)),
     ("tld-transfer", ("server=bind@forky", "transport=xot", ALONE)),
@@ -59,6 +62,9 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("capacity", ("server=bind@forky", "changes=none", ALONE)),
     ("startup", ("server=bind@forky", "zones=1000", "as=primary", ALONE)),
     ("propagation", ("server=bind@forky", "secondaries=1", "changes=single", ALONE)),
+    ("fan-out", ("server=nsd@forky", "secondaries=100", "ixfr=true", "limits=raised", ALONE)),
+    ("ixfr-stream", ("server=nsd@forky", "records_changed=100", "made_by=reload", ALONE)),
+    ("busy-primary", ("server=bind@forky", "size=tiny", "transfers=none", ALONE)),
     ("resolver-cache", ("names=cached", "transport=udp", "options.warmup_s=3", ALONE)),
 ]
 """(experiment, settings that leave one variant)."""

@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 
+from dnsrig.analysis import transfer_rows
 from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Anchor, LogDrilldown, Manifest, Phase, ServerRecord, TrialRecord, read_json, trial_dir
@@ -117,6 +118,39 @@ class Trial:
                 **dict.fromkeys(("sum_ns", "max_ns"), pl.Int64),
             },
         )
+
+    @property
+    def transfer(self) -> dict[str, Any]:
+        """What `transfer` summed up at its end; empty where it did not run or did not end."""
+        return self.record.instruments.get("transfer", {})
+
+    @cached_property
+    def transfers(self) -> pl.DataFrame:
+        """What `transfer` saw, one row an attempt to transfer a zone.
+
+        Columns: zone, secondary, connection, attempt (from 1), asked (soa, axfr, ixfr), answered (none, soa, axfr, ixfr, up-to-date),
+        asked_ns, first_ns (0: no message came), last_ns, octets, messages, records, serial, pause_max_ns (longest between two of its
+        messages), foreign_messages (of other transfers between its first and its last), outcome (done, up-to-date or a failure).
+        """
+        return _read_rows(self.directory / "transfers.arrow", transfer_rows.TRANSFERS)
+
+    @cached_property
+    def connections(self) -> pl.DataFrame:
+        """The connections of `transfer`, one row each.
+
+        Columns: connection, secondary, source (ADDRESS:PORT), begun_ns, established_ns (0: never), closed_ns, handshake (none, full,
+        resumed), ended (ours, closed, reset, refused, no-port, timed-out, tls), asked, done, octets, messages.
+        """
+        return _read_rows(self.directory / "connections.arrow", transfer_rows.CONNECTIONS)
+
+    @cached_property
+    def tcp_info(self) -> pl.DataFrame:
+        """What the kernel told of the connections of `transfer` (TCP_INFO, tcp(7)), one row a connection and interval.
+
+        Columns: time_ns, connection, rtt_us, rttvar_us, cwnd (segments), retransmissions, lost, delivery_rate_octets_per_s,
+        received_octets, sent_octets, unread_octets.
+        """
+        return _read_rows(self.directory / "tcp-info.arrow", transfer_rows.TCP_INFO)
 
     @property
     def subject(self) -> str:

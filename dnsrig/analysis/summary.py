@@ -1,7 +1,8 @@
 """From trials to figures a variant: what was measured, how often, how it spreads, and against what.
 
 Only trials that are `done` are compared. A trial that hit its limit would have taken longer still: its
-time is known to be at least the limit, and whatever it enters is printed with "≥". So is a figure of a trial that is done, where
+time is known to be at least the limit, and whatever it enters is printed with "≥". A rate of what was done until then it has as
+well as any (`Metric.at_limit`). Printed with "≥" is also a figure of a trial that is done, where
 it reached the metric's ceiling: a latency beyond the client's timeout is at least that.
 """
 
@@ -55,7 +56,7 @@ Sign = Literal["", "≥", "≤"]
 class VariantRow:
     """One variant under one metric.
 
-    ``values`` are those of the trials `done`; ``at_least`` the lower bounds: of trials at their limit, and of those `done`
+    ``values`` are those of the trials that count for the metric, `done` as a rule; ``at_least`` the lower bounds: of trials at their limit, and of those `done`
     whose value reached the metric's ceiling. With any of these, ``spread`` covers both, ``censored`` is set, and its median and ``high`` read "≥".
     """
 
@@ -67,6 +68,8 @@ class VariantRow:
     is_baseline: bool
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
+    unfinished: bool = False
+    """Whether a trial hit its limit or failed, so that those of its repeats that have a figure are a biased choice."""
     comparison: Comparison | None = None
     bound: tuple[Sign, float] | None = None
     """Of the percentage, where there is none because either hit its limit or the ceiling, but not both."""
@@ -157,26 +160,26 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
         outcomes=Counter(trial.record.outcome for trial in trials),
         values=values,
         at_least=at_least,
+        unfinished=any(t.record.outcome in ("limit", "server-failed") and not metric.counts(t) for t in trials),
         is_baseline=baseline is not None and baseline.id == variant.id,
         baseline=baseline,
     )
 
 
 def done_values(trials: Iterable[Trial], metric: Metric) -> tuple[list[float], list[float]]:
-    """Of the trials that are `done`: what was measured, and what is only known to be at least so much."""
+    """Of the trials that count for ``metric``: what was measured, and what is only known to be at least so much."""
     values: list[float] = []
     at_least: list[float] = []
     for trial in trials:
         value = trial.record.metrics.get(metric.name)
-        if trial.record.outcome == "done" and value is not None:
+        if metric.counts(trial) and value is not None:
             (at_least if metric.at_ceiling(trial, value) else values).append(value)
     return values, at_least
 
 
 def _compare(row: VariantRow, baseline: VariantRow) -> Comparison:
-    """No figure where either hit its limit, a ceiling, or failed: those of its repeats that have one are a biased choice."""
-    unfinished = {"limit", "server-failed"}
-    if row.censored or baseline.censored or unfinished & set(row.outcomes) or unfinished & set(baseline.outcomes):
+    """No figure where either hit its limit, a ceiling, or failed."""
+    if row.censored or baseline.censored or row.unfinished or baseline.unfinished:
         return statistics.nothing_to_compare(row.metric.better)
     return statistics.compare(row.values, baseline.values, row.metric.better)
 

@@ -18,7 +18,7 @@ from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import describe, done_values, main_metric, measured_metrics
 from dnsrig.errors import UsageError
-from dnsrig.rundir import DatasetSpec, Manifest, Scalar, Variant
+from dnsrig.rundir import DatasetSpec, Manifest, Outcome, Scalar, Variant
 
 UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
 """Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits counts."""
@@ -231,5 +231,7 @@ def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], rule: Rule) -> list[Ve
 
 def _repeats(run: Run, variant: Variant, metric: str) -> Repeats:
     trials = run.of_variant(variant.id)
-    values, at_least = done_values(trials, describe(metric))
-    return Repeats((*values, *at_least), Counter(trial.record.outcome for trial in trials), len(at_least))
+    described = describe(metric)
+    values, at_least = done_values(trials, described)
+    outcomes: Counter[Outcome] = Counter("done" if described.counts(t) else t.record.outcome for t in trials)
+    return Repeats((*values, *at_least), outcomes, len(at_least))

@@ -20,7 +20,8 @@ def result_text(record: TrialRecord | None, reason: str) -> str:
     name = record.spec.main_metric
     value = record.metrics.get(name)
     if record.outcome == "done" and value is not None:
-        return f"done in {value:.3g} s" if name.endswith("_s") else f"done, {name} = {value:.3g}"
+        is_time = name.endswith("_s") and not name.endswith("_per_s")
+        return f"done in {value:.3g} s" if is_time else f"done, {name} = {value:.3g}"
     return f"{record.outcome}: {record.reason}" if record.reason else record.outcome
 
 
@@ -82,8 +83,8 @@ class LiveProgress:
     def trial_event(self, event: dict[str, Any]) -> None:
         if event["event"] == "phase":
             self._bars.update(self._trial, description=f"{self._name}: {event['phase']}", completed=0)
-        elif event["event"] == "progress" and "seen" in event:
-            self._bars.update(self._trial, completed=event["seen"])
+        elif event["event"] == "progress" and "zones" in event:
+            self._bars.update(self._trial, completed=event.get("seen", event.get("done", 0)))
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
         self._bars.remove_task(self._trial)

@@ -1,4 +1,4 @@
-"""`dnsrig generate`, `watch`, `probe`, `load`, `serve`: the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `load`, `transfer`, `serve`, `change`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ SUBCOMMANDS = {
     "watch": "Sample what the operating system counts (engine).",
     "probe": "See when a serial becomes visible on a server (engine).",
     "load": "Put queries on a server and see how it answers (engine).",
+    "transfer": "Take zones from a primary as secondaries do, and see how it gives them (engine).",
     "serve": "Be a server whose behaviour is known (engine).",
     "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
 }

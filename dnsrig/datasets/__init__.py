@@ -68,26 +68,26 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
     values = parameters(kind, chosen)
     folder = path_of(kind, values)
     with cached.locked(folder.parent):
-        if _facts(folder).get("version") != FORMAT_VERSION:
+        if facts(folder).get("version") != FORMAT_VERSION:
             _generate(kind, values, folder)
-    facts = _facts(folder)
+    made = facts(folder)
     return DatasetSpec(
         kind=kind,
         path=str(folder),
-        zones=facts["count"],
-        records=facts["records_total"],
-        serial=facts["serial"],
+        zones=made["count"],
+        records=made["records_total"],
+        serial=made["serial"],
         parameters=values,
     )
 
 
 def catalog_of(path: Path) -> tuple[str, str]:
     """The catalog zone of the dataset at ``path``: its name, and its file relative to the dataset."""
-    return _facts(path)["catalog"], CATALOG_FILE
+    return facts(path)["catalog"], CATALOG_FILE
 
 
-def _facts(folder: Path) -> dict[str, Any]:
-    """dataset.json, which the generator writes last; empty without it."""
+def facts(folder: Path) -> dict[str, Any]:
+    """What the generator says of the dataset in ``folder``: dataset.json, which it writes last; empty without it."""
     try:
         return json.loads((folder / "dataset.json").read_text())  # type: ignore[no-any-return]
     except FileNotFoundError:

@@ -9,7 +9,9 @@ from dnsrig.rundir import Scalar
 DESCRIPTION = "one zone of N delegations with a real TLD's mix of records"
 RECORDS_PER_DELEGATION = 5.45
 """As the generator mixes them, after the .ch zone: see `dnsrig generate tld --help`."""
-DEFAULTS: dict[str, Scalar] = {"delegations": 10_000, "serial": 1, "seed": 1, "catalog_schema": 2}
+CHANGED_MOST = 3
+"""Records of a delegation that can differ from those of the zone without ``records_changed``."""
+DEFAULTS: dict[str, Scalar] = {"delegations": 10_000, "serial": 1, "seed": 1, "catalog_schema": 2, "records_changed": 0}
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -19,6 +21,7 @@ def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
         f"--serial={parameters['serial']}",
         f"--seed={parameters['seed']}",
         f"--catalog-schema={parameters['catalog_schema']}",
+        f"--changed={parameters['records_changed']}",
     ]
 
 

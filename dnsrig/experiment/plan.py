@@ -7,6 +7,7 @@ import json
 import random
 import re
 from collections.abc import Mapping
+from ipaddress import IPv4Address
 from types import ModuleType
 
 from dnsrig import datasets
@@ -30,7 +31,9 @@ from dnsrig.servers.driver import wanted_features
 
 MAX_TRIALS = 1000
 ADDRESS = "198.18.0.{}"
-SOURCE_ADDRESS = "198.18.{host}.{number}"
+SOURCE_ADDRESSES = IPv4Address("198.19.0.0")
+MOST_SOURCE_ADDRESSES = 2047
+"""Of one host: they follow each other, so that a range names them, and each host has room for so many."""
 
 
 def variant(point: Point) -> Variant:
@@ -79,7 +82,6 @@ def spec(
         if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
         server = servers[said.server].model_copy(update={"packages": {}}) if said.server else None
-        more = range(1, said.source_addresses + 1)
         hosts[name] = HostSpec(
             address=ADDRESS.format(number),
             cpus=said.cpus or by_default[name],
@@ -88,7 +90,8 @@ def spec(
             role=role.role,
             settings=settings_of(said, server.kind) if server else {},
             under_test=role.under_test,
-            source_addresses=[SOURCE_ADDRESS.format(host=number, number=n) for n in more],
+            source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
+            notified=role.notified,
             profile=said.profile,
         )
     found = TrialSpec(
@@ -115,6 +118,17 @@ def spec(
     return found
 
 
+def source_addresses(host: int, count: int) -> list[str]:
+    """``count`` addresses of the host with this number, one after the other.
+
+    >>> source_addresses(2, 2)
+    ['198.19.16.1', '198.19.16.2']
+    """
+    assert count <= MOST_SOURCE_ADDRESSES
+    first = SOURCE_ADDRESSES + host * (MOST_SOURCE_ADDRESSES + 1) + 1
+    return [str(first + number) for number in range(count)]
+
+
 def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
     """The settings for a server of ``kind``: those for any, then those in the table of its name."""
     general = {name: value for name, value in said.settings.items() if not isinstance(value, dict)}
@@ -129,7 +143,8 @@ def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
 
 def check_possible(spec: TrialSpec) -> None:
     """Refuse what a server cannot do: before anything is started, and before results look like the server's fault."""
-    several = any(host.source_addresses for host in spec.hosts.values()) or len(spec.primaries) > 1
+    served = [host for host in spec.hosts.values() if host.server is not None]
+    several = any(host.source_addresses for host in served) or len(spec.primaries) > 1
     if several and spec.transfer.provisioning == "catalog":
         raise UsageError(
             "a catalog zone gives all zones the same primaries, so they cannot be divided",
@@ -157,7 +172,12 @@ def check_possible(spec: TrialSpec) -> None:
                     f"the variant {spec.variant.label}: {server.title} has no zones for others (host {name})",
                     hint="give it to the host whose server is under test",
                 )
-            wanted = [feature for feature in wanted if feature == "DoT"]
+            wanted = [feature for feature in wanted if feature == "DoT" or not server.answers]
+        if not server.answers and not getattr(procedure(spec.procedure), "WITHOUT_ANSWERS", False):
+            raise UsageError(
+                f"the variant {spec.variant.label}: {server.title} answers no queries, and the procedure {spec.procedure} asks",
+                hint="take it in experiments of the procedure transfer",
+            )
         lacking, conflict = server.lacks(host.role, wanted, host.server.version), server.conflict(host.role, wanted)
         if lacking is None and not conflict:
             continue

@@ -25,7 +25,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment import model, plan
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab import conditions, ledger
-from dnsrig.procedures import procedure
+from dnsrig.procedures import procedure, versions
 from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir, write_json
 from dnsrig.servers import debian, sources
 
@@ -87,11 +87,9 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
     specs = {}
     for point in points:
         kind, values = plan.wanted_dataset(point.document)
-        versions = [values]
-        if getattr(procedure(point.document.procedure), "NEXT_VERSION", False):
-            versions.append(datasets.next_version(values))
+        measured_by = procedure(point.document.procedure)
         made = []
-        for version in versions:
+        for version in versions(measured_by, values, {**measured_by.OPTIONS, **point.document.options}):
             if not datasets.path_of(kind, version).exists():
                 note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
             made.append(datasets.provide(kind, version))

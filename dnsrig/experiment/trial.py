@@ -90,7 +90,10 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             phases=stage.phases,
             anchors=stage.anchors,
             servers=stage.server_records(),
-            instruments={name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
+            instruments={
+                **{name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
+                **stage.told,
+            },
             profiles=stage.profiles,
             link_checks=checks,
             conditions={
@@ -201,7 +204,7 @@ def end_with_stdin() -> None:
 def _progress(event: dict[str, Any]) -> str:
     """Each instrument counts what it is about."""
     if "zones" in event:
-        return f"{event['seen']:,} of {event['zones']:,} zones"
+        return f"{event.get('seen', event.get('done', 0)):,} of {event['zones']:,} zones"
     counts = [f"{event[name]:,} {name}" for name in ("sent", "answered", "accepted") if name in event]
     return f"{event.get('instrument', 'instrument')}: {', '.join(counts) or 'at work'}"
 

@@ -4,8 +4,10 @@ A procedure is a module of this folder with
 
 - ``DESCRIPTION``: what it measures, in a sentence,
 - ``MAIN_METRIC``: the metric that answers its question,
-- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions,
+- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions; ``next_version(values, options)``
+  (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
+- ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
@@ -17,13 +19,14 @@ A procedure is a module of this folder with
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
-from dnsrig import discovery
+from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Role
+from dnsrig.rundir import Role, Scalar
 
 
 @dataclass(frozen=True)
@@ -34,12 +37,24 @@ class HostRole:
     under_test: bool = False
     like: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
+    source_addresses: int = 0
+    """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
+    notified: bool = False
+    """Whether primaries send NOTIFY to each of ``source_addresses``: secondaries that an instrument plays."""
 
 
 @cache
 def all_procedures() -> dict[str, ModuleType]:
     found = discovery.modules(__name__)
     return {m.__name__.rpartition(".")[2].replace("_", "-"): m for m in found if hasattr(m, "measure")}
+
+
+def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:
+    """The parameters of the dataset that a procedure needs, in each version that it needs."""
+    if not getattr(kind, "NEXT_VERSION", False):
+        return [dict(values)]
+    following = getattr(kind, "next_version", None)
+    return [dict(values), following(values, options) if following else datasets.next_version(values)]
 
 
 def procedure(name: str) -> ModuleType:

@@ -12,6 +12,8 @@ from typing import Any
 from dnsrig.analysis import lag
 
 BUSY_SHARE_MAX = 0.98
+BUSY_FROM_S = 0.2
+"""A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
 
 
 def why_not(summary: Mapping[str, Any]) -> str:
@@ -21,6 +23,18 @@ def why_not(summary: Mapping[str, Any]) -> str:
     if summary["model"] == "closed":
         return _closed_loop(summary)
     return _rate(summary)
+
+
+def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
+    """The same of `transfer`, which is never idle when it is what decides; ``summary``: its own."""
+    if summary["rows_lost"]:
+        return f"the instrument lost {summary['rows_lost']:,} rows of what it saw"
+    if summary["elapsed_ns"] / 1e9 < BUSY_FROM_S or summary["busy_share"] < BUSY_SHARE_MAX:
+        return ""
+    return (
+        f"the instrument was the bottleneck: its busiest thread had work {summary['busy_share']:.0%} of the time"
+        f" (less than {BUSY_SHARE_MAX:.0%} is wanted)"
+    )
 
 
 def _rate(summary: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""A server that serves: what `latency` and `capacity` share, from the hosts to the stream of changes meanwhile."""
+"""A server that serves: what `latency` and `capacity` share, from the hosts to the changes and transfers meanwhile."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from typing import Any
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking
+from dnsrig.procedures import HostRole, _asking, _pulled, _pulling
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import keys
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")
+TRANSFERS = ("none", *_pulling.POLICIES)
 OPTIONS: dict[str, int | float | str | bool] = {
     "serve_as": "primary",
     **_asking.OPTIONS,
     "changes": "none",
     "changes_per_s": 10.0,
+    "transfers": "none",
+    "transfers_window": 100,
     "settle_s": 0.5,
     "probe_rate_per_s": 1000,
     "ready_limit_s": 900,
@@ -41,23 +43,33 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         raise UsageError(f"options.serve_as = {role!r}", hint=f"one of {', '.join(SERVE_AS)}")
     if options["changes"] not in CHANGES:
         raise UsageError(f"options.changes = {options['changes']!r}", hint=f"one of {', '.join(CHANGES)}")
+    if options["transfers"] not in TRANSFERS:
+        raise UsageError(f"options.transfers = {options['transfers']!r}", hint=f"one of {', '.join(TRANSFERS)}")
     _asking.check(options)
     found = {"primary": HostRole(role="primary", under_test=role == "primary")}
     if role == "secondary":
         found["secondary"] = HostRole(role="secondary", under_test=True)
     if role == "resolver":
         found["resolver"] = HostRole(role="resolver", under_test=True)
+    if options["transfers"] != "none":
+        # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
+        found["client"] = HostRole()
     return {**found, "observer": HostRole()}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    servers = [name for name in hosts if name != "observer"]
-    between = [("primary", name) for name in servers if name != "primary"]
-    return [*between, *(("observer", name) for name in servers)]
+    others = [name for name in hosts if name not in ("primary", "observer")]
+    between = [("primary", name) for name in others]
+    return [*between, *(("observer", name) for name in ("primary", *others) if name != "client")]
 
 
 def check(spec: TrialSpec) -> None:
-    """Refuse changes that nobody could make."""
+    """Refuse changes that nobody could make, and transfers that nobody would give."""
+    if spec.options["transfers"] != "none" and spec.options["serve_as"] != "primary":
+        raise UsageError(
+            f"options.transfers: a {spec.options['serve_as']} gives no zones away here",
+            hint='set serve_as = "primary", or transfers = "none"',
+        )
     changes = spec.options["changes"]
     if changes == "none":
         return
@@ -78,8 +90,8 @@ def bring_up(stage: Stage) -> None:
     """The phase `setup`: every server answers all its zones, the primary first."""
     with stage.phase("setup"):
         stage.start_watch()
-        for name in stage.spec.hosts:
-            if name != "observer":
+        for name, host in stage.spec.hosts.items():
+            if host.role is not None:
                 stage.start_ready(name, limit_s=float(stage.option("ready_limit_s")))
 
 
@@ -153,6 +165,36 @@ def changing(stage: Stage, *, duration_s: float) -> Iterator[None]:
         stage.stop_instrument("change")
 
 
+@contextmanager
+def transferring(stage: Stage, *, duration_s: float) -> Iterator[None]:
+    """While what is inside runs, the zones of the primary are transferred again and again, where the options want it."""
+    if stage.option("transfers") == "none":
+        yield
+        return
+    how = {
+        **_pulling.OPTIONS,
+        "policy": stage.option("transfers"),
+        "window": stage.option("transfers_window"),
+    }
+    words = [*_pulling.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
+    stage.start_transfer("transfer", "client", "primary", words, options=how)
+    try:
+        yield
+    finally:
+        stage.stop_instrument("transfer")
+
+
+def why_no_transfers(stage: Stage) -> str:
+    """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is load, too."""
+    if stage.option("transfers") == "none":
+        return ""
+    summary = stage.instruments["transfer"].summary
+    if summary is None:
+        return "the instrument that transferred meanwhile ended without saying what it saw"
+    failures = _pulled.outcomes(summary)
+    return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
+
+
 def _changes(stage: Stage, duration_s: float) -> list[str]:
     spec = stage.spec
     listed = Path(spec.dataset.path) / "zones.list"
@@ -160,9 +202,8 @@ def _changes(stage: Stage, duration_s: float) -> list[str]:
         f"--changes-per-s={stage.option('changes_per_s')}",
         f"--duration-s={duration_s:g}",
         f"--out={stage.directory / 'changes.arrow'}",
+        *stage.signed(),
     ]
-    if spec.transfer.tsig:
-        words.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{stage.keys.tsig_secret}")
     if spec.options["changes"] == "zones":
         return [f"--zones={listed}", *words]
     # Members that are asked for stay, unless all are asked for.

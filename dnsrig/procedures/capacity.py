@@ -42,12 +42,15 @@ def measure(stage: Stage) -> Result:
             _serving.ask(stage, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     try:
         with stage.profiled(), stage.phase("measure"):
-            with _serving.changing(stage, duration_s=limit_s + GRACE_S):
+            during_s = limit_s + GRACE_S
+            with _serving.changing(stage, duration_s=during_s), _serving.transferring(stage, duration_s=during_s):
                 summary = _serving.search(stage, "load", limit_s=limit_s)
             stage.count_threads()
     except Overdue:
         return Result("limit", f"the search was not over after {limit_s:g} s")
     _serving.drain(stage)
+    if reason := _serving.why_no_transfers(stage):
+        return Result("server-failed", reason)
     if summary["capacity_qps"] is None:
         return _serving.held_nothing(stage, summary)
     if reason := _kept_up.why_not(summary):

@@ -138,6 +138,18 @@ def read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
     events.put({"event": "ended"})
 
 
+def last_summary(log: Path) -> dict[str, Any] | None:
+    """The summary among the events that the engine wrote to a file; None where there is none."""
+    found = None
+    with log.open(encoding="utf-8", errors="replace") as lines:
+        for line in lines:
+            with contextlib.suppress(ValueError):
+                event = json.loads(line)
+                if isinstance(event, dict) and event.get("event") == "summary":
+                    found = event
+    return found
+
+
 def last_words(log: Path, limit: int = 300, lines: int = 1) -> str:
     """The last line of a log, or so many, for a sentence."""
     try:

@@ -14,6 +14,8 @@ The server under test has all its zones before anything is asked. Options:
   ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_octets``: 0: no EDNS
 - ``changes``: what happens on the primary meanwhile: ``none``, members of its ``catalog`` leave and come back (with a
   ``queried_share`` below 1 only such as are not asked for), or records of its ``zones`` change; ``changes_per_s``
+- ``transfers``: whether the zones of the primary are transferred meanwhile, again and again, from a host of its own: ``none``, or by
+  the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `pull`)
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 
@@ -61,10 +63,12 @@ def measure(stage: Stage) -> Result:
             _serving.ask(stage, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     with stage.profiled(), stage.phase("measure"):
         limit_s = duration_s + float(stage.option("timeout_s")) + GRACE_S
-        with _serving.changing(stage, duration_s=limit_s):
+        with _serving.changing(stage, duration_s=limit_s), _serving.transferring(stage, duration_s=limit_s):
             summary = _serving.ask(stage, "load", rate_qps, duration_s, limit_s=limit_s, out=stage.directory)
         stage.count_threads()
     _serving.drain(stage)
+    if reason := _serving.why_no_transfers(stage):
+        return Result("server-failed", reason)
     return _concluded(summary)
 
 

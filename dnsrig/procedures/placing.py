@@ -40,7 +40,6 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
     dataset = Path(spec.dataset.path)
     if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
-    secondaries = [h for h in spec.hosts.values() if h.role == "secondary"]
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
     return Placement(
         source=host.server,
@@ -50,7 +49,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         settings=host.settings,
         zones=read_zones(dataset / "zones.list"),
         routes=[] if host.role == "primary" else _routes(spec, host),
-        secondaries=[ip_address(h.address) for h in secondaries] if host.role == "primary" else [],
+        secondaries=secondaries(spec) if host.role == "primary" else [],
         transfer=spec.transfer,
         keys=keys,
         catalog=catalog,
@@ -62,6 +61,13 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         seen_dataset="/mnt/dataset" if in_root else str(dataset),
         over_tls=over_tls,
     )
+
+
+def secondaries(spec: TrialSpec) -> list[Address]:
+    """Whom a primary notifies: hosts with a secondary, and addresses at which an instrument plays one."""
+    hosts = spec.hosts.values()
+    real = [ip_address(host.address) for host in hosts if host.role == "secondary"]
+    return [*real, *(ip_address(text) for host in hosts if host.notified for text in host.source_addresses)]
 
 
 def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:

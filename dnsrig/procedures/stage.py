@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,9 +19,9 @@ from dnsrig.lab import clock, process
 from dnsrig.lab.network import Host, Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
-from dnsrig.procedures import placing
-from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_words
-from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, ServerRecord, TrialSpec
+from dnsrig.procedures import _pulling, placing
+from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_summary, last_words
+from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, Scalar, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
 from dnsrig.servers.driver import Placement
 from dnsrig.servers.keys import TransferKeys
@@ -75,6 +75,8 @@ class Stage:
     placements: dict[str, Placement] = field(default_factory=dict)
     profiles: dict[str, ProfileRecord] = field(default_factory=dict)
     keys: TransferKeys = field(default_factory=keys.make)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The summaries of instruments that stand in a server's place, which end by themselves."""
     _last_anchor_s: float = 0.0
     _profiled_pids: dict[str, set[int]] = field(default_factory=dict)
 
@@ -177,6 +179,29 @@ class Stage:
             )
         self.servers[name] = Server(placement, started, log)
 
+    def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
+        """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``: its summary.
+
+        Its log is the events of the engine, and its rows join the trial's.
+        """
+        server = self.servers[name]
+        deadline = time.monotonic() + limit_s
+        while server.process.running and time.monotonic() < deadline:
+            self._take_anchor()
+            self._note_pids()
+            time.sleep(0.02)
+        server.process.stop(limit_s=STOP_LIMIT_S)
+        self.check_servers()
+        kind, summary = server.placement.source.kind, last_summary(server.log)
+        if summary is None:
+            raise ServerFailed(
+                f"{server.placement.source.label} on host {name} said no summary{last_words(server.log)}"
+            )
+        self.told[kind] = summary
+        for rows in server.placement.directory.glob("*.arrow"):
+            rows.rename(self.directory / rows.name)
+        return summary
+
     def stop_server(self, name: str, *, limit_s: float) -> None:
         """Stop the server of host ``name`` in order; what it stored stays, and `start_server` starts it again.
 
@@ -213,6 +238,8 @@ class Stage:
     def check_servers(self) -> None:
         """Raise ``ServerFailed`` if a server has ended."""
         for name, server in self.servers.items():
+            if driver(server.placement.source.kind).answers is False and server.process.popen.poll() in (0, 1):
+                continue  # it is an instrument, and done: 1 says that zones are missing
             if not server.process.running and not server.process.stopped_by_us:
                 raise ServerFailed(
                     f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
@@ -294,6 +321,36 @@ class Stage:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
         return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
 
+    def start_transfer(
+        self,
+        name: str,
+        host: str,
+        target: str,
+        arguments: list[str],
+        *,
+        options: Mapping[str, Scalar] | None = None,
+        out: Path | None = None,
+    ) -> Instrument:
+        """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
+
+        ``options``: where the procedure's own are not those of `_pulling`. The rows go to ``transfers.arrow``, ``connections.arrow``
+        and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
+        """
+        if watch := self.instruments.get("watch"):
+            watch.go_first()  # what decides a trial must not cost the samples that tell why
+        spec, chosen = self.spec, options if options is not None else self.spec.options
+        certificate = self.placements[target].state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
+        words = ["transfer", str(self.host(target).address), f"--zones={Path(spec.dataset.path) / 'zones.list'}"]
+        words += _pulling.transport(chosen, spec.transfer, self.keys, certificate)
+        words += _pulling.sources(chosen, spec.hosts[host])
+        return self._start_instrument(name, [*words, f"--out={out or self.directory}", "--until-eof", *arguments], host)
+
+    def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
+        """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
+        words = ["transfer", str(self.host(target).address), "--interrogate"]
+        words += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}", f"--xot-port={keys.XOT_PORT}"]
+        return self._start_instrument(name, [*words, *self.signed()], host)
+
     def start_propagation(self, arguments: list[str]) -> Instrument:
         """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
         hosts = self.spec.hosts.items()
@@ -301,10 +358,10 @@ class Stage:
         command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
         command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
         command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
-        return self._start_instrument("propagation", [*command, *self._signed(), *arguments])
+        return self._start_instrument("propagation", [*command, *self.signed(), *arguments])
 
-    def _signed(self) -> list[str]:
-        """Updates are signed where transfers are, with the same key."""
+    def signed(self) -> list[str]:
+        """What tells an instrument to sign updates: they are where transfers are, with the same key."""
         key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.keys.tsig_secret}"
         return [f"--tsig={key}"] if self.spec.transfer.tsig else []
 
@@ -375,10 +432,9 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str]) -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str], host: str = "observer") -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
-        observer = self.host("observer")
-        self.instruments[name] = Instrument.start(name, observer, arguments, errors)
+        self.instruments[name] = Instrument.start(name, self.host(host), arguments, errors)
         return self.instruments[name]
 
     def _take_anchor(self) -> None:

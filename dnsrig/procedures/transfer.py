@@ -2,6 +2,9 @@
 
 The time is from exec of the secondary, which has nothing on disk, to the last zone answered with the expected serial, as
 `probe` sees it from a third host: it polls only zones not yet seen, at a bounded rate, and states its resolution.
+
+The secondary may be the instrument `transfer` itself (`transfer@engine`), which stores nothing and answers nothing: the floor that
+protocol and primary set. Its time ends with the last message of the last zone, as it says itself.
 """
 
 from __future__ import annotations
@@ -10,8 +13,10 @@ import time
 from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
+from dnsrig.procedures import HostRole, _pulled
+from dnsrig.procedures.instrument import Instrument
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.servers import driver
 
 DESCRIPTION = "cold start of a secondary: from exec to the last zone answered with the expected serial"
 MAIN_METRIC = "transfer_time_s"
@@ -21,6 +26,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "primary_ready_limit_s": 900,
     "drain_s": 0.3,
 }
+WITHOUT_ANSWERS = True
 MOST_PRIMARIES = 16
 SETTLE_S = 0.3
 """Between the primary being ready and the start of the secondary: several samples of a machine at rest."""
@@ -53,6 +59,26 @@ def measure(stage: Stage) -> Result:
             stage.start_ready(primary, limit_s=float(stage.option("primary_ready_limit_s")))
         stage.prepare_server("secondary")
         time.sleep(SETTLE_S)
-        out = stage.directory / "zones.arrow"
-        probe = stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=out)
+        probe = _probe(stage)
+    if probe is None:
+        return _floor(stage)
     return stage.time_zones(probe, lambda: stage.start_server("secondary"))
+
+
+def _probe(stage: Stage) -> Instrument | None:
+    """Looks for the zones on the secondary; None where that answers nothing."""
+    if not driver(stage.placements["secondary"].source.kind).answers:
+        return None
+    return stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=stage.directory / "zones.arrow")
+
+
+def _floor(stage: Stage) -> Result:
+    """The phases `measure` and `drain` where the instrument takes the zones itself."""
+    limit_s = stage.spec.limit_s
+    with stage.profiled(), stage.phase("measure"):
+        stage.start_server("secondary")
+        summary = stage.finish_server("secondary", limit_s=limit_s)
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    return _pulled.concluded(summary, zones=stage.spec.dataset.zones, limit_s=limit_s)

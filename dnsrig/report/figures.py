@@ -20,6 +20,10 @@ NONE = "–"
 LONGEST_TEXT = 2000
 """Characters shown of any one text from outside: a log line has no end that we could trust."""
 
+FLOOR = "transfer@engine"
+STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
+"""Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its zones."""
+
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
 """From so many seconds on: the unit's seconds, the unit."""
@@ -130,9 +134,11 @@ def quantity(name: str, value: float) -> tuple[str, str]:
 
 
 def parameter(value: Scalar) -> str:
-    """A value of the matrix: numbers in groups of three, yes and no for what is true or not."""
+    """A value of the matrix: numbers in groups of three, yes and no for what is true or not, and what a part of ours stands for."""
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if value in STANDS_FOR:
+        return f"{value} ({STANDS_FOR[value]})"
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 

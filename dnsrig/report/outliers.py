@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dnsrig.analysis import statistics
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe
 from dnsrig.rundir import Finding, Variant
 
 LEAST = 0.05
@@ -59,9 +60,9 @@ def outliers(run: Run, findings: Iterable[Finding]) -> list[Outlier]:
 
 
 def timed(run: Run, variant: str) -> list[tuple[float, Trial]]:
-    """The variant's trials that are done, each with its value of the main metric."""
-    done = (trial for trial in run.of_variant(variant) if trial.record.outcome == "done")
-    return [(trial.result, trial) for trial in done if trial.result is not None]
+    """The variant's trials that count, each with its value of the main metric."""
+    counted = (t for t in run.of_variant(variant) if describe(t.record.spec.main_metric).counts(t))
+    return [(trial.result, trial) for trial in counted if trial.result is not None]
 
 
 def _of_variant(run: Run, variant: str, findings: Sequence[Finding]) -> list[Outlier]:

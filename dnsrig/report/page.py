@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, measured_metrics, variant_table
-from dnsrig.report import conditions, figures, published, ran, svg, wording
+from dnsrig.report import conditions, features, figures, published, ran, side_by_side, svg, wording
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.gather import TrapReport
@@ -77,6 +77,8 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         font=Markup(_look.FONT),
         metric=describe(main_metric(run)),
         answer=answer(run, reports),
+        features=features.table(run),
+        side_by_side=side_by_side.tables(run),
         run_wide=[report for report in reports if report.concerns(None)],
         found=[report for report in reports if report.found],
         unsure=[report for report in reports if report.unsure],

@@ -103,8 +103,8 @@ def _subject(entry: Entry) -> str:
 
 
 def _repeats(row: VariantRow) -> str:
-    """``5``, or ``4 of 5`` where one is not done."""
-    done, total = row.outcomes["done"], row.outcomes.total()
+    """``5``, or ``4 of 5`` where one does not count."""
+    done, total = max(row.outcomes["done"], len(row.values)), row.outcomes.total()
     return str(done) if done == total else f"{done} of {total}"
 
 

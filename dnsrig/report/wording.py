@@ -22,6 +22,9 @@ OF_MEDIAN = "95 % interval of the ratio of medians"
 def parameter(run: Run, value: Scalar) -> str:
     """A value of the matrix; a server with its exact version, because its source moves on."""
     server = run.manifest.servers.get(str(value))
+    stands_for = figures.STANDS_FOR.get(value)
+    if server and stands_for:
+        return f"{value} {server.version}: {stands_for}"
     return f"{value} {server.version}" if server else figures.parameter(value)
 
 
@@ -93,7 +96,7 @@ def medians(run: Run, row: VariantRow) -> str:
 
 def _own_spread(row: VariantRow) -> str:
     """``100 ±2 %``, of a baseline that others are compared with."""
-    if not row.values or {"limit", "server-failed"} & set(row.outcomes):
+    if not row.values or row.unfinished:
         return ""
     return figures.percent_spread(statistics.percent_of_mean(row.values, row.values))
 

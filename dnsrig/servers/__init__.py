@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import get_args
 
 from dnsrig import discovery
 from dnsrig.errors import UsageError
@@ -40,7 +41,7 @@ def feature_table() -> Iterator[tuple[Role, Feature, list[str]]]:
     drivers = all_drivers().values()
     roles: tuple[Role, ...] = ("primary", "secondary", "resolver")
     for role in roles:
-        for feature in next(iter(drivers)).features:
-            since = [server.features[feature].since(role) or "no" for server in drivers]
+        for feature in get_args(Feature):
+            since = [server.support(feature).since(role) or "no" for server in drivers]
             if set(since) != {"no"}:
                 yield role, feature, since

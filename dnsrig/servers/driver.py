@@ -43,6 +43,9 @@ class Support:
         return {"primary": self.primary, "secondary": self.secondary, "resolver": self.resolver}[role]
 
 
+NOT_AT_ALL = Support(None, None)
+
+
 @dataclass(frozen=True)
 class Setting:
     """A setting that decides performance, as the server names it."""
@@ -165,13 +168,18 @@ class Driver(ABC):
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
     only_source: ClassVar[str] = ""
     """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
+    answers: ClassVar[bool] = True
+    """Whether it answers queries; one that does not ends by itself when it has all zones, and says so in its log."""
     answers_zones: ClassVar[bool] = True
     """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
+    changes_itself: ClassVar[bool] = False
+    """Whether, as a primary, it changes its zones by itself when its settings say so; it has no files that could change."""
     version_arguments: ClassVar[tuple[str, ...]]
     version_pattern: ClassVar[str]
     """Matches the output of ``executable version_arguments``; group 1 is the version."""
     settings: ClassVar[tuple[Setting, ...]]
-    features: ClassVar[Mapping[Feature, Support]]
+    features: ClassVar[Mapping[Feature, Support]] = {}
+    """What is not among them it does not have; read by `support`."""
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
     """Features that the server has, but not both at once in that role."""
     log_clock_resolution_ns: ClassVar[int]
@@ -196,13 +204,17 @@ class Driver(ABC):
         """What to run so that a primary takes changed zone files into use; nothing: SIGHUP says it."""
         return []
 
+    def support(self, feature: Feature) -> Support:
+        """Since when it has ``feature``, by role."""
+        return self.features.get(feature, NOT_AT_ALL)
+
     def lacks(self, role: Role, features: Iterable[Feature], version: str) -> tuple[Feature, str | None] | None:
         """The first of ``features`` that ``version`` does not have in ``role``, and since when there is one.
 
         A version without digits is not known yet and lacks only what no version has.
         """
         for feature in features:
-            since = self.features[feature].since(role)
+            since = self.support(feature).since(role)
             if since is None or (numbers(version) and numbers(version) < numbers(since)):
                 return feature, since
         return None

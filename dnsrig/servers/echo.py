@@ -10,21 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import ClassVar
 
-from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
-from dnsrig.servers.driver import Driver, Feature, Placement, Setting, Support
+from dnsrig.servers._engine import EngineDriver
+from dnsrig.servers.driver import Feature, Placement, Setting, Support
 
-NEVER = r"(?!)(?P<zone>)"
 
-
-class Echo(Driver):
+class Echo(EngineDriver):
     kind = "echo"
     title = "echo (the instrument's floor)"
-    executable = "dnsrig-engine"
-    packages = ()
-    only_source = "engine"
-    version_arguments = ("--version",)
-    version_pattern = r"dnsrig-engine (\d\S*)"
     roles = ("primary", "secondary", "resolver")
     answers_zones = False
     settings = (
@@ -38,25 +31,7 @@ class Echo(Driver):
         Setting("stall-threads", "all", "how many of the threads stall"),
         Setting("seed", "1", "of loss and jitter"),
     )
-    features: ClassVar[Mapping[Feature, Support]] = {
-        "TSIG": Support(None, None),
-        "XoT": Support(None, None),
-        "DoT": Support("0.0", "0.0", "0.0"),
-        "catalog zones": Support(None, None),
-        "catalog zones of schema 1": Support(None, None),
-        "IXFR": Support(None, None),
-        "NOTIFY": Support(None, None),
-        "dynamic updates": Support(None, None),
-        "several source addresses": Support(None, None),
-    }
-    log_clock_resolution_ns = 1
-    done_pattern = NEVER
-
-    def configure(self, placement: Placement) -> None:
-        """All of it is on the command line; what is wrong there is told before anything is started."""
-        known = {setting.name for setting in self.settings}
-        if unknown := sorted(set(placement.settings) - known):
-            raise UsageError(f"echo has no setting {unknown[0]!r}", hint=f"it has: {', '.join(sorted(known))}")
+    features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support("0.0", "0.0", "0.0")}
 
     def command(self, placement: Placement) -> list[str]:
         options: dict[str, Scalar] = {"threads": placement.threads, **placement.settings}
@@ -65,12 +40,4 @@ class Echo(Driver):
             transports.append("dot")
             options |= {"certificate": placement.certificate, "key": placement.private_key}
         words = [self.executable, "serve", "echo", str(placement.address), f"--transport={','.join(transports)}"]
-        for name, value in options.items():
-            if isinstance(value, bool):
-                words += [f"--{name}"] if value else []
-            else:
-                words.append(f"--{name}={value}")
-        return words
-
-    def log_time_ns(self, line: str) -> int | None:
-        return None
+        return [*words, *self.words(options)]

@@ -146,7 +146,6 @@ class Nsd(Driver):
         "catalog zones of schema 1": Support("1.0", None),
         "IXFR": Support("4.5", "3.0"),
         "NOTIFY": Support("1.0", "1.0"),
-        "dynamic updates": Support(None, None),
         "several source addresses": Support(None, "1.0"),
     }
     log_clock_resolution_ns = 1_000_000

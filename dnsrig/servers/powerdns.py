@@ -88,8 +88,6 @@ class PowerDns(Driver):
     )
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("3.0", "3.0"),
-        "XoT": Support(None, None),
-        "DoT": Support(None, None),
         "catalog zones": Support("3.0", "4.7"),
         "catalog zones of schema 1": Support("3.0", "4.7"),
         "IXFR": Support(None, "4.0"),

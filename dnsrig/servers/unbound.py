@@ -69,17 +69,7 @@ class Unbound(Driver):
         Setting("cache-max-ttl", "86400", "seconds; 0 keeps nothing, which no operator does"),
         Setting("module-config", '"validator iterator"', "set by dnsrig to the iterator alone: nothing here is signed"),
     )
-    features: ClassVar[Mapping[Feature, Support]] = {
-        "TSIG": Support(None, None),
-        "XoT": Support(None, None),
-        "DoT": Support(None, None, "1.4.14"),
-        "catalog zones": Support(None, None),
-        "catalog zones of schema 1": Support(None, None),
-        "IXFR": Support(None, None),
-        "NOTIFY": Support(None, None),
-        "dynamic updates": Support(None, None),
-        "several source addresses": Support(None, None),
-    }
+    features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support(None, None, "1.4.14")}
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"(?!)(?P<zone>)"
 

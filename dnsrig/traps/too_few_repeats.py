@@ -24,7 +24,8 @@ WIDEST_HALF_WIDTH = 0.10
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     for variant in run.manifest.variants:
-        trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+        metric = describe(run.manifest.specs[variant.id].main_metric)
+        trials = [trial for trial in run.of_variant(variant.id) if metric.counts(trial)]
         values = [trial.result for trial in trials if trial.result is not None]
         if values:
             yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric)

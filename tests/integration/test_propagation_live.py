@@ -11,8 +11,12 @@ from dnsrig.analysis.read import Trial
 from dnsrig.servers import all_drivers
 
 DRIVERS = all_drivers()
-AS_PRIMARY = sorted(kind for kind, server in DRIVERS.items() if server.features["dynamic updates"].primary)
-AS_SECONDARY = sorted(kind for kind, server in DRIVERS.items() if server.features["NOTIFY"].secondary)
+AS_PRIMARY = sorted(
+    kind for kind, server in DRIVERS.items() if server.packages and server.support("dynamic updates").primary
+)
+AS_SECONDARY = sorted(
+    kind for kind, server in DRIVERS.items() if server.packages and server.support("NOTIFY").secondary
+)
 CHANGES = 3
 
 
@@ -31,7 +35,7 @@ def propagate(
         "changes=it",
         f"hosts.primary.server={primary}@forky",
         # PowerDNS as primary sends whole zones.
-        f"transfer.ixfr={str(bool(DRIVERS[primary].features['IXFR'].primary)).lower()}",
+        f"transfer.ixfr={str(bool(DRIVERS[primary].support('IXFR').primary)).lower()}",
         *settings,
         experiment="propagation",
     )

@@ -16,7 +16,7 @@ ZONES = 40
 @pytest.mark.parametrize("role", ["primary", "secondary"])
 @pytest.mark.parametrize("kind", sorted(DRIVERS))
 def test_server_starts_with_its_zones(measure: Callable[..., Trial], kind: str, role: str) -> None:
-    if DRIVERS[kind].features["NOTIFY"].secondary is None:
+    if DRIVERS[kind].support("NOTIFY").secondary is None:
         pytest.skip("it has no zones")
     trial = measure(f"server={kind}@forky", f"zones={ZONES}", f"as={role}", experiment="startup")
     record = trial.record

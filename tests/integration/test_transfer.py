@@ -12,7 +12,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.servers import all_drivers
 
-KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones)
+KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
 ZONES = 40
 
 

@@ -27,8 +27,8 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, keys
 
 ZONES = 30
-KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones)
-WITH_TLS = [kind for kind in KINDS if all_drivers()[kind].features["XoT"].secondary]
+KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
+WITH_TLS = [kind for kind in KINDS if all_drivers()[kind].support("XoT").secondary]
 SIGNED = [(kind, "tcp+tsig") for kind in KINDS] + [(kind, "xot+tsig") for kind in WITH_TLS]
 CLIENT_LIMIT_S = 10.0
 DNS, XOT = 53, 853

@@ -20,7 +20,7 @@ from dnsrig.rundir import TransferSpec
 from dnsrig.servers import all_drivers, keys
 from dnsrig.servers.driver import wanted_features
 
-UPDATED = sorted(kind for kind, server in all_drivers().items() if server.features["dynamic updates"].primary)
+UPDATED = sorted(kind for kind, server in all_drivers().items() if server.support("dynamic updates").primary)
 SAYS_UPDATES = {"bind": "allow-update", "knot": "action: update", "powerdns": "dnsupdate=yes"}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +16,7 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import _asking, _kept_up, _serving, capacity, latency
 from dnsrig.procedures.instrument import Overdue
+from dnsrig.procedures.stage import Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
 
@@ -56,6 +57,7 @@ class FakeStage:
         self.summaries = {"ramp": RAMP, "warmup": LOAD, "load": LOAD, **summaries}
         self.done: list[str] = []
         self.arguments: dict[str, list[str]] = {}
+        self.instruments: dict[str, Any] = {}
 
     def option(self, name: str) -> Any:
         return self.spec.options[name]
@@ -77,17 +79,27 @@ class FakeStage:
         self.arguments[name] = arguments
         return name
 
-    def start_change(self, name: str, target: str, arguments: list[str]) -> None:
+    def start_change(self, name: str, target: str, arguments: list[str]) -> str:
         self.done.append(f"{name} on {target}")
         self.arguments[name] = arguments
+        return name
+
+    def start_transfer(self, name: str, host: str, target: str, arguments: list[str], **more: Any) -> Any:
+        self.done.append(f"{name} on {host}")
+        self.arguments[name] = arguments
+        return name
 
     def stop_instrument(self, name: str) -> None:
         self.done.append(f"stop {name}")
+        self.instruments[name] = SimpleNamespace(summary=self.summaries.get(name))
 
     def wait(self, name: str, *, limit_s: float) -> Any:
         if isinstance(self.summaries[name], Exception):
             raise self.summaries[name]
         return self.summaries[name]
+
+    def signed(self) -> list[str]:
+        return Stage.signed(self)  # type: ignore[arg-type]
 
     def start_watch(self) -> None: ...
     def count_threads(self) -> None: ...
@@ -268,3 +280,35 @@ def test_every_option_is_explained() -> None:
     ours = set(latency.OPTIONS) - {"probe_rate_per_s", "ready_limit_s"}
     assert not [name for name in ours if f"``{name}``" not in explained]
     assert set(_serving.OPTIONS) <= set(capacity.OPTIONS)
+
+
+BUSY = {"zones": 10, "done": 3, "outcomes": {"done": 3}}
+
+
+def test_zones_are_transferred_while_the_primary_is_asked(zones: Path) -> None:
+    made = with_zones(spec(transfers="pipelined", transfers_window=7, rate_qps=10), zones)
+    assert list(made.hosts) == ["primary", "client", "observer"]
+    assert {link.ends for link in made.links} == {("primary", "client"), ("observer", "primary")}
+    result, stage = measured(latency, made, zones, transfer=BUSY)
+    measuring = stage.done[stage.done.index("measure") :]
+    assert measuring == ["measure", "transfer on client", "load on primary", "stop transfer", "drain"]
+    assert {"--policy=pipelined", "--window=7", "--repeat"} <= set(stage.arguments["transfer"])
+    assert result.outcome == "done"
+
+
+def test_transfers_of_which_none_was_done(zones: Path) -> None:
+    made = with_zones(spec(transfers="one", rate_qps=10), zones)
+    refused = {**BUSY, "done": 0, "outcomes": {"done": 0, "refused": 9}}
+    result, _ = measured(latency, made, zones, transfer=refused)
+    assert (result.outcome, result.reason) == ("server-failed", "no zone was transferred meanwhile: 9 refused")
+    under_way = {**BUSY, "done": 0, "outcomes": {"done": 0}}
+    assert measured(latency, made, zones, transfer=under_way)[0].outcome == "done"
+    result, _ = measured(latency, made, zones, transfer=None)
+    assert "without saying" in result.reason
+
+
+def test_only_a_primary_gives_zones_away() -> None:
+    with pytest.raises(UsageError, match="gives no zones away"):
+        spec({"hosts": {"secondary": {"server": "bind@forky"}}}, serve_as="secondary", transfers="one")
+    with pytest.raises(UsageError, match=r"options\.transfers"):
+        spec(transfers="all")

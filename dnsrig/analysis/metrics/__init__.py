@@ -34,6 +34,14 @@ class Metric:
     ceiling: Callable[[Trial], float | None] | None = None
     """The largest value that could be told in a trial: one that reaches it is at least this. None where there is no such bound."""
 
+    at_limit: Callable[[Trial], bool] | None = None
+    """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until then. None: never."""
+
+    def counts(self, trial: Trial) -> bool:
+        """Whether ``trial`` ended in a way that makes its value one of the variant's: `done`, or at a limit that this metric does not mind."""
+        outcome = trial.record.outcome
+        return outcome == "done" or (outcome == "limit" and self.at_limit is not None and self.at_limit(trial))
+
     def at_ceiling(self, trial: Trial, value: float) -> bool:
         """Whether ``value`` of ``trial`` is only known to be at least this."""
         most = None if self.ceiling is None else self.ceiling(trial)
@@ -50,6 +58,7 @@ def metric(
     better: Better,
     order: int = 100,
     ceiling: Callable[[Trial], float | None] | None = None,
+    at_limit: Callable[[Trial], bool] | None = None,
 ) -> Callable[[Callable[[Trial], float | None]], Callable[[Trial], float | None]]:
     """Register the decorated function; its name is the metric's, its docstring the definition."""
 
@@ -58,7 +67,7 @@ def metric(
             raise ValueError(f"metric {function.__name__} is defined twice")
         definition = " ".join((function.__doc__ or "").split())
         _registry[function.__name__] = Metric(
-            function.__name__, title, unit, better, definition, order, function, ceiling
+            function.__name__, title, unit, better, definition, order, function, ceiling, at_limit
         )
         return function
 

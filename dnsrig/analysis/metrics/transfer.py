@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.metrics import metric
+from dnsrig.analysis.metrics import metric, pull
 from dnsrig.analysis.read import Trial
+
+
+def floor_ns(trial: Trial) -> int | None:
+    """When the instrument `transfer` in the place of a secondary had its last zone; None where a server is the secondary."""
+    end_ns = trial.transfer.get("end_ns")
+    return (
+        int(end_ns) if end_ns is not None and trial.is_cold_start and "probe" not in trial.record.instruments else None
+    )
 
 
 def since_exec_s(trial: Trial, key: str) -> float | None:
     """Seconds from exec of the server under test to a moment that probe states; None where it ran before `measure`."""
     when = trial.record.instruments.get("probe", {}).get(key)
+    if key == "last_seen_ns":
+        when = when or floor_ns(trial)
     if trial.server is None or when is None or not trial.started_in_measure:
         return None
     return float(when - trial.server.exec_ns) / 1e9
@@ -16,8 +26,9 @@ def since_exec_s(trial: Trial, key: str) -> float | None:
 
 @metric(title="time to all zones", unit="s", better="lower", order=10)
 def transfer_time_s(trial: Trial) -> float | None:
-    """From exec of the cold secondary to the last zone answered with the expected serial, as seen by probe. None where
-    the trial ended before that, and where the server under test is no secondary."""
+    """From exec of the cold secondary to the last zone answered with the expected serial, as seen by probe. Where
+    the instrument `transfer` is the secondary, which stores nothing: to the last message of the last zone. None where the trial ended before
+    that, and where the server under test is no secondary."""
     if trial.record.outcome not in ("done", "invalid") or not trial.is_cold_start:
         return None
     return since_exec_s(trial, "last_seen_ns")
@@ -44,14 +55,20 @@ def first_zone_s(trial: Trial) -> float | None:
 
 @metric(title="zones answered", unit="zones", better="higher", order=14)
 def zones_seen(trial: Trial) -> float | None:
-    """Zones that the server under test answered with the expected serial until the trial ended."""
+    """Zones that the server under test answered with the expected serial until the trial ended. Where the instrument `transfer` is the
+    secondary: zones that it received whole."""
     seen = trial.record.instruments.get("probe", {}).get("seen")
+    if floor_ns(trial) is not None:
+        seen = trial.transfer.get("done")
     return None if seen is None else float(seen)
 
 
-@metric(title="zones a second", unit="zones/s", better="higher", order=15)
+@metric(title="zones a second", unit="zones/s", better="higher", order=15, at_limit=pull.is_pull)
 def zones_per_s(trial: Trial) -> float | None:
-    """Zones answered divided by the time from exec of the server under test to the last of them."""
+    """Zones answered divided by the time from exec of the server under test to the last of them. Where the instrument `transfer` takes
+    the zones itself: zones that it received whole, divided by its time from start to end, whether that is the last zone or the limit."""
+    if pull.is_pull(trial):
+        return pull.per_second(trial, "done")
     seen, time_s = zones_seen(trial), since_exec_s(trial, "last_seen_ns")
     return None if not seen or not time_s else seen / time_s
 

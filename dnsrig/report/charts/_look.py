@@ -15,6 +15,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from dnsrig.report import figures
+
 WIDTH = 560
 """Of the plotting area of a whole chart, in CSS pixels; with labels about 700."""
 
@@ -48,8 +50,9 @@ OUTCOME_SHAPES = {
 
 
 def colours(names: Sequence[str]) -> alt.Scale:
-    """Name -> colour, the same wherever the same names are drawn."""
-    return alt.Scale(domain=list(names), range=[COLOURS[i % len(COLOURS)] for i in range(len(names))])
+    """Name -> colour, the same wherever the same names are drawn; the protocol's floor is grey."""
+    chosen = [MUTED if name.startswith(figures.FLOOR) else COLOURS[i % len(COLOURS)] for i, name in enumerate(names)]
+    return alt.Scale(domain=list(names), range=chosen)
 
 
 def shapes(names: Sequence[str]) -> alt.Scale:

@@ -39,8 +39,8 @@ def caption(run: Run) -> str:
     return (
         "Each mark is one repeat, the first on top; the bar spans the smallest to the largest, the"
         " tick is their median. Look for bars that do not overlap, and for a repeat far from its fellows: a trap may"
-        " say why. An open triangle with ≥ hit the limit and would have taken longer, ≥ alone is a figure that"
-        " reached the largest that could be told (a latency the client's timeout); a cross is a server that"
+        " say why. An open triangle hit the limit: with ≥ it would have taken longer, without it is the rate until"
+        " then. ≥ alone is a figure that reached the largest that could be told (a latency the client's timeout); a cross is a server that"
         " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick." + resolution
     )
 
@@ -144,7 +144,8 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
                 "colour": _split.colour_of(run, variant),
                 "value": value,
                 "outcome": trial.record.outcome,
-                "at_least": trial.record.outcome == "limit" or metric.at_ceiling(trial, value),
+                "at_least": metric.at_ceiling(trial, value)
+                or (trial.record.outcome == "limit" and not metric.counts(trial)),
                 "repeat": trial.record.spec.repeat,
             }
 
@@ -152,5 +153,6 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
 def _value(trial: Trial) -> float | None:
     """Where the trial is drawn: its result, its limit, or else, on an axis of time, when it ended."""
     spec = trial.record.spec
-    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "limit" else trial.result
+    counts = describe(spec.main_metric).counts(trial)
+    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "limit" and not counts else trial.result
     return _split.elapsed_s(trial) if value is None and describe(spec.main_metric).unit == "s" else value

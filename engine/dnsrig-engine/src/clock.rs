@@ -30,6 +30,11 @@ pub fn process_cpu_ns() -> i64 {
     read(ClockId::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time that this thread has used, user and system, in nanoseconds.
+pub fn thread_cpu_ns() -> i64 {
+    read(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Wall time, in whole seconds since 1970.
 pub fn wall_time_s() -> u64 {
     (read(ClockId::CLOCK_REALTIME) / 1_000_000_000).unsigned_abs()

@@ -1,6 +1,6 @@
 //! The engine of dnsrig: everything on the hot path.
 //!
-//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`change`], [`load`], [`serve`], [`enter`]) and
+//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`change`], [`load`], [`transfer`], [`serve`], [`enter`]) and
 //! a few that they share. The engine knows nothing of experiments, of servers' configuration or of charts: it takes
 //! arguments, prints JSON lines ([`events`]) and writes files of rows ([`rows`]). What decides (pacing, parsing,
 //! accounting) is kept apart from what touches sockets, files and processes, and is tested in virtual time.
@@ -19,6 +19,9 @@ pub mod probe;
 pub mod rows;
 pub mod serve;
 pub mod stop;
+pub mod stream;
 pub mod target;
+pub mod transfer;
+pub mod tsig;
 pub mod units;
 pub mod watch;

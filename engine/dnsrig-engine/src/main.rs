@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, watch};
+use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, transfer, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -24,6 +24,7 @@ enum Command {
     Probe(probe::Arguments),
     Change(change::Arguments),
     Load(load::Arguments),
+    Transfer(transfer::Arguments),
     Serve(serve::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
+        Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };

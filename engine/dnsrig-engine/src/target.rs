@@ -82,6 +82,43 @@ pub fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
     parse(text).map(|server| Endpoint { address: server.ip(), port: named.then_some(server.port()) })
 }
 
+/// Addresses in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub first: IpAddr,
+    pub count: u32,
+}
+
+/// A range has no more addresses than this.
+const RANGE_MAX: u128 = 65_536;
+
+impl Range {
+    /// All of them, in order.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let Range { first, count } = *self;
+        (0..count).map(move |number| match first {
+            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + number).into(),
+            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + u128::from(number)).into(),
+        })
+    }
+}
+
+/// Reads `FIRST-LAST`, or one address.
+pub fn parse_range(text: &str) -> Result<Range, String> {
+    let read = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| format!("`{text}` is no IP address"));
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let bits = |address| match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    let (first, last) = (read(first)?, read(last)?);
+    let count = bits(last).checked_sub(bits(first)).filter(|_| first.is_ipv4() == last.is_ipv4());
+    match count {
+        Some(count) if count < RANGE_MAX => Ok(Range { first, count: count as u32 + 1 }),
+        _ => Err(format!("expected an address, or FIRST-LAST with at most {RANGE_MAX} of them")),
+    }
+}
+
 /// Reads `ADDRESS[:PORT]`; an IPv6 address with a port stands in brackets. The port is 53 unless given.
 pub fn parse(text: &str) -> Result<SocketAddr, String> {
     let address = text.trim_start_matches('[').trim_end_matches(']');
@@ -115,6 +152,21 @@ mod tests {
     fn an_ipv4_address_in_ipv6_clothes_is_judged_as_ipv4() {
         assert!(authorise("::ffff:192.0.2.1".parse().unwrap(), None).is_err());
         assert_eq!(authorise("::ffff:198.18.0.1".parse().unwrap(), None), Ok(Authority::Rig));
+    }
+
+    #[test]
+    fn a_range_has_both_its_ends() {
+        let read =
+            |text| parse_range(text).map(|range| range.addresses().map(|one| one.to_string()).collect::<Vec<_>>());
+        assert_eq!(
+            read("198.18.0.254-198.18.1.1").unwrap(),
+            ["198.18.0.254", "198.18.0.255", "198.18.1.0", "198.18.1.1"]
+        );
+        assert_eq!(read("2001:2::f-2001:2::10").unwrap(), ["2001:2::f", "2001:2::10"]);
+        assert_eq!(read("198.18.0.1").unwrap(), ["198.18.0.1"]);
+        for wrong in ["", "198.18.0.2-198.18.0.1", "198.18.0.1-::1", "0.0.0.0-255.255.255.255", "1-2"] {
+            assert!(parse_range(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

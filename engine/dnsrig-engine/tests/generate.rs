@@ -96,3 +96,30 @@ fn the_large_zone_is_like_the_published_one() {
     assert!((5.35..5.55).contains(&records_per_delegation), "{records_per_delegation}");
     assert!((47.0..52.0).contains(&octets_per_record), "{octets_per_record}");
 }
+
+/// The next version differs in as many records as asked for, and in nothing else.
+#[test]
+fn changed_records_are_counted_to_the_record() {
+    let zone = |changed: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let output = generate(&["tld", "--delegations", "300", "--changed", changed], directory.path());
+        assert!(output.status.success(), "{output:?}");
+        let text = fs::read_to_string(directory.path().join("zones/example.zone")).unwrap();
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = zone("0");
+    for changed in [1, 7, 299, 300, 301, 900] {
+        let after = zone(&changed.to_string());
+        assert_eq!(after.len(), before.len());
+        let differ = before.iter().zip(&after).filter(|(old, new)| old != new).count();
+        assert_eq!(differ, changed);
+    }
+}
+
+#[test]
+fn more_changes_than_there_is_room_for_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = generate(&["tld", "--delegations", "10", "--changed", "31"], directory.path());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("at most 30"));
+}

@@ -48,7 +48,7 @@ pub struct Arguments {
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub count: u64,
     /// How many records a zone, SOA included: 2 is the smallest zone there is
-    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     pub records: u32,
     /// The refresh timer of every SOA, and a quarter of it the retry timer: how often a secondary looks without NOTIFY
     #[arg(long, value_name = "S", default_value_t = 3600, value_parser = clap::value_parser!(u32).range(1..=86_400))]

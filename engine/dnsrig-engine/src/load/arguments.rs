@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     datagrams::BATCH_MAX,
+    stream::Close,
     target::{self, Authority, Endpoint},
     units::{nanoseconds, parse_number},
 };
@@ -40,15 +41,6 @@ pub enum TransportKind {
     Tcp,
     /// DNS over TLS (RFC 7858).
     Dot,
-}
-
-/// How a connection is closed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Close {
-    /// RST: leaves no TIME_WAIT on either side, so that ports do not run out.
-    Rst,
-    /// FIN, as clients do: the side that closes first keeps the port for 60 s in TIME_WAIT.
-    Fin,
 }
 
 /// Whether large buffers are cut into datagrams by the kernel.

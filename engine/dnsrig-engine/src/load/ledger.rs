@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use super::{
     answer::{self, Verdict},
-    meter::{End, Loss, Meter},
+    meter::{End, Meter},
     queries::{Queries, sign::Signer},
 };
+use crate::stream::Loss;
 
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;

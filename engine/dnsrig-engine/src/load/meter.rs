@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
 
+use crate::stream::Loss;
+
 /// Three significant digits: values are known to 0.1 %.
 const DIGITS: u8 = 3;
 
@@ -24,19 +26,6 @@ pub fn times() -> Times {
     Times::new_with_bounds(1, TIME_MAX_NS, DIGITS).expect("the bounds are in order")
 }
 
-/// Why a query on a connection cannot be answered any more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
-    /// The server closed the connection (FIN).
-    Closed,
-    /// It reset the connection.
-    Reset,
-    /// It did not accept the connection.
-    Refused,
-    /// The TLS handshake or session failed.
-    Tls,
-}
-
 /// How many queries ended without an answer, by why, apart from timeouts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Losses {
@@ -52,7 +41,7 @@ impl Losses {
             Loss::Closed => &mut self.closed,
             Loss::Reset => &mut self.reset,
             Loss::Refused => &mut self.refused,
-            Loss::Tls => &mut self.tls,
+            Loss::Tls(_) => &mut self.tls,
         } += 1;
     }
 

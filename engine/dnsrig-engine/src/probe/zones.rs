@@ -94,12 +94,39 @@ impl Zones {
 
     fn push(&mut self, text: &str) -> Result<(), String> {
         let name = Name::<Vec<u8>>::from_str(text).map_err(|error| format!("`{text}` is no domain name: {error}"))?;
+        self.add(name.as_slice())
+    }
+
+    /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
+    pub fn numbered(count: u32, suffix: &str) -> Result<Self, String> {
+        let mut zones = Zones::default();
+        (0..count).try_for_each(|number| zones.push(&format!("z{number:06}.{suffix}")))?;
+        Ok(zones)
+    }
+
+    /// Adds a name in wire format, without compression; errors are sentences.
+    pub fn add(&mut self, name: &[u8]) -> Result<(), String> {
+        let name = Name::from_slice(name).map_err(|error| format!("no domain name: {error}"))?;
         if self.ends.len() == ZONES_MAX || self.octets.len() + name.len() > NAME_OCTETS_MAX {
             return Err(format!("more than {ZONES_MAX} zones"));
         }
         self.octets.extend_from_slice(name.as_slice());
         self.ends.push(self.octets.len() as u32);
         Ok(())
+    }
+
+    /// Writes all names in lower case.
+    pub fn lower_case(mut self) -> Self {
+        // Lengths of labels are no letters.
+        self.octets.make_ascii_lowercase();
+        self
+    }
+
+    /// The name of a zone in wire format.
+    pub fn wire(&self, zone: u32) -> &[u8] {
+        let zone = zone as usize;
+        let start = if zone == 0 { 0 } else { self.ends[zone - 1] as usize };
+        &self.octets[start..self.ends[zone] as usize]
     }
 
     /// How many there are.
@@ -109,9 +136,7 @@ impl Zones {
 
     /// The name of a zone; `zone` must be below [`Zones::count`].
     pub fn name(&self, zone: u32) -> &Name<[u8]> {
-        let zone = zone as usize;
-        let start = if zone == 0 { 0 } else { self.ends[zone - 1] as usize };
-        Name::from_slice(&self.octets[start..self.ends[zone] as usize]).expect("only whole names are kept")
+        Name::from_slice(self.wire(zone)).expect("only whole names are kept")
     }
 }
 

@@ -1,13 +1,18 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
-//! Each kind of server is a module; what several can use stands beside them: [`sockets`], [`framing`],
-//! [`table`] and [`tls`] for streams.
+//! Each kind of server is a module; what they share stands beside them: [`sockets`], [`threads`], [`error`], and for
+//! streams [`limits`], [`connection`], [`table`] and [`tls`].
 
+pub mod connection;
+pub mod counts;
 pub mod echo;
-pub mod framing;
+pub mod error;
+pub mod limits;
 pub mod sockets;
 pub mod table;
+pub mod threads;
 pub mod tls;
+pub mod zones;
 
 use std::process::ExitCode;
 
@@ -25,11 +30,13 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Kind {
     Echo(echo::Arguments),
+    Zones(zones::Arguments),
 }
 
 /// Serves until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.kind {
         Kind::Echo(arguments) => echo::run(arguments),
+        Kind::Zones(arguments) => zones::run(arguments),
     }
 }

@@ -1,15 +1,21 @@
 //! The server's side of TLS for DNS (RFC 7858): certificate and settings.
 
-use std::{net::IpAddr, path::PathBuf, sync::Arc};
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, SanType};
 use rustls::{
-    ServerConfig,
+    RootCertStore, ServerConfig, SupportedProtocolVersion,
     crypto::ring,
     pki_types::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
     },
+    server::{VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
+    version::TLS13,
 };
 
 use crate::failure::Advice;
@@ -36,6 +42,9 @@ pub enum TlsError {
     /// Certificate and key cannot serve together.
     #[error("cannot use the certificate with its key: {0}")]
     Unusable(#[from] rustls::Error),
+    /// The certificates for clients cannot be used.
+    #[error("cannot check clients' certificates: {0}")]
+    Clients(#[from] VerifierBuilderError),
     /// Our own certificate could not be made.
     #[error("cannot make a certificate: {0}")]
     Make(#[from] rcgen::Error),
@@ -62,16 +71,20 @@ pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
 /// Reads a certificate chain and its key from PEM files.
 pub fn read_identity(certificate: &PathBuf, key: &PathBuf) -> Result<Identity, TlsError> {
-    let failed = |what, path: &PathBuf| {
-        let path = path.clone();
-        move |reason| TlsError::Pem { what, path, reason }
-    };
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate).and_then(Iterator::collect);
-    let chain = chain
+    let chain = read_chain(certificate)?;
+    Ok((chain, PrivateKeyDer::from_pem_file(key).map_err(failed("a key", key))?))
+}
+
+fn read_chain(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    chain
         .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
-        .map_err(failed("a certificate", certificate))?;
-    let key = PrivateKeyDer::from_pem_file(key).map_err(failed("a key", key))?;
-    Ok((chain, key))
+        .map_err(failed("a certificate", path))
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
+    let path = path.to_owned();
+    move |reason| TlsError::Pem { what, path, reason }
 }
 
 /// Makes a key (ECDSA P-256) and a certificate for `address` that it signs itself.
@@ -87,10 +100,45 @@ pub fn make_identity(address: IpAddr) -> Result<Identity, TlsError> {
 /// Settings for all connections: TLS 1.3 and 1.2, resumption by tickets, no early data (0-RTT).
 ///
 /// Tickets carry their own state (RFC 5077, RFC 8446 §4.6.1), so a connection may resume on any thread.
-pub fn server_config((chain, key): Identity) -> Result<Arc<ServerConfig>, TlsError> {
+pub fn server_config(identity: Identity) -> Result<Arc<ServerConfig>, TlsError> {
+    settings(identity, rustls::DEFAULT_VERSIONS, WebPkiClientVerifier::no_client_auth())
+}
+
+/// Settings for zone transfers over TLS: TLS 1.3 only (RFC 9103 §7.1), all else as in [`server_config`].
+///
+/// With `client_ca`, certificates in PEM, a client has to have one that these signed (RFC 9103 §9.3.3).
+pub fn xot_config(identity: Identity, client_ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, TlsError> {
+    let verifier = match client_ca {
+        Some(path) => client_verifier(path)?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
+    settings(identity, &[&TLS13], verifier)
+}
+
+/// The same settings, but without session tickets: over TLS 1.3 no session can be resumed (RFC 8446 §4.6.1).
+pub fn without_tickets(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.send_tls13_tickets = 0;
+    Arc::new(config)
+}
+
+fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_chain(path)? {
+        roots.add(certificate)?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
+}
+
+fn settings(
+    (chain, key): Identity,
+    versions: &[&'static SupportedProtocolVersion],
+    verifier: Arc<dyn ClientCertVerifier>,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(rustls::DEFAULT_VERSIONS)?
-        .with_no_client_auth()
+        .with_protocol_versions(versions)?
+        .with_client_cert_verifier(verifier)
         .with_single_cert(chain, key)?;
     config.alpn_protocols = vec![ALPN.to_vec()];
     config.ticketer = ring::Ticketer::new()?;

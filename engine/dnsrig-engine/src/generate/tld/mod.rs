@@ -18,6 +18,10 @@
 //! **Signatures and digests are random octets of the right length**: nothing that transfers, loads or serves a zone
 //! checks them, only a validator would. The two keys are valid points of P-256, so a server may parse them.
 //!
+//! **The next version**: `--changed N` gives other data to N records and leaves all else as it is: signatures that were
+//! renewed, delegations that went to another hoster, glue with another address. Made with the next serial, that is a version
+//! whose distance from the zone without the option is known to the record.
+//!
 //! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory.
 
 mod axfr;
@@ -43,6 +47,9 @@ const HOSTERS: u64 = 20_000;
 /// The name servers of the zone itself, below its delegation [`names::REGISTRY`], as TLDs do it.
 const APEX_SERVERS: [&str; 4] = ["a", "b", "c", "d"];
 
+/// Every delegation has at least so many records that can change: a signature, and two name servers elsewhere or two addresses.
+const CHANGED_MAX: u64 = 3;
+
 /// The text is written to the file in pieces of this many octets.
 const WRITE_OCTETS: usize = 1 << 20;
 
@@ -63,13 +70,17 @@ pub struct Arguments {
     /// The name of the zone
     #[arg(long, default_value = "example", value_parser = parse_name)]
     pub origin: String,
+    /// So many records, spread evenly, differ from those of the same zone without this: at most three a delegation
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub changed: u64,
     #[command(flatten)]
     pub common: Common,
 }
 
 /// Makes the zone.
 pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
-    let Arguments { delegations, origin, common } = arguments;
+    let Arguments { delegations, origin, common, .. } = arguments;
+    let mut quota = Quota::new(arguments)?;
     let mut dataset = Dataset::create(common, origin)?;
     let relative = format!("zones/{origin}.zone");
     let path = dataset.path(&relative);
@@ -83,7 +94,8 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     write_apex(&mut zone, next.as_deref().unwrap_or_default());
     while let Some(label) = next {
         next = names.next();
-        write_delegation(&mut zone, &label, next.as_deref(), &mut random);
+        let changed = if label == names::REGISTRY { 0 } else { quota.next() };
+        write_delegation(&mut zone, &label, next.as_deref(), &mut random, changed);
         output.write_all(zone.text().as_bytes()).map_err(writing(&path))?;
         zone.forget_text();
     }
@@ -125,19 +137,47 @@ fn write_apex(zone: &mut ZoneText, first: &str) {
     }
     zone.signature("NS");
     zone.keys();
-    zone.denial(first, "NS SOA RRSIG NSEC DNSKEY");
+    zone.denial(first, "NS SOA RRSIG NSEC DNSKEY", false);
+}
+
+/// How many records of each delegation differ, one delegation after the other.
+struct Quota {
+    changed: u64,
+    delegations: u64,
+    index: u64,
+}
+
+impl Quota {
+    /// At most [`CHANGED_MAX`] a delegation, which every delegation has room for.
+    fn new(arguments: &Arguments) -> Result<Self, DatasetError> {
+        let Arguments { delegations, changed, .. } = *arguments;
+        if changed > CHANGED_MAX * delegations {
+            let most = CHANGED_MAX * delegations;
+            return Err(DatasetError::Arguments(format!("{changed} records cannot change: at most {most} do")));
+        }
+        Ok(Quota { changed, delegations, index: 0 })
+    }
+
+    fn next(&mut self) -> u64 {
+        let upto = |index: u64| (u128::from(self.changed) * u128::from(index) / u128::from(self.delegations)) as u64;
+        let found = upto(self.index + 1) - upto(self.index);
+        self.index += 1;
+        found
+    }
 }
 
 /// A delegation: NS, perhaps DS, the denial of all else, and glue. After the last, the denial leads to the apex.
-fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random: &mut Random) {
+///
+/// `changed` of its records differ: the signature of the denial first, then name servers of a hoster, then glue.
+fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random: &mut Random, changed: u64) {
     let next = next.unwrap_or("@");
     if label == names::REGISTRY {
         for server in APEX_SERVERS {
             zone.own_server(label, &format!("{server}.{label}"));
         }
-        zone.denial(next, "NS RRSIG NSEC");
+        zone.denial(next, "NS RRSIG NSEC", false);
         for server in APEX_SERVERS {
-            zone.glue(&format!("{server}.{label}"), true, random);
+            zone.glue(&format!("{server}.{label}"), true, random, false);
         }
         return;
     }
@@ -149,21 +189,28 @@ fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random
     let below_itself = if random.chance(15) { 2 } else { 0 };
     // The cube of a uniform number: of 20,000 hosters the largest 200 have a fifth of all delegations.
     let hoster = (0..3).fold(HOSTERS, |share, _| scale(random.bits(), share)) as usize;
+    let (is_renewed, mut left) = (changed > 0, changed.saturating_sub(1));
+    let mut one_more = || {
+        let has_one = left > 0;
+        left = left.saturating_sub(1);
+        has_one
+    };
     for number in 1..=servers {
         if number <= below_itself {
             zone.own_server(label, &format!("ns{number}.{label}"));
         } else {
-            zone.hosted_server(label, hoster, number);
+            let moved = usize::from(one_more());
+            zone.hosted_server(label, (hoster + moved) % HOSTERS as usize, number);
         }
     }
     if random.chance(40) {
         zone.delegation_signer();
-        zone.denial(next, "NS DS RRSIG NSEC");
+        zone.denial(next, "NS DS RRSIG NSEC", is_renewed);
     } else {
-        zone.denial(next, "NS RRSIG NSEC");
+        zone.denial(next, "NS RRSIG NSEC", is_renewed);
     }
     let has_ipv6 = random.chance(50);
     for number in 1..=below_itself {
-        zone.glue(&format!("ns{number}.{label}"), has_ipv6, random);
+        zone.glue(&format!("ns{number}.{label}"), has_ipv6, random, one_more());
     }
 }

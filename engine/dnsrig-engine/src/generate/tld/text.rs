@@ -142,21 +142,25 @@ impl ZoneText {
         self.signature("DNSKEY");
     }
 
-    /// NSEC of the current owner and its RRSIG. `next` is relative to the zone, or `@`.
-    pub fn denial(&mut self, next: &str, types: &str) {
+    /// NSEC of the current owner and its RRSIG, perhaps a renewed one. `next` is relative to the zone, or `@`.
+    pub fn denial(&mut self, next: &str, types: &str, is_renewed: bool) {
         push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC {next} {types}\n"));
         // One block of the bitmap (RFC 4034 §4.1.2): up to NSEC (47) 6 octets, up to DNSKEY (48) one more.
         let bitmap_octets = if types.contains("DNSKEY") { 9 } else { 8 };
         let next_octets = if next == "@" { 0 } else { next.len() as u64 + 1 };
         self.count(POINTER_OCTETS, next_octets + name_octets(&self.origin) + bitmap_octets);
-        self.signature("NSEC");
+        self.sign("NSEC", is_renewed);
     }
 
-    /// A record, and perhaps another, with the address of a name server below a delegation.
-    pub fn glue(&mut self, owner: &str, has_ipv6: bool, random: &mut Random) {
+    /// A record, and perhaps another, with the address of a name server below a delegation; the first perhaps in another network.
+    pub fn glue(&mut self, owner: &str, has_ipv6: bool, random: &mut Random, is_moved: bool) {
         // The name stood in an NS record just before, so it is a pointer however often it is owner.
         self.push_owner(owner);
-        push_a(&mut self.text, "", random);
+        if is_moved {
+            push(&mut self.text, format_args!("\tIN A 198.51.100.{}\n", random.below(256)));
+        } else {
+            push_a(&mut self.text, "", random);
+        }
         self.count(POINTER_OCTETS, 4);
         if has_ipv6 {
             push_aaaa(&mut self.text, "", random);
@@ -166,12 +170,17 @@ impl ZoneText {
 
     /// RRSIG of the current owner over its records of a type, made of random octets.
     pub fn signature(&mut self, covered: &str) {
+        self.sign(covered, false);
+    }
+
+    /// The same; a renewed one has every bit of the signature turned.
+    fn sign(&mut self, covered: &str, is_renewed: bool) {
         let ZoneText { text, origin, random, owner, .. } = self;
         let tag = if covered == "DNSKEY" { KEYS[0].2 } else { KEYS[1].2 };
         let ttl = if covered == "NSEC" { DENIAL_TTL } else { TTL };
         let labels = origin.split('.').count() + usize::from(owner != "@");
         push(text, format_args!("\t{ttl} IN RRSIG {covered} {ALGORITHM} {labels} {ttl} {VALIDITY} {tag} {origin}. "));
-        push_signature(text, random);
+        push_signature(text, random, if is_renewed { u64::MAX } else { 0 });
         let signer_octets = name_octets(origin);
         self.count(POINTER_OCTETS, 18 + signer_octets + SIGNATURE_OCTETS);
     }
@@ -198,11 +207,12 @@ fn name_octets(name: &str) -> u64 {
 }
 
 /// 64 random octets in base64 (RFC 4648 §4): 86 digits, of the last only two bits are used, and the padding.
-fn push_signature(text: &mut String, random: &mut Random) {
+/// The bits that are set in `turned` are turned.
+fn push_signature(text: &mut String, random: &mut Random, turned: u64) {
     for _ in 0..8 {
-        push_digits::<10, 6>(text, BASE64, random.bits());
+        push_digits::<10, 6>(text, BASE64, random.bits() ^ turned);
     }
-    let last = random.bits();
+    let last = random.bits() ^ turned;
     push_digits::<5, 6>(text, BASE64, last);
     text.push(char::from(BASE64[((last >> 60) & 0b11) as usize * 16]));
     text.push_str("==\n");
@@ -236,7 +246,7 @@ mod tests {
         let mut random = Random::new(1, 0);
         for _ in 0..100 {
             let mut text = String::new();
-            push_signature(&mut text, &mut random);
+            push_signature(&mut text, &mut random, 0);
             let octets: Vec<u8> = base64::decode(text.trim()).unwrap();
             assert_eq!(octets.len(), 64);
         }

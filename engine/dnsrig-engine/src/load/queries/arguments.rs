@@ -11,7 +11,7 @@ use super::{
     QUERIES_MAX, Queries, QueryError, Signer, file, generated,
     options::{Edns, Options, UDP_PAYLOAD_OCTETS_MIN},
     popularity::Popularity,
-    text,
+    sign, text,
 };
 
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
@@ -103,7 +103,7 @@ impl QueryArguments {
 
     /// What signs the queries, if anything.
     pub fn signer(&self) -> Result<Option<Signer>, QueryError> {
-        self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose()
+        self.tsig.as_ref().map(|KeyText(text)| sign::parse(text)).transpose()
     }
 
     fn options(&self) -> Result<Options, QueryError> {

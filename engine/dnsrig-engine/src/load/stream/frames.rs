@@ -1,12 +1,12 @@
-//! Messages on a stream: two octets of length before each (RFC 1035 §4.2.2). No socket.
+//! The beginnings of messages on a stream: as much of each as an answer is checked by. No socket.
 
-use crate::load::answer::CHECKED_OCTETS_MAX;
-
-/// The length before a message.
-pub const LENGTH_OCTETS: usize = 2;
+use crate::{
+    load::answer::CHECKED_OCTETS_MAX,
+    stream::{cut::Cut, framing::PREFIX_OCTETS},
+};
 
 /// Of a message that comes in pieces so much is kept, with its length: more is not looked at.
-const KEPT_OCTETS_MAX: usize = LENGTH_OCTETS + CHECKED_OCTETS_MAX;
+const KEPT_OCTETS_MAX: usize = PREFIX_OCTETS + CHECKED_OCTETS_MAX;
 
 /// The incoming side of a stream.
 ///
@@ -20,22 +20,18 @@ pub struct Frames {
     seen: usize,
 }
 
-impl Frames {
-    /// Forgets an unfinished message; its memory stays for the next.
-    pub fn clear(&mut self) {
-        self.kept.clear();
-        self.seen = 0;
-    }
+/// A message is what there is of it, and its length.
+impl Cut for Frames {
+    type Message<'a> = (&'a [u8], usize);
 
-    /// Takes in what was read and calls `each` with every message that is complete: what there is of it, and its length.
-    pub fn push(&mut self, mut octets: &[u8], mut each: impl FnMut(&[u8], usize)) {
+    fn push(&mut self, mut octets: &[u8], mut each: impl FnMut((&[u8], usize))) {
         while self.seen > 0 && !octets.is_empty() {
             octets = self.resume(octets, &mut each);
         }
         while let Some((prefix, rest)) = octets.split_first_chunk() {
             let length = usize::from(u16::from_be_bytes(*prefix));
             let Some((message, rest)) = rest.split_at_checked(length) else { break };
-            each(message, length);
+            each((message, length));
             octets = rest;
         }
         if !octets.is_empty() {
@@ -44,11 +40,19 @@ impl Frames {
         }
     }
 
+    /// Its memory stays for the next.
+    fn clear(&mut self) {
+        self.kept.clear();
+        self.seen = 0;
+    }
+}
+
+impl Frames {
     /// Adds to the unfinished message, and returns what belongs to later ones.
-    fn resume<'a>(&mut self, octets: &'a [u8], each: &mut impl FnMut(&[u8], usize)) -> &'a [u8] {
+    fn resume<'a>(&mut self, octets: &'a [u8], each: &mut impl FnMut((&[u8], usize))) -> &'a [u8] {
         let whole = match self.kept.first_chunk() {
-            Some(prefix) => LENGTH_OCTETS + usize::from(u16::from_be_bytes(*prefix)),
-            None => LENGTH_OCTETS,
+            Some(prefix) => PREFIX_OCTETS + usize::from(u16::from_be_bytes(*prefix)),
+            None => PREFIX_OCTETS,
         };
         let (piece, rest) = octets.split_at(octets.len().min(whole - self.seen));
         let room = KEPT_OCTETS_MAX - self.kept.len();
@@ -56,8 +60,8 @@ impl Frames {
         self.seen += piece.len();
         if let Some((prefix, message)) = self.kept.split_first_chunk() {
             let length = usize::from(u16::from_be_bytes(*prefix));
-            if self.seen == LENGTH_OCTETS + length {
-                each(message, length);
+            if self.seen == PREFIX_OCTETS + length {
+                each((message, length));
                 self.clear();
             }
         }

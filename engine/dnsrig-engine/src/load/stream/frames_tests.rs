@@ -12,7 +12,7 @@ fn stream_of(messages: &[Vec<u8>]) -> Vec<u8> {
 fn taken<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<(Vec<u8>, usize)> {
     let (mut frames, mut messages) = (Frames::default(), Vec::new());
     for piece in pieces {
-        frames.push(piece, |octets, length| messages.push((octets.to_vec(), length)));
+        frames.push(piece, |(octets, length)| messages.push((octets.to_vec(), length)));
         assert!(frames.kept.len() <= KEPT_OCTETS_MAX);
     }
     messages
@@ -49,10 +49,10 @@ fn of_a_long_message_in_pieces_the_beginning_is_kept() {
 #[test]
 fn an_unfinished_message_is_forgotten() {
     let mut frames = Frames::default();
-    frames.push(&[0, 9, 1, 2], |_, _| panic!("it is not complete"));
+    frames.push(&[0, 9, 1, 2], |_| panic!("it is not complete"));
     frames.clear();
     let mut lengths = Vec::new();
-    frames.push(&[0, 1, 5], |_, length| lengths.push(length));
+    frames.push(&[0, 1, 5], |(_, length)| lengths.push(length));
     assert_eq!(lengths, [1]);
 }
 

@@ -1,45 +1,43 @@
 //! Queries over TCP (RFC 7766) and TLS (RFC 7858).
 //!
 //! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
-//! has served its time, [`frames`] finds messages in a stream, [`tls`] is the TLS client; none of them knows a socket.
-//! A [`line`] is the connection itself, and [`Stream`] moves octets between all of these and the [`Ledger`].
+//! has served its time, [`frames`] finds messages in a stream; neither knows a socket. A [`Line`] is the connection
+//! itself, and [`Stream`] moves octets between all of these and the [`Ledger`].
 
-pub mod chain;
 pub mod frames;
-pub mod line;
-pub mod sessions;
 pub mod slots;
-pub mod socket;
-pub mod tls;
 
 use std::{
     io,
     net::{IpAddr, SocketAddr},
     os::fd::OwnedFd,
-    sync::Arc,
 };
 
 use nix::sys::epoll::EpollFlags;
-use rustls::{ClientConfig, pki_types::ServerName};
 
 use self::{
-    chain::Chain,
-    frames::LENGTH_OCTETS,
-    line::{Buffers, Line, Reading},
+    frames::Frames,
     slots::{Policy, Slots, State},
-    socket::Begun,
 };
 use super::{
     LoadError,
-    arguments::Close,
     ledger::Ledger,
-    meter::Loss,
     transport::{Connections, Transport},
 };
 use crate::{
     clock,
     poller::{Patience, Poller},
+    stream::{
+        Buffers, Close, Line, Loss, Reading, SocketOptions,
+        chain::Chain,
+        framing::PREFIX_OCTETS,
+        socket::{self, Begun},
+        tls::{self, Client},
+    },
 };
+
+/// One reading takes at most so much.
+const READ_OCTETS: usize = 64 << 10;
 
 /// On a connection that is being opened so many octets of queries wait, and at most one burst more.
 const QUEUE_OCTETS_MAX: usize = 4_096;
@@ -81,10 +79,10 @@ pub fn open(
 pub struct Stream {
     server: SocketAddr,
     sources: Vec<IpAddr>,
-    close: Close,
-    tls: Option<Arc<ClientConfig>>,
+    options: SocketOptions,
+    tls: Option<Client>,
     slots: Slots,
-    lines: Box<[Line]>,
+    lines: Box<[Line<Frames>]>,
     /// Those that were read [`READS_MAX`] times and may have more.
     unread: Chain,
     poller: Poller,
@@ -110,7 +108,8 @@ impl Stream {
         let failed = |error| LoadError::Open(server, error);
         socket::allow(clients).map_err(failed)?;
         let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
-        let tls = settings.tls.then(|| tls::config(sessions_max).map_err(|error| failed(io::Error::other(error))));
+        let client = || Client::new(server.ip(), tls::Settings { sessions_max, ..tls::Settings::default() });
+        let tls = settings.tls.then(|| client().map_err(|error| failed(io::Error::other(error))));
         let policy = Policy {
             per_connection: settings.queries_per_connection,
             burst: settings.burst,
@@ -119,14 +118,14 @@ impl Stream {
         Ok(Stream {
             server,
             sources: sources.to_vec(),
-            close: settings.close,
+            options: SocketOptions { close: settings.close, ..SocketOptions::default() },
             tls: tls.transpose()?,
             slots: Slots::new(clients, policy),
             lines: (0..clients).map(|_| Line::default()).collect(),
             unread: Chain::new(clients),
             poller: Poller::new().map_err(failed)?,
-            buffers: Buffers::default(),
-            burst: vec![0; settings.burst * (LENGTH_OCTETS + settings.octets_max)].into_boxed_slice(),
+            buffers: Buffers::new(READ_OCTETS),
+            burst: vec![0; settings.burst * (PREFIX_OCTETS + settings.octets_max)].into_boxed_slice(),
             octets_max: settings.octets_max,
         })
     }
@@ -135,11 +134,11 @@ impl Stream {
     fn take_turn(&mut self, slot: usize, due_ns: &[i64], ledger: &mut Ledger) -> Result<Turn, LoadError> {
         let (mut count, mut framed) = (0, 0);
         for due_ns in due_ns.iter().take(self.slots.room(slot)) {
-            let space = &mut self.burst[framed..framed + LENGTH_OCTETS + self.octets_max];
-            let (prefix, message) = space.split_at_mut(LENGTH_OCTETS);
+            let space = &mut self.burst[framed..framed + PREFIX_OCTETS + self.octets_max];
+            let (prefix, message) = space.split_at_mut(PREFIX_OCTETS);
             let Some(length) = ledger.draft(slot, *due_ns, message) else { break };
             prefix.copy_from_slice(&(length as u16).to_be_bytes());
-            (count, framed) = (count + 1, framed + LENGTH_OCTETS + length);
+            (count, framed) = (count + 1, framed + PREFIX_OCTETS + length);
         }
         let now_ns = clock::monotonic_ns();
         if count == 0 {
@@ -160,7 +159,7 @@ impl Stream {
             self.slots.began(slot, now_ns);
         }
         let frames = &self.burst[..framed];
-        ledger.sent(slot, count, framed - count * LENGTH_OCTETS, now_ns);
+        ledger.sent(slot, count, framed - count * PREFIX_OCTETS, now_ns);
         self.slots.took(slot, count, now_ns);
         if self.slots.state(slot) == State::Open {
             lost = self.lines[slot].send(frames, &mut self.buffers).err();
@@ -176,7 +175,7 @@ impl Stream {
 
     fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
         let source = self.sources.get(slot % self.sources.len().max(1)).copied();
-        socket::begin(self.server, source, self.close).map_err(|error| LoadError::Open(self.server, error))
+        socket::begin(self.server, source, &self.options).map_err(|error| LoadError::Open(self.server, error))
     }
 
     /// Watches a connection that was begun.
@@ -184,8 +183,7 @@ impl Stream {
         // Edges, so that what is watched for need never be changed: a connection costs one system call here.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
-        let tls = self.tls.as_ref().map(|config| (config, ServerName::from(self.server.ip())));
-        Ok(self.lines[slot].begin(socket, tls))
+        Ok(self.lines[slot].begin(socket, &self.options, self.tls.as_ref()))
     }
 
     /// Counts why connecting failed.
@@ -245,7 +243,7 @@ impl Stream {
         self.unread.remove(slot);
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
-            let answer = |octets: &[u8], length| {
+            let answer = |(octets, length): (&[u8], usize)| {
                 ledger.answer(slot, octets, length, now_ns);
                 count += 1;
             };
@@ -287,7 +285,7 @@ impl Stream {
         if let Some(loss) = lost {
             ledger.lose(slot, loss);
         }
-        let farewell = lost.is_none() && self.close == Close::Fin && self.slots.state(slot) == State::Open;
+        let farewell = lost.is_none() && self.options.close == Close::Fin && self.slots.state(slot) == State::Open;
         self.lines[slot].close(farewell, &mut self.buffers);
         self.unread.remove(slot);
         self.slots.ended(slot, broken);

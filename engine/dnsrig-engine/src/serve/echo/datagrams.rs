@@ -39,7 +39,7 @@ impl Datagrams {
         for _ in 0..BATCHES_MAX {
             let count = match self.receiver.receive(self.socket.as_fd()) {
                 Ok(count) => count,
-                Err(error) if is_passing(&error) => continue,
+                Err(error) if sockets::is_passing(&error) => continue,
                 Err(error) => return Err(error),
             };
             answerer.tick();
@@ -85,10 +85,4 @@ fn put(sender: &mut Sender, query: &[u8], peer: Peer) {
     space.copy_from_slice(query);
     message::answer(space);
     sender.push(query.len(), peer);
-}
-
-/// Whether it is a signal, or an ICMP error that belongs to an earlier answer (ip(7), icmp(7)).
-fn is_passing(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionRefused, HostUnreachable, Interrupted, NetworkUnreachable};
-    matches!(error.kind(), Interrupted | ConnectionRefused | HostUnreachable | NetworkUnreachable)
 }

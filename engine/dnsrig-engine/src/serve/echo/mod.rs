@@ -1,21 +1,18 @@
 //! `serve echo`: the reflector. Known truth for an instrument, and the floor under every chart.
 //!
-//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query) and [`connection`]
-//! (a stream's state). Shells: [`datagrams`] and [`streams`] (sockets), [`worker`] (one thread's loop), [`setup`]
-//! (what is bound before any thread runs), [`threads`] (starting and ending them).
+//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query) and
+//! [`connection`](super::connection) (a stream's state). Shells: [`datagrams`] and [`streams`] (sockets), [`worker`] (one thread's loop), [`setup`]
+//! (what is bound before any thread runs).
 
 pub mod answerer;
-pub mod connection;
 pub mod counts;
 pub mod datagrams;
 pub mod delayed;
-pub mod error;
 pub mod faults;
 pub mod message;
 mod options;
 mod setup;
 pub mod streams;
-mod threads;
 pub mod worker;
 
 use std::process::ExitCode;
@@ -26,13 +23,14 @@ use crate::{
     clock,
     events::{Anchors, emit},
     failure::Failure,
+    serve::threads::Threads,
     stop::{Stop, Wake},
     target,
 };
 use counts::Counts;
 pub use options::Arguments;
 use setup::Bound;
-use threads::Threads;
+use worker::Parts;
 
 #[derive(Serialize)]
 struct Ready<'a> {
@@ -61,8 +59,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let start_ns = clock::monotonic_ns();
     let mut threads = Threads::new()?;
     for (number, sockets) in sockets.into_iter().enumerate() {
-        let answerer = arguments.answerer(faults, number, start_ns);
-        threads.spawn(sockets, answerer, bound.limits.clone())?;
+        let (answerer, limits) = (arguments.answerer(faults, number, start_ns), bound.limits.clone());
+        threads.spawn("echo", |stop| worker::run(Parts { stop, sockets, answerer, limits }))?;
     }
     emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: arguments.threads(), bound: &bound })?;
     while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {

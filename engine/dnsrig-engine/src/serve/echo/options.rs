@@ -9,11 +9,12 @@ use std::{
 use clap::ValueEnum;
 
 use crate::{
+    serve::error::ServeError,
     target,
     units::{parse_duration, parse_share},
 };
 
-use super::{answerer::Answerer, error::EchoError, faults::Settings};
+use super::{answerer::Answerer, faults::Settings};
 
 /// How queries come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -128,15 +129,15 @@ impl Arguments {
     }
 
     /// The faults, if they go together.
-    pub fn faults(&self) -> Result<Settings, EchoError> {
+    pub fn faults(&self) -> Result<Settings, ServeError> {
         if self.jitter > self.delay {
-            return Err(EchoError::Arguments(
+            return Err(ServeError::Arguments(
                 "--jitter is more than --delay: answers would be due before their queries",
             ));
         }
         let (stall_ns, stall_every_ns) = (self.stall.unwrap_or(0), self.stall_every.unwrap_or(0));
         if stall_ns > 0 && stall_ns >= stall_every_ns {
-            return Err(EchoError::Arguments("--stall is not less than --stall-every: nothing would be answered"));
+            return Err(ServeError::Arguments("--stall is not less than --stall-every: nothing would be answered"));
         }
         let Arguments { delay: delay_ns, jitter: jitter_ns, loss, seed, .. } = *self;
         Ok(Settings { delay_ns, jitter_ns, loss, stall_ns, stall_every_ns, seed })

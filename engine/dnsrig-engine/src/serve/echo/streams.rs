@@ -4,56 +4,29 @@ use std::{
     io::{self, Read},
     mem,
     net::{TcpListener, TcpStream},
-    os::fd::{AsRawFd, FromRawFd, OwnedFd},
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
 };
 
-use nix::sys::{
-    epoll::EpollFlags,
-    socket::{SockFlag, accept4},
-};
+use nix::sys::epoll::EpollFlags;
 use rustls::ServerConfig;
 
 use crate::{
     poller::Poller,
     serve::{
-        framing,
+        connection::{Connection, Handshake},
+        limits::Limits,
         table::{Table, Token},
     },
+    stream::framing,
 };
 
 use super::{
     answerer::{Answerer, Destination, Turn},
-    connection::{Connection, Handshake},
     message,
 };
 
 /// So many octets are read from a connection at once, before it is the next one's turn.
 const READ_OCTETS_MAX: usize = 64 * 1024;
-
-/// So many connections are accepted before it is the others' turn.
-const ACCEPTS_MAX: usize = 64;
-
-/// What all threads' connections share.
-#[derive(Clone)]
-pub struct Limits {
-    /// How many connections may be open.
-    pub connections_max: usize,
-    /// How many are.
-    pub open: Arc<AtomicUsize>,
-    /// A connection without a query is closed after so long.
-    pub idle_ns: i64,
-}
-
-impl Limits {
-    /// Limits under which no connection is open yet.
-    pub fn new(connections_max: u32, idle_ns: i64) -> Self {
-        Limits { connections_max: connections_max as usize, open: Arc::default(), idle_ns }
-    }
-}
 
 struct Stream {
     socket: TcpStream,
@@ -93,36 +66,17 @@ impl Streams {
         answerer: &mut Answerer,
         poller: &Poller,
     ) -> io::Result<()> {
-        for _ in 0..ACCEPTS_MAX {
-            let socket = match accept4(listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC) {
-                Ok(fd) => TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) }),
-                Err(nix::Error::EAGAIN) => return Ok(()),
-                Err(nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOBUFS | nix::Error::ENOMEM) => {
-                    // Left where they are; perhaps one of ours ends.
-                    answerer.counts.connections.refused += 1;
-                    return Ok(());
-                }
-                // Errors of the connection that would have been next (accept(2)).
-                Err(_) => continue,
-            };
-            if self.limits.open.fetch_add(1, Ordering::Relaxed) >= self.limits.connections_max {
-                self.limits.open.fetch_sub(1, Ordering::Relaxed);
-                answerer.counts.connections.refused += 1;
-                continue;
-            }
-            answerer.counts.connections.accepted += 1;
+        let Streams { limits, table, .. } = self;
+        limits.accept(listener, &mut answerer.counts.connections, |socket| {
             let connection = match config {
                 Some(config) => Connection::tls(Arc::clone(config)).map_err(io::Error::other)?,
                 None => Connection::plain(),
             };
             let interest = EpollFlags::EPOLLIN;
             let token =
-                self.table.insert(Stream { socket, connection, interest, active_ns: now_ns, waiting: 0, ended: false });
-            if let Some(stream) = self.table.get(token) {
-                poller.add(&stream.socket, interest, token.number())?;
-            }
-        }
-        Ok(())
+                table.insert(Stream { socket, connection, interest, active_ns: now_ns, waiting: 0, ended: false });
+            table.get(token).map_or(Ok(()), |stream| poller.add(&stream.socket, interest, token.number()))
+        })
     }
 
     /// Does what the poller says can be done on a connection.
@@ -255,13 +209,13 @@ impl Streams {
             }
             is_idle
         });
-        self.limits.open.fetch_sub(closed, Ordering::Relaxed);
+        self.limits.release(closed);
         answerer.counts.connections.idle += closed as u64;
     }
 
     fn remove(&mut self, token: Token) {
         if self.table.remove(token).is_some() {
-            self.limits.open.fetch_sub(1, Ordering::Relaxed);
+            self.limits.release(1);
         }
     }
 }

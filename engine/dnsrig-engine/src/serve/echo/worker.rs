@@ -2,16 +2,13 @@
 
 use std::{io, net::TcpListener, os::fd::AsFd, sync::Arc};
 
-use nix::{
-    sys::{epoll::EpollFlags, eventfd::EventFd},
-    time::{ClockId, clock_gettime},
-};
+use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use rustls::ServerConfig;
 
 use crate::{
     clock,
     poller::{Patience, Poller, sleep_until_readable},
-    serve::table::Token,
+    serve::{limits::Limits, table::Token},
 };
 
 use super::{
@@ -19,7 +16,7 @@ use super::{
     counts::Counts,
     datagrams::Datagrams,
     delayed::OCTETS_MAX,
-    streams::{Limits, Streams},
+    streams::Streams,
 };
 
 // The poller's numbers for what is no connection: those are below 2^63.
@@ -37,14 +34,20 @@ const SWEEP_INTERVAL_MS: u16 = 1000;
 /// A socket that accepts connections, with TLS if there are settings for it.
 pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
 
+/// The sockets of one thread.
+pub struct Sockets {
+    /// For UDP.
+    pub datagrams: Option<Datagrams>,
+    /// For TCP and DNS over TLS.
+    pub listeners: Vec<Listener>,
+}
+
 /// What a thread is made of.
 pub struct Parts {
     /// Readable when the thread is to end.
     pub stop: Arc<EventFd>,
-    /// Its UDP socket.
-    pub datagrams: Option<Datagrams>,
-    /// Its sockets for TCP and DNS over TLS.
-    pub listeners: Vec<Listener>,
+    /// Where it listens.
+    pub sockets: Sockets,
     /// What it does with queries.
     pub answerer: Answerer,
     /// For its connections.
@@ -72,10 +75,10 @@ impl Worker {
     fn new(parts: Parts) -> io::Result<Self> {
         let poller = Poller::new()?;
         poller.add(parts.stop.as_fd(), EpollFlags::EPOLLIN, STOP)?;
-        if let Some(datagrams) = &parts.datagrams {
+        if let Some(datagrams) = &parts.sockets.datagrams {
             poller.add(datagrams.socket(), EpollFlags::EPOLLIN, DATAGRAMS)?;
         }
-        for ((listener, _), number) in parts.listeners.iter().zip((0..=LISTENER).rev()) {
+        for ((listener, _), number) in parts.sockets.listeners.iter().zip((0..=LISTENER).rev()) {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
         let streams = Streams::new(parts.limits.clone());
@@ -110,7 +113,9 @@ impl Worker {
     }
 
     fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
-        let Worker { parts: Parts { datagrams, listeners, answerer, .. }, poller, streams, .. } = self;
+        let Worker {
+            parts: Parts { sockets: Sockets { datagrams, listeners }, answerer, .. }, poller, streams, ..
+        } = self;
         if number == DATAGRAMS {
             return datagrams.as_mut().map_or(Ok(()), |datagrams| datagrams.answer(answerer));
         }
@@ -122,7 +127,7 @@ impl Worker {
 
     /// Sends the answers whose delay is over.
     fn answer_due(&mut self) -> io::Result<()> {
-        let Worker { parts: Parts { datagrams, answerer, .. }, poller, streams, .. } = self;
+        let Worker { parts: Parts { sockets: Sockets { datagrams, .. }, answerer, .. }, poller, streams, .. } = self;
         let mut room = [0; OCTETS_MAX];
         while let Some((to, octets)) = answerer.pop_due() {
             let query = &mut room[..octets.len()];
@@ -148,14 +153,14 @@ impl Worker {
     }
 
     fn has_streams(&self) -> bool {
-        !self.parts.listeners.is_empty()
+        !self.parts.sockets.listeners.is_empty()
     }
 
     fn finish(self) -> Counts {
-        let Parts { answerer, datagrams, .. } = self.parts;
+        let Parts { answerer, sockets: Sockets { datagrams, .. }, .. } = self.parts;
         let mut counts = answerer.finish();
         counts.receive_buffer_drops = datagrams.map_or(0, |datagrams| datagrams.receive_buffer_drops());
-        counts.cpu_ns = thread_cpu_ns();
+        counts.cpu_ns = clock::thread_cpu_ns();
         counts
     }
 }
@@ -170,10 +175,4 @@ fn sleep_until(end_ns: i64, stop: &EventFd) -> io::Result<bool> {
             _ => {}
         }
     }
-}
-
-/// CPU time that this thread has used, user and system.
-fn thread_cpu_ns() -> i64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("Linux always has this clock");
-    time.tv_sec() * 1_000_000_000 + time.tv_nsec()
 }

@@ -1,0 +1,86 @@
+"""What a change of a large zone costs as IXFR and as AXFR, each as the instrument `transfer` saw it many times in one trial."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dnsrig.analysis.metrics import metric
+from dnsrig.analysis.read import Trial
+
+
+def transfers(trial: Trial, way: str) -> dict[str, Any]:
+    """The summary of the transfers of a ``way``, ``ixfr`` or ``axfr``; empty where none was done."""
+    summary = trial.record.instruments.get(way, {})
+    is_known = trial.record.spec.procedure == "ixfr-stream" and summary.get("done")
+    return summary if is_known else {}
+
+
+def _time_ms(trial: Trial, way: str) -> float | None:
+    summary = transfers(trial, way)
+    return float(summary["transfer_ns"]["p50"]) / 1e6 if summary else None
+
+
+def _each(trial: Trial, way: str, name: str) -> float | None:
+    """A count of all transfers, for one of them: they are alike."""
+    summary = transfers(trial, way)
+    return float(summary[name]) / summary["done"] if summary else None
+
+
+def _percent(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else 100 * part / whole
+
+
+@metric(title="IXFR's time, of AXFR's", unit="%", better="lower", order=10)
+def ixfr_time_percent(trial: Trial) -> float | None:
+    """Median time of a transfer by IXFR, from query to last message, in percent of the median time by AXFR in the same trial. From 100 on
+    IXFR does not pay."""
+    return _percent(ixfr_time_ms(trial), axfr_time_ms(trial))
+
+
+@metric(title="IXFR's octets, of AXFR's", unit="%", better="lower", order=11)
+def ixfr_octets_percent(trial: Trial) -> float | None:
+    """Octets of a transfer by IXFR in percent of those by AXFR in the same trial."""
+    return _percent(ixfr_bytes(trial), axfr_bytes(trial))
+
+
+@metric(title="IXFR answered by the whole zone", unit="%", better="neither", order=12)
+def ixfr_whole_percent(trial: Trial) -> float | None:
+    """The part of the queries for IXFR that the primary answered by the whole zone (RFC 1995 §4)."""
+    summary = transfers(trial, "ixfr")
+    return _percent(float(summary["axfr"]), float(summary["axfr"] + summary["ixfr"])) if summary else None
+
+
+@metric(title="time of an IXFR", unit="ms", better="lower", order=13)
+def ixfr_time_ms(trial: Trial) -> float | None:
+    """Median time of a transfer asked for as IXFR, from the query to the last message of the answer; connecting does not count."""
+    return _time_ms(trial, "ixfr")
+
+
+@metric(title="time of an AXFR", unit="ms", better="lower", order=14)
+def axfr_time_ms(trial: Trial) -> float | None:
+    """Median time of a transfer asked for as AXFR, from the query to the last message of the answer; connecting does not count."""
+    return _time_ms(trial, "axfr")
+
+
+@metric(title="octets of an IXFR", unit="B", better="lower", order=15)
+def ixfr_bytes(trial: Trial) -> float | None:
+    """Octets of the DNS messages of a transfer asked for as IXFR, without TCP or TLS."""
+    return _each(trial, "ixfr", "octets")
+
+
+@metric(title="octets of an AXFR", unit="B", better="lower", order=16)
+def axfr_bytes(trial: Trial) -> float | None:
+    """Octets of the DNS messages of a transfer asked for as AXFR, without TCP or TLS."""
+    return _each(trial, "axfr", "octets")
+
+
+@metric(title="messages of an IXFR", unit="messages", better="lower", order=17)
+def ixfr_messages(trial: Trial) -> float | None:
+    """DNS messages of a transfer asked for as IXFR."""
+    return _each(trial, "ixfr", "messages")
+
+
+@metric(title="messages of an AXFR", unit="messages", better="lower", order=18)
+def axfr_messages(trial: Trial) -> float | None:
+    """DNS messages of a transfer asked for as AXFR."""
+    return _each(trial, "axfr", "messages")

@@ -1,0 +1,107 @@
+"""How the instrument `transfer` is to take zones: its arguments from the options of a procedure. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dnsrig.errors import UsageError
+from dnsrig.rundir import HostSpec, TransferSpec
+from dnsrig.servers import keys
+from dnsrig.servers.keys import TransferKeys
+
+Options = Mapping[str, int | float | str | bool]
+
+POLICIES = ("one", "reused", "pipelined")
+CLOSES = ("fin", "rst")
+SOA_FIRST = ("none", "udp", "same")
+VERIFICATIONS = ("none", "ca", "pin")
+SECONDARIES_MAX = 1000
+OPTIONS: dict[str, int | float | str | bool] = {
+    "policy": "pipelined",
+    "window": 100,
+    "connections": 1,
+    "close": "fin",
+    "soa": "none",
+    "secondaries": 1,
+    "resumption": True,
+    "verify": "ca",
+    "ixfr_serial": 0,
+    "quickack": False,
+    "nagle": False,
+    "congestion": "",
+    "retries": 3,
+    "retry_after_s": 1.0,
+    "timeout_s": 10.0,
+    "threads": 1,
+}
+"""Shared by the procedures in which the instrument takes zones; `pull` says what each one means."""
+
+CHOICES = {"policy": POLICIES, "close": CLOSES, "soa": SOA_FIRST, "verify": VERIFICATIONS}
+LEAST = {"window": 0, "connections": 1, "secondaries": 1, "ixfr_serial": 0, "retries": 0, "threads": 1}
+
+
+def check(options: Options) -> None:
+    """Raise on what `transfer` would refuse only in the middle of a run."""
+    for name, known in CHOICES.items():
+        if options[name] not in known:
+            raise UsageError(f"options.{name} = {options[name]!r}", hint=f"one of {', '.join(known)}")
+    for name, least in LEAST.items():
+        if int(options[name]) < least:
+            raise UsageError(f"options.{name} = {options[name]}", hint=f"a number from {least} on")
+    if int(options["secondaries"]) > SECONDARIES_MAX:
+        raise UsageError(f"options.secondaries = {options['secondaries']}", hint=f"at most {SECONDARIES_MAX}")
+    for name in ("retry_after_s", "timeout_s"):
+        if float(options[name]) <= 0:
+            raise UsageError(f"options.{name} = {options[name]}", hint="seconds, more than 0")
+
+
+def policy(options: Options) -> list[str]:
+    """In which order, over how many connections, and what of a zone that fails."""
+    words = [
+        f"--policy={options['policy']}",
+        f"--window={options['window']}",
+        f"--connections={options['connections']}",
+        f"--close={options['close']}",
+        f"--soa={options['soa']}",
+        f"--retries={options['retries']}",
+        f"--retry-after={float(options['retry_after_s']):g}s",
+        f"--timeout={float(options['timeout_s']):g}s",
+        f"--threads={options['threads']}",
+    ]
+    if serial := options["ixfr_serial"]:
+        words.append(f"--ixfr={serial}")
+    return [*words, *_socket(options)]
+
+
+def _socket(options: Options) -> list[str]:
+    words = [f"--{name}" for name in ("quickack", "nagle") if options[name]]
+    return [*words, f"--congestion={options['congestion']}"] if options["congestion"] else words
+
+
+def sources(options: Options, host: HostSpec) -> list[str]:
+    """One secondary after another asks from the addresses of ``host`` in turn; each from its own where NOTIFY is sent to them."""
+    if host.notified:
+        first, last = host.source_addresses[0], host.source_addresses[-1]
+        return [f"--secondaries={len(host.source_addresses)}", f"--source={first}-{last}"]
+    words = [f"--secondaries={options['secondaries']}"] if options["secondaries"] != 1 else []
+    more = host.source_addresses
+    return [*words, *(f"--source={address}" for address in (host.address, *more))] if more else words
+
+
+def transport(options: Options, transfer: TransferSpec, made: TransferKeys, certificate: Path | None) -> list[str]:
+    """TCP or XoT (RFC 9103), and the TSIG key (RFC 8945).
+
+    ``certificate``: a file with that of the primary, which is its own CA; only with TLS.
+    """
+    words = [f"--transport={'xot' if transfer.tls else 'tcp'}"]
+    if transfer.tsig:
+        words.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{made.tsig_secret}")
+    if not transfer.tls:
+        return words
+    words.append(f"--verify={options['verify']}")
+    if options["verify"] == "ca":
+        words += [f"--ca={certificate}", f"--server-name={keys.TLS_NAME}"]
+    if options["verify"] == "pin":
+        words.append(f"--pin={made.public_key_pin}")
+    return words if options["resumption"] else [*words, "--no-resumption"]

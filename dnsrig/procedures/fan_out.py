@@ -1,0 +1,158 @@
+"""Fan-out: one change on a primary, and how long it takes to very many secondaries.
+
+The secondaries are played by the instrument `transfer`, each with an address of its own on the host `client`: it answers the NOTIFY
+(RFC 1996) that comes to an address and then transfers the zone, from that address, by AXFR or, with ``transfer.ixfr``, by IXFR from the
+serial before. Nothing is stored, so what is measured is the primary: how fast it sends NOTIFYs, and how many transfers it serves at a
+time. The time is from the first NOTIFY to the last secondary with the new version; that the primary must load the change first, and
+that some wait before they send NOTIFY, stands apart.
+
+Options: ``secondaries``; how they transfer as in `pull`: each by a connection of its own that it closes when it has the zone (``policy``; one
+left open would take a place of those that the primary has), after a look at the SOA (``soa``): some primaries send a NOTIFY twice. What is refused is tried again ``retries`` times, the first time ``retry_after_s`` later, then after twice as long and so
+on up to a minute, as real secondaries do. ``settle_s``: the rest before the change. A primary that makes changes by itself
+(`zones@engine`) is waited for instead of told.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import polars as pl
+
+from dnsrig.analysis.fan_out import Spread, spread
+from dnsrig.analysis.transfer_rows import TRANSFERS
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _kept_up, _pulling
+from dnsrig.procedures.instrument import Instrument, Overdue
+from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
+from dnsrig.servers import driver
+
+DESCRIPTION = "from the first NOTIFY of a change to the last of many secondaries that has it"
+MAIN_METRIC = "last_done_s"
+NEXT_VERSION = True
+OPTIONS: dict[str, int | float | str | bool] = {
+    **_pulling.OPTIONS,
+    "secondaries": 10,
+    "policy": "one",
+    "soa": "udp",
+    "retries": 100,
+    "settle_s": 1.0,
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 120,
+    "drain_s": 0.3,
+}
+INSTRUMENT = "transfer"
+READY_LIMIT_S = 30.0
+"""How long the instrument may take to listen on all its addresses."""
+PROGRESS_S = 1.5
+"""The instrument says how far it is each second; a wait for that is a little longer."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    _pulling.check(options)
+    client = HostRole(source_addresses=int(options["secondaries"]), notified=True)
+    return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    """The rest before the change, and the instrument says how far it is once a second."""
+    return float(options["settle_s"]) + 2 * PROGRESS_S
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    return [("client", "primary"), ("observer", "primary")]
+
+
+def check(spec: TrialSpec) -> None:
+    if not spec.transfer.notify:
+        raise UsageError("secondaries learn of the change by NOTIFY", hint="set transfer.notify = true")
+
+
+def measure(stage: Stage) -> Result:
+    changes_itself = driver(_source(stage)).changes_itself
+    with stage.phase("setup"):
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
+        if not changes_itself:
+            stage.lay_out_change("primary")
+    with stage.phase("warmup"):
+        transfer = stage.start_transfer(INSTRUMENT, "client", "primary", _words(stage))
+        stage.wait(transfer, limit_s=READY_LIMIT_S, until="ready")
+        # What a primary that has just started has to say of the old version is over then.
+        time.sleep(float(stage.option("settle_s")))
+        before = _done(stage, transfer)
+    with stage.profiled(), stage.phase("measure"):
+        if not changes_itself:
+            stage.change_zones("primary")
+        _until(stage, transfer, before + _wanted(stage))
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.stop_instrument(INSTRUMENT)
+        stage.check_servers()
+    return _concluded(stage)
+
+
+def _source(stage: Stage) -> str:
+    server = stage.spec.hosts["primary"].server
+    assert server is not None
+    return server.kind
+
+
+def _words(stage: Stage) -> list[str]:
+    serial = stage.spec.dataset.serial
+    asks = [f"--ixfr={serial}"] if stage.spec.transfer.ixfr else [f"--serial={serial}"]
+    return [*_pulling.policy(stage.spec.options), "--on-notify", *asks]
+
+
+def _wanted(stage: Stage) -> int:
+    return int(stage.option("secondaries")) * stage.spec.dataset.zones
+
+
+def _done(stage: Stage, transfer: Instrument) -> int:
+    """Transfers that are done, as the instrument's next word on its progress has it."""
+    return int(stage.wait(transfer, limit_s=READY_LIMIT_S, until="progress")["done"])
+
+
+def _until(stage: Stage, transfer: Instrument, wanted: int) -> None:
+    """Wait until so many transfers are done, or the trial's time is over."""
+    deadline = time.monotonic() + stage.spec.limit_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        try:
+            event = stage.wait(transfer, limit_s=min(left_s, PROGRESS_S), until="progress")
+        except Overdue:
+            continue
+        stage.report({**event, "instrument": INSTRUMENT})
+        if event["done"] >= wanted:
+            return
+
+
+def _concluded(stage: Stage) -> Result:
+    started = next(phase.start for phase in stage.phases if phase.name == "measure")
+    path = stage.directory / "transfers.arrow"
+    rows = pl.read_ipc_stream(path) if path.exists() else pl.DataFrame(schema=TRANSFERS)
+    seen = spread(rows, zones=stage.spec.dataset.zones, serial=_next_serial(stage), since_ns=started.monotonic_ns)
+    summary = stage.instruments[INSTRUMENT].summary
+    return concluded(seen, summary, secondaries=int(stage.option("secondaries")), limit_s=stage.spec.limit_s)
+
+
+def _next_serial(stage: Stage) -> int:
+    return (stage.spec.next_dataset or stage.spec.dataset).serial
+
+
+def concluded(seen: Spread, summary: Mapping[str, Any] | None, *, secondaries: int, limit_s: float) -> Result:
+    """What was ``seen``, and the ``summary`` of the instrument, mean for a trial of so many ``secondaries``."""
+    if summary is None:
+        return Result("invalid", "the instrument ended without saying what it saw")
+    if not seen.asked_ns:
+        return Result("limit", f"no NOTIFY came within {limit_s:g} s")
+    if reason := _kept_up.why_transfer_did_not(summary):
+        return Result("invalid", reason)
+    arrived = len(seen.arrived_ns)
+    if arrived < secondaries:
+        failures = ", ".join(f"{count:,} {name}" for name, count in seen.failures.items())
+        why = f"; attempts that failed: {failures}" if failures else ""
+        return Result("limit", f"{arrived:,} of {secondaries:,} secondaries after {limit_s:g} s{why}")
+    return Result("done")

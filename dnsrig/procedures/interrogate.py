@@ -1,0 +1,86 @@
+"""Interrogate: a primary is asked what it supports of zone transfer, by `transfer --interrogate`; nothing is read from its version.
+
+The primary has all its zones before, and one more that is large (``large_records``; 0: none), for some questions are about what lies behind
+a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A server that has no XoT is asked all
+the same, and says no. ``drain_s``: the rest at the end.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dnsrig.procedures import HostRole
+from dnsrig.procedures.stage import Result, Stage
+from dnsrig.servers import driver
+
+DESCRIPTION = (
+    "what a primary supports of zone transfer: pipelining, order, limits, resumption and more, found by asking it"
+)
+MAIN_METRIC = "checks_answered"
+OPTIONS: dict[str, int | float | str | bool] = {
+    "large_records": 20_000,
+    "probe_rate_per_s": 10_000,
+    "ready_limit_s": 900,
+    "drain_s": 0.3,
+}
+EXPECTED_S = 30.0
+"""It waits for idle connections to be closed, among others."""
+LARGE_ZONE = "large.example"
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole(), "observer": HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    return [("client", "primary"), ("observer", "primary")]
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    return EXPECTED_S
+
+
+def measure(stage: Stage) -> Result:
+    with stage.phase("setup"):
+        stage.start_watch()
+        _add_large_zone(stage)
+        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
+    with stage.phase("measure"):
+        asking = stage.start_interrogation("interrogate", "client", "primary")
+        summary = stage.wait(asking, limit_s=stage.spec.limit_s)
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    if all(feature["verdict"] == "cannot-tell" for feature in summary["features"]):
+        return Result("server-failed", "it answered none of the questions")
+    return Result("done")
+
+
+def _add_large_zone(stage: Stage) -> None:
+    """Let the primary serve a copy of the dataset with one more zone, larger than what fits into the buffers on the way.
+
+    A synthetic primary reads no files: it has a setting for large zones.
+    """
+    spec, records = stage.spec, int(stage.option("large_records"))
+    server = spec.hosts["primary"].server
+    if not records or (server is not None and driver(server.kind).changes_itself):
+        return
+    copied = shutil.copytree(spec.dataset.path, stage.state.resolve() / "dataset")
+    (copied / "large.zone").write_text(large_zone(records, spec.dataset.serial))
+    with Path(copied, "zones.list").open("a") as zones:
+        zones.write(f"{LARGE_ZONE}\tlarge.zone\n")
+    dataset = spec.dataset.model_copy(update={"path": str(copied), "zones": spec.dataset.zones + 1})
+    stage.spec = spec.model_copy(update={"dataset": dataset})
+
+
+def large_zone(records: int, serial: int) -> str:
+    """A master file (RFC 1035 section 5) of ``records`` addresses: some 50 octets each in a transfer."""
+    head = (
+        f"$ORIGIN {LARGE_ZONE}.\n$TTL 3600\n@ IN SOA ns1.example. hostmaster.example. {serial} 3600 900 1209600 300\n"
+    )
+    body = "".join(f"h{number} IN A 192.0.2.{number % 256}\n" for number in range(records))
+    return f"{head}@ IN NS ns1.example.\n{body}"

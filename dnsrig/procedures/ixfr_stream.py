@@ -1,0 +1,163 @@
+"""Changes of a large zone, as IXFR and as AXFR: what a change of so many records costs either way.
+
+The zone changes on the primary; then the instrument `transfer` asks it for IXFR (RFC 1995) from the serial before, again and again for
+``duration_s``, and after that for AXFR. Each transfer follows the one before on the same connection, so neither pays for connecting.
+Nothing is stored. Whether the primary answers IXFR by the whole zone, as it may (RFC 1995 §4), is counted.
+
+``made_by``:
+
+- ``reload``: the primary loads a new zone file that differs in ``records_changed`` records (only of the dataset `tld`) and finds the
+  difference itself: one step from serial to serial
+- ``updates``: so many dynamic updates (RFC 2136) of one record each, at ``updates_per_s``: as many steps, each with its SOA records, in
+  which the same record changes again and again
+
+Other options: ``settle_s``, ``drain_s``: the rest after the start and at the end.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dnsrig import datasets
+from dnsrig.datasets import tld
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
+from dnsrig.procedures.stage import Result, ServerFailed, Stage
+from dnsrig.rundir import Scalar, TrialSpec
+
+DESCRIPTION = "a change of so many records of a large zone: octets and time by IXFR and by AXFR"
+MAIN_METRIC = "ixfr_time_percent"
+NEXT_VERSION = True
+OPTIONS: dict[str, int | float | str | bool] = {
+    "records_changed": 100,
+    "made_by": "reload",
+    "updates_per_s": 1000.0,
+    "duration_s": 1.0,
+    "settle_s": 0.5,
+    "probe_rate_per_s": 1000,
+    "ready_limit_s": 900,
+    "drain_s": 0.3,
+}
+MADE_BY = ("reload", "updates")
+HOW: dict[str, Scalar] = {**_pulling.OPTIONS, "policy": "reused", "retries": 0}
+"""One transfer at a time on one connection, and none tried again: what fails is told."""
+GRACE_S = 60.0
+"""How long a transfer that has begun may take beyond its time."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    if options["made_by"] not in MADE_BY:
+        raise UsageError(f"options.made_by = {options['made_by']!r}", hint=f"one of {', '.join(MADE_BY)}")
+    if int(options["records_changed"]) < 1:
+        raise UsageError(f"options.records_changed = {options['records_changed']}", hint="a number from 1 on")
+    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole(), "observer": HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    return [("client", "primary"), ("observer", "primary")]
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    made_s = options["records_changed"] / options["updates_per_s"] if options["made_by"] == "updates" else 0.0
+    return float(2 * options["duration_s"] + made_s)
+
+
+def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The dataset one serial later, with as many records changed as the options say."""
+    following = datasets.next_version(values)
+    if options["made_by"] == "reload":
+        following["records_changed"] = options["records_changed"]
+    return following
+
+
+def check(spec: TrialSpec) -> None:
+    """Refuse changes that nobody could make."""
+    if not spec.transfer.ixfr:
+        raise UsageError("a primary without differences answers IXFR by AXFR", hint="set transfer.ixfr = true")
+    if spec.options["made_by"] == "updates":
+        if not spec.transfer.updates:
+            raise UsageError("nobody may change the primary's zone", hint="set transfer.updates = true")
+        if spec.dataset.zones != 1:
+            raise UsageError("updates of several zones would go round", hint="take a dataset of one zone")
+        return
+    if spec.dataset.kind != "tld":
+        raise UsageError(
+            f"the next version of the dataset {spec.dataset.kind} differs in its serial alone", hint='take kind = "tld"'
+        )
+    most = tld.CHANGED_MOST * int(spec.dataset.parameters["delegations"])
+    if int(spec.options["records_changed"]) > most:
+        raise UsageError(
+            f"options.records_changed = {spec.options['records_changed']:,}, and only {most:,} can change",
+            hint="make the zone larger: dataset.delegations",
+        )
+
+
+def measure(stage: Stage) -> Result:
+    with stage.phase("setup"):
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
+        if stage.option("made_by") == "reload":
+            stage.lay_out_change("primary")
+        time.sleep(float(stage.option("settle_s")))
+    with stage.phase("warmup"):
+        _change(stage)
+        time.sleep(float(stage.option("settle_s")))
+    with stage.profiled(), stage.phase("measure"):
+        summaries = {
+            "ixfr": _transfer(stage, "ixfr", [f"--ixfr={stage.spec.dataset.serial}"]),
+            "axfr": _transfer(stage, "axfr", []),
+        }
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    return concluded(summaries)
+
+
+def _change(stage: Stage) -> None:
+    """Make the change, and wait until the primary serves it."""
+    if stage.option("made_by") == "updates":
+        _update(stage)
+        return
+    limit_s = stage.spec.limit_s
+    stage.change_zones("primary")
+    probe = stage.start_probe("probe-change", "primary", limit_s=limit_s, next_version=True)
+    if stage.wait(probe, limit_s=limit_s + GRACE_S)["outcome"] != "done":
+        raise ServerFailed(f"primary did not serve the changed zone within {limit_s:g} s")
+
+
+def _update(stage: Stage) -> None:
+    count, rate_per_s = int(stage.option("records_changed")), float(stage.option("updates_per_s"))
+    listed = Path(stage.spec.dataset.path) / "zones.list"
+    words = [f"--zones={listed}", f"--changes-per-s={rate_per_s:g}", f"--duration-s={count / rate_per_s:.9g}"]
+    change = stage.start_change("change", "primary", [*words, *stage.signed()])
+    made = stage.wait(change, limit_s=stage.spec.limit_s + count / rate_per_s)
+    if made["accepted"] != made["due"] or made["due"] != count:
+        raise ServerFailed(f"primary made {made['accepted']:,} of {count:,} changes")
+
+
+def _transfer(stage: Stage, name: str, words: list[str]) -> Mapping[str, Any]:
+    """Transfer the zone again and again for a while; the rows go to a folder of that name."""
+    out = stage.directory / name
+    out.mkdir()
+    duration_s = float(stage.option("duration_s"))
+    arguments = [*_pulling.policy(HOW), "--repeat", f"--duration-s={duration_s:g}", *words]
+    started = stage.start_transfer(name, "client", "primary", arguments, options=HOW, out=out)
+    return stage.wait(started, limit_s=duration_s + GRACE_S)
+
+
+def concluded(summaries: Mapping[str, Mapping[str, Any]]) -> Result:
+    """What the summaries of the instrument, one a way, mean for the trial."""
+    for name, summary in summaries.items():
+        if failed := _pulled.outcomes(summary):
+            return Result("server-failed", f"{name.upper()}: {failed}")
+        if not summary["done"]:
+            what = "says that nothing changed" if summary["up_to_date"] else "brought nothing"
+            return Result("server-failed", f"{name.upper()} {what}")
+        if reason := _kept_up.why_transfer_did_not({**summary, "busy_share": 0.0}):
+            # How busy the instrument is says nothing here: it waits for one transfer at a time.
+            return Result("invalid", reason)
+    return Result("done")

@@ -1,0 +1,80 @@
+"""Pull: the instrument `transfer` takes all zones of a primary, as a secondary would that stores nothing.
+
+What is measured is the primary and the policy by which connections are used; there is no secondary that could be slow. The primary has
+all its zones before anything is asked; `transfer` runs on the host `client`. Options:
+
+- ``policy``: ``one`` connection a zone, ``reused`` (the next zone is asked for when the one before is complete), ``pipelined``: up to
+  ``window`` zones are asked for at once on each of ``connections``; ``close``: by ``fin`` or ``rst``
+- ``soa``: ask for the SOA first: ``none``, by ``udp``, on the ``same`` connection; ``ixfr_serial``: ask for IXFR from this serial (0: AXFR)
+- ``secondaries``: so many, each takes all zones; each has an address of its own
+- ``resumption`` of TLS sessions; ``verify``: how the primary's certificate is checked: ``none``, ``ca``, ``pin``
+- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's congestion control
+- ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without an octet of a transfer; ``threads`` of the instrument
+- ``repeat``: begin again until ``duration_s`` are over
+- ``settle_s``, ``drain_s``: the rest after the start and at the end
+
+A trial is `done` when every zone has arrived. It is at its `limit` when its time was over before, and also when the primary refused
+zones or cut them off each time: the reason says which. The rates of such a trial count all the same: they are of what arrived until then.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _pulled, _pulling
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = (
+    "zones taken from a primary by the instrument itself, which stores nothing: zones a second by connection policy"
+)
+MAIN_METRIC = "zones_per_s"
+OPTIONS: dict[str, int | float | str | bool] = {
+    **_pulling.OPTIONS,
+    "repeat": False,
+    "duration_s": 10.0,
+    "settle_s": 0.3,
+    "probe_rate_per_s": 10_000,
+    "ready_limit_s": 900,
+    "drain_s": 0.3,
+}
+GRACE_S = 30.0
+"""How long `transfer` may take beyond its limit to say what it saw."""
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    _pulling.check(options)
+    if float(options["duration_s"]) <= 0:
+        raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
+    client = HostRole(source_addresses=int(options["secondaries"]) - 1)
+    return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    return [("client", "primary"), ("observer", "primary")]
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    return float(options["duration_s"]) if options["repeat"] else 0.0
+
+
+def measure(stage: Stage) -> Result:
+    repeats = bool(stage.option("repeat"))
+    limit_s = float(stage.option("duration_s")) if repeats else stage.spec.limit_s
+    with stage.phase("setup"):
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
+        time.sleep(float(stage.option("settle_s")))
+    words = [*_pulling.policy(stage.spec.options), f"--duration-s={limit_s:g}", *(["--repeat"] if repeats else [])]
+    with stage.profiled(), stage.phase("measure"):
+        transfer = stage.start_transfer("transfer", "client", "primary", words)
+        summary = stage.wait(transfer, limit_s=limit_s + GRACE_S)
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    return _pulled.concluded(
+        summary, zones=stage.spec.dataset.zones * int(stage.option("secondaries")), limit_s=limit_s
+    )

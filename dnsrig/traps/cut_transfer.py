@@ -1,0 +1,62 @@
+"""Transfers were cut in the middle and begun again: what they had brought was thrown away.
+
+A transfer has no way to go on where it stopped. A connection that is closed, reset or too slow for a timer in the middle of a large zone costs
+all that had come, and the next attempt begins at the first record. On a lossy way to a far site the same zone may never arrive.
+
+How it is told: attempts that had brought records and yet did not end well.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis import transfers
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion
+
+ORDER = 44
+TITLE = "transfers were cut and begun again"
+SOURCE = "S4: M. Prause: transfers to far sites cancelled and begun again (2015); RFC 5936, 6, zone integrity"
+
+
+def after(trial: Trial) -> Conclusion | None:
+    rows = transfers.of(trial)
+    if rows.is_empty() or trial.record.outcome not in JUDGED:
+        return None
+    vain = transfers.in_vain(rows)
+    return CLEAR if vain.is_empty() else _found(trial, vain)
+
+
+def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
+    rows = transfers.of(trial)
+    kinds, octets = transfers.counted(vain["outcome"]), int(vain["octets"].sum())
+    share = octets / max(1, int(rows["octets"].sum()))
+    wasted_s = int((vain["last_ns"] - vain["asked_ns"]).clip(0).sum()) / 1e9
+    again = transfers.begun_again(rows, vain).height
+    of_zone = ["secondary", "zone"]
+    never = vain.select(of_zone).unique().join(rows.filter(transfers.good()), on=of_zone, how="anti").height
+    in_the_end = f"; {never:,} of these zones were never done" if never else ""
+    return Conclusion(
+        "found",
+        summary=f"{vain.height:,} of {rows.height:,} attempts ended in the middle ({transfers.told(kinds)}), {again:,} were begun again: "
+        f"{octets / 1e6:,.3g} MB ({share:.1%} of all that came) and {wasted_s:,.3g} s of transfers were in vain{in_the_end}.",
+        evidence={
+            "cut": vain.height,
+            "begun_again": again,
+            "attempts": rows.height,
+            **{f"outcome_{kind}": count for kind, count in kinds.items()},
+            "in_vain_bytes": octets,
+            "in_vain_percent": round(100 * share, 2),
+            "in_vain_s": round(wasted_s, 4),
+            "zones_never_done": never,
+        },
+        metrics=(
+            trial.record.spec.main_metric,
+            "zones_per_s",
+            "transferred_mb_per_s",
+            "transfer_retries",
+            "transfer_failures",
+        ),
+        remedy="Look at the primary's log and limits at that time (idle and total timeouts of transfers, restarts), and at loss on the link; "
+        "IXFR, or smaller zones, make each cut cost less.",
+    )

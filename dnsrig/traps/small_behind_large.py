@@ -1,0 +1,118 @@
+"""A small zone waited for a large one on the same connection.
+
+A primary that answers in order sends the whole of a large zone before the small one that was asked for after it. The protocol lets it answer
+in any order and even mix the messages of several transfers, for each carries the id of its query; few do. So a change of a small zone is
+late by the time that the large one takes, and the time of a transfer says nothing of its own zone.
+
+How it is told: a transfer was asked for before the last message of another one on its connection, at least twenty times as
+large, its own first message came after that, and most of its wait was while the large one was being sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dnsrig.analysis import transfers
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 42
+TITLE = "small zones waited behind a large one on the same connection"
+SOURCE = "RFC 5936, 4.1; RFC 9103, 6; measured: BIND interleaves, Knot DNS, NSD and PowerDNS answer in order"
+TIMES_LARGER = 20
+"""In octets, from which one zone is large beside another."""
+MOST_LARGE = 100
+"""Zones that are looked behind, the largest first."""
+SHORTEST_MS = 10.0
+"""A wait that matters to nobody is no trap."""
+LEAST_PART = 0.5
+"""Of the wait for the first message, in which the large one was being sent."""
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Small transfers that waited, and what they waited for."""
+
+    waits_ns: pl.Series
+    """For the first message, of each."""
+    behind: int
+    """Large transfers that were waited for."""
+    octets: int
+    """Of the largest of these."""
+    zone: str
+    """Its name: untrusted text."""
+    others_ns: float | None
+    """Median wait of the transfers that were behind no large one; None where there is none."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    rows = transfers.of(trial)
+    if rows.is_empty() or trial.record.outcome not in JUDGED:
+        return None
+    if rows.filter(transfers.good()).is_empty():
+        return cannot_tell("No transfer was finished.")
+    queue = queue_of(rows)
+    return CLEAR if queue is None else _found(trial, queue)
+
+
+def queue_of(rows: pl.DataFrame) -> Queue | None:
+    """``rows``: those of `Trial.transfers`. None where nothing waited so."""
+    answered = rows.with_row_index("row").filter(pl.col("first_ns") > 0)
+    names = ("row", "zone", "octets", "asked_ns", "first_ns", "last_ns")
+    largest = answered.sort("octets", descending=True).head(MOST_LARGE)
+    large = largest.select("connection", *(pl.col(name).alias(f"large_{name}") for name in names))
+    pairs = answered.join(large, on="connection").filter(
+        (pl.col("large_octets") >= TIMES_LARGER * pl.col("octets"))
+        & (pl.col("large_asked_ns") <= pl.col("asked_ns"))
+        & (pl.col("asked_ns") < pl.col("large_last_ns"))
+        & (pl.col("large_last_ns") <= pl.col("first_ns"))
+    )
+    pairs = pairs.with_columns(
+        wait_ns=pl.col("first_ns") - pl.col("asked_ns"),
+        blocked_ns=pl.col("large_last_ns") - pl.max_horizontal("asked_ns", "large_first_ns"),
+    )
+    small = pairs.group_by("row").agg(pl.col("wait_ns").first(), pl.col("blocked_ns").sum())
+    small = small.filter(
+        (pl.col("blocked_ns") >= SHORTEST_MS * 1e6) & (pl.col("blocked_ns") >= LEAST_PART * pl.col("wait_ns"))
+    )
+    if small.is_empty():
+        return None
+    waited_for = pairs.join(small, on="row", how="semi").sort("large_octets", descending=True)
+    others = answered.join(small, on="row", how="anti").join(
+        waited_for, left_on="row", right_on="large_row", how="anti"
+    )
+    return Queue(
+        waits_ns=small["wait_ns"],
+        behind=waited_for["large_row"].n_unique(),
+        octets=int(waited_for["large_octets"][0]),
+        zone=str(waited_for["large_zone"][0]),
+        others_ns=None if others.is_empty() else transfers.number((others["first_ns"] - others["asked_ns"]).median()),
+    )
+
+
+def _found(trial: Trial, queue: Queue) -> Conclusion:
+    count = len(queue.waits_ns)
+    median_ms = transfers.number(queue.waits_ns.median()) / 1e6
+    longest_ms = transfers.number(queue.waits_ns.max()) / 1e6
+    others_ms = None if queue.others_ns is None else queue.others_ns / 1e6
+    beside = "" if others_ms is None else f"; behind no such zone a transfer waited {others_ms:,.3g} ms in the median"
+    large = "a zone" if queue.behind == 1 else f"{queue.behind:,} zones"
+    return Conclusion(
+        "found",
+        summary=f"{count:,} of {transfers.of(trial).height:,} transfers waited up to {longest_ms:,.3g} ms for their first message, mostly while "
+        f"{large} of up to {queue.octets / 1e6:,.3g} MB on the same connection was being sent{beside}.",
+        evidence={
+            "transfers_behind": count,
+            "wait_median_ms": round(median_ms, 2),
+            "wait_longest_ms": round(longest_ms, 2),
+            "wait_of_others_median_ms": None if others_ms is None else round(others_ms, 3),
+            "large_zones": queue.behind,
+            "largest_bytes": queue.octets,
+            "largest_zone": queue.zone,
+        },
+        metrics=(trial.record.spec.main_metric, "transfer_p50_ms", "transfer_p99_ms"),
+        remedy="Take large zones on a connection of their own (`--set options.connections=...` spreads them by chance only), or use a primary "
+        "that interleaves; a window helps nothing here.",
+    )

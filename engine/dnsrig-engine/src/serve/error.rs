@@ -1,0 +1,54 @@
+//! How a server fails.
+
+use std::{io, net::SocketAddr};
+
+use crate::failure::Advice;
+
+/// A server could not start, or had to end.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// An argument does not go with another.
+    #[error("{0}")]
+    Arguments(&'static str),
+    /// A socket could not be bound.
+    #[error("cannot listen on {address} ({transport}): {reason}")]
+    Bind {
+        /// Where.
+        address: SocketAddr,
+        /// For what.
+        transport: &'static str,
+        /// Why not.
+        reason: io::Error,
+    },
+    /// There may not be as many open files as connections.
+    #[error("{asked} open files are needed, the limit is {limit}")]
+    Files {
+        /// What the connections and sockets need.
+        asked: u64,
+        /// The hard limit.
+        limit: u64,
+    },
+    /// Something that the kernel should always do.
+    #[error("cannot {0}: {1}")]
+    System(&'static str, io::Error),
+}
+
+impl Advice for ServeError {
+    fn hint(&self) -> String {
+        use io::ErrorKind::{AddrInUse, PermissionDenied};
+        match self {
+            ServeError::Arguments(_) => "see dnsrig-engine serve --help".into(),
+            ServeError::Bind { address, reason, .. } => match reason.kind() {
+                AddrInUse => "another server has it: end that one, or give another port".into(),
+                PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, and one for TLS)".into(),
+                _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
+            },
+            ServeError::Files { .. } => "raise it (ulimit -Hn), or give a lower --connections-max".into(),
+            ServeError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, ServeError::Arguments(_)) { 2 } else { 1 }
+    }
+}

@@ -1,0 +1,261 @@
+//! Decides what a query is answered with. No I/O.
+
+use super::{
+    content::Content,
+    counts::Counts,
+    faults::Fault,
+    pen::Pen,
+    primary::{Now, Primary},
+    query::{self, CLASS_IN, HEADER_OCTETS, Message, Query, kind},
+    shape::Zone,
+    transfer::{LENGTH_OCTETS, Progress, RESPONSE, Transfer},
+    tsig::{Chain, Key, Refusal},
+};
+
+/// Response codes (RFC 1035 §4.1.1, RFC 2136 §2.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Rcode {
+    NoError = 0,
+    FormErr = 1,
+    ServFail = 2,
+    NotImp = 4,
+    Refused = 5,
+    NotAuth = 9,
+}
+
+/// The operation NOTIFY (RFC 1996), which a secondary may pass on to its primary.
+const NOTIFY: u8 = 4;
+
+/// Serials are compared in a circle: what is further ahead than this lies behind (RFC 1982 §3.2).
+const AHEAD_MAX: u32 = 1 << 31;
+
+/// An answer without records has at most so many octets: header, question, TSIG with names and MAC of any length.
+const BARE_OCTETS_MAX: usize = LENGTH_OCTETS + HEADER_OCTETS + 259 + 255 + 10 + 255 + 8 + 64 + 16;
+
+/// How a query came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    /// A datagram, in which a transfer finds no room.
+    Datagram,
+    /// A connection on which so many transfers were asked for before.
+    Stream { begun: u32 },
+}
+
+/// An answer that is to be given.
+#[derive(Debug)]
+pub enum Answer {
+    /// One or many messages, computed as they are sent.
+    Transfer(Transfer),
+    /// One message, its length before it.
+    Ready(Box<[u8]>),
+}
+
+impl Answer {
+    /// Writes the next message, its length before it.
+    pub fn message(&mut self, primary: &Primary, to: &mut Pen<'_>, now_s: u64) -> Progress {
+        match self {
+            Answer::Transfer(transfer) => transfer.message(primary, to, now_s),
+            Answer::Ready(message) => {
+                to.put(message);
+                Progress::Done
+            }
+        }
+    }
+
+    /// Whether it asked for a zone, not only for its SOA, and gets it.
+    pub fn is_transfer(&self) -> bool {
+        matches!(self, Answer::Transfer(transfer) if transfer.is_asked_for())
+    }
+}
+
+/// Decides about a message; none if it is not to be answered.
+pub fn decide(message: &[u8], via: Via, primary: &Primary, now: Now, counts: &mut Counts) -> Option<Answer> {
+    let query = match query::read(message) {
+        Message::Query(query) => query,
+        Message::Malformed => {
+            counts.queries += 1;
+            counts.outcomes.formerr += 1;
+            return Some(malformed(message));
+        }
+        Message::Ignored => {
+            counts.ignored += 1;
+            return None;
+        }
+    };
+    counts.queries += 1;
+    let mut asked = Asked { query, message, via, primary, now, counts };
+    Some(match asked.authenticate() {
+        Ok(chain) => asked.answer(chain),
+        Err(answer) => answer,
+    })
+}
+
+/// A query and all that an answer depends on.
+struct Asked<'a> {
+    query: Query<'a>,
+    message: &'a [u8],
+    via: Via,
+    primary: &'a Primary,
+    now: Now,
+    counts: &'a mut Counts,
+}
+
+impl Asked<'_> {
+    /// Checks the signature, or that there is none where none is needed: only transfers need one, as with most primaries.
+    fn authenticate(&mut self) -> Result<Option<Box<Chain>>, Answer> {
+        match (&self.primary.key, self.query.tsig_at) {
+            (None, None) => Ok(None),
+            (Some(_), None) if matches!(self.query.kind, kind::AXFR | kind::IXFR) => {
+                Err(self.bare(Rcode::Refused, None))
+            }
+            (Some(_), None) => Ok(None),
+            (None, Some(tsig_at)) => Err(self.denied(tsig_at, Refusal::Unsigned(super::tsig::Error::BadKey))),
+            (Some(key), Some(tsig_at)) => {
+                let verified = key.verify(self.message, tsig_at, self.now.wall_s);
+                verified.map(Some).map_err(|refusal| self.denied(tsig_at, refusal))
+            }
+        }
+    }
+
+    fn answer(&mut self, chain: Option<Box<Chain>>) -> Answer {
+        match self.query.opcode {
+            0 => {}
+            NOTIFY => return self.bare(Rcode::NoError, chain),
+            _ => return self.bare(Rcode::NotImp, chain),
+        }
+        if self.query.class != CLASS_IN {
+            return self.bare(Rcode::Refused, chain);
+        }
+        let zone = self.primary.shape.find(self.query.name);
+        match (self.query.kind, zone) {
+            (kind::SOA, Some(zone)) => self.soa(zone, chain),
+            (kind::AXFR | kind::IXFR, Some(zone)) => self.transfer(zone, chain),
+            (kind::AXFR | kind::IXFR, None) => self.bare(Rcode::NotAuth, chain),
+            _ => self.bare(Rcode::Refused, chain),
+        }
+    }
+
+    fn soa(&mut self, zone: Zone, chain: Option<Box<Chain>>) -> Answer {
+        self.counts.soa += 1;
+        let version = self.version(zone);
+        Answer::Transfer(Transfer::new(self.primary, &self.query, (zone, Content::Soa, version), chain, None))
+    }
+
+    fn transfer(&mut self, zone: Zone, chain: Option<Box<Chain>>) -> Answer {
+        let version = self.version(zone);
+        let is_datagram = self.via == Via::Datagram;
+        let content = match (self.query.kind, self.query.serial) {
+            // RFC 5936 §4.2: not over UDP.
+            (kind::AXFR, _) if is_datagram => return self.bare(Rcode::FormErr, chain),
+            (kind::AXFR, _) => Content::Whole,
+            // RFC 1995 §2: what finds no room is answered with the SOA; the secondary comes again over TCP.
+            (_, Some(_)) if is_datagram => Content::Soa,
+            (_, Some(serial)) => self.since(zone, serial, version),
+            (_, None) => return self.bare(Rcode::FormErr, chain),
+        };
+        if let Some(rcode) = self.faulty() {
+            return self.bare(rcode, chain);
+        }
+        let place = match self.primary.concurrent.as_ref().map(|concurrent| concurrent.enter()) {
+            Some(None) => return self.bare(Rcode::ServFail, chain),
+            Some(place) => place,
+            None => None,
+        };
+        let transfers = &mut self.counts.transfers;
+        *match (self.query.kind, content) {
+            (kind::AXFR, _) => &mut transfers.axfr,
+            (_, Content::Soa) => &mut transfers.up_to_date,
+            (_, Content::Whole) => &mut transfers.axfr_for_ixfr,
+            _ => &mut transfers.ixfr,
+        } += 1;
+        Answer::Transfer(Transfer::new(self.primary, &self.query, (zone, content, version), chain, place))
+    }
+
+    /// What a secondary that has `serial` gets.
+    fn since(&self, zone: Zone, serial: u32, version: u64) -> Content {
+        let shape = &self.primary.shape;
+        let number = if let Zone::Member(number) = zone { number } else { 0 };
+        if self.primary.faults.hit(number) && self.primary.faults.has(Fault::SerialBackwards) {
+            return Content::Backwards { from: u64::from(serial.wrapping_sub(shape.serial)) };
+        }
+        let behind = shape.serial(version).wrapping_sub(serial);
+        match u64::from(behind) {
+            0 => Content::Soa,
+            _ if behind > AHEAD_MAX => Content::Soa,
+            behind if behind <= version.min(shape.changes.kept) => Content::Changes { from: version - behind },
+            _ => Content::Whole,
+        }
+    }
+
+    fn version(&self, zone: Zone) -> u64 {
+        self.primary.shape.version(zone, self.now.monotonic_ns - self.primary.start_ns)
+    }
+
+    /// The response code that a fault gives a transfer.
+    fn faulty(&self) -> Option<Rcode> {
+        let Via::Stream { begun } = self.via else { return None };
+        self.primary.faults.find(|fault| match fault {
+            Fault::ServfailAfter(count) if begun >= count => Some(Rcode::ServFail),
+            Fault::RefusedAfter(count) if begun >= count => Some(Rcode::Refused),
+            _ => None,
+        })
+    }
+
+    /// An answer without records.
+    fn bare(&mut self, rcode: Rcode, chain: Option<Box<Chain>>) -> Answer {
+        let now_s = self.now.wall_s;
+        let key = self.primary.key.as_ref();
+        self.ready(rcode, |to, start| {
+            if let (Some(mut chain), Some(key)) = (chain, key) {
+                chain.sign(key, to, start, now_s);
+            }
+        })
+    }
+
+    /// The answer to a signature that is not accepted (RFC 8945 §5.2).
+    fn denied(&mut self, tsig_at: usize, refusal: Refusal) -> Answer {
+        let (now_s, message) = (self.now.wall_s, self.message);
+        let key = self.primary.key.as_ref();
+        match refusal {
+            Refusal::Malformed => self.ready(Rcode::FormErr, |_, _| {}),
+            Refusal::Unsigned(error) => self.ready(Rcode::NotAuth, |to, start| {
+                Key::deny(to, start, message, tsig_at, error, now_s);
+            }),
+            Refusal::Late(mut chain) => self.ready(Rcode::NotAuth, |to, start| {
+                if let Some(key) = key {
+                    chain.sign_late(key, to, start, now_s);
+                }
+            }),
+        }
+    }
+
+    /// Header, question, and what `sign` puts behind them.
+    fn ready(&mut self, rcode: Rcode, sign: impl FnOnce(&mut Pen<'_>, usize)) -> Answer {
+        let outcomes = &mut self.counts.outcomes;
+        *match rcode {
+            Rcode::NoError => &mut outcomes.done,
+            Rcode::FormErr => &mut outcomes.formerr,
+            Rcode::ServFail => &mut outcomes.servfail,
+            Rcode::NotImp => &mut outcomes.notimp,
+            Rcode::Refused => &mut outcomes.refused,
+            Rcode::NotAuth => &mut outcomes.notauth,
+        } += 1;
+        let mut octets = [0; BARE_OCTETS_MAX];
+        let mut to = Pen::new(&mut octets, 0);
+        let Query { id, opcode, rd, question, .. } = self.query;
+        let [high, low] = id.to_be_bytes();
+        to.put(&[0, 0, high, low, RESPONSE | opcode << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);
+        to.put(question);
+        sign(&mut to, LENGTH_OCTETS);
+        to.set_u16(0, (to.at() - LENGTH_OCTETS) as u16);
+        Answer::Ready(to.written().into())
+    }
+}
+
+/// FORMERR to what has a header and nothing else that we understand.
+fn malformed(message: &[u8]) -> Answer {
+    let flags = RESPONSE | message[2] & 0x79;
+    let header = [0, HEADER_OCTETS as u8, message[0], message[1], flags, Rcode::FormErr as u8];
+    Answer::Ready([&header[..], &[0; 8]].concat().into())
+}

@@ -1,0 +1,128 @@
+//! One connection's queries and answers, in order or interleaved: what waits is bounded. No socket and no clock.
+
+use std::collections::VecDeque;
+
+use super::{
+    answer::{Answer, Via, decide},
+    counts::Counts,
+    pen::Pen,
+    primary::{Now, Order, Primary},
+    transfer::Progress,
+};
+
+/// With so many answers to give, a connection is not read from. What was read at once is taken in nevertheless: with
+/// the shortest queries that is 3,450 more.
+const ANSWERS_MAX: usize = 1024;
+
+/// Room for so many answers is kept while a connection waits for queries.
+const ANSWERS_KEPT: usize = 16;
+
+/// What is to happen after [`Conversation::fill`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filled {
+    /// There is more to write.
+    More,
+    /// Nothing more is to be written until a query comes.
+    Empty,
+    /// The next message has to wait for so long.
+    Pause { ns: i64 },
+    /// A fault closes the connection once what was written has left.
+    Close,
+}
+
+/// The state of a connection above the framing.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    answers: VecDeque<Answer>,
+    begun: u32,
+    done: u32,
+}
+
+impl Conversation {
+    /// Takes in a message of the peer.
+    pub fn take(&mut self, message: &[u8], primary: &Primary, now: Now, counts: &mut Counts) {
+        let via = Via::Stream { begun: self.begun };
+        if let Some(answer) = decide(message, via, primary, now, counts) {
+            self.begun += u32::from(answer.is_transfer());
+            self.answers.push_back(answer);
+        }
+    }
+
+    /// Whether queries are to be read: in order only when all are answered, for no answer would leave before.
+    pub fn wants_queries(&self, order: Order) -> bool {
+        match order {
+            Order::InOrder => self.answers.is_empty(),
+            Order::Interleaved => self.answers.len() < ANSWERS_MAX,
+        }
+    }
+
+    /// Whether all is answered.
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// Writes messages until `until` octets are written, or nothing is left.
+    pub fn fill(
+        &mut self,
+        primary: &Primary,
+        to: &mut Pen<'_>,
+        until: usize,
+        now_s: u64,
+        counts: &mut Counts,
+    ) -> Filled {
+        let (close_after, slow_ns) = (primary.faults.close_after(), primary.faults.slow_ns());
+        while let Some(answer) = self.answers.front_mut() {
+            if close_after.is_some_and(|count| self.done >= count) {
+                return Filled::Close;
+            }
+            if to.at() >= until {
+                return Filled::More;
+            }
+            let before = to.at();
+            let progress = answer.message(primary, to, now_s);
+            counts.messages += u64::from(progress != Progress::Cut);
+            counts.octets += (to.at() - before) as u64;
+            match progress {
+                Progress::More if primary.cut.order == Order::Interleaved => self.answers.rotate_left(1),
+                Progress::More => {}
+                Progress::Done => self.finish(counts),
+                Progress::Cut => {
+                    counts.outcomes.cut += 1;
+                    self.answers.pop_front();
+                    return Filled::Close;
+                }
+            }
+            if let Some(ns) = slow_ns {
+                return Filled::Pause { ns };
+            }
+        }
+        if close_after.is_some_and(|count| self.done >= count && self.begun > 0) {
+            Filled::Close
+        } else {
+            Filled::Empty
+        }
+    }
+
+    fn finish(&mut self, counts: &mut Counts) {
+        let answer = self.answers.pop_front();
+        counts.outcomes.done += u64::from(matches!(answer, Some(Answer::Transfer(_))));
+        self.done += u32::from(answer.is_some_and(|answer| answer.is_transfer()));
+    }
+
+    /// Gives back the room for answers, if none are to be given.
+    pub fn rest(&mut self) {
+        if self.answers.is_empty() {
+            self.answers.shrink_to(ANSWERS_KEPT);
+        }
+    }
+
+    /// Forgets, and counts, what is never answered, because the connection is gone.
+    pub fn abandon(&mut self, counts: &mut Counts) {
+        let transfers = self.answers.drain(..).filter(|answer| matches!(answer, Answer::Transfer(_)));
+        counts.outcomes.abandoned += transfers.count() as u64;
+    }
+}
+
+#[cfg(test)]
+#[path = "conversation_tests.rs"]
+mod tests;

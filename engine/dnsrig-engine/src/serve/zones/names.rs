@@ -1,0 +1,125 @@
+//! The names of zones: z000000.SUFFIX, z000001.SUFFIX … and back to their numbers. No I/O.
+//!
+//! They are those of `generate zones`: six digits, more where the number has more.
+
+/// A label has at least so many digits.
+const DIGITS_MIN: usize = 6;
+
+/// The longest number, 2^32 - 1, has so many digits.
+const DIGITS_MAX: usize = 10;
+
+/// The label of a numbered name: its length, a letter, and digits.
+#[derive(Clone, Copy, Debug)]
+pub struct Label {
+    octets: [u8; DIGITS_MAX + 2],
+    length: u8,
+}
+
+impl Label {
+    /// The label of `number` behind `letter`, such as `z000012`.
+    pub fn new(letter: u8, mut number: u32) -> Self {
+        let count = (number.checked_ilog10().unwrap_or(0) as usize + 1).max(DIGITS_MIN);
+        let mut octets = [0; DIGITS_MAX + 2];
+        octets[0] = count as u8 + 1;
+        octets[1] = letter;
+        for digit in octets[2..2 + count].iter_mut().rev() {
+            *digit = b'0' + (number % 10) as u8;
+            number /= 10;
+        }
+        Label { octets, length: count as u8 + 2 }
+    }
+
+    /// In wire format, with the octet of its length.
+    pub fn wire(&self) -> &[u8] {
+        &self.octets[..usize::from(self.length)]
+    }
+}
+
+/// The number of the zone `name` below `suffix`, both in wire format; letters may be of either case.
+///
+/// Only the one label that [`Label::new`] writes for a number is taken.
+#[inline]
+pub fn zone_number(name: &[u8], suffix: &[u8]) -> Option<u32> {
+    let (label, rest) = name.split_at_checked(usize::from(*name.first()?) + 1)?;
+    let [_, b'z' | b'Z', digits @ ..] = label else { return None };
+    if !(DIGITS_MIN..=DIGITS_MAX).contains(&digits.len()) || !is_same(rest, suffix) {
+        return None;
+    }
+    if digits.len() > DIGITS_MIN && digits[0] == b'0' {
+        return None;
+    }
+    let number = digits.iter().try_fold(0_u64, |number, digit| {
+        let digit = digit.wrapping_sub(b'0');
+        (digit < 10).then(|| number * 10 + u64::from(digit))
+    })?;
+    u32::try_from(number).ok()
+}
+
+/// Whether two names in wire format are the same: ASCII letters in either case (RFC 4343). Lengths are no letters.
+#[inline]
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    one == other || one.eq_ignore_ascii_case(other)
+}
+
+/// A name in wire format, from text without a final dot as [`crate::generate::dataset::parse_name`] accepts it.
+pub fn wire(text: &str) -> Vec<u8> {
+    let labels = text.split('.').flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat());
+    labels.chain([0]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn name(label: &[u8], suffix: &[u8]) -> Vec<u8> {
+        [label, suffix].concat()
+    }
+
+    proptest! {
+        #[test]
+        fn a_number_survives_its_name(number: u32, upper: bool) {
+            let suffix = wire("example");
+            let mut name = name(Label::new(b'z', number).wire(), &suffix);
+            if upper {
+                name.make_ascii_uppercase();
+            }
+            prop_assert_eq!(zone_number(&name, &suffix), Some(number));
+        }
+
+        #[test]
+        fn any_octets_are_a_number_only_if_its_label_is_theirs(octets: Vec<u8>) {
+            let suffix = wire("example");
+            if let Some(number) = zone_number(&octets, &suffix) {
+                prop_assert!(is_same(&octets, &name(Label::new(b'z', number).wire(), &suffix)));
+            }
+        }
+    }
+
+    #[test]
+    fn labels_are_those_of_the_generator() {
+        assert_eq!(Label::new(b'z', 0).wire(), b"\x07z000000");
+        assert_eq!(Label::new(b'z', 1_234_567).wire(), b"\x08z1234567");
+        assert_eq!(wire("a.example"), b"\x01a\x07example\0");
+    }
+
+    #[test]
+    fn other_names_are_no_zones() {
+        let suffix = wire("example");
+        for other in [
+            &b"\x07example\0"[..],
+            b"\x07y000000\x07example\0",
+            b"\x05z0000\x07example\0",
+            b"\x08z0000000\x07example\0",
+            b"\x07z00000a\x07example\0",
+            b"\x07z000000\x07exbmple\0",
+            b"\x0bz9999999999\x07example\0",
+            b"\x07z00",
+            b"",
+            b"\0",
+        ] {
+            assert_eq!(zone_number(other, &suffix), None, "{other:?}");
+        }
+    }
+}

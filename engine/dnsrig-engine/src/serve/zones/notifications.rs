@@ -1,0 +1,142 @@
+//! The thread that sends NOTIFY (RFC 1996) and hears the answers.
+
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    os::fd::AsFd,
+    sync::Arc,
+};
+
+use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
+
+use crate::{
+    clock,
+    datagrams::{BATCH_MAX, Receiver, Sender},
+    poller::{Patience, Poller},
+    serve::sockets,
+};
+
+use super::{
+    counts::Counts,
+    notify::{Notifier, Notify},
+    pen::Pen,
+    primary::Primary,
+    query::{CLASS_IN, HEADER_OCTETS, kind},
+    records::Records,
+    shape::Zone,
+    tsig::Chain,
+};
+
+/// No NOTIFY is longer, nor as much of an answer as is looked at.
+const OCTETS_MAX: usize = 1232;
+
+/// The poller's numbers.
+const STOP: u64 = 0;
+const SOCKET: u64 = 1;
+
+/// The third octet: operation NOTIFY, authoritative (RFC 1996 §3.6).
+const NOTIFY: u8 = 4 << 3 | 0x04;
+/// Of an answer: a response of this operation.
+const RESPONSE: u8 = 0x80 | 4 << 3;
+const RESPONSE_MASK: u8 = 0xf8;
+
+/// What the thread is made of.
+pub struct Parts {
+    /// Readable when the thread is to end.
+    pub stop: Arc<EventFd>,
+    pub primary: Arc<Primary>,
+    /// Bound to the server's address, as that is how secondaries know their primary.
+    pub socket: UdpSocket,
+    pub notified: Vec<SocketAddr>,
+}
+
+/// Tells of changes until told to end, and returns what was counted.
+pub fn run(parts: Parts) -> io::Result<Counts> {
+    clock::wait_exactly()?;
+    let mut poller = Poller::new()?;
+    poller.add(parts.stop.as_fd(), EpollFlags::EPOLLIN, STOP)?;
+    poller.add(&parts.socket, EpollFlags::EPOLLIN, SOCKET)?;
+    let notifier = Notifier::new(parts.notified.len() as u32, parts.primary.start_ns);
+    let (receiver, sender) = (Receiver::new(OCTETS_MAX), Sender::new(OCTETS_MAX, false));
+    let mut teller = Teller { parts, notifier, receiver, sender };
+    loop {
+        teller.tell()?;
+        let patience = match teller.notifier.due_ns(&teller.parts.primary.shape) {
+            Some(due_ns) => Patience::Exact(due_ns - clock::monotonic_ns()),
+            None => Patience::Endless,
+        };
+        let count = poller.wait(patience)?;
+        if (0..count).any(|at| poller.event(at).0 == STOP) {
+            break;
+        }
+        teller.hear()?;
+    }
+    let told = teller.notifier.told;
+    Ok(Counts { notify: told, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() })
+}
+
+struct Teller {
+    parts: Parts,
+    notifier: Notifier,
+    receiver: Receiver,
+    sender: Sender,
+}
+
+impl Teller {
+    /// Sends a batch of what is due.
+    fn tell(&mut self) -> io::Result<()> {
+        let Teller { parts: Parts { primary, socket, notified, .. }, notifier, sender, .. } = self;
+        let now_ns = clock::monotonic_ns();
+        while sender.has_room() {
+            let Some(notify) = notifier.next(&primary.shape, now_ns) else { break };
+            let length = write(primary, notify, now_ns, sender.space());
+            sender.push(length, Some(notified[notify.to as usize]));
+        }
+        if !sender.is_empty() {
+            // What the kernel does not take comes again with the next retry.
+            let _ = sender.flush(socket.as_fd());
+        }
+        Ok(())
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
+        let Teller { parts: Parts { socket, notified, .. }, notifier, receiver, .. } = self;
+        loop {
+            let count = match receiver.receive(socket.as_fd()) {
+                Ok(count) => count,
+                Err(error) if sockets::is_passing(&error) => continue,
+                Err(error) => return Err(error),
+            };
+            for datagram in receiver.datagrams() {
+                let [high, low, flags, ..] = *datagram.octets else { continue };
+                let id = u16::from_be_bytes([high, low]);
+                let is_answer = datagram.octets.len() >= HEADER_OCTETS && flags & RESPONSE_MASK == RESPONSE;
+                let asked = notifier.asked(id).map(|to| notified[to as usize]);
+                if is_answer && asked.is_some() && asked == datagram.peer {
+                    notifier.answer(id);
+                }
+            }
+            if count < BATCH_MAX {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Writes a NOTIFY with the newest SOA (RFC 1996 §3.7); how long it is.
+fn write(primary: &Primary, Notify { id, zone, .. }: Notify, now_ns: i64, space: &mut [u8]) -> usize {
+    let zone = Zone::Member(zone);
+    let version = primary.shape.version(zone, now_ns - primary.start_ns);
+    let records = Records::new(&primary.shape, zone);
+    let mut to = Pen::new(space, 0);
+    let [high, low] = id.to_be_bytes();
+    to.put(&[high, low, NOTIFY, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    records.name(&mut to);
+    to.put_u16(kind::SOA);
+    to.put_u16(CLASS_IN);
+    records.soa(&mut to, primary.shape.serial(version));
+    if let Some(key) = &primary.key {
+        Chain::query().sign(key, &mut to, 0, clock::wall_time_s());
+    }
+    to.at()
+}

@@ -1,0 +1,165 @@
+//! Whom to tell of which change, and when again (RFC 1996). No socket and no clock: times are given.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::shape::Shape;
+
+/// So many NOTIFYs may wait for their answers: a quarter of the ids.
+const PENDING_MAX: usize = 16_384;
+
+/// An answer is waited for so long. RFC 1996 §3.6 recommends a minute, in which a measurement would be over.
+const RETRY_NS: i64 = 1_000_000_000;
+
+/// After the first, a NOTIFY is sent so many times more (RFC 1996 §3.6).
+const RETRIES_MAX: u8 = 5;
+
+/// With so many changes not told of, those before the newest are passed over.
+const BACKLOG_MAX: u64 = 65_536;
+
+/// A NOTIFY that is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Notify {
+    pub id: u16,
+    /// The number of the one to tell.
+    pub to: u32,
+    /// The number of the zone that changed.
+    pub zone: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    to: u32,
+    zone: u32,
+    retries: u8,
+    due_ns: i64,
+}
+
+/// What was told, and how that went.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Told {
+    /// Messages sent, retries among them.
+    pub sent: u64,
+    pub retries: u64,
+    pub answered: u64,
+    /// Given up: every retry is over.
+    pub unanswered: u64,
+    /// Changes that came faster than they could be told of.
+    pub changes_skipped: u64,
+}
+
+/// Tells `count` secondaries of every change.
+pub struct Notifier {
+    count: u32,
+    start_ns: i64,
+    /// The change that is told of, and the next one to tell of it.
+    change: u64,
+    to: u32,
+    next_id: u16,
+    pending: HashMap<u16, Pending>,
+    /// When which NOTIFY is to be looked at again, in order: all wait equally long.
+    waiting: VecDeque<(i64, u16)>,
+    /// What was counted so far.
+    pub told: Told,
+}
+
+impl Notifier {
+    /// Changes are counted from `start_ns` on.
+    pub fn new(count: u32, start_ns: i64) -> Self {
+        Notifier {
+            count,
+            start_ns,
+            change: 0,
+            to: 0,
+            next_id: 0,
+            pending: HashMap::new(),
+            waiting: VecDeque::new(),
+            told: Told::default(),
+        }
+    }
+
+    /// The next NOTIFY to send at `now_ns`; none if there is nothing to tell yet.
+    pub fn next(&mut self, shape: &Shape, now_ns: i64) -> Option<Notify> {
+        if let Some(again) = self.again(now_ns) {
+            return Some(again);
+        }
+        let changes = shape.changes_until(now_ns - self.start_ns);
+        if self.count == 0 || self.pending.len() >= PENDING_MAX || self.change >= changes {
+            return None;
+        }
+        let behind = changes - self.change;
+        if self.to == 0 && behind > BACKLOG_MAX {
+            self.told.changes_skipped += behind - 1;
+            self.change = changes - 1;
+        }
+        let notify = Notify { id: self.free_id(), to: self.to, zone: shape.changed_by(self.change) };
+        self.to += 1;
+        if self.to == self.count {
+            self.to = 0;
+            self.change += 1;
+        }
+        self.wait_for(notify, 0, now_ns);
+        Some(notify)
+    }
+
+    /// The next one that was not answered in its time.
+    fn again(&mut self, now_ns: i64) -> Option<Notify> {
+        while let Some((due_ns, id)) = self.waiting.front().copied().filter(|(due_ns, _)| *due_ns <= now_ns) {
+            self.waiting.pop_front();
+            // One that was answered is gone; its id may be another's by now.
+            let Some(pending) = self.pending.get(&id).copied().filter(|pending| pending.due_ns == due_ns) else {
+                continue;
+            };
+            if pending.retries == RETRIES_MAX {
+                self.pending.remove(&id);
+                self.told.unanswered += 1;
+                continue;
+            }
+            let notify = Notify { id, to: pending.to, zone: pending.zone };
+            self.told.retries += 1;
+            self.wait_for(notify, pending.retries + 1, now_ns);
+            return Some(notify);
+        }
+        None
+    }
+
+    fn wait_for(&mut self, Notify { id, to, zone }: Notify, retries: u8, now_ns: i64) {
+        let due_ns = now_ns + RETRY_NS;
+        self.pending.insert(id, Pending { to, zone, retries, due_ns });
+        self.waiting.push_back((due_ns, id));
+        self.told.sent += 1;
+    }
+
+    /// There is one: fewer are pending than there are ids.
+    fn free_id(&mut self) -> u16 {
+        loop {
+            self.next_id = self.next_id.wrapping_add(1);
+            if !self.pending.contains_key(&self.next_id) {
+                return self.next_id;
+            }
+        }
+    }
+
+    /// Whom the NOTIFY with this id was sent to, if it waits for an answer.
+    pub fn asked(&self, id: u16) -> Option<u32> {
+        self.pending.get(&id).map(|pending| pending.to)
+    }
+
+    /// The one that was asked answered, whatever it said.
+    pub fn answer(&mut self, id: u16) {
+        if self.pending.remove(&id).is_some() {
+            self.told.answered += 1;
+        }
+    }
+
+    /// When there is something to do again: the time of the next change, or of a NOTIFY without an answer.
+    pub fn due_ns(&self, shape: &Shape) -> Option<i64> {
+        let change_ns = shape.change_ns(self.change).map(|elapsed_ns| self.start_ns + elapsed_ns);
+        let change_ns = change_ns.filter(|_| self.pending.len() < PENDING_MAX && self.count > 0);
+        let retry_ns = self.waiting.front().map(|(due_ns, _)| *due_ns);
+        [change_ns, retry_ns].into_iter().flatten().min()
+    }
+}
+
+#[cfg(test)]
+#[path = "notify_tests.rs"]
+mod tests;

@@ -1,0 +1,72 @@
+//! Writes octets into room that is there: no allocation on the way out.
+
+/// A place in a buffer, behind what was written.
+pub struct Pen<'a> {
+    octets: &'a mut [u8],
+    at: usize,
+}
+
+impl<'a> Pen<'a> {
+    /// Writes into `octets` from `at` on.
+    pub fn new(octets: &'a mut [u8], at: usize) -> Self {
+        Pen { octets, at }
+    }
+
+    /// Where the next octet goes.
+    #[inline]
+    pub fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Takes back all that was written from `at` on.
+    #[inline]
+    pub fn return_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// What was written, the octets before the first place included.
+    pub fn written(&mut self) -> &mut [u8] {
+        &mut self.octets[..self.at]
+    }
+
+    /// Writes `octets`.
+    ///
+    /// # Panics
+    ///
+    /// If there is no room: who writes a message sees to it that the largest one fits.
+    #[inline]
+    pub fn put(&mut self, octets: &[u8]) {
+        self.octets[self.at..self.at + octets.len()].copy_from_slice(octets);
+        self.at += octets.len();
+    }
+
+    /// Room for a whole block, of which only the first `length` octets count: quicker than a length that varies.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Pen::put`], if there is no room for the whole block.
+    #[inline]
+    pub fn block<const N: usize>(&mut self, length: usize) -> &mut [u8; N] {
+        let block = self.octets[self.at..].first_chunk_mut().expect("room for the block");
+        self.at += length;
+        block
+    }
+
+    /// Writes a number, the most significant octet first.
+    #[inline]
+    pub fn put_u16(&mut self, number: u16) {
+        self.put(&number.to_be_bytes());
+    }
+
+    /// Writes a number, the most significant octet first.
+    #[inline]
+    pub fn put_u32(&mut self, number: u32) {
+        self.put(&number.to_be_bytes());
+    }
+
+    /// Overwrites two octets at `at`.
+    #[inline]
+    pub fn set_u16(&mut self, at: usize, number: u16) {
+        self.octets[at..at + 2].copy_from_slice(&number.to_be_bytes());
+    }
+}

@@ -1,0 +1,377 @@
+//! The records of one zone in wire format, each computed from seed, zone and number. No I/O.
+//!
+//! They are those of `generate zones` in kind and order: SOA, two NS (outside the zone), A and AAAA of the apex, A and
+//! AAAA of www, MX, A and AAAA of mail, TXT, then A of h0, h1 … Only addresses change: each has a number among those
+//! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
+
+use super::{
+    names::Label,
+    pen::Pen,
+    shape::{Shape, Zone, mix},
+};
+
+/// Where the name of the question stands in every message, and a pointer to it (RFC 1035 §4.1.4).
+pub const NAME_AT: usize = 12;
+const NAME: [u8; 2] = [0xc0, NAME_AT as u8];
+
+/// TYPE and CLASS IN (RFC 1035 §3.2, RFC 3596).
+pub const A: [u8; 4] = [0, 1, 0, 1];
+const NS: [u8; 4] = [0, 2, 0, 1];
+const SOA: [u8; 4] = [0, 6, 0, 1];
+const PTR: [u8; 4] = [0, 12, 0, 1];
+const MX: [u8; 4] = [0, 15, 0, 1];
+const TXT: [u8; 4] = [0, 16, 0, 1];
+const AAAA: [u8; 4] = [0, 28, 0, 1];
+
+/// The TTL of all records, as in generated zones: an hour.
+pub const TTL: [u8; 4] = 3600_u32.to_be_bytes();
+/// That of a catalog's, where it means nothing (RFC 9432 §4.1).
+const NO_TTL: [u8; 4] = [0; 4];
+
+/// The first record that is a host; all behind it are.
+const FIRST_HOST: u64 = 11;
+/// The first record of a catalog that lists a member.
+const FIRST_MEMBER: u64 = 3;
+
+/// A host's record has at most so many octets: its number has fewer than 14 digits.
+const HOST_OCTETS_MAX: usize = 32;
+
+/// More records than this no zone has, not even an endless one: a host's number then would have too many digits.
+pub const RECORDS_MAX: u64 = 10_000_000_000_000;
+
+/// How often each record that can change has.
+#[derive(Clone, Copy, Debug)]
+pub struct Age {
+    /// All of them so often …
+    rounds: u64,
+    /// … and the first so many once more.
+    part: u64,
+}
+
+/// Writes the records of one zone.
+pub struct Records<'a> {
+    shape: &'a Shape,
+    zone: Zone,
+    label: Label,
+    hash: u64,
+    count: u64,
+    /// Where the suffix begins in the name of the question, if it does.
+    suffix_at: Option<u16>,
+}
+
+impl<'a> Records<'a> {
+    /// Those of `zone`.
+    pub fn new(shape: &'a Shape, zone: Zone) -> Self {
+        let (label, hash, suffix_at) = match zone {
+            Zone::Member(number) => {
+                let label = Label::new(b'z', number);
+                let suffix_at = NAME_AT + label.wire().len();
+                (label, mix(shape.seed ^ mix(u64::from(number) + 1)), Some(suffix_at as u16))
+            }
+            Zone::Catalog => (Label::new(b'm', 0), 0, suffix_of(&shape.catalog, &shape.suffix)),
+        };
+        Records { shape, zone, label, hash, count: shape.records(zone), suffix_at }
+    }
+
+    /// The name of the zone.
+    pub fn name(&self, pen: &mut Pen<'_>) {
+        match self.zone {
+            Zone::Member(_) => {
+                pen.put(self.label.wire());
+                pen.put(&self.shape.suffix);
+            }
+            Zone::Catalog => pen.put(&self.shape.catalog),
+        }
+    }
+
+    /// How many records the zone has, its SOA counted once.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// How many of them each change replaces.
+    pub fn changed_each(&self) -> u64 {
+        let can_change = match self.zone {
+            Zone::Member(_) => changeable(self.count),
+            Zone::Catalog => 0,
+        };
+        self.shape.changes.records.min(can_change)
+    }
+
+    /// How often records have changed in version `version`.
+    pub fn age(&self, version: u64) -> Age {
+        let all = changeable(self.count).max(1);
+        let changes = u128::from(version) * u128::from(self.changed_each());
+        Age { rounds: (changes / u128::from(all)) as u64, part: (changes % u128::from(all)) as u64 }
+    }
+
+    /// The SOA.
+    pub fn soa(&self, pen: &mut Pen<'_>, serial: u32) {
+        pen.put(&NAME);
+        pen.put(&SOA);
+        pen.put(if self.zone == Zone::Catalog { &NO_TTL } else { &TTL });
+        let length_at = pen.at();
+        pen.put(&[0; 2]);
+        match self.zone {
+            Zone::Member(_) => {
+                pen.put(b"\x03ns1\x0bdns-hosting");
+                self.suffix(pen);
+                pen.put(b"\x0ahostmaster\x0bdns-hosting");
+                self.suffix(pen);
+            }
+            Zone::Catalog => pen.put(b"\x07invalid\0\x07invalid\0"),
+        }
+        let timers = self.shape.timers;
+        for number in [serial, timers.refresh_s, timers.retry_s, timers.expire_s, timers.minimum_s] {
+            pen.put_u32(number);
+        }
+        pen.set_u16(length_at, (pen.at() - length_at - 2) as u16);
+    }
+
+    /// The record with this number, which is not 0, the SOA's, nor beyond [`RECORDS_MAX`].
+    pub fn record(&self, pen: &mut Pen<'_>, number: u64, age: Age) {
+        if self.zone == Zone::Catalog {
+            return self.catalog_record(pen, number);
+        }
+        match number {
+            0 | 1 => self.name_server(pen, b"\x03ns1\x0bdns-hosting"),
+            2 => self.name_server(pen, b"\x03ns2\x0bdns-hosting"),
+            7 => self.at(pen, b"", MX, b"\0\x0a\x04mail\xc0\x0c"),
+            10 => self.at(pen, b"", TXT, b"\x0ev=spf1 mx -all"),
+            _ => {
+                let index = index(number);
+                self.address(pen, index, age.rounds.wrapping_add(u64::from(index < age.part)));
+            }
+        }
+    }
+
+    /// The address that has this number among those that can change, after it has changed `times`.
+    pub fn address(&self, pen: &mut Pen<'_>, index: u64, times: u64) {
+        let bits = u64::from(address_bits(self.hash, index)).wrapping_add(times);
+        let ipv4 = [192, 0, 2, bits as u8];
+        // Of the interface identifier only 16 bits are used, never all zero.
+        let [high, low] = ((bits % 0xffff) as u16 + 1).to_be_bytes();
+        let ipv6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, high, low];
+        match index {
+            0 => self.at(pen, b"", A, &ipv4),
+            1 => self.at(pen, b"", AAAA, &ipv6),
+            2 => self.at(pen, b"\x03www", A, &ipv4),
+            3 => self.at(pen, b"\x03www", AAAA, &ipv6),
+            4 => self.at(pen, b"\x04mail", A, &ipv4),
+            5 => self.at(pen, b"\x04mail", AAAA, &ipv6),
+            _ => {
+                let host = Host::new(index - FIRST_INDEX_OF_HOSTS);
+                host.write(pen, host.last_digit(), bits as u8);
+            }
+        }
+    }
+
+    /// Of the change that leads away from `version`, the `at`th record: as it was, or with `added` 1, as it is then.
+    pub fn changed(&self, pen: &mut Pen<'_>, version: u64, at: u64, added: u64) {
+        let all = u128::from(changeable(self.count).max(1));
+        let change = u128::from(version) * u128::from(self.changed_each()) + u128::from(at);
+        self.address(pen, (change % all) as u64, ((change / all) as u64).wrapping_add(added));
+    }
+
+    /// Writes records from number `from` to before `until`, as far as they end before `limit`; how many that are.
+    ///
+    /// This is where large zones spend their time.
+    pub fn run(&self, pen: &mut Pen<'_>, from: u64, until: u64, limit: usize, age: Age) -> u64 {
+        let mut number = from;
+        while number < until {
+            if self.zone != Zone::Catalog && number >= FIRST_HOST {
+                return number - from + self.hosts(pen, number, until, limit, age);
+            }
+            let before = pen.at();
+            self.record(pen, number, age);
+            if pen.at() > limit {
+                pen.return_to(before);
+                break;
+            }
+            number += 1;
+        }
+        number - from
+    }
+
+    fn hosts(&self, pen: &mut Pen<'_>, from: u64, until: u64, limit: usize, age: Age) -> u64 {
+        let mut number = from;
+        while number < until {
+            let mut host = Host::new(number - FIRST_HOST);
+            // So many names are of one length, and so many records of that length find room.
+            let same = host.until_longer().min(until - number);
+            let count = same.min((limit.saturating_sub(pen.at()) / host.length) as u64);
+            let (mut at, end) = (index(number), index(number) + count);
+            while at < end {
+                // Names that differ in their last digit only.
+                let first = host.last_digit();
+                let ten = u64::from(10 - first).min(end - at);
+                for (digit, index) in (first..).zip(at..at + ten) {
+                    let bits = u64::from(address_bits(self.hash, index)).wrapping_add(age.rounds);
+                    host.write(pen, digit, bits.wrapping_add(u64::from(index < age.part)) as u8);
+                }
+                at += ten;
+                host.next_ten();
+            }
+            number += count;
+            if count < same {
+                break;
+            }
+        }
+        number - from
+    }
+
+    fn catalog_record(&self, pen: &mut Pen<'_>, number: u64) {
+        match number {
+            0 | 1 => catalog_at(pen, b"", NS, |pen| pen.put(b"\x07invalid\0")),
+            2 => catalog_at(pen, b"\x07version", TXT, |pen| pen.put(b"\x012")),
+            _ => {
+                let member = (number - FIRST_MEMBER) as u32;
+                pen.put(Label::new(b'm', member).wire());
+                catalog_at(pen, b"\x05zones", PTR, |pen| {
+                    pen.put(Label::new(b'z', member).wire());
+                    self.suffix(pen);
+                });
+            }
+        }
+    }
+
+    fn name_server(&self, pen: &mut Pen<'_>, labels: &[u8]) {
+        pen.put(&NAME);
+        pen.put(&NS);
+        pen.put(&TTL);
+        pen.put_u16((labels.len() + 2) as u16);
+        pen.put(labels);
+        self.suffix(pen);
+    }
+
+    /// The suffix of all zones: a pointer into the question where that ends in it.
+    fn suffix(&self, pen: &mut Pen<'_>) {
+        match self.suffix_at {
+            Some(at) => pen.put_u16(0xc000 | at),
+            None => pen.put(&self.shape.suffix),
+        }
+    }
+
+    fn at(&self, pen: &mut Pen<'_>, owner: &[u8], kind: [u8; 4], data: &[u8]) {
+        pen.put(owner);
+        pen.put(&NAME);
+        pen.put(&kind);
+        pen.put(&TTL);
+        pen.put_u16(data.len() as u16);
+        pen.put(data);
+    }
+}
+
+fn catalog_at(pen: &mut Pen<'_>, owner: &[u8], kind: [u8; 4], data: impl FnOnce(&mut Pen<'_>)) {
+    pen.put(owner);
+    pen.put(&NAME);
+    pen.put(&kind);
+    pen.put(&NO_TTL);
+    let length_at = pen.at();
+    pen.put(&[0; 2]);
+    data(pen);
+    pen.set_u16(length_at, (pen.at() - length_at - 2) as u16);
+}
+
+/// Where `suffix` begins in `name` as it stands in the question, if it ends with it.
+fn suffix_of(name: &[u8], suffix: &[u8]) -> Option<u16> {
+    let mut at = 0;
+    while name[at] != 0 {
+        if name[at..] == *suffix {
+            return Some((NAME_AT + at) as u16);
+        }
+        at += usize::from(name[at]) + 1;
+    }
+    None
+}
+
+/// How many records of a zone with `count` can change: the addresses. NS, MX and TXT stay.
+fn changeable(count: u64) -> u64 {
+    match count {
+        0..=3 => 0,
+        4..=7 => count - 3,
+        8..=10 => count - 4,
+        _ => count - 5,
+    }
+}
+
+/// The first host's number among the addresses.
+const FIRST_INDEX_OF_HOSTS: u64 = FIRST_HOST - 5;
+
+/// The number that an address' record has among the addresses.
+fn index(number: u64) -> u64 {
+    match number {
+        ..=6 => number - 3,
+        7..=9 => number - 4,
+        _ => number - 5,
+    }
+}
+
+/// Bits for the address with this number in the zone with this hash.
+#[inline]
+fn address_bits(hash: u64, index: u64) -> u16 {
+    let bits = hash.wrapping_add(index.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    ((bits ^ (bits >> 32)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 48) as u16
+}
+
+/// The record of a host, to be written again and again with the next number.
+struct Host {
+    octets: [u8; HOST_OCTETS_MAX],
+    length: usize,
+    number: u64,
+}
+
+impl Host {
+    fn new(number: u64) -> Self {
+        debug_assert!(number < RECORDS_MAX);
+        let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
+        let mut octets = [0; HOST_OCTETS_MAX];
+        octets[0] = digits as u8 + 1;
+        octets[1] = b'h';
+        let mut rest = number;
+        for digit in octets[2..2 + digits].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        let [t0, t1, t2, t3] = TTL;
+        let tail = [NAME[0], NAME[1], A[0], A[1], A[2], A[3], t0, t1, t2, t3, 0, 4, 192, 0, 2, 0];
+        octets[2 + digits..][..tail.len()].copy_from_slice(&tail);
+        Host { octets, length: 2 + digits + tail.len(), number }
+    }
+
+    /// How many hosts, this one first, have names of one length.
+    fn until_longer(&self) -> u64 {
+        10_u64.pow(u32::from(self.octets[0]) - 1) - self.number
+    }
+
+    fn last_digit(&self) -> u8 {
+        self.octets[usize::from(self.octets[0])] - b'0'
+    }
+
+    /// Writes the record with another last digit, and the address.
+    ///
+    /// What varies is written into its place in the message: to change this record and then to copy it would have the
+    /// CPU wait for its own store each time.
+    #[inline]
+    fn write(&self, pen: &mut Pen<'_>, last_digit: u8, address: u8) {
+        const MASK: usize = HOST_OCTETS_MAX - 1;
+        let block = pen.block::<HOST_OCTETS_MAX>(self.length);
+        *block = self.octets;
+        // The masks change nothing, but spare a check of bounds.
+        block[usize::from(self.octets[0]) & MASK] = b'0' + last_digit;
+        block[(self.length - 1) & MASK] = address;
+    }
+
+    /// The next number that ends with 0; one that has more digits begins again at 0.
+    fn next_ten(&mut self) {
+        let end = usize::from(self.octets[0]);
+        self.octets[end] = b'0';
+        for digit in self.octets[2..end].iter_mut().rev() {
+            if *digit != b'9' {
+                *digit += 1;
+                return;
+            }
+            *digit = b'0';
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! An answer that is being given, message by message: what is left of it is a number. No I/O.
+
+use super::{
+    content::Content,
+    faults::Fault,
+    pen::Pen,
+    primary::{Place, Primary},
+    query::{CLASS_IN, HEADER_OCTETS, Query, kind},
+    records::{A, NAME_AT, Records, TTL},
+    shape::Zone,
+    tsig::Chain,
+};
+
+/// The length before a message.
+pub const LENGTH_OCTETS: usize = 2;
+
+/// The third octet of an answer: a response, authoritative.
+pub const RESPONSE: u8 = 0x84;
+
+/// An OPT record that offers nothing but the usual size of datagrams (RFC 6891 §6.1.2).
+const OPT: [u8; 11] = [0, 0, kind::OPT as u8, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+
+/// So many octets a message that is cut short lacks.
+const TRUNCATED_OCTETS: usize = 5;
+
+/// A transfer under way.
+#[derive(Debug)]
+pub struct Transfer {
+    zone: Zone,
+    content: Content,
+    version: u64,
+    /// The next record, and how many there are; a fault's own record counts.
+    at: u64,
+    end: u64,
+    messages: u32,
+    id: u16,
+    kind: u16,
+    rd: bool,
+    has_opt: bool,
+    faulty: bool,
+    chain: Option<Box<Chain>>,
+    _place: Option<Place>,
+}
+
+/// How far a transfer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There is more to send.
+    More,
+    /// That was the last message.
+    Done,
+    /// A fault ends it here, and its connection.
+    Cut,
+}
+
+impl Transfer {
+    /// Begins to answer `query` with `content` of a version of a zone.
+    pub fn new(
+        primary: &Primary,
+        query: &Query<'_>,
+        (zone, content, version): (Zone, Content, u64),
+        chain: Option<Box<Chain>>,
+        place: Option<Place>,
+    ) -> Self {
+        let faulty = primary.faults.hit(if let Zone::Member(number) = zone { number } else { 0 });
+        let mut transfer = Transfer {
+            zone,
+            content,
+            version,
+            at: 0,
+            end: 0,
+            messages: 0,
+            id: query.id,
+            kind: query.kind,
+            rd: query.rd,
+            has_opt: query.has_opt,
+            faulty: faulty && content != Content::Soa,
+            chain,
+            _place: place,
+        };
+        if transfer.has(primary, Fault::WrongSerial) && content == Content::Whole {
+            transfer.version = version.wrapping_sub(1);
+        }
+        if transfer.has(primary, Fault::Endless) && content == Content::Whole {
+            transfer.content = Content::Endless;
+        }
+        transfer.at = u64::from(transfer.has(primary, Fault::SoaMissing));
+        let records = Records::new(&primary.shape, zone);
+        transfer.end = transfer.content.count(&records, version) + transfer.intruders(primary);
+        transfer
+    }
+
+    /// Whether the zone was asked for, not only its SOA.
+    pub fn is_asked_for(&self) -> bool {
+        self.kind != kind::SOA
+    }
+
+    /// Writes the next message, its length before it.
+    pub fn message(&mut self, primary: &Primary, to: &mut Pen<'_>, now_s: u64) -> Progress {
+        if self.faulty && self.messages == 0 && primary.faults.has(Fault::LengthZero) {
+            to.put(&[0; LENGTH_OCTETS]);
+        }
+        if self.faulty && primary.faults.cut_after() == Some(self.messages) {
+            return Progress::Cut;
+        }
+        let records = Records::new(&primary.shape, self.zone);
+        let start = to.at() + LENGTH_OCTETS;
+        self.head(primary, &records, to);
+        let with_opt = self.has_opt && self.messages == 0;
+        let tail = if with_opt { OPT.len() } else { 0 } + if self.chain.is_some() { primary.key_octets() } else { 0 };
+        let limit = start + primary.cut.octets_max.saturating_sub(tail);
+        let count = self.body(primary, &records, to, start, limit);
+        to.set_u16(start + 6, count);
+        if with_opt {
+            to.put(&OPT);
+            to.set_u16(start + 10, 1);
+        }
+        self.messages += 1;
+        let is_last = self.at == self.end;
+        self.sign(primary, to, start, is_last, now_s);
+        if is_last && self.has(primary, Fault::Truncated) {
+            to.return_to(to.at() - TRUNCATED_OCTETS);
+        }
+        to.set_u16(start - LENGTH_OCTETS, (to.at() - start) as u16);
+        if is_last { Progress::Done } else { Progress::More }
+    }
+
+    /// Length to be, header and question: every message repeats it, for names are compressed against it.
+    fn head(&self, primary: &Primary, records: &Records<'_>, to: &mut Pen<'_>) {
+        let [high, low] = self.id.to_be_bytes();
+        let high = if self.has(primary, Fault::WrongId) { high ^ 0x80 } else { high };
+        to.put(&[0, 0, high, low, RESPONSE | u8::from(self.rd), 0, 0, 1, 0, 0, 0, 0, 0, 0]);
+        records.name(to);
+        to.put_u16(self.kind);
+        to.put_u16(CLASS_IN);
+    }
+
+    /// Writes as many records as one message may have; at least one, whatever it needs.
+    fn body(&mut self, primary: &Primary, records: &Records<'_>, to: &mut Pen<'_>, start: usize, limit: usize) -> u16 {
+        let first = self.at;
+        let until = self.end.min(first + u64::from(primary.cut.records_max));
+        while self.at < until {
+            let limit = if self.at == first { usize::MAX } else { limit };
+            // The first record alone, with no limit; then the others.
+            let until = if self.at == first { first + 1 } else { until };
+            let written = self.records(primary, records, to, start, until, limit);
+            self.at += written;
+            if written == 0 {
+                break;
+            }
+        }
+        (self.at - first) as u16
+    }
+
+    /// Writes records of one kind from the next one on, to before `until`, as far as they end before `limit`.
+    fn records(
+        &self,
+        primary: &Primary,
+        records: &Records<'_>,
+        to: &mut Pen<'_>,
+        start: usize,
+        until: u64,
+        limit: usize,
+    ) -> u64 {
+        let intruders = self.intruders(primary);
+        let last = self.end - 1;
+        if self.at < last && (self.at == 0 || self.at > intruders) {
+            let shift = if self.at == 0 { 0 } else { intruders };
+            let until = if self.at == 0 { 1 } else { until.min(last) };
+            let range = (self.at - shift, until - shift);
+            return self.content.write(to, records, &primary.shape, self.version, range, limit);
+        }
+        let before = to.at();
+        if self.at == last {
+            let is_different = self.has(primary, Fault::SoaDifferent);
+            records.soa(to, primary.shape.serial(self.version).wrapping_add(is_different.into()));
+        } else {
+            self.intruder(primary, to, start);
+        }
+        if to.at() > limit {
+            to.return_to(before);
+            return 0;
+        }
+        1
+    }
+
+    /// How many records of a fault follow the first SOA.
+    fn intruders(&self, primary: &Primary) -> u64 {
+        u64::from(self.has(primary, Fault::OutOfZone) || self.has(primary, Fault::CompressionLoop))
+    }
+
+    fn intruder(&self, primary: &Primary, to: &mut Pen<'_>, start: usize) {
+        if self.has(primary, Fault::CompressionLoop) {
+            to.put_u16(0xc000 | (to.at() - start) as u16);
+        } else {
+            to.put(b"\x07outside\x07invalid\0");
+        }
+        to.put(&A);
+        to.put(&TTL);
+        to.put(&[0, 4, 192, 0, 2, 1]);
+    }
+
+    fn sign(&mut self, primary: &Primary, to: &mut Pen<'_>, start: usize, is_last: bool, now_s: u64) {
+        let [is_missing, is_wrong] =
+            [Fault::TsigMissing, Fault::TsigWrong].map(|fault| is_last && self.has(primary, fault));
+        let (Some(chain), Some(key)) = (&mut self.chain, &primary.key) else { return };
+        let is_due = is_last || chain.is_first() || chain.unsigned() + 1 >= primary.cut.signed_every;
+        if is_missing || !is_due {
+            chain.pass(key, &to.written()[start..]);
+            return;
+        }
+        if is_wrong {
+            // One message more is digested than is sent.
+            chain.pass(key, &[0; HEADER_OCTETS]);
+        }
+        chain.sign(key, to, start, now_s);
+    }
+
+    fn has(&self, primary: &Primary, fault: Fault) -> bool {
+        self.faulty && primary.faults.has(fault)
+    }
+}
+
+impl Primary {
+    fn key_octets(&self) -> usize {
+        self.key.as_ref().map_or(0, super::tsig::Key::octets)
+    }
+}
+
+// The question's name is where the records' pointers lead.
+const _: () = assert!(NAME_AT == HEADER_OCTETS);
+
+#[cfg(test)]
+#[path = "transfer_tests.rs"]
+mod tests;

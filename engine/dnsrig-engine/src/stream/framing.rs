@@ -1,0 +1,190 @@
+//! DNS messages in a stream: two octets of length before each (RFC 1035 §4.2.2, RFC 7766 §8). No I/O.
+
+/// The octets of the length field.
+pub const PREFIX_OCTETS: usize = 2;
+
+/// Room that is kept between two messages; what was needed above it is given back.
+const KEPT_OCTETS_MAX: usize = 4096;
+
+/// Cuts a stream into messages, however its octets arrive.
+///
+/// What is kept between two calls is a part of one message: never more than 65,537 octets.
+#[derive(Debug, Default)]
+pub struct Frames {
+    partial: Vec<u8>,
+}
+
+impl Frames {
+    /// Takes in what came and calls `each` with every message that is now complete, in order, without its length.
+    ///
+    /// A message that lies whole in `octets` is given from there; the pieces of others are put together.
+    pub fn feed(&mut self, octets: &[u8], mut each: impl FnMut(&[u8])) {
+        let mut rest = octets;
+        while !self.partial.is_empty() {
+            let missing_octets = self.missing_octets();
+            // All at once: what has come so far is moved once at most.
+            self.partial.reserve_exact(missing_octets);
+            let (taken, after) = rest.split_at(missing_octets.min(rest.len()));
+            self.partial.extend_from_slice(taken);
+            rest = after;
+            if self.missing_octets() == 0 {
+                each(&self.partial[PREFIX_OCTETS..]);
+                self.partial.clear();
+            } else if rest.is_empty() {
+                return;
+            }
+        }
+        while let Some((message, after)) = split_first(rest) {
+            each(message);
+            rest = after;
+        }
+        if rest.is_empty() {
+            // Nothing more may come for long. A stream in full flow never ends between two messages.
+            self.partial.shrink_to(KEPT_OCTETS_MAX);
+        } else {
+            let octets = rest.first_chunk().map_or(0, |prefix| usize::from(u16::from_be_bytes(*prefix)));
+            self.partial.reserve_exact(PREFIX_OCTETS + octets);
+            self.partial.extend_from_slice(rest);
+        }
+    }
+
+    /// Forgets the unfinished message, and gives back the room for it.
+    pub fn clear(&mut self) {
+        self.partial.clear();
+        self.partial.shrink_to(KEPT_OCTETS_MAX);
+    }
+
+    /// How many octets wait for the rest of their message.
+    pub fn len(&self) -> usize {
+        self.partial.len()
+    }
+
+    /// Whether the stream stands between two messages.
+    pub fn is_empty(&self) -> bool {
+        self.partial.is_empty()
+    }
+
+    /// How many octets more complete the length field or, once it is there, the message.
+    fn missing_octets(&self) -> usize {
+        match self.partial[..] {
+            [] => PREFIX_OCTETS,
+            [_] => 1,
+            [high, low, ref message @ ..] => usize::from(u16::from_be_bytes([high, low])) - message.len(),
+        }
+    }
+}
+
+/// The first message and what stands behind it, if the message is complete.
+fn split_first(octets: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (prefix, rest) = octets.split_first_chunk()?;
+    rest.split_at_checked(usize::from(u16::from_be_bytes(*prefix)))
+}
+
+/// Appends `message`, with its length before it; it has at most 65,535 octets. Returns where the message begins.
+pub fn append(to: &mut Vec<u8>, message: &[u8]) -> usize {
+    let length = u16::try_from(message.len()).expect("a DNS message has at most 65,535 octets");
+    to.extend_from_slice(&length.to_be_bytes());
+    to.extend_from_slice(message);
+    to.len() - message.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    fn stream(messages: &[Vec<u8>]) -> Vec<u8> {
+        let mut octets = Vec::new();
+        for message in messages {
+            append(&mut octets, message);
+        }
+        octets
+    }
+
+    /// The messages found when the stream is cut behind each of `cuts`.
+    fn found(octets: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Frames) {
+        let mut frames = Frames::default();
+        let mut messages = Vec::new();
+        let mut start = 0;
+        for end in cuts.iter().copied().chain([octets.len()]) {
+            frames.feed(&octets[start..end], |message| messages.push(message.to_vec()));
+            start = end;
+        }
+        (messages, frames)
+    }
+
+    #[test]
+    fn messages_are_whole_wherever_the_stream_is_cut_twice() {
+        let messages = [vec![1; 3], vec![], vec![2; 4], vec![3]];
+        let octets = stream(&messages);
+        for first in 0..=octets.len() {
+            for second in first..=octets.len() {
+                let (found, frames) = found(&octets, &[first, second]);
+                assert_eq!(found, messages, "cut at {first} and {second}");
+                assert!(frames.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn one_octet_at_a_time_keeps_no_more_than_one_message() {
+        let octets = stream(&[vec![7; 300], vec![8; 65_535]]);
+        let mut frames = Frames::default();
+        let mut lengths = Vec::new();
+        for octet in &octets {
+            frames.feed(&[*octet], |message| lengths.push(message.len()));
+            assert!(frames.len() < 65_535 + PREFIX_OCTETS);
+        }
+        assert_eq!(lengths, [300, 65_535]);
+        assert!(frames.partial.capacity() <= KEPT_OCTETS_MAX, "room for the largest message is given back");
+    }
+
+    #[test]
+    fn what_is_incomplete_waits() {
+        let (messages, frames) = found(&[0, 4, 1, 2, 3], &[]);
+        assert_eq!((messages.len(), frames.len()), (0, 5));
+    }
+
+    #[test]
+    fn while_octets_flow_room_is_neither_given_back_nor_asked_for_again() {
+        let octets = stream(&vec![vec![7; 60_000]; 20]);
+        let mut frames = Frames::default();
+        let (mut count, mut rooms) = (0, Vec::new());
+        for piece in octets.chunks(100_000) {
+            frames.feed(piece, |message| count += usize::from(message == [7; 60_000]));
+            rooms.push(frames.partial.capacity());
+        }
+        assert_eq!(count, 20);
+        let (last, others) = rooms.split_last().unwrap();
+        assert!(others.iter().all(|room| *room == 60_000 + PREFIX_OCTETS), "{rooms:?}");
+        assert!(*last <= KEPT_OCTETS_MAX);
+    }
+
+    #[test]
+    fn an_unfinished_message_is_forgotten() {
+        let mut frames = Frames::default();
+        frames.feed(&[0xff, 0xff, 1], |_| panic!("it is not complete"));
+        frames.clear();
+        let mut messages = Vec::new();
+        frames.feed(&[0, 1, 5], |message| messages.push(message.to_vec()));
+        assert_eq!(messages, [[5]]);
+        assert!(frames.partial.capacity() <= KEPT_OCTETS_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn any_octets_cut_anywhere_give_the_same_messages(
+            octets in vec(prop_oneof![3 => 0..4_u8, 1 => any::<u8>()], 0..200),
+            mut cuts in vec(0..200_usize, 0..20),
+        ) {
+            cuts.iter_mut().for_each(|cut| *cut = (*cut).min(octets.len()));
+            cuts.sort_unstable();
+            let (in_one, rest) = found(&octets, &[]);
+            let (in_parts, rest_of_parts) = found(&octets, &cuts);
+            prop_assert_eq!(&in_one, &in_parts);
+            prop_assert_eq!(&rest.partial, &rest_of_parts.partial);
+            prop_assert_eq!([stream(&in_one), rest.partial].concat(), octets);
+        }
+    }
+}

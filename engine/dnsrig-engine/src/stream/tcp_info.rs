@@ -1,0 +1,168 @@
+//! What the kernel knows of a connection: TCP_INFO (tcp(7); include/uapi/linux/tcp.h).
+//!
+//! Most of it is about what this side sends. A client that receives a transfer sends little: its `cwnd`, `lost` and
+//! `delivery_rate_octets_per_s` are those of its queries, and the path's speed is the growth of `received_octets`.
+
+use std::{
+    io,
+    os::fd::{AsFd, AsRawFd},
+};
+
+use nix::sys::socket::{getsockopt, sockopt};
+
+/// More than the longest `struct tcp_info` so far, which grows at its end; the kernel fills in what it has.
+const INFO_OCTETS_MAX: usize = 512;
+
+/// The kernel's counters of one connection.
+///
+/// The structure has grown: what a kernel does not have is 0, so is what it has not measured yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Round-trip time of what this side sent, smoothed (RFC 6298).
+    pub rtt_us: u32,
+    /// Its variation.
+    pub rttvar_us: u32,
+    /// The least of some minutes (Linux 4.6).
+    pub min_rtt_us: u32,
+    /// Round-trip time as the receiving side estimates it.
+    pub rcv_rtt_us: u32,
+    /// Segments that may be under way from here.
+    pub cwnd: u32,
+    /// The longest segment that was received, in octets, nearly.
+    pub received_segment_octets: u32,
+    /// Segments sent again, since the beginning.
+    pub retransmissions: u32,
+    /// Segments of this side that count as lost now.
+    pub lost: u32,
+    /// At which this side's octets arrived last (Linux 4.9).
+    pub delivery_rate_octets_per_s: u64,
+    /// Octets that came, in order and without repetition (Linux 4.1).
+    pub received_octets: u64,
+    /// Octets sent, repetitions among them (Linux 4.19).
+    pub sent_octets: u64,
+    /// Segments that came, acknowledgements among them (Linux 4.2).
+    pub received_segments: u32,
+    /// Segments sent, likewise.
+    pub sent_segments: u32,
+}
+
+/// Asks the kernel about a connection.
+pub fn read(socket: impl AsFd) -> io::Result<TcpInfo> {
+    let mut space = [0_u8; INFO_OCTETS_MAX];
+    let mut octets = space.len() as libc::socklen_t;
+    let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `octets` octets into `space`, and says how many.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, space.as_mut_ptr().cast(), &raw mut octets) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(parse(&space[..space.len().min(octets as usize)]))
+}
+
+/// The congestion control that a connection uses, such as `cubic`.
+pub fn congestion(socket: impl AsFd) -> io::Result<String> {
+    let name = getsockopt(&socket, sockopt::TcpCongestion)?;
+    Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
+}
+
+/// How many octets wait in the socket to be read (SIOCINQ, tcp(7)).
+pub fn unread_octets(socket: impl AsFd) -> io::Result<u32> {
+    let mut octets: libc::c_int = 0;
+    // SAFETY: the kernel writes one int.
+    let result = unsafe { libc::ioctl(socket.as_fd().as_raw_fd(), libc::FIONREAD, &raw mut octets) };
+    if result == 0 { Ok(octets.unsigned_abs()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Reads the structure as far as it goes; numbers are their places in it.
+fn parse(info: &[u8]) -> TcpInfo {
+    TcpInfo {
+        received_segment_octets: u32_at(info, 20),
+        lost: u32_at(info, 32),
+        rtt_us: u32_at(info, 68),
+        rttvar_us: u32_at(info, 72),
+        cwnd: u32_at(info, 80),
+        rcv_rtt_us: u32_at(info, 92),
+        retransmissions: u32_at(info, 100),
+        received_octets: u64_at(info, 128),
+        sent_segments: u32_at(info, 136),
+        received_segments: u32_at(info, 140),
+        // All bits stand for none yet.
+        min_rtt_us: Some(u32_at(info, 148)).filter(|us| *us != u32::MAX).unwrap_or(0),
+        delivery_rate_octets_per_s: u64_at(info, 160),
+        sent_octets: u64_at(info, 200),
+    }
+}
+
+fn u32_at(info: &[u8], place: usize) -> u32 {
+    info.get(place..).and_then(<[u8]>::first_chunk).map_or(0, |octets| u32::from_ne_bytes(*octets))
+}
+
+fn u64_at(info: &[u8], place: usize) -> u64 {
+    info.get(place..).and_then(<[u8]>::first_chunk).map_or(0, |octets| u64::from_ne_bytes(*octets))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::{TcpListener, TcpStream},
+    };
+
+    use super::*;
+
+    fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    }
+
+    #[test]
+    fn a_connection_is_known_by_its_octets() {
+        let (mut client, mut server) = pair();
+        server.write_all(&[7; 5_000]).unwrap();
+        client.read_exact(&mut [0; 1]).unwrap();
+        // All of it is in the socket before more than its beginning is needed: loopback delivers as it sends.
+        client.write_all(&[1; 30]).unwrap();
+        server.read_exact(&mut [0; 30]).unwrap();
+        let (at_client, at_server) = (read(&client).unwrap(), read(&server).unwrap());
+        assert_eq!((at_client.received_octets, at_server.received_octets), (5_000, 30));
+        assert_eq!((at_client.sent_octets, at_server.sent_octets), (30, 5_000));
+        assert_eq!(unread_octets(&client).unwrap(), 4_999);
+        // SYN and its acknowledgement, one of 30 octets and one of 5,000 at least.
+        assert!(at_client.sent_segments >= 3 && at_client.received_segments >= 2, "{at_client:?}");
+        assert!(at_client.rtt_us > 0 && at_client.cwnd > 0 && at_client.received_segment_octets > 0, "{at_client:?}");
+        assert_eq!(at_client.retransmissions + at_client.lost, 0);
+    }
+
+    #[test]
+    fn the_congestion_control_in_use_is_the_one_that_was_set() {
+        let (client, _server) = pair();
+        nix::sys::socket::setsockopt(&client, sockopt::TcpCongestion, &"reno".into()).unwrap();
+        assert_eq!(congestion(&client).unwrap(), "reno");
+    }
+
+    #[test]
+    fn what_an_older_kernel_does_not_have_is_none() {
+        let mut info = [0; 232];
+        for (place, octet) in info.iter_mut().enumerate() {
+            *octet = place as u8;
+        }
+        let whole = parse(&info);
+        assert_eq!(whole.rtt_us, u32::from_ne_bytes([68, 69, 70, 71]));
+        assert_eq!(whole.sent_octets, u64::from_ne_bytes([200, 201, 202, 203, 204, 205, 206, 207]));
+        // As long as it was in Linux 2.6, then one octet short of the delivery rate, then nothing.
+        let old = parse(&info[..104]);
+        assert_eq!((old.retransmissions, old.received_octets, old.min_rtt_us), (whole.retransmissions, 0, 0));
+        assert_eq!(parse(&info[..167]), TcpInfo { delivery_rate_octets_per_s: 0, sent_octets: 0, ..whole });
+        assert_eq!(parse(&[]), TcpInfo::default());
+        info[148..152].fill(0xff);
+        assert_eq!(parse(&info).min_rtt_us, 0, "not measured yet");
+    }
+
+    #[test]
+    fn what_is_no_connection_is_an_error() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert!(read(&socket).is_err() && congestion(&socket).is_err());
+    }
+}

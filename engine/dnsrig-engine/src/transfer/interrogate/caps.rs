@@ -1,0 +1,54 @@
+//! The limits of an interrogation: it may ask a server that serves others meanwhile.
+
+use std::time::Duration;
+
+/// So many zones are looked at, at most: the first, the last, and others evenly between.
+pub const ZONES_MAX: usize = 300;
+
+/// For so long zones are looked at, one after another on one connection.
+pub const SURVEY_MAX: Duration = Duration::from_secs(8);
+
+/// So many connections are opened in that time: each further one after the server closed the one before.
+pub const SURVEY_CONNECTIONS_MAX: u32 = 20;
+
+/// So many octets of zones are taken while zones are looked at.
+pub const SURVEY_OCTETS_MAX: u64 = 64 << 20;
+
+/// What is larger is cut by closing the connection, and never asked for again.
+pub const LARGE_OCTETS_MAX: u64 = 8 << 20;
+
+/// So many transfers are asked for in one write.
+pub const PIPELINED: usize = 50;
+
+/// So many transfers are asked for one after another on a connection, for each measurement.
+pub const IN_TURN: usize = 20;
+
+/// So many transfers are asked for at a time, each on a connection of its own.
+pub const TRANSFERS_AT_ONCE: usize = 32;
+
+/// So many transfers are asked for in one write to meet a limit.
+pub const TRANSFERS_IN_ONE_WRITE: usize = 200;
+
+/// So many connections are open at a time, at most.
+pub const CONNECTIONS_AT_ONCE: usize = 64;
+
+/// So many queries go into one TLS record.
+pub const QUERIES_IN_A_RECORD: usize = 10;
+
+/// So many octets of records are kept to hold a zone against its digest: the largest zone that is not cut, written out.
+pub const DIGEST_OCTETS_MAX: usize = 128 << 20;
+
+/// Connecting takes at most so long, and so does each handshake.
+pub const CONNECT_MAX: Duration = Duration::from_secs(2);
+
+/// An exchange without a message for so long is given up.
+pub const QUIET_MAX: Duration = Duration::from_secs(2);
+
+/// No exchange lasts longer.
+pub const EXCHANGE_MAX: Duration = Duration::from_secs(10);
+
+/// An idle connection is watched for so long.
+pub const IDLE_MAX: Duration = Duration::from_secs(12);
+
+/// After so long no further check is begun.
+pub const INTERROGATION_MAX: Duration = Duration::from_secs(50);

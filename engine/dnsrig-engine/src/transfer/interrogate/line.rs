@@ -1,0 +1,251 @@
+//! A connection, plain or with TLS, that blocks: what touches sockets here.
+//!
+//! Simple rather than fast: an interrogation waits most of its time.
+
+use std::{
+    fmt,
+    io::{self, Read, Write},
+    net::{SocketAddr, TcpStream},
+    os::linux::net::TcpStreamExt,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use rustls::{ClientConfig, ClientConnection, HandshakeKind, pki_types::ServerName};
+
+use super::caps::CONNECT_MAX;
+
+/// How many octets are read at once.
+const READ_OCTETS: usize = 16_384;
+
+/// Why nothing (more) came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// In the time that it had.
+    TimedOut,
+    /// The server ended the connection in order.
+    Closed,
+    Reset,
+    /// Nothing listens there.
+    Refused,
+    /// The network has no way there, or another error of it.
+    Network(String),
+    /// TLS failed, by this reason.
+    Tls(String),
+    /// More came than we want of it.
+    Enough,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Loss::TimedOut => formatter.write_str("nothing came in time"),
+            Loss::Closed => formatter.write_str("the server closed the connection"),
+            Loss::Reset => formatter.write_str("the server reset the connection"),
+            Loss::Refused => formatter.write_str("nothing listens there"),
+            Loss::Network(reason) => formatter.write_str(reason),
+            Loss::Tls(reason) => write!(formatter, "TLS failed: {reason}"),
+            Loss::Enough => formatter.write_str("there was more than an interrogation takes"),
+        }
+    }
+}
+
+impl From<io::Error> for Loss {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Loss::TimedOut,
+            io::ErrorKind::ConnectionRefused => Loss::Refused,
+            io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
+                Loss::Reset
+            }
+            io::ErrorKind::UnexpectedEof => Loss::Closed,
+            _ => Loss::Network(error.to_string()),
+        }
+    }
+}
+
+impl From<rustls::Error> for Loss {
+    fn from(error: rustls::Error) -> Self {
+        Loss::Tls(error.to_string())
+    }
+}
+
+/// How several messages are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Records {
+    /// Each in a TLS record of its own.
+    OneEach,
+    /// All in one TLS record.
+    OneForAll,
+}
+
+/// A connection.
+pub struct Line {
+    socket: TcpStream,
+    tls: Option<Box<ClientConnection>>,
+    /// What came and was not taken as a message yet.
+    unread: Vec<u8>,
+    acknowledges_at_once: bool,
+}
+
+/// What a handshake came to.
+#[derive(Clone, Debug)]
+pub struct Handshake {
+    pub version: String,
+    pub suite: String,
+    pub alpn: Option<String>,
+    pub is_resumed: bool,
+    pub is_early_data_accepted: bool,
+}
+
+impl Line {
+    /// Connects.
+    pub fn tcp(server: SocketAddr) -> Result<Self, Loss> {
+        let socket = TcpStream::connect_timeout(&server, CONNECT_MAX)?;
+        socket.set_nodelay(true)?;
+        socket.set_write_timeout(Some(CONNECT_MAX))?;
+        Ok(Line { socket, tls: None, unread: Vec::new(), acknowledges_at_once: false })
+    }
+
+    /// Connects and makes the handshake.
+    pub fn tls(server: SocketAddr, config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Loss> {
+        Self::tls_with_early_data(server, config, name, &[]).map(|(line, _)| line)
+    }
+
+    /// Likewise; sends `early` as early data (0-RTT) if the session that is resumed permits it, and tells whether it did.
+    pub fn tls_with_early_data(
+        server: SocketAddr,
+        config: &Arc<ClientConfig>,
+        name: ServerName<'static>,
+        early: &[u8],
+    ) -> Result<(Self, bool), Loss> {
+        let mut line = Self::tcp(server)?;
+        let mut tls = ClientConnection::new(config.clone(), name)?;
+        let mut is_sent = false;
+        if let Some(mut writer) = tls.early_data().filter(|_| !early.is_empty()) {
+            is_sent = writer.write(early)? == early.len();
+        }
+        line.tls = Some(Box::new(tls));
+        let deadline = Instant::now() + CONNECT_MAX;
+        while line.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+            line.flush()?;
+            if line.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+                line.fill(deadline)?;
+            }
+        }
+        line.flush()?;
+        Ok((line, is_sent))
+    }
+
+    /// Has the kernel acknowledge what comes at once (TCP_QUICKACK, tcp(7)).
+    pub fn acknowledge_at_once(&mut self) {
+        self.acknowledges_at_once = true;
+    }
+
+    /// What the handshake came to; None without TLS.
+    pub fn handshake(&self) -> Option<Handshake> {
+        let tls = self.tls.as_ref()?;
+        let text = |value: Option<String>| value.unwrap_or_default();
+        Some(Handshake {
+            version: text(
+                tls.protocol_version().and_then(|version| version.as_str()).map(|name| name.replace('_', ".")),
+            ),
+            suite: text(tls.negotiated_cipher_suite().and_then(|suite| suite.suite().as_str()).map(str::to_owned)),
+            alpn: tls.alpn_protocol().map(|name| String::from_utf8_lossy(name).into_owned()),
+            is_resumed: tls.handshake_kind() == Some(HandshakeKind::Resumed),
+            is_early_data_accepted: tls.is_early_data_accepted(),
+        })
+    }
+
+    /// Sends messages that have their length before them, with one write of the socket.
+    pub fn send(&mut self, messages: &[Vec<u8>], records: Records) -> Result<(), Loss> {
+        let Some(tls) = &mut self.tls else {
+            return Ok(self.socket.write_all(&messages.concat())?);
+        };
+        match records {
+            // Each write makes a record, as far as it fits.
+            Records::OneEach => messages.iter().try_for_each(|message| tls.writer().write_all(message))?,
+            Records::OneForAll => tls.writer().write_all(&messages.concat())?,
+        }
+        let mut wire = Vec::new();
+        while tls.wants_write() {
+            tls.write_tls(&mut wire)?;
+        }
+        Ok(self.socket.write_all(&wire)?)
+    }
+
+    /// The next message, without its length.
+    pub fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, Loss> {
+        loop {
+            if let Some(message) = self.take_message() {
+                return Ok(message);
+            }
+            self.fill(deadline)?;
+        }
+    }
+
+    fn take_message(&mut self) -> Option<Vec<u8>> {
+        let (length, rest) = self.unread.split_first_chunk::<2>()?;
+        let length = usize::from(u16::from_be_bytes(*length));
+        let message = rest.get(..length)?.to_vec();
+        self.unread.drain(..2 + length);
+        Some(message)
+    }
+
+    /// Waits for octets and takes them in.
+    fn fill(&mut self, deadline: Instant) -> Result<(), Loss> {
+        let mut buffer = [0; READ_OCTETS];
+        let count = self.read_socket(&mut buffer, deadline)?;
+        let Some(tls) = &mut self.tls else {
+            if count == 0 {
+                return Err(Loss::Closed);
+            }
+            self.unread.extend_from_slice(&buffer[..count]);
+            return Ok(());
+        };
+        let mut incoming = &buffer[..count];
+        loop {
+            let taken = tls.read_tls(&mut incoming)?;
+            let state = tls.process_new_packets()?;
+            let start = self.unread.len();
+            self.unread.resize(start + state.plaintext_bytes_to_read(), 0);
+            tls.reader().read_exact(&mut self.unread[start..])?;
+            if state.peer_has_closed() || count == 0 {
+                return if self.unread.len() > start { Ok(()) } else { Err(Loss::Closed) };
+            }
+            if taken == 0 || incoming.is_empty() {
+                break;
+            }
+        }
+        self.flush()
+    }
+
+    fn read_socket(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<usize, Loss> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Loss::TimedOut);
+            }
+            // The kernel counts in milliseconds; a wait of none would be one without end.
+            self.socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+            if self.acknowledges_at_once {
+                // The kernel forgets it by and by.
+                self.socket.set_quickack(true)?;
+            }
+            match self.socket.read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return Ok(read?),
+            }
+        }
+    }
+
+    /// Sends what TLS itself has to say.
+    fn flush(&mut self) -> Result<(), Loss> {
+        if let Some(tls) = &mut self.tls {
+            while tls.wants_write() {
+                tls.write_tls(&mut self.socket)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! The connections of one thread: sockets for the slots of a schedule. What is sent, and why, is not decided here.
+
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    os::fd::{AsFd, OwnedFd},
+};
+
+use nix::sys::{
+    epoll::EpollFlags,
+    socket::{SockaddrStorage, getsockname},
+};
+
+use super::{
+    farewells::Farewells,
+    journal::{InfoRow, Journal},
+    schedule::{
+        Schedule,
+        slots::{Ended, Handshake},
+    },
+    soa::Asker,
+};
+use crate::{
+    poller::Poller,
+    stream::{
+        Buffers, Close, Line, Loss, Reading, SocketOptions,
+        chain::Chain,
+        framing::Frames,
+        socket,
+        socket::Begun,
+        tcp_info,
+        tls::{Client, Fault},
+    },
+};
+
+/// One reading takes at most so much: with less, a large zone costs more system calls; with more, it leaves the cache.
+const READ_OCTETS: usize = 256 << 10;
+
+/// A connection is read so often in a row at most; then it is the others' turn.
+const READS_MAX: usize = 4;
+
+/// So many connections of a process are watched (TCP_INFO).
+pub const WATCHED_MAX: usize = 256;
+
+/// Whom a thread connects to, and how.
+pub struct Dial {
+    pub server: SocketAddr,
+    pub server_udp: SocketAddr,
+    /// By secondary of this thread.
+    pub sources: Vec<Option<IpAddr>>,
+    pub options: SocketOptions,
+    /// By secondary, as each has sessions of its own; empty: no TLS.
+    pub clients: Vec<Client>,
+    /// Ports are looked up for rows.
+    pub wants_ports: bool,
+}
+
+/// The sockets of one thread.
+pub struct Lines {
+    dial: Dial,
+    lines: Box<[Line<Frames>]>,
+    /// For slots that ask over UDP.
+    askers: Vec<Option<Asker>>,
+    /// Open, for TLS behind its handshake.
+    is_open: Box<[bool]>,
+    /// Read [`READS_MAX`] times, and may have more.
+    unread: Chain,
+    farewells: Farewells,
+    buffers: Buffers,
+    queries: Vec<u8>,
+    /// What TLS failed with last.
+    pub fault: Option<Fault>,
+    /// The congestion control of the first connection.
+    pub congestion: Option<String>,
+}
+
+impl Lines {
+    /// Room for the slots of a schedule.
+    pub fn new(dial: Dial, slots: usize) -> Self {
+        Lines {
+            dial,
+            lines: (0..slots).map(|_| Line::default()).collect(),
+            askers: (0..slots).map(|_| None).collect(),
+            is_open: vec![false; slots].into_boxed_slice(),
+            unread: Chain::new(slots),
+            farewells: Farewells::default(),
+            buffers: Buffers::new(READ_OCTETS),
+            queries: Vec::new(),
+            fault: None,
+            congestion: None,
+        }
+    }
+
+    /// Begins a connection, or makes the UDP socket of a slot.
+    pub fn open(&mut self, slot: u32, schedule: &mut Schedule, poller: &Poller, now_ns: i64) -> io::Result<()> {
+        let secondary = schedule.secondary_of(slot) as usize;
+        let source = self.dial.sources[secondary];
+        // Edges, so that what is watched for need never be changed.
+        let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
+        if schedule.is_udp(slot) {
+            let asker = Asker::open(self.dial.server_udp, source)?;
+            poller.add(&asker, flags, u64::from(slot))?;
+            self.askers[slot as usize] = Some(asker);
+            schedule.opened(slot, Handshake::None, now_ns);
+            return Ok(());
+        }
+        match socket::begin(self.dial.server, source, &self.dial.options)? {
+            Begun::NoPort => schedule.lost(slot, Ended::NoPort, now_ns),
+            Begun::Failed(error) => schedule.lost(slot, ended(socket::loss(error)), now_ns),
+            Begun::Connecting(socket) => {
+                poller.add(&socket, flags, u64::from(slot))?;
+                self.start(slot, socket, secondary, schedule, now_ns);
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&mut self, slot: u32, socket: OwnedFd, secondary: usize, schedule: &mut Schedule, now_ns: i64) {
+        let client = self.dial.clients.get(secondary);
+        if let Err(loss) = self.lines[slot as usize].begin(socket, &self.dial.options, client) {
+            self.lose(slot, loss, schedule, now_ns);
+        }
+    }
+
+    /// Sends what the schedule has for a slot.
+    pub fn fill(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) {
+        let line = &mut self.lines[slot as usize];
+        if line.is_blocked() {
+            // It is woken when there is room.
+            return;
+        }
+        self.queries.clear();
+        if schedule.fill(slot, now_ns, &mut self.queries) == 0 {
+            return;
+        }
+        let sent = match &self.askers[slot as usize] {
+            Some(asker) => asker.send(&self.queries),
+            None => line.send(&self.queries, &mut self.buffers),
+        };
+        if let Err(loss) = sent {
+            self.lose(slot, loss, schedule, now_ns);
+        }
+    }
+
+    /// Closes the connection of a slot, which the schedule knows of already.
+    pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
+        let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
+        let left = self.lines[slot as usize].leave(farewell, &mut self.buffers);
+        self.clear(slot);
+        if let Some((socket, true)) = left.filter(|_| farewell)
+            && poller.remove(&socket).is_ok()
+        {
+            self.farewells.add(socket, now_ns);
+        }
+    }
+
+    /// Looks after connections that end slowly; returns how many there are.
+    pub fn look_after(&mut self, now_ns: i64) -> usize {
+        self.farewells.look(now_ns)
+    }
+
+    /// Takes in what the kernel says of a slot; returns how many messages came.
+    pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> usize {
+        if self.askers[slot as usize].is_some() {
+            return self.receive(slot, schedule, now_ns);
+        }
+        let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
+        if let Err(loss) = self.attend(slot, flags, schedule, now_ns) {
+            self.lose(slot, loss, schedule, now_ns);
+            return 0;
+        }
+        let ends = flags.intersects(EpollFlags::EPOLLRDHUP | over);
+        if flags.intersects(EpollFlags::EPOLLIN) || ends { self.read(slot, ends, schedule, now_ns) } else { 0 }
+    }
+
+    /// Reads on where there was more than a turn's worth; returns how many messages came.
+    pub fn read_on(&mut self, schedule: &mut Schedule, now_ns: i64) -> usize {
+        let mut count = 0;
+        for _ in 0..self.unread.len() {
+            let Some(slot) = self.unread.first() else { break };
+            count += 1 + self.read(slot as u32, true, schedule, now_ns);
+        }
+        count
+    }
+
+    /// Whether [`Lines::read_on`] has something to do.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// Goes on with connecting, or with sending what had no room.
+    fn attend(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> Result<(), Loss> {
+        let line = &mut self.lines[slot as usize];
+        if line.socket().is_none() {
+            return Ok(());
+        }
+        if !line.is_connected() {
+            if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+                return Err(socket::loss(line.error()));
+            }
+            if line.connected(&mut self.buffers)? {
+                self.opened(slot, Handshake::None, schedule, now_ns);
+            }
+        } else if flags.intersects(EpollFlags::EPOLLOUT) && line.is_blocked() {
+            line.flush()?;
+            if !line.is_blocked() {
+                schedule.wake(slot);
+            }
+        }
+        Ok(())
+    }
+
+    fn opened(&mut self, slot: u32, handshake: Handshake, schedule: &mut Schedule, now_ns: i64) {
+        self.is_open[slot as usize] = true;
+        let socket = self.lines[slot as usize].socket();
+        if let Some(socket) = socket.filter(|_| self.congestion.is_none()) {
+            self.congestion = tcp_info::congestion(socket).ok();
+        }
+        if let Some(socket) = socket.filter(|_| self.dial.wants_ports) {
+            schedule.set_port(slot, port_of(socket));
+        }
+        schedule.opened(slot, handshake, now_ns);
+    }
+
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages
+    /// came.
+    fn read(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
+        let mut count = 0;
+        self.unread.remove(slot as usize);
+        for _ in 0..READS_MAX {
+            let before = count;
+            let read = self.lines[slot as usize].read(&mut self.buffers, |message| {
+                count += 1;
+                schedule.message(slot, message, now_ns);
+            });
+            let Reading { octets, drained, full, open, closed } = match read {
+                Ok(reading) => reading,
+                Err(loss) => {
+                    self.lose(slot, loss, schedule, now_ns);
+                    return count;
+                }
+            };
+            if open && !self.is_open[slot as usize] {
+                let resumed = self.lines[slot as usize].is_resumed();
+                self.opened(slot, if resumed { Handshake::Resumed } else { Handshake::Full }, schedule, now_ns);
+            }
+            if octets > 0 && count == before {
+                schedule.partial(slot, now_ns);
+            }
+            if closed {
+                self.lose(slot, Loss::Closed, schedule, now_ns);
+                return count;
+            }
+            if drained || !(full || to_the_end) {
+                return count;
+            }
+        }
+        self.unread.add(slot as usize);
+        count
+    }
+
+    /// Takes in answers over UDP.
+    fn receive(&mut self, slot: u32, schedule: &mut Schedule, now_ns: i64) -> usize {
+        let Some(asker) = &self.askers[slot as usize] else { return 0 };
+        let mut count = 0;
+        let received = asker.receive(|message| {
+            count += 1;
+            schedule.message(slot, message, now_ns);
+        });
+        if let Err(loss) = received {
+            self.lose(slot, loss, schedule, now_ns);
+        }
+        count
+    }
+
+    /// A connection is over that was not meant to be.
+    fn lose(&mut self, slot: u32, loss: Loss, schedule: &mut Schedule, now_ns: i64) {
+        if let Loss::Tls(fault) = loss {
+            self.fault = Some(fault);
+        }
+        self.clear(slot);
+        schedule.lost(slot, ended(loss), now_ns);
+    }
+
+    fn clear(&mut self, slot: u32) {
+        self.lines[slot as usize].close(false, &mut self.buffers);
+        self.askers[slot as usize] = None;
+        self.is_open[slot as usize] = false;
+        self.unread.remove(slot as usize);
+    }
+
+    /// Looks at the connections that are watched, and keeps a row of each that is open.
+    pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, journal: &mut Journal) {
+        for (slot, line) in self.lines.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX) {
+            let Some(socket) = line.socket() else { continue };
+            let Ok(info) = tcp_info::read(socket) else { continue };
+            journal.info(InfoRow {
+                time_ns,
+                connection: numbers(slot as u32),
+                rtt_us: info.rtt_us,
+                rttvar_us: info.rttvar_us,
+                cwnd: info.cwnd,
+                retransmissions: info.retransmissions,
+                lost: info.lost,
+                delivery_rate_octets_per_s: info.delivery_rate_octets_per_s,
+                received_octets: info.received_octets,
+                sent_octets: info.sent_octets,
+                unread_octets: tcp_info::unread_octets(socket).unwrap_or(0),
+            });
+        }
+    }
+}
+
+/// The port on this side; 0 if the connection is gone.
+fn port_of(socket: impl AsFd) -> u16 {
+    use std::os::fd::AsRawFd;
+    let address = getsockname::<SockaddrStorage>(socket.as_fd().as_raw_fd()).ok();
+    let v4 = address.as_ref().and_then(|address| address.as_sockaddr_in()).map(|address| address.port());
+    let v6 = address.as_ref().and_then(|address| address.as_sockaddr_in6()).map(|address| address.port());
+    v4.or(v6).unwrap_or(0)
+}
+
+fn ended(loss: Loss) -> Ended {
+    match loss {
+        Loss::Closed => Ended::Closed,
+        Loss::Reset => Ended::Reset,
+        Loss::Refused => Ended::Refused,
+        Loss::Tls(_) => Ended::Tls,
+    }
+}

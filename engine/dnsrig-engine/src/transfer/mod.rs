@@ -1,0 +1,70 @@
+//! `transfer`: the transfer side of one or many secondaries, which keep nothing of what comes.
+//!
+//! What decides knows neither sockets nor clocks: [`wire`] reads messages, [`schedule`] says which zone is asked for when
+//! and on which connection. A [`worker`] thread carries that out with [`lines`]; with [`notify`] it waits to be told.
+//! [`journal`] and [`tally`] keep what is known in the end, [`rows`], [`summary`] and [`report`] tell it. [`interrogate`] is
+//! another matter: slowly, it finds out what a primary supports.
+
+pub mod arguments;
+pub mod catalog;
+mod farewells;
+pub mod interrogate;
+pub mod journal;
+pub mod lines;
+mod list;
+pub mod notify;
+pub mod papers;
+pub mod report;
+pub mod rows;
+mod run;
+pub mod schedule;
+pub mod soa;
+pub mod summary;
+pub mod tally;
+mod tls;
+pub mod wire;
+pub mod words;
+pub mod worker;
+
+use std::{io, net::SocketAddr};
+
+pub use self::{arguments::Arguments, run::run};
+use crate::failure::Advice;
+
+/// Zones could not be transferred, by a fault that is not the primary's.
+#[derive(Debug, thiserror::Error)]
+pub enum TransferError {
+    #[error("{0}")]
+    Arguments(String),
+    #[error("cannot make sockets to {0}: {1}")]
+    Sockets(SocketAddr, io::Error),
+    #[error("cannot wait for NOTIFY on port {0}: {1}")]
+    Notify(u16, io::Error),
+    #[error("the catalog zone {0} did not come: {1}")]
+    Catalog(String, String),
+    #[error("a thread ended before its time")]
+    Thread,
+}
+
+impl Advice for TransferError {
+    fn hint(&self) -> String {
+        match self {
+            TransferError::Arguments(_) => "see `dnsrig-engine transfer --help`".into(),
+            TransferError::Sockets(server, _) => format!(
+                "see `ip route get {}`, whether this host has all addresses of --source, and `ulimit -n`",
+                server.ip()
+            ),
+            TransferError::Notify(..) => {
+                "run it as root on a host where no DNS server listens (ss -lpn), or take another --notify-port".into()
+            }
+            TransferError::Catalog(..) => {
+                "ask for it with `dnsrig-engine transfer PRIMARY --zone CATALOG`, which says more".into()
+            }
+            TransferError::Thread => "the message above says why".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, TransferError::Arguments(_)) { 2 } else { 1 }
+    }
+}

@@ -1,0 +1,309 @@
+//! The receiving side of NOTIFY (RFC 1996): UDP and TCP on one port of all addresses of this host.
+//!
+//! What a message says is decided in [`read`] and [`answer`], without a socket. A signature (TSIG) on a NOTIFY is not
+//! checked, and answers have none: a NOTIFY is no more than a hint, and from the primary's address alone it is taken.
+
+use std::{
+    collections::HashMap,
+    io::{self, ErrorKind, IoSliceMut, Read, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    os::fd::AsRawFd,
+};
+
+use nix::sys::{
+    epoll::EpollFlags,
+    socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt},
+};
+
+use super::worker::NOTIFY_NUMBERS;
+use crate::{
+    poller::Poller,
+    probe::zones::Zones,
+    serve::table::{Table, Token},
+    stream::framing::{self, Frames},
+};
+
+/// A NOTIFY is a header, a name and an SOA at most; a signature may follow.
+const MESSAGE_OCTETS_MAX: usize = 4_096;
+
+/// So many datagrams in a row are taken.
+const DATAGRAMS_MAX: usize = 1_024;
+
+/// TCP connections that bring NOTIFY, at a time; no further ones are accepted.
+const STREAMS_MAX: usize = 1_024;
+
+/// OPCODE 4 (RFC 1996 §3.3), QR and AA in the first octet of flags.
+const OPCODE_NOTIFY: u8 = 4 << 3;
+const OPCODE_MASK: u8 = 0x78;
+const QR: u8 = 0x80;
+const AA: u8 = 0x04;
+
+/// RCODE NOTAUTH (RFC 2136 §2.2): we transfer no such zone.
+const NOTAUTH: u8 = 9;
+
+const HEADER_OCTETS: usize = 12;
+const TYPE_SOA: [u8; 2] = [0, 6];
+const CLASS_IN: [u8; 2] = [0, 1];
+
+/// What a NOTIFY says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notify {
+    /// The zone in wire format, lower case.
+    pub zone: Vec<u8>,
+    /// The serial that it hints at.
+    pub serial: Option<u32>,
+    /// Where the question ends.
+    question_end: usize,
+}
+
+/// Reads a NOTIFY for an SOA; None: it is something else.
+pub fn read(message: &[u8]) -> Option<Notify> {
+    let header: &[u8; HEADER_OCTETS] = message.first_chunk()?;
+    if header[2] & (QR | OPCODE_MASK) != OPCODE_NOTIFY || header[4..6] != [0, 1] {
+        return None;
+    }
+    let name_end = name_end(message, HEADER_OCTETS)?;
+    let mut zone = message[HEADER_OCTETS..name_end].to_vec();
+    zone.make_ascii_lowercase();
+    let question_end = name_end + 4;
+    let question = message.get(name_end..question_end)?;
+    if question[..2] != TYPE_SOA || question[2..] != CLASS_IN {
+        return None;
+    }
+    let serial = if header[6..8] == [0, 0] { None } else { hinted(message, question_end) };
+    Some(Notify { zone, serial, question_end })
+}
+
+/// The answer to a NOTIFY.
+pub fn answer(message: &[u8], notify: &Notify, is_known: bool) -> Vec<u8> {
+    let mut answer = message[..notify.question_end].to_vec();
+    answer[2] = QR | OPCODE_NOTIFY | AA;
+    answer[3] = if is_known { 0 } else { NOTAUTH };
+    answer[6..HEADER_OCTETS].fill(0);
+    answer
+}
+
+/// The serial of the SOA at `start`, which belongs to the answer section.
+fn hinted(message: &[u8], start: usize) -> Option<u32> {
+    let fixed = name_end(message, start)?;
+    let record = message.get(fixed..fixed + 10)?;
+    if record[..2] != TYPE_SOA {
+        return None;
+    }
+    let rname = name_end(message, fixed + 10)?;
+    let serial = name_end(message, rname)?;
+    message.get(serial..)?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
+}
+
+/// Behind the name at `start`, which may end with a pointer.
+fn name_end(message: &[u8], mut start: usize) -> Option<usize> {
+    loop {
+        match *message.get(start)? {
+            0 => return Some(start + 1),
+            length @ 1..=63 => start += 1 + usize::from(length),
+            192.. => return Some(start + 2),
+            _ => return None,
+        }
+    }
+}
+
+/// What is to be acted on: the secondary that is told, the zone, and its serial if that was said.
+type Told = (u32, u32, Option<u32>);
+
+/// Who is told, and of what.
+struct Register {
+    primary: IpAddr,
+    /// Addresses of secondaries; empty: there is one, which has any.
+    secondaries: HashMap<IpAddr, u32>,
+    zones: HashMap<Box<[u8]>, u32>,
+}
+
+impl Register {
+    /// What a message from `peer` to `local` means: the answer, and what is to be acted on.
+    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Told>)> {
+        if peer.to_canonical() != self.primary {
+            return None;
+        }
+        let notify = read(message)?;
+        let secondary =
+            if self.secondaries.is_empty() { Some(0) } else { self.secondaries.get(&local.to_canonical()).copied() }?;
+        let zone = self.zones.get(notify.zone.as_slice()).copied();
+        let what = zone.map(|zone| (secondary, zone, notify.serial));
+        Some((answer(message, &notify, zone.is_some()), what))
+    }
+}
+
+/// A TCP connection that brings NOTIFY.
+struct Stream {
+    socket: TcpStream,
+    frames: Frames,
+}
+
+/// The sockets of the receiving side.
+pub struct Listeners {
+    register: Register,
+    udp: UdpSocket,
+    tcp: TcpListener,
+    streams: Table<Stream>,
+    stream_count: usize,
+}
+
+/// The descriptors' numbers.
+const UDP: u64 = NOTIFY_NUMBERS;
+const TCP: u64 = NOTIFY_NUMBERS + 1;
+
+impl Listeners {
+    /// Binds UDP and TCP on `port` of all addresses. NOTIFY is taken from `primary` alone, for `zones`; `sources` are the
+    /// addresses of the secondaries.
+    pub fn open(
+        primary: IpAddr,
+        sources: &[Option<IpAddr>],
+        zones: &Zones,
+        port: u16,
+        poller: &Poller,
+    ) -> io::Result<Self> {
+        let any: IpAddr = if primary.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let udp = UdpSocket::bind((any, port))?;
+        if primary.is_ipv4() {
+            setsockopt(&udp, sockopt::Ipv4PacketInfo, &true)?;
+        } else {
+            setsockopt(&udp, sockopt::Ipv6RecvPacketInfo, &true)?;
+        }
+        // A primary tells all its secondaries of all its zones at once.
+        let _ = setsockopt(&udp, sockopt::RcvBuf, &(4 << 20));
+        let tcp = TcpListener::bind((any, port))?;
+        udp.set_nonblocking(true)?;
+        tcp.set_nonblocking(true)?;
+        poller.add(&udp, EpollFlags::EPOLLIN, UDP)?;
+        poller.add(&tcp, EpollFlags::EPOLLIN, TCP)?;
+        // Where two have one address, the first is told: it comes last here.
+        let secondaries =
+            sources.iter().enumerate().rev().filter_map(|(number, source)| Some(((*source)?, number as u32)));
+        let register = Register {
+            primary: primary.to_canonical(),
+            secondaries: secondaries.collect(),
+            zones: (0..zones.count()).map(|zone| (zones.wire(zone).into(), zone)).collect(),
+        };
+        Ok(Listeners { register, udp, tcp, streams: Table::default(), stream_count: 0 })
+    }
+
+    /// Takes in what came on the descriptor `number`; `each` gets secondary, zone and serial of every NOTIFY.
+    pub fn event(&mut self, number: u64, poller: &Poller, mut each: impl FnMut(u32, u32, Option<u32>)) {
+        match number {
+            UDP => self.receive(&mut each),
+            TCP => self.accept(poller),
+            _ => self.read(Token::from_number(number - NOTIFY_NUMBERS - 2), &mut each),
+        }
+    }
+
+    fn receive(&mut self, each: &mut impl FnMut(u32, u32, Option<u32>)) {
+        let mut space = [0; MESSAGE_OCTETS_MAX];
+        let mut control = nix::cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo);
+        for _ in 0..DATAGRAMS_MAX {
+            let mut vectors = [IoSliceMut::new(&mut space)];
+            let flags = MsgFlags::MSG_DONTWAIT;
+            let Ok(message) = recvmsg::<SockaddrStorage>(self.udp.as_raw_fd(), &mut vectors, Some(&mut control), flags)
+            else {
+                return;
+            };
+            let (octets, peer) = (message.bytes, message.address);
+            let local = message.cmsgs().ok().and_then(|mut messages| messages.find_map(|one| local_address(&one)));
+            let (Some(local), Some(peer)) = (local, peer) else { continue };
+            let Some(address) = ip_of(&peer) else { continue };
+            if let Some((reply, what)) = self.register.judge(&space[..octets], address, local) {
+                reply_from(&self.udp, &reply, &peer, local);
+                if let Some((secondary, zone, serial)) = what {
+                    each(secondary, zone, serial);
+                }
+            }
+        }
+    }
+
+    fn accept(&mut self, poller: &Poller) {
+        while let Ok((socket, _)) = self.tcp.accept() {
+            if self.stream_count >= STREAMS_MAX || socket.set_nonblocking(true).is_err() {
+                continue;
+            }
+            let token = self.streams.insert(Stream { socket, frames: Frames::default() });
+            let Some(stream) = self.streams.get(token) else { continue };
+            if poller.add(&stream.socket, EpollFlags::EPOLLIN, NOTIFY_NUMBERS + 2 + token.number()).is_ok() {
+                self.stream_count += 1;
+            } else {
+                self.streams.remove(token);
+            }
+        }
+    }
+
+    fn read(&mut self, token: Token, each: &mut impl FnMut(u32, u32, Option<u32>)) {
+        let Some(stream) = self.streams.get(token) else { return };
+        let mut space = [0; MESSAGE_OCTETS_MAX];
+        let is_over = match stream.socket.read(&mut space) {
+            Ok(0) => true,
+            Ok(count) => take(&self.register, stream, &space[..count], each).is_err(),
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+        };
+        if is_over {
+            self.streams.remove(token);
+            self.stream_count -= 1;
+        }
+    }
+}
+
+/// Takes in octets of a connection, and answers the messages in it.
+fn take(
+    register: &Register,
+    stream: &mut Stream,
+    octets: &[u8],
+    each: &mut impl FnMut(u32, u32, Option<u32>),
+) -> io::Result<()> {
+    let (peer, local) = (stream.socket.peer_addr()?.ip(), stream.socket.local_addr()?.ip());
+    let mut replies = Vec::new();
+    stream.frames.feed(octets, |message| {
+        if let Some((reply, what)) = register.judge(message, peer, local) {
+            framing::append(&mut replies, &reply);
+            if let Some((secondary, zone, serial)) = what {
+                each(secondary, zone, serial);
+            }
+        }
+    });
+    // Some octets always have room; a peer that takes none is of no use.
+    stream.socket.write_all(&replies)
+}
+
+/// To which address of ours a datagram was sent.
+fn local_address(message: &ControlMessageOwned) -> Option<IpAddr> {
+    match message {
+        ControlMessageOwned::Ipv4PacketInfo(info) => {
+            Some(Ipv4Addr::from_bits(u32::from_be(info.ipi_addr.s_addr)).into())
+        }
+        ControlMessageOwned::Ipv6PacketInfo(info) => Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into()),
+        _ => None,
+    }
+}
+
+/// Replies from the address that was written to. What is lost is asked for again by the primary (RFC 1996 §3.6).
+fn reply_from(socket: &UdpSocket, reply: &[u8], peer: &SockaddrStorage, local: IpAddr) {
+    let vectors = [io::IoSlice::new(reply)];
+    let fd = socket.as_raw_fd();
+    let _ = match local {
+        IpAddr::V4(local) => {
+            let address = libc::in_addr { s_addr: local.to_bits().to_be() };
+            let info =
+                libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: address, ipi_addr: libc::in_addr { s_addr: 0 } };
+            sendmsg(fd, &vectors, &[ControlMessage::Ipv4PacketInfo(&info)], MsgFlags::MSG_DONTWAIT, Some(peer))
+        }
+        IpAddr::V6(local) => {
+            let info = libc::in6_pktinfo { ipi6_addr: libc::in6_addr { s6_addr: local.octets() }, ipi6_ifindex: 0 };
+            sendmsg(fd, &vectors, &[ControlMessage::Ipv6PacketInfo(&info)], MsgFlags::MSG_DONTWAIT, Some(peer))
+        }
+    };
+}
+
+fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {
+    let v4 = address.as_sockaddr_in().map(|address| SocketAddr::from(std::net::SocketAddrV4::from(*address)).ip());
+    v4.or_else(|| address.as_sockaddr_in6().map(|address| address.ip().into()))
+}
+
+#[cfg(test)]
+#[path = "notify_tests.rs"]
+mod tests;

@@ -1,0 +1,67 @@
+use proptest::{collection::vec, prelude::*};
+
+use super::*;
+
+/// A NOTIFY for z.Example, with an SOA of this serial or none.
+fn notify(serial: Option<u32>) -> Vec<u8> {
+    let mut message = vec![7, 9, OPCODE_NOTIFY | AA, 0, 0, 1, 0, u8::from(serial.is_some()), 0, 0, 0, 0];
+    message.extend_from_slice(b"\x01z\x07Example\0\0\x06\0\x01");
+    if let Some(serial) = serial {
+        message.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 24]);
+        message.extend_from_slice(&[0xc0, 12, 0xc0, 12]);
+        message.extend_from_slice(&serial.to_be_bytes());
+        message.extend_from_slice(&[0; 16]);
+    }
+    message
+}
+
+fn register() -> Register {
+    Register {
+        primary: "198.18.0.2".parse().unwrap(),
+        secondaries: HashMap::from([("198.18.1.1".parse().unwrap(), 4)]),
+        zones: HashMap::from([(b"\x01z\x07example\0".as_slice().into(), 8)]),
+    }
+}
+
+#[test]
+fn the_primarys_notify_names_secondary_zone_and_serial() {
+    let (primary, local) = ("198.18.0.2".parse().unwrap(), "198.18.1.1".parse().unwrap());
+    for serial in [None, Some(0), Some(u32::MAX)] {
+        let message = notify(serial);
+        let (reply, what) = register().judge(&message, primary, local).unwrap();
+        assert_eq!(what, Some((4, 8, serial)));
+        assert_eq!(reply[..4], [7, 9, QR | OPCODE_NOTIFY | AA, 0]);
+        assert_eq!(reply[4..], notify(None)[4..], "the question, and nothing behind it");
+    }
+    assert_eq!(register().judge(&notify(None), local, local), None, "from somebody else");
+    assert_eq!(register().judge(&notify(None), primary, primary), None, "to nobody");
+}
+
+#[test]
+fn a_zone_that_nobody_transfers_is_refused() {
+    let mut message = notify(None);
+    message[13] = b'y';
+    let (reply, what) =
+        register().judge(&message, "198.18.0.2".parse().unwrap(), "198.18.1.1".parse().unwrap()).unwrap();
+    assert_eq!((reply[3], what), (NOTAUTH, None));
+}
+
+#[test]
+fn an_answer_is_no_notify() {
+    let message = notify(None);
+    let reply = answer(&message, &read(&message).unwrap(), true);
+    assert_eq!(read(&reply), None, "two of us would talk for ever");
+}
+
+proptest! {
+    #[test]
+    fn any_octets_are_read_or_not(octets in vec(any::<u8>(), 0..80), cut in 0..60_usize, place in 0..60_usize, octet: u8) {
+        read(&octets);
+        let mut message = notify(Some(1));
+        message[place] = octet;
+        message.truncate(cut);
+        if let Some(notify) = read(&message) {
+            answer(&message, &notify, true);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! To whom `transfer` speaks: JSON lines to programs, text to people.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    net::SocketAddr,
+};
+
+use serde::Serialize;
+
+use super::{summary::Summary, words, worker::Progress};
+use crate::{
+    clock,
+    events::{self, EventError},
+    load::words::grouped,
+};
+
+/// Each second's event.
+#[derive(Serialize)]
+struct Told {
+    done: u64,
+    failed: u64,
+    outstanding: u64,
+    zones: u64,
+    records: u64,
+    octets: u64,
+    connections_open: u64,
+}
+
+#[derive(Serialize)]
+struct Ready {
+    port: u16,
+}
+
+/// Who reads what we say.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader {
+    /// JSON lines on standard output.
+    pub program: bool,
+    /// Text on standard error.
+    pub person: bool,
+    /// A line that is written over and over, on a terminal.
+    pub rewrites: bool,
+}
+
+impl Reader {
+    /// A program reads a pipe; a person a terminal.
+    pub fn find(json: bool) -> Self {
+        let terminal = io::stdout().is_terminal();
+        let rewrites = io::stderr().is_terminal();
+        Reader { program: json || !terminal, person: rewrites || terminal, rewrites }
+    }
+
+    /// NOTIFY is waited for.
+    pub fn ready(self, port: u16) -> Result<(), EventError> {
+        if self.person {
+            let _ = writeln!(io::stderr(), "waiting for NOTIFY on port {port}; Ctrl-C ends it");
+        }
+        if self.program { events::emit("ready", clock::monotonic_ns(), &Ready { port }) } else { Ok(()) }
+    }
+
+    /// How far all threads are together, of `zones` in all (0: nobody knows).
+    pub fn progress(self, progress: &Progress, zones: u64) -> Result<(), EventError> {
+        let Progress { done, failed, outstanding, records, octets, connections_open, .. } = *progress;
+        if self.person {
+            let of = if zones > 0 { format!(" of {}", grouped(zones)) } else { String::new() };
+            let line = format!(
+                "{}{of} zones done, {} failed, {} under way on {} connections; {} records, {} MB",
+                grouped(done),
+                grouped(failed),
+                grouped(outstanding),
+                grouped(connections_open),
+                grouped(records),
+                grouped(octets / 1_000_000),
+            );
+            // Back to the beginning of the line, and what was there is erased (ECMA-48 EL).
+            let (begin, end) = if self.rewrites { ("\r", "\x1b[K") } else { ("", "\n") };
+            let _ = write!(io::stderr(), "{begin}{line}{end}").and_then(|()| io::stderr().flush());
+        }
+        let told = Told { done, failed, outstanding, zones, records, octets, connections_open };
+        if self.program { events::emit("progress", clock::monotonic_ns(), &told) } else { Ok(()) }
+    }
+
+    /// Says how it all went.
+    pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), EventError> {
+        if self.person {
+            let begin = if self.rewrites { "\r\x1b[K" } else { "" };
+            let _ = write!(io::stderr(), "{begin}{}", words::text(summary, server));
+        }
+        if self.program { events::emit("summary", summary.end_ns, summary) } else { Ok(()) }
+    }
+}

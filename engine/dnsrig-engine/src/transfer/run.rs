@@ -1,0 +1,324 @@
+//! Starts the threads, collects what they leave, and tells it.
+
+use std::{
+    collections::VecDeque,
+    io,
+    net::IpAddr,
+    process::ExitCode,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use super::{
+    Arguments, TransferError, interrogate,
+    journal::{Batch, Journal},
+    lines::{Dial, Lines},
+    list,
+    notify::Listeners,
+    papers::Stationery,
+    report::Reader,
+    rows::Files,
+    schedule::{Schedule, Settings, Share},
+    summary::Summary,
+    tally::Tally,
+    tls,
+    wire::tsig::Signer,
+    worker::{Progress, Remains, Shared, Worker},
+};
+use crate::{
+    clock,
+    events::{Anchors, Rhythm},
+    failure::Failure,
+    key,
+    poller::Poller,
+    probe::zones::Zones,
+    stop::Stop,
+    stream::{socket, tls::Client},
+    target::{self, Authority},
+    units::nanoseconds,
+};
+
+/// Progress is told this often.
+const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
+
+/// How often the wish to stop, and whether threads have ended, is looked at.
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Full batches that may wait to be written, about 6 MB each; with more, rows are lost.
+const BATCHES_MAX: usize = 64;
+
+/// So many are left waiting while zones are transferred: writing takes CPU, of which the transfers may need all.
+const BATCHES_LEFT: usize = 8;
+
+/// Transfers zones as the arguments say.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
+    if arguments.interrogate {
+        let zones = list::zones(arguments, authority)?;
+        return interrogate::run(&interrogate::Request::new(arguments, &zones)?);
+    }
+    arguments.check(0)?;
+    arguments.socket_options().check(arguments.server())?;
+    let stop = Stop::new(arguments.instrument.until_eof)?;
+    let zones = Arc::new(list::zones(arguments, authority)?);
+    arguments.check(zones.count())?;
+    let reader = Reader::find(arguments.instrument.json);
+    let anchors = if reader.program { Some(Anchors::start()?) } else { None };
+    let files = match &arguments.instrument.out {
+        Some(folder) => {
+            let any = target::unspecified(arguments.server());
+            Some(Files::create(folder, zones.clone(), arguments.sources(), any)?)
+        }
+        None => None,
+    };
+    let stationery = Stationery {
+        folder: arguments.checks.write.clone().map(Arc::new),
+        digests: arguments.checks.zonemd,
+        members: None,
+    };
+    let cpu_ns = clock::process_cpu_ns();
+    let team = Team::start(arguments, authority, &zones, &stationery, files.is_some())?;
+    if arguments.list.on_notify {
+        reader.ready(arguments.list.notify_port)?;
+    }
+    let mut summary = Summary::new(arguments, zones.count(), team.start_ns);
+    team.finish(arguments, &stop, reader, anchors, files, &mut summary)?;
+    summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
+    reader.summary(&summary, arguments.server())?;
+    Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Transfers one zone, by the same arguments otherwise, and returns how that went.
+pub fn run_one(
+    arguments: &Arguments,
+    authority: Authority,
+    zones: &Arc<Zones>,
+    stationery: &Stationery,
+) -> Result<Summary, Failure> {
+    let settings = Settings {
+        serial: None,
+        records_expected: None,
+        repeat: false,
+        on_notify: false,
+        ..arguments.settings(authority, 1.0)
+    };
+    let share = Share { secondaries: 1, first: 0, thread: 0, threads: 1 };
+    let part = Part { share, settings, clients: tls::clients(arguments)?, keeps_rows: false, deadline_ns: i64::MAX };
+    let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
+    let (batches, _) = mpsc::sync_channel(BATCHES_MAX);
+    let shared = Shared { stop: Arc::default(), progress: Arc::default(), batches };
+    let worker = part.worker(arguments, zones, stationery, shared)?;
+    let failed = |error| TransferError::Sockets(arguments.server(), error);
+    let remains = worker.run().map_err(failed)?;
+    summary.fill(&remains.schedule.tally, remains.end_ns);
+    Ok(summary)
+}
+
+/// What one thread is to do.
+struct Part {
+    share: Share,
+    settings: Settings,
+    /// The TLS clients of its secondaries.
+    clients: Vec<Client>,
+    keeps_rows: bool,
+    deadline_ns: i64,
+}
+
+impl Part {
+    fn worker(
+        self,
+        arguments: &Arguments,
+        zones: &Arc<Zones>,
+        stationery: &Stationery,
+        shared: Shared,
+    ) -> Result<Worker, Failure> {
+        let Part { share, settings, clients, keeps_rows, deadline_ns } = self;
+        let failed = |error| TransferError::Sockets(arguments.server(), error);
+        let Share { first, secondaries, .. } = share;
+        let sources: Vec<Option<IpAddr>> =
+            arguments.sources().into_iter().skip(first as usize).take(secondaries as usize).collect();
+        let poller = Poller::new().map_err(failed)?;
+        let listeners = match settings.on_notify {
+            true => {
+                let port = arguments.list.notify_port;
+                let opened = Listeners::open(arguments.primary.address, &sources, zones, port, &poller);
+                Some(opened.map_err(|error| TransferError::Notify(port, error))?)
+            }
+            false => None,
+        };
+        let signer = arguments.connections.tsig.as_deref().map(key::read).transpose();
+        let signer = signer.map_err(|error| TransferError::Arguments(format!("--tsig: {error}")))?.map(Signer::new);
+        let dial = Dial {
+            server: arguments.server(),
+            server_udp: arguments.server_udp(),
+            sources,
+            options: arguments.socket_options(),
+            clients,
+            wants_ports: keeps_rows,
+        };
+        let journal = Journal::new(keeps_rows);
+        let mut schedule = Schedule::new(settings, share, zones.clone(), signer, stationery.clone(), journal);
+        schedule.set_wall_time(clock::wall_time_s());
+        let lines = Lines::new(dial, schedule.slots());
+        let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
+        Ok(Worker { schedule, lines, poller, listeners, shared, deadline_ns, info_interval_ns })
+    }
+}
+
+/// The threads at work.
+struct Team {
+    threads: Vec<JoinHandle<io::Result<Remains>>>,
+    progress: Vec<Arc<Mutex<Progress>>>,
+    stopping: Arc<AtomicBool>,
+    batches: mpsc::Receiver<Batch>,
+    start_ns: i64,
+}
+
+impl Team {
+    fn start(
+        arguments: &Arguments,
+        authority: Authority,
+        zones: &Arc<Zones>,
+        stationery: &Stationery,
+        keeps_rows: bool,
+    ) -> Result<Self, Failure> {
+        let failed = |error| TransferError::Sockets(arguments.server(), error);
+        let secondaries = arguments.connections.secondaries;
+        socket::allow(secondaries as usize * (arguments.connections.count as usize + 1)).map_err(failed)?;
+        let mut clients = tls::clients(arguments)?;
+        let threads = arguments.instrument.threads.min(secondaries);
+        let (sender, batches) = mpsc::sync_channel(BATCHES_MAX);
+        let stopping = Arc::new(AtomicBool::new(false));
+        let start_ns = clock::monotonic_ns();
+        let deadline_ns =
+            arguments.limits.duration_s.map_or(i64::MAX, |duration| start_ns.saturating_add(nanoseconds(duration)));
+        let mut workers = Vec::new();
+        let mut first = 0;
+        for thread in 0..threads {
+            let count = secondaries / threads + u32::from(thread < secondaries % threads);
+            let share = Share { secondaries: count, first, thread, threads };
+            let settings = arguments.settings(authority, f64::from(count) / f64::from(secondaries));
+            let shared = Shared { stop: stopping.clone(), progress: Arc::default(), batches: sender.clone() };
+            let clients = clients.drain(..clients.len().min(count as usize)).collect();
+            let part = Part { share, settings, clients, keeps_rows, deadline_ns };
+            workers.push(part.worker(arguments, zones, stationery, shared)?);
+            first += count;
+        }
+        let progress = workers.iter().map(|worker| worker.shared.progress.clone()).collect();
+        let spawn = |worker: Worker| thread::Builder::new().name("transfer".into()).spawn(move || worker.run());
+        let threads = workers.into_iter().map(spawn).collect::<io::Result<_>>().map_err(failed)?;
+        Ok(Team { threads, progress, stopping, batches, start_ns })
+    }
+
+    /// Waits until all is over, and fills in the summary.
+    fn finish(
+        self,
+        arguments: &Arguments,
+        stop: &Stop,
+        reader: Reader,
+        anchors: Option<Anchors>,
+        mut files: Option<Files>,
+        summary: &mut Summary,
+    ) -> Result<(), Failure> {
+        let zones = if arguments.list.on_notify || arguments.list.repeat {
+            0
+        } else {
+            u64::from(summary.zones) * u64::from(summary.secondaries)
+        };
+        let mut beat = Beat::new(anchors, self.start_ns);
+        let mut waiting = VecDeque::new();
+        while self.threads.iter().any(|thread| !thread.is_finished()) {
+            if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::stop::Wake::Stop {
+                summary.interrupted = true;
+                self.stopping.store(true, Ordering::Relaxed);
+            } else if summary.interrupted {
+                thread::sleep(LOOK_INTERVAL);
+            }
+            waiting.extend(self.batches.try_iter());
+            if let Some(files) = files.as_mut().filter(|_| waiting.len() > BATCHES_LEFT) {
+                waiting.pop_front().map_or(Ok(()), |batch| files.write(&batch))?;
+            }
+            if beat.is_due()? {
+                reader.progress(&self.progress(), zones)?;
+            }
+        }
+        let failed = |error| TransferError::Sockets(arguments.server(), error);
+        let joined = self.threads.into_iter().map(|thread| thread.join().map_err(|_| TransferError::Thread));
+        let remains: Vec<Remains> = joined.map(|ended| ended?.map_err(failed)).collect::<Result<_, _>>()?;
+        waiting.extend(self.batches.try_iter());
+        conclude(arguments, summary, &remains);
+        if let Some(mut files) = files {
+            let left = remains.into_iter().flat_map(|remains| remains.schedule.journal.finish());
+            waiting.into_iter().chain(left).try_for_each(|batch| files.write(&batch))?;
+            files.finish()?;
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        let all = self.progress.iter().map(|one| *one.lock().unwrap_or_else(PoisonError::into_inner));
+        all.fold(Progress::default(), |sum, one| Progress {
+            done: sum.done + one.done,
+            failed: sum.failed + one.failed,
+            left: sum.left + one.left,
+            outstanding: sum.outstanding + one.outstanding,
+            records: sum.records + one.records,
+            octets: sum.octets + one.octets,
+            connections_open: sum.connections_open + one.connections_open,
+        })
+    }
+}
+
+/// When something is to be said.
+struct Beat {
+    rhythm: Option<Rhythm>,
+    due_ns: i64,
+}
+
+impl Beat {
+    fn new(anchors: Option<Anchors>, start_ns: i64) -> Self {
+        let rhythm = anchors.map(|anchors| Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors));
+        Beat { rhythm, due_ns: start_ns + PROGRESS_INTERVAL_NS }
+    }
+
+    fn is_due(&mut self) -> Result<bool, Failure> {
+        let now_ns = clock::monotonic_ns();
+        if let Some(rhythm) = &mut self.rhythm {
+            return Ok(rhythm.is_progress_due(now_ns)?);
+        }
+        let due = now_ns >= self.due_ns;
+        if due {
+            self.due_ns = now_ns + PROGRESS_INTERVAL_NS;
+        }
+        Ok(due)
+    }
+}
+
+/// Puts together what the threads have left.
+fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[Remains]) {
+    let mut tally = Tally::default();
+    let sources = arguments.sources();
+    for one in remains {
+        tally.add(&one.schedule.tally);
+        let (secondaries, first) = one.schedule.secondaries();
+        summary.tell(secondaries, first, &sources);
+        summary.rows_lost += one.rows_lost;
+        summary.congestion = summary.congestion.take().or_else(|| one.congestion.clone());
+        summary.tls_fault = summary.tls_fault.or(one.fault.map(|fault| fault.word()));
+        summary.tls_sentence = summary.tls_sentence.or(one.fault.map(|fault| fault.sentence()));
+        // Of a round that was not over no zone is missed.
+        summary.unfinished += if arguments.list.repeat { 0 } else { one.schedule.left() };
+    }
+    summary.threads = remains.len();
+    let last_ns = remains.iter().map(|one| one.end_ns).max().unwrap_or(summary.start_ns);
+    let all_good = tally.failed() == 0 && summary.unfinished == 0 && tally.last_done_ns > 0;
+    let ends_by_itself = !arguments.list.on_notify && !arguments.list.repeat;
+    summary.fill(&tally, if all_good && ends_by_itself { tally.last_done_ns } else { last_ns });
+    let busy_ns = remains.iter().map(|one| one.busy_ns).max().unwrap_or(0);
+    summary.busy_share = (busy_ns as f64 / (last_ns - summary.start_ns).max(1) as f64).min(1.0);
+}

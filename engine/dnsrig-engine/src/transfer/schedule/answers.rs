@@ -1,0 +1,198 @@
+//! What a message means for the schedule.
+
+use super::{
+    Schedule,
+    secondaries::Job,
+    slots::{Ended, NO_CONNECTION, State},
+    transfers::{NONE, Transfer},
+};
+use crate::transfer::{
+    journal::{Asked, TransferRow},
+    wire::{Outcome, Step},
+};
+
+impl Schedule {
+    /// A message came on the connection in `slot`.
+    pub fn message(&mut self, slot: u32, message: &[u8], now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        place.messages = place.messages.wrapping_add(1);
+        place.octets += message.len() as u64;
+        let found = match message {
+            [high, low, ..] => place.ids.find(u16::from_be_bytes([*high, *low])),
+            // Without an id it can only be for the first in line.
+            _ => Some(place.line.head).filter(|head| *head != NONE && !place.is_udp),
+        };
+        let Some(at) = found else {
+            self.tally.unmatched += 1;
+            return;
+        };
+        (place.alive_ns, place.fruitless, place.has_brought) = (now_ns, 0, true);
+        let transfer = self.transfers.get_mut(at);
+        transfer.touch(now_ns, place.messages);
+        if self.tally.first_message_ns == 0 {
+            self.tally.first_message_ns = now_ns;
+        }
+        let (zone, limits) = (self.zones.wire(transfer.job.zone), &self.settings.limits);
+        let step = match &mut transfer.paper {
+            None => transfer.incoming.take(message, zone, self.wall_s, limits, &mut ()),
+            Some(paper) => transfer.incoming.take(message, zone, self.wall_s, limits, &mut **paper),
+        };
+        if let Step::Done(outcome) = step {
+            let counted = transfer.incoming.counts();
+            let is_short = |expected: u64| outcome == Outcome::Done && !transfer.is_soa && counted.records != expected;
+            let is_wrong = self.settings.records_expected.is_some_and(is_short);
+            self.finish(at, if is_wrong { Outcome::WrongCount } else { outcome }, now_ns);
+        }
+    }
+
+    /// Octets came that complete no message.
+    pub fn partial(&mut self, slot: u32, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        (place.alive_ns, place.partial_ns) = (now_ns, now_ns);
+    }
+
+    /// A transfer has ended with a message.
+    fn finish(&mut self, at: u32, outcome: Outcome, now_ns: i64) {
+        let slot = self.transfers.get(at).slot;
+        let place = &mut self.slots[slot as usize];
+        let (transfer, is_overtaking) = self.transfers.leave(at, &mut place.line, now_ns);
+        if may_go_on(outcome) {
+            // More may come with this id.
+            place.ids.give_up(transfer.id);
+        } else {
+            place.ids.release(transfer.id);
+        }
+        // An SOA is half of the way at most.
+        let is_half = transfer.is_soa && outcome == Outcome::Done;
+        place.ended = place.ended.saturating_add(u32::from(!is_half));
+        self.tally.out_of_order += u64::from(is_overtaking);
+        self.row(&transfer, slot, outcome);
+        self.wake(slot);
+        let Transfer { job, is_soa, .. } = transfer;
+        if !outcome.is_good() {
+            self.failed(job, outcome, None, now_ns);
+        } else if is_soa {
+            self.judge(slot, &transfer, now_ns);
+        } else {
+            self.came(slot, &transfer, outcome, now_ns);
+        }
+        if outcome == Outcome::Endless {
+            // It has no end, so nothing else will come on this connection.
+            self.abandon(slot, Ended::Ours, now_ns);
+        }
+    }
+
+    /// An SOA came: is the zone to be transferred?
+    fn judge(&mut self, slot: u32, transfer: &Transfer, now_ns: i64) {
+        let job = transfer.job;
+        let newest = transfer.incoming.counts().serial;
+        let is_newer = match (self.serial_of(job.secondary, job.zone), newest) {
+            (Some(mine), Some(newest)) => is_newer(newest, mine),
+            _ => true,
+        };
+        let place = &mut self.slots[slot as usize];
+        let secondary = &mut self.secondaries[job.secondary as usize];
+        if !is_newer {
+            place.done = place.done.wrapping_add(1);
+            place.ended = place.ended.saturating_add(1);
+            self.tally.last_done_ns = now_ns;
+            self.end(job, Outcome::UpToDate, now_ns);
+        } else if place.is_udp {
+            secondary.clear(job);
+            self.settle_given_up(job.secondary, now_ns);
+            self.wake_secondary(job.secondary);
+        } else if place.state == State::Open {
+            place.follow.push_back(job);
+        }
+    }
+
+    /// A zone came.
+    fn came(&mut self, slot: u32, transfer: &Transfer, outcome: Outcome, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        let (job, counts) = (transfer.job, transfer.incoming.counts());
+        place.done = place.done.wrapping_add(1);
+        self.tally.interleaved += u64::from(foreign(transfer) > 0);
+        let (waited_ns, took_ns) = (transfer.first_ns - transfer.asked_ns, now_ns - transfer.asked_ns);
+        self.tally.came(counts.answered, waited_ns, took_ns, now_ns);
+        let at = self.place_of(job.secondary, job.zone);
+        if let (Some(mine), Some(newest)) = (self.serials.get_mut(at), counts.serial) {
+            *mine = newest;
+        }
+        self.end(job, outcome, now_ns);
+    }
+
+    /// Counts an attempt that has ended, and keeps its row.
+    pub(super) fn row(&mut self, transfer: &Transfer, slot: u32, outcome: Outcome) {
+        let place = &self.slots[slot as usize];
+        let counts = transfer.incoming.counts();
+        // What an SOA says is no attempt's outcome unless the attempt ends with it.
+        if !(transfer.is_soa && outcome == Outcome::Done) {
+            self.tally.attempt_outcomes[outcome as usize] += 1;
+        }
+        self.tally.answered(&counts);
+        let asked = match self.settings.serial {
+            _ if transfer.is_soa => Asked::Soa,
+            Some(_) => Asked::Ixfr,
+            None => Asked::Axfr,
+        };
+        self.journal.transfer(TransferRow {
+            zone: transfer.job.zone,
+            secondary: self.share.first + transfer.job.secondary,
+            connection: place.number,
+            attempt: transfer.job.attempt,
+            asked,
+            answered: counts.answered,
+            outcome,
+            asked_ns: transfer.asked_ns,
+            first_ns: transfer.first_ns,
+            last_ns: transfer.last_ns,
+            pause_max_ns: transfer.pause_max_ns,
+            octets: counts.octets,
+            messages: counts.messages,
+            records: counts.records.min(u32::MAX.into()) as u32,
+            serial: counts.serial.unwrap_or(0),
+            foreign_messages: foreign(transfer),
+        });
+    }
+
+    /// The row of a zone that there was no connection to ask for on.
+    pub(super) fn row_without_connection(&mut self, job: Job, outcome: Outcome, now_ns: i64) {
+        self.tally.attempt_outcomes[outcome as usize] += 1;
+        self.tally.attempts += 1;
+        self.journal.transfer(TransferRow {
+            zone: job.zone,
+            secondary: self.share.first + job.secondary,
+            connection: NO_CONNECTION,
+            attempt: job.attempt.saturating_add(1),
+            asked: if self.settings.serial.is_some() { Asked::Ixfr } else { Asked::Axfr },
+            answered: Default::default(),
+            outcome,
+            asked_ns: now_ns,
+            first_ns: 0,
+            last_ns: now_ns,
+            pause_max_ns: 0,
+            octets: 0,
+            messages: 0,
+            records: 0,
+            serial: 0,
+            foreign_messages: 0,
+        });
+    }
+}
+
+/// Whether messages may still come with the id of a transfer that ended like this.
+fn may_go_on(outcome: Outcome) -> bool {
+    use Outcome::{Done, Formerr, Notauth, Notimp, OtherRcode, Refused, Servfail, UpToDate, WrongCount};
+    !matches!(outcome, Done | UpToDate | WrongCount | Servfail | Refused | Notauth | Formerr | Notimp | OtherRcode)
+}
+
+/// Messages of others between the first and the last of a transfer.
+fn foreign(transfer: &Transfer) -> u32 {
+    let all = transfer.messages_last.wrapping_sub(transfer.messages_before);
+    all.saturating_sub(transfer.incoming.counts().messages)
+}
+
+/// Serial number arithmetic (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: not newer.
+pub(super) fn is_newer(serial: u32, than: u32) -> bool {
+    serial.wrapping_sub(than).cast_signed() > 0
+}

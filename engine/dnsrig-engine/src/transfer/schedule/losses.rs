@@ -1,0 +1,399 @@
+//! What is done when something does not come: connections that end, silence, failures, and the ends of zones.
+
+use super::{
+    Schedule,
+    answers::is_newer,
+    secondaries::Job,
+    slots::{Ended, Handshake, State},
+    timers::Timer,
+};
+use crate::transfer::{
+    journal::ConnectionRow,
+    wire::{Cut, Outcome},
+};
+
+/// Where this host has no port left, it tries again after this.
+const NO_PORT_PAUSE_NS: i64 = 20_000_000;
+
+/// A connection that was accepted and brought nothing may be the fault of a zone, so there are a few more of them.
+const OPEN_FRUITLESS_MAX: u16 = 3;
+
+/// Longer than a port is kept in TIME_WAIT (60 s): when there has been none for so long, there will be none.
+const NO_PORT_NS_MAX: i64 = 150_000_000_000;
+
+/// A UDP query or its answer may be lost, so it is asked again sooner than a connection is given up.
+const UDP_TIMEOUT_NS_MAX: i64 = 2_000_000_000;
+
+/// With many transfers on a connection they are looked through so often in a timeout, at most.
+const CHECKS_A_TIMEOUT: i64 = 16;
+
+/// When all failed, and zones are to be transferred again and again, the next round begins after this.
+const ROUND_PAUSE_NS: i64 = 1_000_000_000;
+
+/// How a zone stands that is asked for when NOTIFY comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    #[default]
+    Rest,
+    /// It is being transferred, or will be.
+    Asked,
+    /// Likewise, and another NOTIFY has come since.
+    AskedAgain,
+}
+
+impl Schedule {
+    /// A connection is open.
+    pub fn opened(&mut self, slot: u32, handshake: Handshake, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        (place.state, place.established_ns, place.alive_ns) = (State::Open, now_ns, now_ns);
+        (place.handshake, place.no_port_ns) = (handshake, 0);
+        if !place.is_udp {
+            let secondary = &mut self.secondaries[place.secondary as usize];
+            secondary.opening = secondary.opening.saturating_sub(1);
+            self.tally.established(handshake);
+        }
+        self.wake(slot);
+    }
+
+    /// The shell knows that a connection is over, or that none could be begun; it has closed it.
+    pub fn lost(&mut self, slot: u32, ended: Ended, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        if place.state == State::Idle {
+            return;
+        }
+        if ended == Ended::NoPort {
+            let since_ns = if place.no_port_ns == 0 { now_ns } else { place.no_port_ns };
+            place.no_port_ns = since_ns;
+            if now_ns - since_ns < NO_PORT_NS_MAX {
+                return self.wait_for_port(slot, now_ns);
+            }
+        }
+        let was_open = place.state == State::Open;
+        let has_failed = !was_open || (!place.has_brought && ended != Ended::Ours);
+        let cut = match ended {
+            _ if !was_open => Cut::NoConnection,
+            Ended::Ours | Ended::Closed => Cut::Closed,
+            Ended::Reset | Ended::Tls | Ended::Refused | Ended::NoPort => Cut::Reset,
+            Ended::TimedOut => Cut::TimedOut,
+        };
+        self.release(slot, cut, ended, now_ns);
+        self.vacate(slot, ended, now_ns);
+        if has_failed {
+            let times = self.settings.retry.times;
+            let times_max = if was_open { times.max(OPEN_FRUITLESS_MAX) } else { times };
+            self.count_fruitless(slot, times_max, outcome_of(cut), now_ns);
+        }
+        let secondary = self.slots[slot as usize].secondary;
+        self.settle_given_up(secondary, now_ns);
+        self.wake_secondary(secondary);
+    }
+
+    /// Ends a connection whose transfers have no more to hope for.
+    pub(super) fn abandon(&mut self, slot: u32, ended: Ended, now_ns: i64) {
+        if self.slots[slot as usize].state != State::Idle {
+            self.closing.push_back(slot);
+            self.lost(slot, ended, now_ns);
+        }
+    }
+
+    /// Closes a connection on which nothing is outstanding.
+    pub(super) fn close(&mut self, slot: u32, now_ns: i64) {
+        self.closing.push_back(slot);
+        self.vacate(slot, Ended::Ours, now_ns);
+        self.wake(slot);
+    }
+
+    /// Does what is due by now.
+    pub fn tick(&mut self, now_ns: i64) {
+        if !self.paced.is_empty() && self.pace.next_ns() <= now_ns {
+            std::mem::take(&mut self.paced).into_iter().for_each(|slot| self.wake(slot));
+        }
+        while let Some(timer) = self.timers.take(now_ns) {
+            match timer {
+                Timer::Open(slot) => self.wake(slot),
+                Timer::Check(slot) => self.check(slot, now_ns),
+                Timer::Retry(job) => self.ask_again(job, now_ns),
+                Timer::Round => self.begin_round(),
+            }
+        }
+    }
+
+    /// A NOTIFY for a zone came to a secondary of this schedule, both by number. The serial that it tells of is a hint
+    /// (RFC 1996 §3.7): where it is not newer than the one that the secondary has, nothing is asked for.
+    pub fn notify(&mut self, secondary: u32, zone: u32, serial: Option<u32>, now_ns: i64) {
+        self.tally.notifies += 1;
+        let at = self.place_of(secondary, zone);
+        let mine = self.serials.get(at);
+        if let (Some(serial), Some(mine)) = (serial, mine)
+            && !is_newer(serial, *mine)
+        {
+            return;
+        }
+        self.ask_for_notified(secondary, zone, now_ns);
+    }
+
+    fn ask_for_notified(&mut self, secondary: u32, zone: u32, now_ns: i64) {
+        let at = self.place_of(secondary, zone);
+        let Some(standing) = self.states.get_mut(at).filter(|_| !self.is_stopped) else { return };
+        if *standing != Standing::Rest {
+            *standing = Standing::AskedAgain;
+            return;
+        }
+        *standing = Standing::Asked;
+        let notified = &mut self.secondaries[secondary as usize];
+        if notified.notify_ns == 0 {
+            notified.notify_ns = now_ns;
+        }
+        // The server is there after all.
+        notified.given_up = None;
+        notified.add(Job { secondary, zone, attempt: 0, failures: 0 });
+        self.left += 1;
+        for slot in secondary * self.slots_each..(secondary + 1) * self.slots_each {
+            let place = &mut self.slots[slot as usize];
+            if place.given_up {
+                (place.given_up, place.fruitless, place.open_after_ns) = (false, 0, 0);
+            }
+        }
+        self.wake_secondary(secondary);
+    }
+
+    /// Time is over: what is under way is left as it is, and all connections are closed.
+    pub fn stop(&mut self, now_ns: i64) {
+        self.is_stopped = true;
+        for slot in 0..self.slots.len() as u32 {
+            if self.slots[slot as usize].state != State::Idle {
+                self.closing.push_back(slot);
+                self.vacate(slot, Ended::Ours, now_ns);
+            }
+        }
+    }
+
+    /// An attempt has failed: the zone is asked for again after `wait_ns`, by the policy if that is None, or has ended.
+    pub(super) fn failed(&mut self, mut job: Job, outcome: Outcome, wait_ns: Option<i64>, now_ns: i64) {
+        job.failures = job.failures.saturating_add(1);
+        match self.settings.retry.wait_ns(outcome, job.failures) {
+            Some(by_policy_ns) => self.timers.add(now_ns + wait_ns.unwrap_or(by_policy_ns), Timer::Retry(job)),
+            None => self.end(job, outcome, now_ns),
+        }
+    }
+
+    /// A zone has ended.
+    pub(super) fn end(&mut self, job: Job, outcome: Outcome, now_ns: i64) {
+        self.tally.outcomes[outcome as usize] += 1;
+        let secondary = &mut self.secondaries[job.secondary as usize];
+        if outcome.is_good() {
+            secondary.done += 1;
+            secondary.last_ns = now_ns;
+            self.good += 1;
+        } else {
+            secondary.failed += 1;
+        }
+        self.left -= 1;
+        let at = self.place_of(job.secondary, job.zone);
+        if let Some(standing) = self.states.get_mut(at) {
+            let again = *standing == Standing::AskedAgain;
+            *standing = Standing::Rest;
+            if again {
+                self.ask_for_notified(job.secondary, job.zone, now_ns);
+            }
+        } else if self.left == 0 && self.settings.repeat && !self.is_stopped {
+            let pause_ns = if self.good == 0 { ROUND_PAUSE_NS } else { 0 };
+            self.timers.add(now_ns + pause_ns, Timer::Round);
+        }
+    }
+
+    fn begin_round(&mut self) {
+        self.good = 0;
+        self.left = self.secondaries.len() as u64 * u64::from(self.zones.count());
+        self.secondaries.iter_mut().for_each(super::Secondary::restart);
+        for slot in 0..self.slots.len() as u32 {
+            let place = &mut self.slots[slot as usize];
+            (place.given_up, place.fruitless) = (false, 0);
+            self.wake(slot);
+        }
+    }
+
+    fn ask_again(&mut self, job: Job, now_ns: i64) {
+        let secondary = &mut self.secondaries[job.secondary as usize];
+        match secondary.given_up {
+            Some(outcome) => {
+                self.row_without_connection(job, outcome, now_ns);
+                self.end(job, outcome, now_ns);
+            }
+            None => {
+                secondary.add(job);
+                self.wake_secondary(job.secondary);
+            }
+        }
+    }
+
+    /// Takes the outstanding transfers from a connection that is over, and asks for them again as the policy says.
+    fn release(&mut self, slot: u32, cut: Cut, ended: Ended, now_ns: i64) {
+        let timeout_ns = self.settings.timeout_ns;
+        let any_begun = self.transfers.in_line(self.slots[slot as usize].line).any(|(_, one)| one.first_ns > 0);
+        let has_ended_some = self.slots[slot as usize].ended > 0;
+        let mut innocent = Vec::new();
+        let mut is_first = true;
+        while self.slots[slot as usize].line.count > 0 {
+            let head = self.slots[slot as usize].line.head;
+            let (transfer, _) = self.transfers.leave(head, &mut self.slots[slot as usize].line, now_ns);
+            let outcome = transfer.incoming.cut(cut);
+            self.row(&transfer, slot, outcome);
+            let is_guilty = match ended {
+                Ended::Ours => false,
+                Ended::TimedOut => is_first || transfer.asked_ns + timeout_ns <= now_ns,
+                _ => transfer.first_ns > 0 || (is_first && !any_begun && !has_ended_some),
+            };
+            if is_guilty {
+                // Whoever stands first in a line that stalls waits, so that the others get past it.
+                let wait_ns = (ended == Ended::TimedOut && !is_first).then_some(0);
+                self.failed(transfer.job, outcome, wait_ns, now_ns);
+            } else {
+                innocent.push(transfer.job);
+            }
+            is_first = false;
+        }
+        let mut follow = std::mem::take(&mut self.slots[slot as usize].follow);
+        if is_first && !has_ended_some && ended != Ended::Ours {
+            // Their SOAs came, and then nothing.
+            follow.pop_front().into_iter().for_each(|job| self.failed(job, outcome_of(cut), None, now_ns));
+        }
+        let secondary = &mut self.secondaries[self.slots[slot as usize].secondary as usize];
+        innocent.into_iter().chain(follow).rev().for_each(|job| secondary.put_back(job));
+    }
+
+    /// Notes that a connection is over.
+    fn vacate(&mut self, slot: u32, ended: Ended, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        if !place.is_udp {
+            if place.state == State::Opening {
+                let secondary = &mut self.secondaries[place.secondary as usize];
+                secondary.opening = secondary.opening.saturating_sub(1);
+            }
+            self.tally.ended(ended);
+            let secondary = self.share.first + place.secondary;
+            self.journal.connection(ConnectionRow {
+                connection: place.number,
+                secondary,
+                port: place.port,
+                begun_ns: place.begun_ns,
+                established_ns: place.established_ns,
+                closed_ns: now_ns,
+                handshake: place.handshake,
+                ended,
+                asked: place.asked,
+                done: place.done,
+                octets: place.octets,
+                messages: place.messages,
+            });
+        }
+        (place.state, place.port) = (State::Idle, 0);
+        place.ids.clear();
+    }
+
+    /// Waits for a port; only the first of a series has a row.
+    fn wait_for_port(&mut self, slot: u32, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        let is_first = place.no_port_ns == now_ns;
+        place.open_after_ns = now_ns + NO_PORT_PAUSE_NS;
+        self.timers.add(place.open_after_ns, Timer::Open(slot));
+        if is_first {
+            self.vacate(slot, Ended::NoPort, now_ns);
+        } else {
+            let secondary = &mut self.secondaries[place.secondary as usize];
+            secondary.opening = secondary.opening.saturating_sub(1);
+            place.state = State::Idle;
+            self.tally.connections.no_port += 1;
+        }
+    }
+
+    /// A connection brought nothing: the next follows later, or never.
+    fn count_fruitless(&mut self, slot: u32, times_max: u16, outcome: Outcome, now_ns: i64) {
+        let place = &mut self.slots[slot as usize];
+        place.fruitless = place.fruitless.saturating_add(1);
+        if place.fruitless <= times_max {
+            place.open_after_ns = now_ns + self.settings.retry.pause_ns(place.fruitless);
+            self.timers.add(place.open_after_ns, Timer::Open(slot));
+            return;
+        }
+        place.given_up = true;
+        let secondary = place.secondary;
+        let first = (secondary * self.slots_each) as usize;
+        let mut slots = self.slots[first..first + self.slots_each as usize].iter();
+        let (mut lacks_connections, mut lacks_udp) = (true, false);
+        slots.all(|slot| {
+            lacks_connections &= slot.is_udp || slot.given_up;
+            lacks_udp |= slot.is_udp && slot.given_up;
+            true
+        });
+        if lacks_connections || lacks_udp {
+            self.secondaries[secondary as usize].given_up = Some(outcome);
+        }
+    }
+
+    /// If a secondary can ask nobody, none of its zones that wait will come.
+    pub(super) fn settle_given_up(&mut self, number: u32, now_ns: i64) {
+        let Some(outcome) = self.secondaries[number as usize].given_up else { return };
+        while let Some(job) = self.secondaries[number as usize].drain(number) {
+            self.row_without_connection(job, outcome, now_ns);
+            self.end(job, outcome, now_ns);
+        }
+    }
+
+    /// Looks whether a slot's connection or transfers have been silent for too long.
+    fn check(&mut self, slot: u32, now_ns: i64) {
+        let timeout_ns = self.settings.timeout_ns;
+        let place = &mut self.slots[slot as usize];
+        place.is_checked = false;
+        let due_ns = match place.state {
+            State::Idle => return,
+            State::Opening => place.begun_ns + timeout_ns,
+            State::Open if place.line.count == 0 => return,
+            State::Open if place.is_udp => i64::MAX,
+            State::Open => place.alive_ns + timeout_ns,
+        };
+        if due_ns <= now_ns {
+            self.abandon(slot, Ended::TimedOut, now_ns);
+            return;
+        }
+        let due_ns = due_ns.min(self.expire(slot, now_ns)).max(now_ns + timeout_ns / CHECKS_A_TIMEOUT);
+        let place = &mut self.slots[slot as usize];
+        // What is asked for next sets the timer anew.
+        if place.state == State::Opening || place.line.count > 0 {
+            place.is_checked = true;
+            self.timers.add(due_ns, Timer::Check(slot));
+        }
+    }
+
+    /// After how long an answer is not expected any more.
+    pub(super) fn timeout_of(&self, slot: u32) -> i64 {
+        let timeout_ns = self.settings.timeout_ns;
+        if self.slots[slot as usize].is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns }
+    }
+
+    /// Gives up the transfers of a slot that were silent for too long; returns when the next may be.
+    fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
+        let (place, timeout_ns) = (&self.slots[slot as usize], self.timeout_of(slot));
+        let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, timeout_ns, now_ns);
+        for at in expired {
+            let place = &mut self.slots[slot as usize];
+            let (transfer, _) = self.transfers.leave(at, &mut place.line, now_ns);
+            place.ids.give_up(transfer.id);
+            let outcome = transfer.incoming.cut(Cut::TimedOut);
+            self.row(&transfer, slot, outcome);
+            self.failed(transfer.job, outcome, None, now_ns);
+            self.wake(slot);
+        }
+        due_ns
+    }
+}
+
+/// The outcome of zones that were never asked for, by why there was no connection.
+fn outcome_of(cut: Cut) -> Outcome {
+    match cut {
+        Cut::Closed => Outcome::Closed,
+        Cut::Reset => Outcome::Reset,
+        Cut::NoConnection => Outcome::NoConnection,
+        Cut::TimedOut => Outcome::TimedOut,
+    }
+}

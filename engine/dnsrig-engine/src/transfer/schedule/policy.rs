@@ -1,0 +1,116 @@
+//! The stated policies: how connections are used, and what is asked for again, when and how often.
+
+use crate::transfer::wire::{self, Outcome};
+
+/// However often a zone is asked for again, it never waits longer than this.
+const WAIT_NS_MAX: i64 = 60_000_000_000;
+
+/// How the zones of a secondary share its connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Policy {
+    /// A connection for each zone, closed behind it, as BIND and PowerDNS do it
+    One,
+    /// Connections that stay, one zone after another on each
+    Reused,
+    /// Connections that stay, many zones at a time on each (RFC 5936 §4.1, RFC 9103 §6)
+    #[default]
+    Pipelined,
+}
+
+/// Whether the serial is asked for before a zone is, as secondaries do (RFC 1034 §4.3.5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SoaFirst {
+    /// No: the zone is asked for at once
+    #[default]
+    None,
+    /// Over UDP
+    Udp,
+    /// On the connection that the zone is then asked for on
+    Same,
+}
+
+/// What a schedule goes by.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub policy: Policy,
+    /// So many zones at a time on a connection, from 1 to [`super::ids::OUTSTANDING_MAX`].
+    pub window: u32,
+    /// Connections of each secondary.
+    pub connections: u32,
+    pub soa: SoaFirst,
+    /// Ask for what changed since this serial (RFC 1995); None: for whole zones.
+    pub serial: Option<u32>,
+    /// With NOTIFY, the serial that the secondaries have if they do not ask for changes.
+    pub serial_before: Option<u32>,
+    pub retry: Retry,
+    /// A transfer is given up after so long without a sign of life, in nanoseconds.
+    pub timeout_ns: i64,
+    pub limits: wire::Limits,
+    /// A zone with another number of records is not done.
+    pub records_expected: Option<u64>,
+    /// So many zones a second at most.
+    pub rate: Option<f64>,
+    /// Begin again when all zones are done.
+    pub repeat: bool,
+    /// Ask for a zone when a NOTIFY comes, and only then.
+    pub on_notify: bool,
+}
+
+impl Settings {
+    /// How many transfers a connection has at a time.
+    pub fn window(&self) -> u32 {
+        if self.policy == Policy::Pipelined { self.window } else { 1 }
+    }
+}
+
+/// How often a failed attempt is made again, and after how long.
+///
+/// What may go better next time is tried again: SERVFAIL and REFUSED (with which servers answer when they are at a limit),
+/// connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An answer that is
+/// wrong in itself is a result, and so are NOTAUTH, FORMERR and NOTIMP.
+///
+/// When a connection ends with transfers outstanding, those that stood in the middle have failed. If there were none, and
+/// nothing had come on that connection at all, the one that was asked for first has. All others are asked for again at
+/// once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows say what happened all
+/// the same. A connection that brought nothing is followed by the next after a pause that grows in the same way; after
+/// more of them in a row than `times` (of accepted ones at least three), no further one is made in that place.
+#[derive(Clone, Copy, Debug)]
+pub struct Retry {
+    pub times: u16,
+    pub after_ns: i64,
+}
+
+impl Retry {
+    /// After how long an attempt is made again that failed as `outcome` says, after `failures` in all; None: never.
+    pub fn wait_ns(&self, outcome: Outcome, failures: u16) -> Option<i64> {
+        (is_worth_it(outcome) && failures <= self.times).then(|| self.pause_ns(failures))
+    }
+
+    /// How long to wait after so many failures in a row.
+    pub fn pause_ns(&self, failures: u16) -> i64 {
+        let doubled = self.after_ns.saturating_mul(1 << failures.saturating_sub(1).min(32));
+        doubled.min(WAIT_NS_MAX.max(self.after_ns))
+    }
+}
+
+/// Whether the same question may be answered better another time.
+fn is_worth_it(outcome: Outcome) -> bool {
+    use Outcome::{Closed, Cut, NoConnection, Refused, Reset, Servfail, TimedOut};
+    matches!(outcome, Servfail | Refused | Closed | Cut | Reset | NoConnection | TimedOut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_double_up_to_a_minute_and_then_end() {
+        let retry = Retry { times: 8, after_ns: 1_000_000_000 };
+        let waits_s: Vec<_> =
+            (1..=9).map(|failures| retry.wait_ns(Outcome::Servfail, failures).map(|ns| ns / 1_000_000_000)).collect();
+        assert_eq!(waits_s, [1, 2, 4, 8, 16, 32, 60, 60].map(Some).into_iter().chain([None]).collect::<Vec<_>>());
+        assert_eq!(retry.wait_ns(Outcome::OutOfZone, 1), None, "a wrong answer is a result");
+    }
+}

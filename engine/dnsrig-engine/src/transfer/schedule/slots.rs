@@ -1,0 +1,140 @@
+//! The places of connections: a slot has one connection at a time.
+
+use super::{ids::Ids, secondaries::Job, transfers::Line};
+use std::collections::VecDeque;
+
+/// The number of a row's connection where there is none: an SOA that was asked for over UDP.
+pub const NO_CONNECTION: u32 = u32::MAX;
+
+/// Whether queries can be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum State {
+    #[default]
+    Idle,
+    Opening,
+    Open,
+}
+
+/// What a connection began with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Handshake {
+    /// It was never established, or is no TLS.
+    #[default]
+    None,
+    Full,
+    Resumed,
+}
+
+/// How a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    Ours,
+    Closed,
+    Reset,
+    Refused,
+    NoPort,
+    TimedOut,
+    Tls,
+}
+
+impl Handshake {
+    /// Every kind, in the order of declaration.
+    pub const WORDS: [&str; 3] = ["none", "full", "resumed"];
+}
+
+impl Ended {
+    /// Every kind, in the order of declaration.
+    pub const WORDS: [&str; 7] = ["ours", "closed", "reset", "refused", "no-port", "timed-out", "tls"];
+}
+
+/// A place, and the connection in it.
+pub struct Slot {
+    pub secondary: u32,
+    /// It is no connection but a socket that asks for SOAs over UDP.
+    pub is_udp: bool,
+    pub state: State,
+    /// The connection's number among all.
+    pub number: u32,
+    pub ids: Ids,
+    /// Its port on this side, once it is known.
+    pub port: u16,
+    pub line: Line,
+    /// Zones whose SOA came on this connection, and which are now to be transferred on it.
+    pub follow: VecDeque<Job>,
+    pub begun_ns: i64,
+    pub established_ns: i64,
+    pub handshake: Handshake,
+    /// When something came last that somebody waited for, or the first query went out after none was outstanding.
+    pub alive_ns: i64,
+    /// When octets of a message came that is not complete.
+    pub partial_ns: i64,
+    /// Zones begun.
+    pub zones: u32,
+    pub asked: u32,
+    pub done: u32,
+    /// Zones that have ended, or have used up a retry.
+    pub ended: u32,
+    /// Something came that was waited for.
+    pub has_brought: bool,
+    pub octets: u64,
+    pub messages: u32,
+    /// Connections in a row that brought nothing.
+    pub fruitless: u16,
+    pub given_up: bool,
+    pub open_after_ns: i64,
+    /// Since when there has been no port; 0: there was one.
+    pub no_port_ns: i64,
+    /// It is in the queue of those that may have something to do.
+    pub is_woken: bool,
+    /// A timer for its next check is set.
+    pub is_checked: bool,
+}
+
+impl Slot {
+    /// A place for the connections of a secondary.
+    pub fn new(secondary: u32, is_udp: bool, window: u32) -> Self {
+        Slot {
+            secondary,
+            is_udp,
+            state: State::Idle,
+            number: NO_CONNECTION,
+            ids: Ids::new(window),
+            port: 0,
+            line: Line::default(),
+            follow: VecDeque::new(),
+            begun_ns: 0,
+            established_ns: 0,
+            handshake: Handshake::None,
+            alive_ns: 0,
+            partial_ns: 0,
+            zones: 0,
+            asked: 0,
+            done: 0,
+            ended: 0,
+            has_brought: false,
+            octets: 0,
+            messages: 0,
+            fruitless: 0,
+            given_up: false,
+            open_after_ns: 0,
+            no_port_ns: 0,
+            is_woken: false,
+            is_checked: false,
+        }
+    }
+
+    /// A connection is begun.
+    pub fn begin(&mut self, number: u32, now_ns: i64) {
+        (self.state, self.number) = (State::Opening, number);
+        (self.begun_ns, self.established_ns, self.handshake) = (now_ns, 0, Handshake::None);
+        (self.alive_ns, self.partial_ns, self.has_brought) = (now_ns, 0, false);
+        (self.zones, self.asked, self.done, self.ended, self.octets, self.messages) = (0, 0, 0, 0, 0, 0);
+    }
+
+    /// How many transfers it can take on, of those that follow their SOA and of others.
+    pub fn room(&self, window: u32, zones_max: u32) -> (u32, u32) {
+        let room = window.saturating_sub(self.line.count).min(self.ids.left() as u32);
+        let follow = (self.follow.len() as u32).min(room);
+        (follow, (room - follow).min(zones_max.saturating_sub(self.zones)))
+    }
+}

@@ -1,0 +1,166 @@
+//! The summary of a run, as programs read it.
+
+use std::{collections::BTreeMap, net::IpAddr};
+
+use serde::Serialize;
+
+use super::{
+    arguments::{Arguments, TransportKind},
+    schedule::{Policy, secondaries::Secondary},
+    tally::{Connections, Tally},
+    wire::Outcome,
+};
+use crate::load::{distribution::percentiles, meter::Times};
+
+/// So many secondaries are told of one by one.
+const TOLD_MAX: usize = 1_000;
+
+/// How long transfers took, from asking to the last message.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Took {
+    pub mean: f64,
+    pub min: u64,
+    pub p50: u64,
+    pub p90: u64,
+    pub p99: u64,
+    pub max: u64,
+}
+
+/// One secondary.
+#[derive(Clone, Debug, Serialize)]
+pub struct Told {
+    pub secondary: u32,
+    pub source: Option<IpAddr>,
+    pub done: u64,
+    pub failed: u64,
+    /// When it had its last zone.
+    pub last_ns: Option<i64>,
+    /// When the first NOTIFY came that began a transfer.
+    pub notify_ns: Option<i64>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    pub transport: TransportKind,
+    pub policy: Policy,
+    pub window: u32,
+    pub connections_at_once: u32,
+    pub secondaries: u32,
+    pub threads: usize,
+    /// On the list.
+    pub zones: u32,
+    pub start_ns: i64,
+    /// When the last zone was done, or time was over.
+    pub end_ns: i64,
+    pub elapsed_ns: i64,
+    /// 0: none came.
+    pub first_message_ns: i64,
+    pub done: u64,
+    pub up_to_date: u64,
+    pub failed: u64,
+    /// Neither, because time was over.
+    pub unfinished: u64,
+    pub outcomes: BTreeMap<&'static str, u64>,
+    pub attempts: u64,
+    pub attempt_outcomes: BTreeMap<&'static str, u64>,
+    pub retries: u64,
+    pub axfr: u64,
+    pub ixfr: u64,
+    pub records: u64,
+    pub messages: u64,
+    pub octets: u64,
+    pub octets_sent: u64,
+    pub unmatched: u64,
+    pub interleaved: u64,
+    pub out_of_order: u64,
+    pub behind_ns_max: i64,
+    pub zones_per_s: f64,
+    pub records_per_s: f64,
+    pub octets_per_s: f64,
+    pub transfer_ns: Took,
+    pub connections: Connections,
+    /// What TLS failed with last, e.g. `tls-pin`.
+    pub tls_fault: Option<&'static str>,
+    pub congestion: Option<String>,
+    pub cpu_ns: i64,
+    pub busy_share: f64,
+    pub rows_lost: u64,
+    pub notifies: u64,
+    pub interrupted: bool,
+    pub per_secondary: Vec<Told>,
+    /// Where certificates do not fit, the sentence for people.
+    #[serde(skip)]
+    pub tls_sentence: Option<&'static str>,
+}
+
+impl Summary {
+    /// The parts that the arguments say.
+    pub fn new(arguments: &Arguments, zones: u32, start_ns: i64) -> Self {
+        let connections = &arguments.connections;
+        Summary {
+            transport: connections.transport,
+            policy: connections.policy,
+            window: connections.window,
+            connections_at_once: connections.count,
+            secondaries: connections.secondaries,
+            zones,
+            start_ns,
+            ..Summary::default()
+        }
+    }
+
+    /// Everything that was counted; `end_ns` is when the work ended.
+    pub fn fill(&mut self, tally: &Tally, end_ns: i64) {
+        self.end_ns = end_ns;
+        self.elapsed_ns = end_ns - self.start_ns;
+        self.first_message_ns = tally.first_message_ns;
+        (self.done, self.up_to_date, self.failed) = (tally.done(), tally.up_to_date(), tally.failed());
+        (self.outcomes, self.attempt_outcomes) = (by_word(&tally.outcomes), by_word(&tally.attempt_outcomes));
+        (self.attempts, self.retries, self.axfr, self.ixfr) = (tally.attempts, tally.retries, tally.axfr, tally.ixfr);
+        (self.records, self.messages) = (tally.records, tally.messages);
+        (self.octets, self.octets_sent, self.unmatched) = (tally.octets, tally.octets_sent, tally.unmatched);
+        (self.interleaved, self.out_of_order) = (tally.interleaved, tally.out_of_order);
+        (self.behind_ns_max, self.notifies) = (tally.behind_ns_max, tally.notifies);
+        (self.connections, self.transfer_ns) = (tally.connections, (&tally.times).into());
+        let elapsed_s = self.elapsed_ns.max(1) as f64 / 1e9;
+        self.zones_per_s = (self.done + self.up_to_date) as f64 / elapsed_s;
+        self.records_per_s = self.records as f64 / elapsed_s;
+        self.octets_per_s = self.octets as f64 / elapsed_s;
+    }
+
+    /// Adds the secondaries of a thread, of which the first has the number `first`.
+    pub fn tell(&mut self, secondaries: &[Secondary], first: u32, sources: &[Option<IpAddr>]) {
+        let room = TOLD_MAX.saturating_sub(self.per_secondary.len());
+        let time = |ns: i64| (ns > 0).then_some(ns);
+        self.per_secondary.extend((first..).zip(secondaries).take(room).map(|(secondary, one)| Told {
+            secondary,
+            source: sources.get(secondary as usize).copied().flatten(),
+            done: one.done,
+            failed: one.failed,
+            last_ns: time(one.last_ns),
+            notify_ns: time(one.notify_ns),
+        }));
+    }
+
+    /// Whether every zone is as the primary has it.
+    pub fn is_good(&self) -> bool {
+        self.failed == 0 && self.unfinished == 0
+    }
+}
+
+impl From<&Times> for Took {
+    fn from(times: &Times) -> Self {
+        let [p50, p90, p99] = percentiles(times, [5_000, 9_000, 9_900]);
+        Took { mean: times.mean(), min: times.min(), p50, p90, p99, max: times.max() }
+    }
+}
+
+fn by_word(counts: &[u64]) -> BTreeMap<&'static str, u64> {
+    Outcome::ALL
+        .iter()
+        .map(|outcome| outcome.word())
+        .zip(counts.iter().copied())
+        .filter(|(_, count)| *count > 0)
+        .collect()
+}

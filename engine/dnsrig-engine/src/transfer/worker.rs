@@ -1,0 +1,196 @@
+//! One thread: carries out what a schedule orders, and tells it what happens.
+
+use std::{
+    io,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use super::{
+    journal::Batch,
+    lines::Lines,
+    notify::Listeners,
+    schedule::{Order, Schedule},
+};
+use crate::{
+    clock,
+    poller::{Patience, Poller},
+    stream::tls::Fault,
+};
+
+/// The wish to stop, wall time, full batches and progress are looked at this often.
+const LOOK_INTERVAL_NS: i64 = 20_000_000;
+
+/// How often it is looked, at the end, whether the primary has ended its side of connections too.
+const FAREWELL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// Numbers of descriptors from here on are those of the NOTIFY side; below are slots.
+pub const NOTIFY_NUMBERS: u64 = 1 << 32;
+
+/// How far a thread is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    pub done: u64,
+    pub failed: u64,
+    pub left: u64,
+    pub outstanding: u64,
+    pub records: u64,
+    pub octets: u64,
+    pub connections_open: u64,
+}
+
+/// What a thread shares with the one that reports.
+pub struct Shared {
+    pub stop: Arc<AtomicBool>,
+    pub progress: Arc<Mutex<Progress>>,
+    /// Full batches; where there is no room for more, rows are lost and counted.
+    pub batches: mpsc::SyncSender<Batch>,
+}
+
+/// What is left of a thread.
+pub struct Remains {
+    pub schedule: Schedule,
+    pub busy_ns: i64,
+    pub rows_lost: u64,
+    pub end_ns: i64,
+    pub fault: Option<Fault>,
+    pub congestion: Option<String>,
+}
+
+/// A thread's state.
+pub struct Worker {
+    pub schedule: Schedule,
+    pub lines: Lines,
+    pub poller: Poller,
+    /// With --on-notify.
+    pub listeners: Option<Listeners>,
+    pub shared: Shared,
+    /// Nothing is begun after this.
+    pub deadline_ns: i64,
+    /// The connections are looked at this often; 0: never.
+    pub info_interval_ns: i64,
+}
+
+impl Worker {
+    /// Works until all is over.
+    pub fn run(mut self) -> io::Result<Remains> {
+        // Where it is refused, timers are a little late.
+        let _ = clock::wait_exactly();
+        let (mut busy_ns, mut rows_lost, mut look_ns, mut info_ns) = (0, 0, 0, 0);
+        let mut now_ns = clock::monotonic_ns();
+        loop {
+            if now_ns >= look_ns {
+                look_ns = now_ns + LOOK_INTERVAL_NS;
+                rows_lost += self.look(now_ns);
+            }
+            if self.info_interval_ns > 0 && now_ns >= info_ns {
+                info_ns = now_ns + self.info_interval_ns;
+                self.look_at_connections(now_ns);
+            }
+            let worked = self.turn(now_ns)?;
+            if self.schedule.is_over() {
+                break;
+            }
+            let then_ns = clock::monotonic_ns();
+            if worked {
+                busy_ns += then_ns - now_ns;
+                now_ns = then_ns;
+            } else {
+                let until_ns = self.schedule.due_ns().min(look_ns).min(self.deadline_ns);
+                self.poller.sleep(until_ns - then_ns)?;
+                now_ns = clock::monotonic_ns();
+            }
+        }
+        let end_ns = clock::monotonic_ns();
+        self.close_all(end_ns);
+        rows_lost += self.look(end_ns);
+        while self.lines.look_after(clock::monotonic_ns()) > 0 {
+            thread::sleep(FAREWELL_INTERVAL);
+        }
+        let Worker { schedule, lines, .. } = self;
+        Ok(Remains { schedule, busy_ns, rows_lost, end_ns, fault: lines.fault, congestion: lines.congestion })
+    }
+
+    /// Does all that can be done now; whether there was anything.
+    fn turn(&mut self, now_ns: i64) -> io::Result<bool> {
+        self.schedule.tick(now_ns);
+        let mut count = 0;
+        while let Some(order) = self.schedule.order(now_ns) {
+            count += 1;
+            self.carry_out(order, now_ns)?;
+        }
+        let now_ns = clock::monotonic_ns();
+        count += self.lines.read_on(&mut self.schedule, now_ns);
+        for at in 0..self.poller.wait(Patience::Exact(0))? {
+            let (number, flags) = self.poller.event(at);
+            count += 1;
+            if number < NOTIFY_NUMBERS {
+                self.lines.event(number as u32, flags, &mut self.schedule, now_ns);
+            } else if let Some(listeners) = &mut self.listeners {
+                listeners.event(number, &self.poller, |secondary, zone, serial| {
+                    self.schedule.notify(secondary, zone, serial, now_ns);
+                });
+            }
+        }
+        Ok(count > 0)
+    }
+
+    fn carry_out(&mut self, order: Order, now_ns: i64) -> io::Result<()> {
+        match order {
+            Order::Open(slot) => self.lines.open(slot, &mut self.schedule, &self.poller, now_ns)?,
+            Order::Fill(slot) => self.lines.fill(slot, &mut self.schedule, now_ns),
+            Order::Close(slot) => self.lines.close(slot, &self.poller, now_ns),
+        }
+        Ok(())
+    }
+
+    /// Looks up from the work; returns how many rows were lost.
+    fn look(&mut self, now_ns: i64) -> u64 {
+        self.schedule.set_wall_time(clock::wall_time_s());
+        self.lines.look_after(now_ns);
+        if now_ns >= self.deadline_ns || self.shared.stop.load(Ordering::Relaxed) {
+            self.schedule.stop(now_ns);
+        }
+        let (outstanding, connections_open) = self.schedule.under_way();
+        let tally = &self.schedule.tally;
+        *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = Progress {
+            done: tally.done() + tally.up_to_date(),
+            failed: tally.failed(),
+            left: self.schedule.left(),
+            outstanding,
+            records: tally.records,
+            octets: tally.octets,
+            connections_open,
+        };
+        let mut lost = 0;
+        while let Some(batch) = self.schedule.journal.take_full() {
+            if let Err(mpsc::TrySendError::Full(batch) | mpsc::TrySendError::Disconnected(batch)) =
+                self.shared.batches.try_send(batch)
+            {
+                lost += batch.len() as u64;
+            }
+        }
+        lost
+    }
+
+    fn look_at_connections(&mut self, now_ns: i64) {
+        let mut journal = std::mem::take(&mut self.schedule.journal);
+        self.lines.look(|slot| self.schedule.connection_of(slot), now_ns, &mut journal);
+        self.schedule.journal = journal;
+    }
+
+    /// Closes what is still open, in order.
+    fn close_all(&mut self, now_ns: i64) {
+        self.schedule.stop(now_ns);
+        while let Some(order) = self.schedule.order(now_ns) {
+            if let Order::Close(slot) = order {
+                self.lines.close(slot, &self.poller, now_ns);
+            }
+        }
+    }
+}

@@ -1,0 +1,113 @@
+"""Each trap of transfers is provoked for real, and is silent without its cause. Trials of a second or so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from test_traps_provoked import eventually, finding
+
+from dnsrig.analysis.read import Trial
+
+Measure = Callable[..., Trial]
+SYNTHETIC = "server=zones@engine"
+LARGE = 'hosts.primary.settings.large="1:1000000"'
+
+
+@pytest.fixture
+def pull(measure: Measure) -> Measure:
+    """One trial of `connection-policy`: all zones pipelined over TCP unless ``settings`` say something else."""
+
+    def one(*settings: str) -> Trial:
+        usual = {"policy": "pipelined", "transport": "tcp", "dataset.zones": "100", "limit_s": "10", "baseline": "{}"}
+        said = dict(setting.split("=", 1) for setting in settings)
+        return measure(*(f"{name}={value}" for name, value in (usual | said).items()), experiment="connection-policy")
+
+    return one
+
+
+def test_delayed_ack(pull: Measure) -> None:
+    """PowerDNS writes a zone as three small messages."""
+    trial = pull("server=powerdns@forky", "policy=reused", "dataset.zones=30")
+    found = finding("delayed-ack", trial)
+    assert found.verdict == "found"
+    assert 39 <= float(found.evidence["wait_median_ms"] or 0) <= 50
+    tiny = finding("few-octets-a-message", trial)
+    assert tiny.verdict == "found" and tiny.evidence["tiny_messages_a_transfer"] == 3
+
+
+def test_delayed_ack_of_new_tls_connections(pull: Measure) -> None:
+    """NSD sends session tickets after the handshake, and holds the answer back until they are acknowledged."""
+    settings = ("server=nsd@forky", "policy=one", "transport=xot (resumed)", "dataset.zones=30")
+    found = eventually("delayed-ack", "found", pull, *settings)
+    assert int(found.evidence["waits_before_first_message"] or 0) * 2 > int(found.evidence["waits"] or 0)
+
+
+def test_no_delayed_ack(pull: Measure) -> None:
+    """The same without the delay, which is the instrument's side."""
+    settings = ("server=powerdns@forky", "policy=reused", "dataset.zones=30", "options.quickack=true")
+    eventually("delayed-ack", "clear", pull, *settings)
+
+
+def test_transfer_limit(pull: Measure) -> None:
+    ten = 'hosts.primary.settings.bind."transfers-out"=10'
+    found = finding("transfer-limit", pull("server=bind@forky", "dataset.zones=200", ten))
+    assert found.verdict == "found"
+    assert 5 <= int(found.evidence["not_refused_at_a_time"] or 0) <= 10
+    assert "transfers-out" in found.remedy
+
+
+def test_transfer_limit_of_the_synthetic_primary(pull: Measure) -> None:
+    """Zones that take a while each, and three at a time."""
+    settings = (
+        'hosts.primary.settings."concurrent-max"=3',
+        'hosts.primary.settings.fault="slow=2ms"',
+        "options.connections=8",
+    )
+    found = finding("transfer-limit", pull(SYNTHETIC, *settings))
+    assert found.verdict == "found"
+    assert int(found.evidence["not_refused_at_a_time"] or 0) <= 3
+
+
+def test_small_behind_large(pull: Measure) -> None:
+    found = finding("small-behind-large", pull(SYNTHETIC, LARGE))
+    assert found.verdict == "found"
+    assert int(found.evidence["transfers_behind"] or 0) >= 50
+    assert int(found.evidence["largest_bytes"] or 0) > 1_000_000
+
+
+def test_a_primary_that_interleaves(pull: Measure) -> None:
+    trial = pull(SYNTHETIC, LARGE, 'hosts.primary.settings.order="interleaved"')
+    assert finding("small-behind-large", trial).verdict == "clear"
+
+
+def test_full_handshakes(pull: Measure) -> None:
+    """A primary that gives no tickets, beside one that does."""
+    over_tls = (SYNTHETIC, "policy=one", "transport=xot (resumed)", "dataset.zones=30")
+    found = finding("full-handshakes", pull(*over_tls, 'hosts.primary.settings.fault="no-tickets"'))
+    assert found.verdict == "found"
+    assert found.evidence["resumed_handshakes"] == 0
+    assert finding("full-handshakes", pull(*over_tls)).verdict == "clear"
+
+
+def test_cut_transfer(pull: Measure) -> None:
+    cut = ('hosts.primary.settings.fault="cut-after=3"', 'hosts.primary.settings."fault-every"=50')
+    retry = ("options.retries=1", "options.retry_after_s=0.1")
+    trial = pull(SYNTHETIC, LARGE, "policy=one", *cut, *retry)
+    found = finding("cut-transfer", trial)
+    assert found.verdict == "found"
+    assert int(found.evidence["begun_again"] or 0) >= 1
+    assert int(found.evidence["zones_never_done"] or 0) >= 1
+
+
+def test_few_octets_a_message(pull: Measure) -> None:
+    found = finding("few-octets-a-message", pull(SYNTHETIC, LARGE, 'hosts.primary.settings."message-octets"=512'))
+    assert found.verdict == "found"
+    assert float(found.evidence["large_octets_a_message"] or 0) <= 514
+
+
+@pytest.mark.parametrize("server", ["nsd@forky", "zones@engine"])
+def test_a_clean_pull(pull: Measure, server: str) -> None:
+    trial = pull(f"server={server}", "dataset.zones=300")
+    traps = ("delayed-ack", "transfer-limit", "small-behind-large", "cut-transfer", "few-octets-a-message")
+    assert {trap: finding(trap, trial).verdict for trap in traps} == dict.fromkeys(traps, "clear")

@@ -1,0 +1,182 @@
+"""The charts of transfers, on runs of which every number is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from html_facts import read
+from transfer_data import TransferPlan, build
+from transfer_rows import Transfer, limited, pipelined, put, reused, zone
+from trial_data import clean_trial
+
+from dnsrig import report
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.transfers import number
+from dnsrig.report import svg
+from dnsrig.report.charts import _look, all_charts, tcp_over_time
+from dnsrig.report.charts import arrival_at_secondaries as arrival
+from dnsrig.report.charts import transfer_waterfall as waterfall
+from dnsrig.report.charts import zones_by_policy as by_policy
+from dnsrig.rundir import Finding, Manifest, TrialRecord, read_json, write_json
+
+NSD, POWERDNS = "nsd@system", "powerdns@system"
+IDS = ("zones-by-policy", "transfer-waterfall", "tcp-over-time", "arrival-at-secondaries")
+PLAN = TransferPlan(outcomes={(POWERDNS, "reused", "tcp"): "limit", (NSD, "one", "xot"): "invalid"}, tcp_info_s=2)
+
+
+@pytest.fixture(scope="module")
+def pulled(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return Run.open(build(tmp_path_factory.mktemp("pulled") / "run", PLAN))
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+
+
+def drawn(module: Any, run: Run) -> str:
+    explain = getattr(module, "explain", None)
+    drawings = module.draw(run) if explain is None else explain(run, [])
+    return "".join(svg.render(drawing.chart) for drawing in drawings)
+
+
+def test_each_applies_only_where_there_is_something_to_draw(pulled: Run, run: Run, tmp_path: Path) -> None:
+    charts = [next(chart for chart in all_charts() if chart.id == id_) for id_ in IDS]
+    assert [chart.applies(pulled) for chart in charts] == [True, True, True, False]
+    assert not any(chart.applies(run) for chart in charts), "nothing of the instrument's"
+    short = Run.open(build(tmp_path / "run", TransferPlan(servers=[NSD], repeats=1, policies=["one"])))
+    assert [chart.applies(short) for chart in charts] == [False, True, False, False]
+
+
+def test_a_panel_a_server_and_a_colour_a_transport(pulled: Run) -> None:
+    picture = read(drawn(by_policy, pulled))
+    for word in (NSD, POWERDNS, "one", "reused", "pipelined", "tcp", "xot", "log scale"):
+        assert word in picture.text
+    used = {value for _, name, value in picture.attributes if name in ("fill", "stroke")}
+    assert {_look.COLOURS[0], _look.COLOURS[1]} <= used
+
+
+def test_each_repeat_is_a_mark_and_what_is_invalid_does_not_count(pulled: Run) -> None:
+    rows = by_policy._values(pulled)
+    assert len(rows) == 2 * 3 * 2 * 3
+    assert {row["outcome"] for row in rows if row["panel"] == NSD} == {"done", "invalid"}
+    assert {row["outcome"] for row in rows if row["panel"] == POWERDNS} == {"done", "limit"}
+    slow = [row for row in rows if row["panel"] == POWERDNS and row["policy"] == "reused"]
+    assert all(20 < float(str(row["value"])) < 25 for row in slow), "42 ms a zone"
+
+
+def test_a_waterfall_has_the_times_of_the_rows(trial: Trial) -> None:
+    put(
+        trial,
+        [
+            Transfer(zone(0), 0, 1, 3, outcome="cut"),
+            Transfer(zone(0), 10, 11, 12, attempt=2),
+            Transfer(zone(1), 5, None, None),
+        ],
+    )
+    rows = waterfall.lines(trial, waterfall.sampled(trial))
+    assert rows.select("line", "asked", "first", "last").rows() == [(0, 0, 1, 3), (0, 10, 11, 12), (1, 5, None, 5)]
+    assert waterfall.first(trial).is_empty(), "the whole shows them"
+
+
+def test_of_many_zones_some_are_drawn_evenly_and_the_first_all(trial: Trial) -> None:
+    put(trial, reused(1000))
+    sampled = waterfall.sampled(trial)
+    assert waterfall.MOST_LINES / 2 < sampled.height <= waterfall.MOST_LINES
+    assert sampled["zone"][0] == zone(0) and sampled["zone"][1] == zone(7)
+    assert waterfall.first(trial)["zone"].to_list() == [zone(n) for n in range(waterfall.FIRST_ZONES)]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        limited(300, window=100, at_a_time=10),
+        pipelined([8_000_000, *[300] * 300]),
+        [Transfer(zone(0), 0, None, None, outcome="no-connection", connection=(1 << 32) - 1)],
+        [Transfer(zone(n), n, n, n, connection=n % 3, outcome="timed-out") for n in range(50)],
+    ],
+)
+def test_any_rows_can_be_drawn(trial: Trial, made: list[Transfer]) -> None:
+    put(trial, made)
+    picture = read(svg.render(_look.stack(waterfall._panels(trial))))
+    assert "the instrument began" in picture.text and "NaN" not in " ".join(picture.values("d"))
+
+
+def test_colours_are_connections_where_there_are_a_few(trial: Trial) -> None:
+    put(trial, [Transfer(zone(n), n, n, n + 1, connection=n % 3) for n in range(30)])
+    assert "connection 2" in read(svg.render(_look.stack(waterfall._panels(trial)))).text
+    put(trial, limited(60, window=30, at_a_time=10))
+    assert "servfail" in read(svg.render(_look.stack(waterfall._panels(trial)))).text
+
+
+def test_where_a_trap_found_something_is_drawn_first(pulled: Run) -> None:
+    nsd = next(
+        v
+        for v in pulled.manifest.variants
+        if v.parameters == {"server": NSD, "zones": 100, "policy": "pipelined", "transport": "tcp"}
+    )
+    found = [
+        Finding(trap="transfer-limit", verdict="found", variant=nsd.id, repeat=repeat, summary="")
+        for repeat in (1, 2, 3)
+    ]
+    with_it, without = waterfall.explain(pulled, found), waterfall.explain(pulled, [])
+    assert with_it[0].group == nsd.label and with_it[0].open and "Found: transfer-limit" in with_it[0].title
+    assert without[0].group != nsd.label, "else the slowest"
+    assert len(with_it) == waterfall.MOST_TRIALS
+
+
+def test_tcp_over_time_shows_rates_of_what_was_received(pulled: Run) -> None:
+    trial = next(t for t in pulled.trials if t.record.spec.variant.parameters["policy"] == "pipelined")
+    rows = tcp_over_time.course(trial)
+    assert rows["received_mb_per_s"].drop_nulls().is_between(0.9, 5.1).all(), (
+        "0.5 to 2.5 of 0.2 MB in each tenth of a second"
+    )
+    assert set(rows["connection"]) == {"connection 0"}
+    text = read(drawn(tcp_over_time, pulled)).text
+    assert "Received, MB/s" in text and "Retransmissions" not in text, "there were none"
+
+
+def test_of_very_many_connections_some_are_drawn(pulled: Run) -> None:
+    trial = next(t for t in pulled.trials if t.record.spec.variant.parameters["policy"] == "one")
+    assert tcp_over_time.course(trial)["connection"].n_unique() == tcp_over_time.MOST_CONNECTIONS
+
+
+def test_what_outside_calls_itself_cannot_act(tmp_path: Path) -> None:
+    """Zones and outcomes come from files; the page holds neither markup nor marks that turn writing round."""
+    evil = "<script>alert(1)</script>\u202e{number:06}."
+    plan = TransferPlan(
+        servers=[POWERDNS], policies=["one", "reused"], transports=["tcp"], repeats=1, zones=60, zone_name=evil
+    )
+    directory = build(tmp_path / "run", plan)
+    page = report.write_report(directory).read_text(encoding="utf-8")
+    facts = read(page)
+    assert facts.unclosed == [] and "\u202e" not in page and "alert(1)</script>" not in page
+    assert "section-transfer-waterfall" in facts.values("id") and "delayed-ack" in facts.text
+
+
+def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
+    plan = TransferPlan(servers=[NSD, POWERDNS], repeats=2, zones=2000, tcp_info_s=1)
+    run = Run.open(build(tmp_path / "run", plan))
+    assert sum(len(drawn(module, run)) for module in (by_policy, waterfall, tcp_over_time)) < 1_000_000
+
+
+def test_arrival_at_secondaries(tmp_path: Path) -> None:
+    """Ten secondaries, one after another in steps of 10 ms."""
+    directory = build(tmp_path / "run", TransferPlan(servers=[NSD], policies=["one"], transports=["tcp"], repeats=1))
+    manifest = read_json(directory / "manifest.json", Manifest)
+    manifest.procedure = "fan-out"
+    write_json(directory / "manifest.json", manifest)
+    (folder,) = [path.parent for path in directory.glob("trials/*/*/trial.json")]
+    record = read_json(folder / "trial.json", TrialRecord)
+    record.spec.procedure, record.spec.main_metric, record.spec.options = "fan-out", "last_done_s", {"secondaries": 10}
+    record.spec.dataset.zones = 1
+    write_json(folder / "trial.json", record)
+    (trial,) = Run.open(directory).trials
+    assert trial.measure is not None
+    made = [Transfer(zone(0), 1, 2 + 10 * n, 5 + 10 * n, secondary=n, connection=n) for n in range(10)]
+    put(trial, made, secondaries=10)
+    trial.measure.start.monotonic_ns = int(number(trial.transfers["asked_ns"].min())) - 5
+    assert arrival.arrivals(trial) == [(10 * (n + 1), 4 + 10 * n) for n in range(10)]

@@ -1,0 +1,376 @@
+"""Traps of transfers: each provoked on rows made in virtual time, and silent on clean ones.
+
+Each is provoked for real in tests/integration/test_transfer_traps.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import synthetic
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, zone
+from trial_data import clean_trial, judge
+
+from dnsrig.analysis import transfers
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.transfer_rows import TRANSFERS
+from dnsrig.traps import all_traps
+from dnsrig.traps.delayed_ack import heap_of
+from dnsrig.traps.transfer_limit import limit_of
+
+TRAPS = (
+    "delayed-ack",
+    "transfer-limit",
+    "small-behind-large",
+    "full-handshakes",
+    "cut-transfer",
+    "few-octets-a-message",
+)
+TINY = [300] * 200
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Trial:
+    """A trial for rows that replace all that is looked at."""
+    return clean_trial(tmp_path_factory.mktemp("pull") / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+
+
+def test_they_say_nothing_of_a_trial_without_transfers(tmp_path: Path) -> None:
+    without = clean_trial(tmp_path / "run")
+    assert [all_traps()[trap].after(without) for trap in TRAPS] == [None] * len(TRAPS)
+
+
+def test_they_say_nothing_of_a_trial_that_was_our_error(shared: Trial) -> None:
+    put(shared, pipelined(TINY), resumption=True)
+    shared.record.outcome = "error"
+    assert [all_traps()[trap].after(shared) for trap in TRAPS] == [None] * len(TRAPS)
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+def test_all_are_clear_of_a_clean_pull(shared: Trial, interleaved: bool) -> None:
+    sizes = [300, 500, 40_000, 300] * 100
+    connections = [Connection(0, 0, 0.1, 90, "full")] + [
+        Connection(n, n, n + 0.1, n + 1, "resumed") for n in range(1, 9)
+    ]
+    put(shared, pipelined(sizes, interleaved=interleaved), connections, resumption=True)
+    assert {trap: judge(trap, shared).verdict for trap in TRAPS} == dict.fromkeys(TRAPS, "clear")
+
+
+@pytest.mark.parametrize("at_first", [False, True])
+def test_delayed_ack(shared: Trial, at_first: bool) -> None:
+    put(shared, reused(50, held_ms=[42.0], at_first=at_first))
+    found = judge("delayed-ack", shared)
+    assert found.verdict == "found"
+    assert found.evidence["waits"] == 50
+    assert found.evidence["wait_median_ms"] == pytest.approx(42, abs=1.5)
+    assert float(found.evidence["share_percent"] or 0) > 95
+    assert found.evidence["waits_before_first_message"] == (50 if at_first else 0)
+    assert "quickack" in found.remedy
+
+
+@pytest.mark.parametrize(
+    "held_ms",
+    [
+        (0,),
+        (20.0,),
+        (100.0,),
+        range(1, 100),  # slow, and evenly so: a slope and no heap
+        (42.0, *[0] * 5000),  # too seldom to matter
+        (41.0, *[30.0] * 3),
+    ],
+)
+def test_waits_that_are_no_delayed_ack(shared: Trial, held_ms: tuple[float, ...]) -> None:
+    put(shared, reused(200, held_ms=list(held_ms)))
+    assert judge("delayed-ack", shared).verdict == "clear"
+
+
+def test_a_full_pipeline_is_no_silence(shared: Trial) -> None:
+    """Each waits for 45 ms, but only for those before it."""
+    made = pipelined([300] * 1000, window=100, each_ms=0.45)
+    assert {round((t.first_ms or 0) - t.asked_ms) for t in made[200:]} == {45}
+    put(shared, made)
+    assert judge("delayed-ack", shared).verdict == "clear"
+
+
+def test_what_comes_together_after_a_silence_is_one_silence() -> None:
+    made = [Transfer(zone(n), 0, 40, 40) for n in range(30)]
+    silent = transfers.silences(frame([t.row() for t in made], TRANSFERS))
+    assert silent["wait_ns"].to_list() == [40_000_000]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 50), st.floats(0, 50), st.floats(0, 50), st.integers(0, 2)), min_size=1, max_size=40
+    )
+)
+def test_silences_fit_into_the_time_of_their_connection(spans: list[tuple[float, float, float, int]]) -> None:
+    """Whatever the order of answers, those before first messages never add up to more than there was."""
+    made = [Transfer(zone(n), a, a + b, a + b + c, connection=i) for n, (a, b, c, i) in enumerate(spans)]
+    rows = frame([t.row() for t in made], TRANSFERS)
+    before = transfers.silences(rows).filter(pl.col("first"))
+    assert (before["wait_ns"] >= 0).all()
+    assert int(before["wait_ns"].sum()) <= transfers.connections_time_ns(rows)
+
+
+@pytest.mark.parametrize(("rtt_us", "verdict"), [(None, "found"), (200, "found"), (25_000, "cannot-tell")])
+def test_delayed_ack_needs_a_short_round_trip(shared: Trial, rtt_us: int | None, verdict: str) -> None:
+    """Without samples of the kernel's, the links as checked tell."""
+    put(shared, reused(50, held_ms=[42.0]), rtt_us=rtt_us)
+    assert judge("delayed-ack", shared).verdict == verdict
+
+
+def test_delayed_ack_where_nothing_tells_the_round_trip(shared: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(shared, reused(50, held_ms=[42.0]), rtt_us=None)
+    monkeypatch.setattr(shared.record, "link_checks", [])
+    assert judge("delayed-ack", shared).verdict == "cannot-tell"
+    put(shared, reused(50, held_ms=[42.0]), [Connection(0, 0, 0.1, 9)], rtt_us=None)
+    assert judge("delayed-ack", shared).verdict == "found"
+
+
+def test_the_heap_is_counted_as_it_was_made() -> None:
+    rows = frame([t.row() for t in reused(100, held_ms=[42.0, 0, 0, 0])], TRANSFERS)
+    heap = heap_of(rows, 0.1)
+    assert (heap.transfers, heap.shorter, heap.longer) == (25, 0, 0)
+
+
+def test_a_timer_that_ends_late_on_a_busy_machine(shared: Trial) -> None:
+    """As measured with Knot DNS over new TLS connections, two programs to a CPU: never early."""
+    late = [41, 43, 44, 44, 45, 46, 46, 47, 47, 48, 48, 48, 49, 50.5, 52, 52, 54, 58, 61, 93]
+    put(shared, [Transfer(zone(n), 200 * n, 200 * n + wait, 200 * n + wait) for n, wait in enumerate(late)])
+    assert judge("delayed-ack", shared).verdict == "found"
+
+
+def test_work_of_any_length_is_no_timer(shared: Trial) -> None:
+    put(shared, [Transfer(zone(n), 200 * n, 200 * n + 40 + n, 200 * n + 40 + n) for n in range(60)])
+    assert judge("delayed-ack", shared).verdict == "clear"
+
+
+@pytest.mark.parametrize(("window", "at_a_time"), [(100, 10), (20, 19), (12, 1)])
+def test_transfer_limit(shared: Trial, window: int, at_a_time: int) -> None:
+    put(shared, limited(300, window=window, at_a_time=at_a_time))
+    found = judge("transfer-limit", shared)
+    assert found.verdict == "found"
+    assert found.evidence["not_refused_at_a_time"] == at_a_time
+    assert int(found.evidence["outstanding_when_refused"] or 0) > at_a_time
+    assert found.evidence["zones_never_done"] == 0
+    assert found.evidence["outcome_servfail"] == found.evidence["refused"]
+    assert f"no more than {at_a_time} at once" in found.remedy
+
+
+def test_transfer_limit_names_the_setting(shared: Trial) -> None:
+    put(shared, limited(100, window=50, at_a_time=10))
+    shared.record.spec.hosts["primary"].server.kind = "bind"  # type: ignore[union-attr]
+    assert "transfers-out" in judge("transfer-limit", shared).remedy
+
+
+def test_a_limit_that_is_not_met(shared: Trial) -> None:
+    put(shared, limited(300, window=10, at_a_time=10))
+    assert judge("transfer-limit", shared).verdict == "clear"
+
+
+def test_zones_that_are_never_given_are_no_limit(shared: Trial) -> None:
+    made = pipelined(TINY, window=50)
+    for number in range(0, 200, 20):
+        made[number].outcome = "refused"
+    put(shared, made)
+    finding = judge("transfer-limit", shared)
+    assert finding.verdict == "cannot-tell" and "does not show" in finding.summary
+
+
+def test_refused_one_by_one_is_no_limit_at_a_time(shared: Trial) -> None:
+    """As after so many transfers on a connection."""
+    made = reused(30)
+    for transfer in made[20:]:
+        transfer.outcome = "servfail"
+    put(shared, made)
+    finding = judge("transfer-limit", shared)
+    assert finding.verdict == "cannot-tell" and "1 outstanding" in finding.summary
+
+
+def test_a_limit_shows_in_the_order_of_answers_too(shared: Trial) -> None:
+    """A primary that takes queries one by one and answers in order: ten are done, some refused, and so on; these are done later."""
+    made = reused(200)
+    again = []
+    for transfer in made:
+        transfer.asked_ms = 0
+    for number in [n for n in range(200) if n % 14 >= 10]:
+        made[number].outcome = "servfail"
+        again.append(Transfer(zone(number), 1000 + number, 1001 + number, 1001 + number, attempt=2))
+    put(shared, [*made, *again])
+    found = judge("transfer-limit", shared)
+    assert found.verdict == "found" and found.evidence["not_refused_at_a_time"] == 10
+
+
+def test_a_primary_that_is_not_ready_yet_has_no_limit(shared: Trial) -> None:
+    """It refuses all at first, and then none."""
+    made = pipelined(TINY)
+    refused = [Transfer(t.zone, 0, 0.1, 0.1, outcome="servfail") for t in made]
+    for transfer in made:
+        transfer.attempt, transfer.asked_ms = 2, transfer.asked_ms + 1
+    put(shared, [*refused, *made])
+    assert judge("transfer-limit", shared).verdict == "cannot-tell"
+
+
+@settings(max_examples=30, deadline=None)
+@given(at_a_time=st.integers(1, 30), more=st.integers(2, 50), count=st.integers(90, 200))
+def test_the_limit_is_what_it_was(at_a_time: int, more: int, count: int) -> None:
+    made = limited(count, window=at_a_time + more, at_a_time=at_a_time)
+    limit = limit_of(frame([t.row() for t in made], TRANSFERS))
+    assert limit is not None and limit.is_met
+    assert limit.at_work == at_a_time < limit.outstanding
+
+
+LARGE_FIRST = [8_000_000, *TINY]
+
+
+def test_small_behind_large(shared: Trial) -> None:
+    put(shared, pipelined(LARGE_FIRST))
+    found = judge("small-behind-large", shared)
+    assert found.verdict == "found"
+    assert found.evidence["transfers_behind"] == 99, "the window, without the large one"
+    assert float(found.evidence["wait_median_ms"] or 0) == pytest.approx(80, rel=0.1)
+    assert float(found.evidence["wait_of_others_median_ms"] or 0) < 10
+    assert found.evidence["largest_bytes"] == 8_000_000
+
+
+def test_a_primary_that_interleaves(shared: Trial) -> None:
+    put(shared, pipelined(LARGE_FIRST, interleaved=True))
+    assert judge("small-behind-large", shared).verdict == "clear"
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        [500_000, *TINY],  # 5 ms matter to nobody
+        [2_000_000] * 20,  # all alike
+        [*TINY, 8_000_000],  # behind nothing but small ones
+    ],
+)
+def test_nothing_small_behind_anything_large(shared: Trial, sizes: list[int]) -> None:
+    put(shared, pipelined(sizes))
+    assert judge("small-behind-large", shared).verdict == "clear"
+
+
+def test_behind_several_large_ones_all_count(shared: Trial) -> None:
+    put(shared, pipelined([600_000, 600_000, 600_000, *TINY]))
+    found = judge("small-behind-large", shared)
+    assert (found.verdict, found.evidence["large_zones"]) == ("found", 3), "each would be too short to matter"
+
+
+def test_on_another_connection_nobody_waits(shared: Trial) -> None:
+    made = pipelined(LARGE_FIRST)
+    made[0].connection = 1
+    put(shared, made)
+    assert judge("small-behind-large", shared).verdict == "clear"
+
+
+def shaken(*handshakes: str, at_once: bool = False) -> list[Connection]:
+    """One after another, or all begun before the first was established."""
+    return [
+        Connection(n, 0 if at_once else 10 * n, 10 * n + (8 if kind == "full" else 1), 10 * n + 9, kind)
+        for n, kind in enumerate(handshakes)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("connections", "verdict"),
+    [
+        (shaken(*["full"] * 10), "found"),
+        (shaken("full", *["full", "resumed"] * 5), "found"),
+        (shaken("full", *["resumed"] * 9), "clear"),
+        (shaken("full", "full", *["resumed"] * 9), "clear"),
+        (shaken("full"), "clear"),
+        (shaken("full", "full"), "clear"),
+        (shaken(*["full"] * 10, at_once=True), "clear"),
+        (shaken(*["none"] * 10), "cannot-tell"),
+        ([], "cannot-tell"),
+    ],
+)
+def test_full_handshakes(shared: Trial, connections: list[Connection], verdict: str) -> None:
+    put(shared, reused(10), connections, resumption=True)
+    found = judge("full-handshakes", shared)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert found.evidence["full_median_ms"] == 8
+
+
+def test_full_handshakes_of_many_secondaries_are_their_first_ones(shared: Trial) -> None:
+    each = [Connection(n, n, n + 8, n + 9, "full", secondary=n) for n in range(20)]
+    put(shared, reused(10), each, resumption=True)
+    assert judge("full-handshakes", shared).verdict == "clear"
+
+
+def test_full_handshakes_are_no_surprise_where_none_was_to_be_resumed(shared: Trial) -> None:
+    put(shared, reused(10), shaken(*["full"] * 10), resumption=False)
+    assert all_traps()["full-handshakes"].after(shared) is None
+    put(shared, reused(10), shaken(*["none"] * 10))
+    assert all_traps()["full-handshakes"].after(shared) is None
+
+
+def test_cut_transfer(shared: Trial) -> None:
+    cut = Transfer(zone(0), 0, 1, 300, 4_000_000, 250, "cut", records=70_000)
+    whole = Transfer(zone(0), 1300, 1301, 2000, 12_000_000, 750, attempt=2)
+    lost = Transfer(zone(1), 5, 6, 7, 1_000_000, 10, "reset", records=20)
+    put(shared, [cut, whole, lost, *reused(10)[2:]])
+    found = judge("cut-transfer", shared)
+    assert found.verdict == "found"
+    assert found.evidence | {"in_vain_percent": 0} == {
+        "cut": 2, "begun_again": 1, "attempts": 11, "outcome_cut": 1, "outcome_reset": 1, "in_vain_bytes": 5_000_000,
+        "in_vain_percent": 0, "in_vain_s": 0.302, "zones_never_done": 1,
+    }  # fmt: skip
+    assert float(found.evidence["in_vain_percent"] or 0) == pytest.approx(29.4, abs=0.1)
+
+
+def test_what_is_refused_was_not_cut(shared: Trial) -> None:
+    put(shared, limited(100, window=50, at_a_time=10))
+    assert judge("cut-transfer", shared).verdict == "clear"
+
+
+@pytest.mark.parametrize(
+    ("octets", "messages", "verdict"),
+    [
+        (8_000_000, 8_000_000 // 512, "found"),
+        (8_000_000, 8_000_000 // 16_384, "clear"),
+        (8_000_000, 122, "clear"),
+        (50_000, 100, "clear"),  # neither large nor tiny
+        (300, 3, "found"),
+        (300, 1, "clear"),
+        (4_000, 2, "found"),
+    ],
+)
+def test_few_octets_a_message(shared: Trial, octets: int, messages: int, verdict: str) -> None:
+    put(shared, [Transfer(zone(n), n, n + 0.5, n + 0.9, octets, messages) for n in range(5)])
+    found = judge("few-octets-a-message", shared)
+    assert found.verdict == verdict
+    if messages == 3:
+        assert found.evidence["tiny_messages_a_transfer"] == 3
+    if messages == 8_000_000 // 512:
+        assert found.evidence["large_octets_a_message"] == 512
+        assert found.evidence["large_messages_needed"] == 5 * 489
+
+
+def test_few_zones_with_several_messages_are_no_habit(shared: Trial) -> None:
+    put(shared, [Transfer(zone(n), n, n + 0.5, n + 0.9, 300, 3 if n == 0 else 1) for n in range(5)])
+    assert judge("few-octets-a-message", shared).verdict == "clear"
+
+
+def test_where_no_transfer_was_done_most_cannot_tell(shared: Trial) -> None:
+    put(shared, [Transfer(zone(n), n, None, None, 0, 0, "no-connection") for n in range(5)], resumption=True)
+    verdicts = {trap: judge(trap, shared).verdict for trap in TRAPS}
+    assert verdicts == dict.fromkeys(TRAPS, "cannot-tell") | {"transfer-limit": "clear", "cut-transfer": "clear"}
+
+
+def test_outstanding_counts_those_begun_and_not_over() -> None:
+    made = [
+        Transfer(zone(0), 0, 5, 10),
+        Transfer(zone(1), 2, 3, 4),
+        Transfer(zone(2), 4, 5, 6),
+        Transfer(zone(3), 20, None, None),
+    ]
+    rows = frame([t.row() for t in made], TRANSFERS)
+    assert transfers.outstanding(rows).to_list() == [1, 2, 2, 0]
