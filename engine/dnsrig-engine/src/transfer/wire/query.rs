@@ -46,3 +46,41 @@ pub fn write_query(to: &mut Vec<u8>, id: u16, zone: &[u8], ask: Ask) {
         to.extend_from_slice(&[0; 16]);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use domain::{
+        base::{Message, Rtype, iana::Class},
+        rdata::Soa,
+    };
+
+    use super::*;
+    use crate::transfer::wire::testing::name;
+
+    #[test]
+    fn another_library_reads_the_query() {
+        let zone = name("zone.example");
+        for (ask, qtype, serial) in [
+            (Ask::Soa, Rtype::SOA, None),
+            (Ask::Axfr, Rtype::AXFR, None),
+            (Ask::Ixfr { serial: 0xfedc_ba98 }, Rtype::IXFR, Some(0xfedc_ba98)),
+        ] {
+            let mut buffer = vec![1, 2];
+            write_query(&mut buffer, 0x1234, &zone, ask);
+            let query = Message::from_octets(&buffer[2..]).unwrap();
+            let header = query.header();
+            assert_eq!((header.id(), header.qr(), header.rd()), (0x1234, false, false));
+            let question = query.sole_question().unwrap();
+            assert_eq!((question.qtype(), question.qclass()), (qtype, Class::IN));
+            assert_eq!(question.qname().to_string(), "zone.example");
+            assert_eq!(query.answer().unwrap().count(), 0);
+            let soas = query.authority().unwrap().limit_to_in::<Soa<_>>().map(|soa| {
+                let soa = soa.unwrap();
+                assert_eq!(soa.owner(), question.qname());
+                soa.data().serial().into_int()
+            });
+            assert_eq!(soas.collect::<Vec<_>>(), Vec::from_iter(serial));
+            assert_eq!(query.additional().unwrap().count(), 0);
+        }
+    }
+}
