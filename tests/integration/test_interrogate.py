@@ -14,7 +14,7 @@ from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, keys
 
-KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones)
+KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and not server.only_source)
 ZONES = 300
 LARGE_RECORDS = 20_000
 """Of the one zone that is in the way of others: about a megabyte."""

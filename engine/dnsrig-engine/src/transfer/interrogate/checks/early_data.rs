@@ -18,15 +18,15 @@ use crate::transfer::{
 pub const CHECK: Check = Check { name: "tls-early-data", transports: TLS, ask };
 
 /// What became of early data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Early {
     is_sent: bool,
     is_accepted: bool,
     is_answered: bool,
     /// When another query had come behind it.
     is_answered_then: bool,
-    /// Whether that other one was answered.
-    is_other_answered: bool,
+    /// Why nothing more came.
+    loss: Option<Loss>,
 }
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
@@ -53,9 +53,9 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
             let another = talk.draft(&zone.name, Ask::Soa);
             talk.note(line.send(&[another], Records::OneEach));
             talk.listen(&mut line);
-            [early.is_answered_then, early.is_other_answered] =
-                [0, 1].map(|number| talk.exchange.transfers[number].is_done());
+            early.is_answered_then = talk.exchange.transfers[0].is_done();
         }
+        early.loss = talk.exchange.loss;
         Ok(early)
     };
     match first() {
@@ -72,10 +72,10 @@ fn judge(permitted_octets: u32, early: &Result<Early, Loss>) -> Answer {
         Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
             Answer::partly("accepted, but the query in it waits until another comes behind it")
         }
-        Ok(Early { is_accepted: true, is_other_answered: true, .. }) => {
-            Answer::partly("accepted, but the query in it is lost: only the next one was answered")
+        Ok(Early { is_accepted: true, loss, .. }) => {
+            let why = loss.as_ref().map(ToString::to_string).unwrap_or_default();
+            Answer::partly(format!("accepted, but the query in it was not answered: {why}"))
         }
-        Ok(Early { is_accepted: true, .. }) => Answer::partly("accepted, but the query in it was not answered"),
         Ok(Early { is_sent: true, .. }) => Answer::no("its tickets permit it, but it was rejected"),
         Ok(_) => Answer::cannot_tell("none could be sent"),
         Err(loss) => Answer::no(format!("its tickets permit it, but the connection failed: {loss}")),
