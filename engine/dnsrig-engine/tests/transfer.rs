@@ -1,0 +1,340 @@
+//! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its number.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+
+use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int32Type};
+use arrow_ipc::reader::StreamReader;
+use serde_json::Value;
+
+const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
+
+const KEY: &str = "hmac-sha256:transfer:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz";
+
+/// A process that ends when its standard input does.
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(arguments: &str) -> Self {
+        let mut child = Command::new(ENGINE)
+            .args(arguments.split_whitespace())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        Process { child, input, output }
+    }
+
+    /// The next event of this name.
+    fn event(&mut self, name: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            if self.output.read_line(&mut line).unwrap() == 0 {
+                let mut errors = String::new();
+                self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+                panic!("no {name} came: {errors}");
+            }
+            let event: Value = serde_json::from_str(&line).unwrap();
+            if event["event"] == name {
+                return event;
+            }
+        }
+    }
+
+    /// The summary, and whether all was well.
+    fn end(mut self) -> (Value, bool) {
+        let summary = self.event("summary");
+        (summary, self.child.wait().unwrap().success())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// `serve zones`, and where it is.
+struct Primary {
+    _process: Process,
+    ready: Value,
+}
+
+impl Primary {
+    fn start(arguments: &str) -> Self {
+        let mut process = Process::start(&format!("serve zones 127.0.0.1:0 --xot-port 0 --until-eof {arguments}"));
+        let ready = process.event("ready");
+        Primary { _process: process, ready }
+    }
+
+    fn address(&self, transport: &str) -> String {
+        self.ready[transport].as_str().unwrap().to_owned()
+    }
+
+    fn transfer(&self, arguments: &str) -> (Value, bool) {
+        Process::start(&format!("transfer {} {arguments}", self.address("tcp"))).end()
+    }
+}
+
+fn count(summary: &Value, name: &str) -> u64 {
+    summary[name].as_u64().unwrap_or_else(|| panic!("{name} in {summary}"))
+}
+
+/// The outcomes of zones, e.g. `done 20, servfail 10`.
+fn outcomes(summary: &Value) -> String {
+    let told = summary["outcomes"].as_object().unwrap().iter().map(|(name, count)| format!("{name} {count}"));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+fn rows(path: &Path) -> Vec<RecordBatch> {
+    StreamReader::try_new(fs::File::open(path).unwrap(), None).unwrap().map(Result::unwrap).collect()
+}
+
+/// A column of words.
+fn words(batches: &[RecordBatch], column: &str) -> Vec<String> {
+    let word = |batch: &RecordBatch| {
+        let column = batch.column_by_name(column).unwrap().as_dictionary::<Int32Type>().clone();
+        let values = column.values().as_string::<i32>().clone();
+        (0..column.len()).map(|at| values.value(column.key(at).unwrap()).to_owned()).collect::<Vec<_>>()
+    };
+    batches.iter().flat_map(word).collect()
+}
+
+#[test]
+fn more_zones_than_ids_come_on_one_connection() {
+    let primary = Primary::start("--count 200000 --records 3");
+    let (summary, good) = primary.transfer("--count 200000 --window 2000 --expect-records 3");
+    assert!(good, "{summary}");
+    assert_eq!((count(&summary, "done"), count(&summary, "records")), (200_000, 600_000));
+    assert_eq!((count(&summary, "unmatched"), count(&summary, "retries")), (0, 0));
+    assert_eq!(summary["connections"]["attempted"], 1);
+}
+
+#[test]
+fn each_policy_makes_the_connections_that_it_says() {
+    let primary = Primary::start("--count 60 --records 5");
+    for (policy, connections) in [("one", 60), ("reused", 3), ("pipelined", 3)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().display();
+        let (summary, good) = primary
+            .transfer(&format!("--count 60 --policy {policy} --connections 3 --window 7 --close rst --out {path}"));
+        assert!(good && count(&summary, "done") == 60, "{summary}");
+        let made = rows(&folder.path().join("connections.arrow"));
+        let endings = words(&made, "ended");
+        assert!(endings.len() <= connections && endings.iter().all(|ended| ended == "ours"), "{policy}: {endings:?}");
+        assert_eq!(count(&summary["connections"], "established"), endings.len() as u64);
+        let transfers = rows(&folder.path().join("transfers.arrow"));
+        assert_eq!(words(&transfers, "outcome"), vec!["done"; 60]);
+        assert_eq!(words(&transfers, "answered"), vec!["axfr"; 60]);
+    }
+}
+
+#[test]
+fn each_fault_has_its_name_and_takes_no_other_zone_with_it() {
+    // Every third of thirty zones is faulty.
+    for (fault, more, outcome) in [
+        ("soa-different", "", "soa-different 10"),
+        ("soa-missing", "", "soa-missing 10"),
+        ("out-of-zone", "", "out-of-zone 10"),
+        ("compression-loop", "", "compression-loop 10"),
+        ("truncated", "", "bad-message 10"),
+        ("length-zero", "", "bad-message 10"),
+        ("endless", "--records-max 2000", "endless 10"),
+        ("cut-after=2", "--retries 0", "cut 10"),
+    ] {
+        let primary =
+            Primary::start(&format!("--count 30 --records 8 --records-per-message 2 --fault {fault} --fault-every 3"));
+        let (summary, good) = primary.transfer(&format!("--count 30 --retry-after 1ms {more}"));
+        let told = outcomes(&summary);
+        assert!(!good && told.contains(outcome) && told.contains("done 20"), "{fault}: {told}");
+    }
+}
+
+#[test]
+fn an_answer_with_another_id_is_nobodys() {
+    let primary = Primary::start("--count 9 --fault wrong-id --fault-every 3");
+    let (summary, _) = primary.transfer("--count 9 --timeout 1s --retries 1 --retry-after 1ms");
+    assert_eq!(outcomes(&summary), "done 6, timed-out 3");
+    assert!(count(&summary, "unmatched") >= 6);
+}
+
+#[test]
+fn limits_and_closed_connections_are_met_with_patience() {
+    let primary = Primary::start("--count 40 --fault servfail-after=7");
+    let (summary, good) = primary.transfer("--count 40 --retries 9 --retry-after 1ms --policy one");
+    assert!(good && summary["connections"]["attempted"] == 40, "{summary}");
+    let (summary, good) = primary.transfer("--count 40 --retries 1 --retry-after 1ms");
+    assert!(!good && outcomes(&summary) == "done 7, servfail 33", "{}", outcomes(&summary));
+    assert_eq!(count(&summary["attempt_outcomes"], "servfail"), 66);
+    let primary = Primary::start("--count 40 --fault close-after=7");
+    let (summary, good) = primary.transfer("--count 40 --retries 0");
+    assert!(good && count(&summary["connections"], "attempted") >= 6, "{summary}");
+}
+
+#[test]
+fn signatures_are_made_and_checked() {
+    let primary =
+        Primary::start(&format!("--count 30 --records 9 --records-per-message 1 --tsig {KEY} --tsig-every 4"));
+    let (summary, good) = primary.transfer(&format!("--count 30 --tsig {KEY}"));
+    assert!(good, "{summary}");
+    let (summary, good) = primary.transfer(&format!("--count 30 --retries 0 --tsig {}", KEY.replace("c2Vj", "AAAA")));
+    assert!(!good && count(&summary, "done") == 0, "{}", outcomes(&summary));
+    for fault in ["tsig-missing", "tsig-wrong"] {
+        let primary = Primary::start(&format!("--count 30 --tsig {KEY} --fault {fault} --fault-every 3"));
+        let (summary, _) = primary.transfer(&format!("--count 30 --tsig {KEY}"));
+        assert_eq!(outcomes(&summary), format!("done 20, {fault} 10"));
+    }
+}
+
+#[test]
+fn over_tls_sessions_are_resumed_and_certificates_checked() {
+    let primary = Primary::start("--count 20 --transport tcp,xot");
+    let xot = |arguments: &str| {
+        Process::start(&format!("transfer {} --transport xot --count 20 {arguments}", primary.address("xot"))).end()
+    };
+    let (summary, good) = xot("--policy one");
+    let connections = &summary["connections"];
+    assert!(good && count(connections, "resumed") >= 15, "{connections}");
+    assert_eq!(count(connections, "full_handshakes") + count(connections, "resumed"), 20);
+    let (summary, good) = xot("--policy one --no-resumption");
+    assert!(good && summary["connections"]["full_handshakes"] == 20, "{summary}");
+    assert!(xot("").1);
+    let pin = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let (summary, good) = xot(&format!("--retries 0 --verify pin --pin {pin}"));
+    assert!(!good && summary["tls_fault"] == "tls-pin", "{summary}");
+    assert_eq!(outcomes(&summary), "no-connection 20");
+}
+
+#[test]
+fn a_catalog_names_the_zones() {
+    let primary = Primary::start("--count 25 --records 3 --suffix test.example");
+    let (summary, good) = primary.transfer("--catalog catalog.test.example --expect-records 3");
+    assert!(good && count(&summary, "zones") == 25, "{summary}");
+    let wrong = Command::new(ENGINE)
+        .args(["transfer", &primary.address("tcp"), "--catalog", "z000001.test.example"])
+        .output()
+        .unwrap();
+    assert!(!wrong.status.success() && String::from_utf8(wrong.stderr).unwrap().contains("catalog zone"));
+}
+
+#[test]
+fn changes_are_asked_for_from_the_serial_that_is_had() {
+    let primary = Primary::start("--count 20 --changes-before 5");
+    for soa in ["none", "same", "udp"] {
+        let (summary, good) = primary.transfer(&format!("--count 20 --ixfr 3 --soa {soa}"));
+        assert!(good && count(&summary, "ixfr") == 20, "{soa}: {summary}");
+        let (summary, good) = primary.transfer(&format!("--count 20 --ixfr 6 --soa {soa}"));
+        assert!(good && count(&summary, "up_to_date") == 20, "{soa}: {summary}");
+    }
+    let primary = Primary::start("--count 20 --changes-before 5 --fault serial-backwards --fault-every 2");
+    let (summary, _) = primary.transfer("--count 20 --ixfr 3");
+    assert_eq!(outcomes(&summary), "done 10, serial-backwards 10");
+}
+
+#[test]
+fn many_secondaries_have_addresses_of_their_own() {
+    let primary = Primary::start("--count 10");
+    let folder = tempfile::tempdir().unwrap();
+    let (summary, good) = primary.transfer(&format!(
+        "--count 10 --secondaries 200 --source 127.1.0.1-127.1.0.200 --threads 2 --out {}",
+        folder.path().display()
+    ));
+    assert!(good && count(&summary, "done") == 2_000, "{summary}");
+    let each = summary["per_secondary"].as_array().unwrap();
+    assert!(each.iter().all(|one| one["done"] == 10 && one["last_ns"].as_i64().is_some()));
+    assert_eq!(each[199]["source"], "127.1.0.200");
+    let made = rows(&folder.path().join("connections.arrow"));
+    let sources: std::collections::HashSet<_> = made
+        .iter()
+        .flat_map(|batch| {
+            let column = batch.column_by_name("source").unwrap().as_string::<i32>().clone();
+            (0..column.len()).map(move |at| column.value(at).split(':').next().unwrap().to_owned()).collect::<Vec<_>>()
+        })
+        .collect();
+    assert_eq!(sources.len(), 200);
+}
+
+#[test]
+fn a_notify_begins_a_transfer() {
+    // The port has to be known to both before either listens; nobody else takes it meanwhile, nearly always.
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let primary =
+        Primary::start(&format!("--count 5 --changes-per-s 20 --notify 127.1.0.1:{port} --notify 127.1.0.2:{port}"));
+    let mut secondary = Process::start(&format!(
+        "transfer {} --count 5 --secondaries 2 --source 127.1.0.1-127.1.0.2 --on-notify --notify-port {port} --ixfr 1 \
+         --until-eof",
+        primary.address("tcp")
+    ));
+    secondary.event("ready");
+    while count(&secondary.event("progress"), "done") < 10 {}
+    drop(secondary.input.take());
+    let (summary, _) = secondary.end();
+    assert!(count(&summary, "notifies") >= 10 && count(&summary, "ixfr") > 0, "{summary}");
+    assert_eq!(count(&summary, "failed"), 0);
+    for one in summary["per_secondary"].as_array().unwrap() {
+        assert!(one["notify_ns"].as_i64() < one["last_ns"].as_i64(), "{one}");
+    }
+}
+
+#[test]
+fn what_comes_is_written_and_counted() {
+    let primary =
+        Primary::start("--count 10 --records 12 --records-per-message 3 --fault soa-different --fault-every 5");
+    let folder = tempfile::tempdir().unwrap();
+    let (summary, _) = primary.transfer(&format!("--count 10 --write {}", folder.path().display()));
+    assert_eq!(outcomes(&summary), "done 8, soa-different 2");
+    let files: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(files.len(), 8, "{files:?}");
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let records = text.lines().filter(|line| !line.is_empty() && !line.starts_with([';', '$'])).count();
+        assert_eq!(records, 12, "{text}");
+    }
+    let (summary, _) = primary.transfer("--zone z000001.example --expect-records 11");
+    assert_eq!(outcomes(&summary), "wrong-count 1");
+    let (summary, _) = primary.transfer("--zone z000001.example --zonemd");
+    assert_eq!(outcomes(&summary), "zonemd-missing 1");
+}
+
+#[test]
+fn time_that_is_over_leaves_zones_neither_done_nor_failed() {
+    let primary = Primary::start("--count 1000 --fault slow=10ms");
+    let (summary, good) = primary.transfer("--count 1000 --duration-s 0.5");
+    assert!(!good && count(&summary, "done") > 0, "{summary}");
+    assert_eq!(count(&summary, "done") + count(&summary, "unfinished"), 1_000);
+    let (summary, good) = primary.transfer("--count 5 --duration-s 0.5 --repeat");
+    assert!(good && count(&summary, "done") > 5, "{summary}");
+}
+
+#[test]
+fn nobody_there_is_said_and_bad_input_too() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (summary, good) =
+        Process::start(&format!("transfer 127.0.0.1:{port} --count 3 --retries 1 --retry-after 1ms")).end();
+    assert!(!good && outcomes(&summary) == "no-connection 3", "{summary}");
+    assert_eq!(count(&summary["connections"], "refused"), 2);
+    for arguments in [
+        "transfer 127.0.0.1",
+        "transfer 192.0.2.1 --zone example",
+        "transfer 127.0.0.1 --zone a..b",
+        "transfer 127.0.0.1 --zone example --source ::1",
+        "transfer 127.0.0.1 --zone example --tsig md9:a:b",
+        "transfer 127.0.0.1 --zone example --congestion nosuch",
+        "transfer 127.0.0.1 --zone example --on-notify --repeat --duration-s 1",
+        "transfer 127.0.0.1 --zone example --ixfr 1 --write /tmp",
+    ] {
+        let output = Command::new(ENGINE).args(arguments.split_whitespace()).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
