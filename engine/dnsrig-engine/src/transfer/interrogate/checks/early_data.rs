@@ -1,6 +1,6 @@
 //! Whether a query may come with the first flight of a resumed connection (0-RTT, RFC 8446 §2.3).
 //!
-//! It can be replayed by others, so only SOA is asked this way; RFC 9103 §7.1 forbids it for transfers.
+//! It can be replayed by others, and no profile says what of XoT may come that way (RFC 8446 §E.5): only SOA is asked so.
 
 use std::sync::Arc;
 
