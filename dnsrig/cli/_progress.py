@@ -20,7 +20,8 @@ def result_text(record: TrialRecord | None, reason: str) -> str:
     name = record.spec.main_metric
     value = record.metrics.get(name)
     if record.outcome == "done" and value is not None:
-        return f"done in {value:.3g} s" if name.endswith("_s") else f"done, {name} = {value:.3g}"
+        is_time = name.endswith("_s") and not name.endswith("_per_s")
+        return f"done in {value:.3g} s" if is_time else f"done, {name} = {value:.3g}"
     return f"{record.outcome}: {record.reason}" if record.reason else record.outcome
 
 

@@ -62,7 +62,8 @@ def make() -> TransferKeys:
         .not_valid_before(now - VALID)
         .not_valid_after(now + VALID)
         .add_extension(x509.SubjectAlternativeName([x509.DNSName(TLS_NAME)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        # It is its own authority, and still no CA: some (webpki) accept no CA's certificate from a server.
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
     public = key.public_key().public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo)

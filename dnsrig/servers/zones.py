@@ -41,8 +41,8 @@ class Zones(EngineDriver):
             "changes-before", "0", "changes of every zone that lie behind at the start: the serial is so much higher"
         ),
         Setting("changes-kept", "100", "serials back to which it answers IXFR"),
-        Setting("connections-max", "none", "TCP connections at once"),
-        Setting("idle-timeout", "none", "closes a connection on which nothing was asked for so long"),
+        Setting("connections-max", "10000", "TCP connections at once"),
+        Setting("idle-timeout", "30s", "closes a connection on which nothing was asked for so long"),
         Setting("fault-every", "1", "faults hit only zones whose number is a multiple of it"),
         Setting("fault", "none", "what it does wrong, KIND or KIND=VALUE; several are separated by spaces"),
     )

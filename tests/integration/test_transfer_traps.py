@@ -36,6 +36,13 @@ def test_delayed_ack(pull: Measure) -> None:
     assert tiny.verdict == "found" and tiny.evidence["tiny_messages_a_transfer"] == 3
 
 
+def test_delayed_ack_of_new_tls_connections(pull: Measure) -> None:
+    """NSD sends session tickets after the handshake, and holds the answer back until they are acknowledged."""
+    settings = ("server=nsd@forky", "policy=one", "transport=xot (resumed)", "dataset.zones=30")
+    found = eventually("delayed-ack", "found", pull, *settings)
+    assert int(found.evidence["waits_before_first_message"] or 0) * 2 > int(found.evidence["waits"] or 0)
+
+
 def test_no_delayed_ack(pull: Measure) -> None:
     """The same without the delay, which is the instrument's side."""
     settings = ("server=powerdns@forky", "policy=reused", "dataset.zones=30", "options.quickack=true")

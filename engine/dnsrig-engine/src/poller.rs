@@ -48,6 +48,11 @@ impl Poller {
         Ok(self.epoll.modify(descriptor, &mut EpollEvent::new(interest, number))?)
     }
 
+    /// Takes out a descriptor that stays open.
+    pub fn remove(&self, descriptor: impl AsFd) -> io::Result<()> {
+        Ok(self.epoll.delete(descriptor)?)
+    }
+
     /// Waits, and returns how many descriptors have something to tell: see [`Poller::event`].
     pub fn wait(&mut self, patience: Patience) -> io::Result<usize> {
         let timeout = match patience {

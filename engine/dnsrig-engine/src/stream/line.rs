@@ -179,6 +179,12 @@ impl<C: Cut> Line<C> {
 
     /// Closes the connection; an open TLS session is ended first if there is to be a `farewell`.
     pub fn close(&mut self, farewell: bool, buffers: &mut Buffers) {
+        drop(self.leave(farewell, buffers));
+    }
+
+    /// As [`Line::close`], but the socket is given to the caller: to be closed when the other side has ended its session,
+    /// as what comes behind a close resets the connection. Whether there was a session, it says too.
+    pub fn leave(&mut self, farewell: bool, buffers: &mut Buffers) -> Option<(OwnedFd, bool)> {
         if let (true, Some(session), Some(socket)) = (farewell && self.out.is_empty(), &mut self.session, &self.socket)
         {
             buffers.wire.clear();
@@ -187,12 +193,14 @@ impl<C: Cut> Line<C> {
                 let _ = socket::write(socket, &buffers.wire);
             }
         }
-        (self.socket, self.session, self.connected) = (None, None, false);
+        let had_session = self.session.take().is_some();
+        self.connected = false;
         self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
             buffer.clear();
             buffer.shrink_to(SPARE_OCTETS_MAX);
         }
+        self.socket.take().map(|socket| (socket, had_session))
     }
 
     fn write(&mut self, octets: &[u8]) -> Result<(), Loss> {

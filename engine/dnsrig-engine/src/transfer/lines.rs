@@ -12,6 +12,7 @@ use nix::sys::{
 };
 
 use super::{
+    farewells::Farewells,
     journal::{InfoRow, Journal},
     schedule::{
         Schedule,
@@ -64,6 +65,7 @@ pub struct Lines {
     is_open: Box<[bool]>,
     /// Read [`READS_MAX`] times, and may have more.
     unread: Chain,
+    farewells: Farewells,
     buffers: Buffers,
     queries: Vec<u8>,
     /// What TLS failed with last.
@@ -81,6 +83,7 @@ impl Lines {
             askers: (0..slots).map(|_| None).collect(),
             is_open: vec![false; slots].into_boxed_slice(),
             unread: Chain::new(slots),
+            farewells: Farewells::default(),
             buffers: Buffers::new(READ_OCTETS),
             queries: Vec::new(),
             fault: None,
@@ -140,9 +143,20 @@ impl Lines {
     }
 
     /// Closes the connection of a slot, which the schedule knows of already.
-    pub fn close(&mut self, slot: u32) {
+    pub fn close(&mut self, slot: u32, poller: &Poller, now_ns: i64) {
         let farewell = self.dial.options.close == Close::Fin && self.is_open[slot as usize];
-        self.clear(slot, farewell);
+        let left = self.lines[slot as usize].leave(farewell, &mut self.buffers);
+        self.clear(slot);
+        if let Some((socket, true)) = left.filter(|_| farewell)
+            && poller.remove(&socket).is_ok()
+        {
+            self.farewells.add(socket, now_ns);
+        }
+    }
+
+    /// Looks after connections that end slowly; returns how many there are.
+    pub fn look_after(&mut self, now_ns: i64) -> usize {
+        self.farewells.look(now_ns)
     }
 
     /// Takes in what the kernel says of a slot; returns how many messages came.
@@ -264,12 +278,12 @@ impl Lines {
         if let Loss::Tls(fault) = loss {
             self.fault = Some(fault);
         }
-        self.clear(slot, false);
+        self.clear(slot);
         schedule.lost(slot, ended(loss), now_ns);
     }
 
-    fn clear(&mut self, slot: u32, farewell: bool) {
-        self.lines[slot as usize].close(farewell, &mut self.buffers);
+    fn clear(&mut self, slot: u32) {
+        self.lines[slot as usize].close(false, &mut self.buffers);
         self.askers[slot as usize] = None;
         self.is_open[slot as usize] = false;
         self.unread.remove(slot as usize);

@@ -7,6 +7,7 @@
 
 pub mod arguments;
 pub mod catalog;
+mod farewells;
 pub mod interrogate;
 pub mod journal;
 pub mod lines;

@@ -7,6 +7,8 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
+    thread,
+    time::Duration,
 };
 
 use super::{
@@ -23,6 +25,9 @@ use crate::{
 
 /// The wish to stop, wall time, full batches and progress are looked at this often.
 const LOOK_INTERVAL_NS: i64 = 20_000_000;
+
+/// How often it is looked, at the end, whether the primary has ended its side of connections too.
+const FAREWELL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// Numbers of descriptors from here on are those of the NOTIFY side; below are slots.
 pub const NOTIFY_NUMBERS: u64 = 1 << 32;
@@ -104,6 +109,9 @@ impl Worker {
         let end_ns = clock::monotonic_ns();
         self.close_all(end_ns);
         rows_lost += self.look(end_ns);
+        while self.lines.look_after(clock::monotonic_ns()) > 0 {
+            thread::sleep(FAREWELL_INTERVAL);
+        }
         let Worker { schedule, lines, .. } = self;
         Ok(Remains { schedule, busy_ns, rows_lost, end_ns, fault: lines.fault, congestion: lines.congestion })
     }
@@ -136,7 +144,7 @@ impl Worker {
         match order {
             Order::Open(slot) => self.lines.open(slot, &mut self.schedule, &self.poller, now_ns)?,
             Order::Fill(slot) => self.lines.fill(slot, &mut self.schedule, now_ns),
-            Order::Close(slot) => self.lines.close(slot),
+            Order::Close(slot) => self.lines.close(slot, &self.poller, now_ns),
         }
         Ok(())
     }
@@ -144,6 +152,7 @@ impl Worker {
     /// Looks up from the work; returns how many rows were lost.
     fn look(&mut self, now_ns: i64) -> u64 {
         self.schedule.set_wall_time(clock::wall_time_s());
+        self.lines.look_after(now_ns);
         if now_ns >= self.deadline_ns || self.shared.stop.load(Ordering::Relaxed) {
             self.schedule.stop(now_ns);
         }
@@ -180,7 +189,7 @@ impl Worker {
         self.schedule.stop(now_ns);
         while let Some(order) = self.schedule.order(now_ns) {
             if let Order::Close(slot) = order {
-                self.lines.close(slot);
+                self.lines.close(slot, &self.poller, now_ns);
             }
         }
     }

@@ -43,7 +43,7 @@ pub enum Fault {
     NoTickets,
 }
 
-/// The names of faults, what their value is, and how one is made of it.
+/// The names of faults without a value.
 const SIMPLE: [(&str, Fault); 13] = [
     ("wrong-serial", Fault::WrongSerial),
     ("soa-different", Fault::SoaDifferent),

@@ -40,11 +40,16 @@ impl<'a> Pen<'a> {
         self.at += octets.len();
     }
 
-    /// Writes a whole block, of which only the first `length` octets count: quicker than a length that varies.
+    /// Room for a whole block, of which only the first `length` octets count: quicker than a length that varies.
+    ///
+    /// # Panics
+    ///
+    /// Like [`Pen::put`], if there is no room for the whole block.
     #[inline]
-    pub fn put_block<const N: usize>(&mut self, block: &[u8; N], length: usize) {
-        self.octets[self.at..self.at + N].copy_from_slice(block);
+    pub fn block<const N: usize>(&mut self, length: usize) -> &mut [u8; N] {
+        let block = self.octets[self.at..].first_chunk_mut().expect("room for the block");
         self.at += length;
+        block
     }
 
     /// Writes a number, the most significant octet first.

@@ -140,7 +140,7 @@ impl<'a> Records<'a> {
             10 => self.at(pen, b"", TXT, b"\x0ev=spf1 mx -all"),
             _ => {
                 let index = index(number);
-                self.address(pen, index, age.rounds + u64::from(index < age.part));
+                self.address(pen, index, age.rounds.wrapping_add(u64::from(index < age.part)));
             }
         }
     }
@@ -160,9 +160,8 @@ impl<'a> Records<'a> {
             4 => self.at(pen, b"\x04mail", A, &ipv4),
             5 => self.at(pen, b"\x04mail", AAAA, &ipv6),
             _ => {
-                let mut host = Host::new(index - FIRST_INDEX_OF_HOSTS);
-                host.set_address(bits as u8);
-                pen.put_block(&host.octets, host.length);
+                let host = Host::new(index - FIRST_INDEX_OF_HOSTS);
+                host.write(pen, host.last_digit(), bits as u8);
             }
         }
     }
@@ -201,12 +200,17 @@ impl<'a> Records<'a> {
             // So many names are of one length, and so many records of that length find room.
             let same = host.until_longer().min(until - number);
             let count = same.min((limit.saturating_sub(pen.at()) / host.length) as u64);
-            let first = index(number);
-            for index in first..first + count {
-                let bits = u64::from(address_bits(self.hash, index)).wrapping_add(age.rounds);
-                host.set_address((bits + u64::from(index < age.part)) as u8);
-                pen.put_block(&host.octets, host.length);
-                host.increment();
+            let (mut at, end) = (index(number), index(number) + count);
+            while at < end {
+                // Names that differ in their last digit only.
+                let first = host.last_digit();
+                let ten = u64::from(10 - first).min(end - at);
+                for (digit, index) in (first..).zip(at..at + ten) {
+                    let bits = u64::from(address_bits(self.hash, index)).wrapping_add(age.rounds);
+                    host.write(pen, digit, bits.wrapping_add(u64::from(index < age.part)) as u8);
+                }
+                at += ten;
+                host.next_ten();
             }
             number += count;
             if count < same {
@@ -340,16 +344,29 @@ impl Host {
         10_u64.pow(u32::from(self.octets[0]) - 1) - self.number
     }
 
-    #[inline]
-    fn set_address(&mut self, last: u8) {
-        self.octets[self.length - 1] = last;
+    fn last_digit(&self) -> u8 {
+        self.octets[usize::from(self.octets[0])] - b'0'
     }
 
-    /// The next number; one that has more digits begins again at 0.
+    /// Writes the record with another last digit, and the address.
+    ///
+    /// What varies is written into its place in the message: to change this record and then to copy it would have the
+    /// CPU wait for its own store each time.
     #[inline]
-    fn increment(&mut self) {
+    fn write(&self, pen: &mut Pen<'_>, last_digit: u8, address: u8) {
+        const MASK: usize = HOST_OCTETS_MAX - 1;
+        let block = pen.block::<HOST_OCTETS_MAX>(self.length);
+        *block = self.octets;
+        // The masks change nothing, but spare a check of bounds.
+        block[usize::from(self.octets[0]) & MASK] = b'0' + last_digit;
+        block[(self.length - 1) & MASK] = address;
+    }
+
+    /// The next number that ends with 0; one that has more digits begins again at 0.
+    fn next_ten(&mut self) {
         let end = usize::from(self.octets[0]);
-        for digit in self.octets[2..=end].iter_mut().rev() {
+        self.octets[end] = b'0';
+        for digit in self.octets[2..end].iter_mut().rev() {
             if *digit != b'9' {
                 *digit += 1;
                 return;

@@ -130,7 +130,7 @@ fn the_catalog_lists_every_zone_once() {
         let name = if compressed { "catalog.example" } else { "cat.other" };
         let found = records(&messages);
         let member =
-            |number: u32| (format!("m{number:06}.zones.{name}"), "PTR".into(), format!("z{number:06}.example"));
+            |number: u32| (format!("m{number:06}.zones.{name}"), "PTR".into(), format!("z{number:06}.example."));
         let version = (format!("version.{name}"), "TXT".to_owned(), "\"2\"".to_owned());
         assert_eq!(found[2..6], [version, member(0), member(1), member(2)]);
         assert_eq!((&found[0], found.len()), (&found[6], 7));

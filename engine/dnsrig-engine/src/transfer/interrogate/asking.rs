@@ -127,8 +127,13 @@ impl Talk {
 
     /// Takes in messages until everything is answered, or there is no hope of it.
     pub fn listen(&mut self, line: &mut Line) {
+        self.listen_until(line, |_| false);
+    }
+
+    /// Likewise, or until it is enough; asked again after each message.
+    pub fn listen_until(&mut self, line: &mut Line, is_enough: impl Fn(&Exchange) -> bool) {
         let end = Instant::now() + EXCHANGE_MAX;
-        while self.exchange.open() > 0 && self.exchange.loss.is_none() {
+        while self.exchange.open() > 0 && self.exchange.loss.is_none() && !is_enough(&self.exchange) {
             match line.receive(end.min(Instant::now() + QUIET_MAX)) {
                 Ok(message) => {
                     let now = self.now();

@@ -45,7 +45,7 @@ pub const CONNECT_MAX: Duration = Duration::from_secs(2);
 pub const QUIET_MAX: Duration = Duration::from_secs(2);
 
 /// No exchange lasts longer.
-pub const EXCHANGE_MAX: Duration = Duration::from_secs(6);
+pub const EXCHANGE_MAX: Duration = Duration::from_secs(10);
 
 /// An idle connection is watched for so long.
 pub const IDLE_MAX: Duration = Duration::from_secs(12);

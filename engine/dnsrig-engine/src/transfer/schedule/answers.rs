@@ -26,7 +26,7 @@ impl Schedule {
             self.tally.unmatched += 1;
             return;
         };
-        (place.alive_ns, place.fruitless, place.no_port_ns) = (now_ns, 0, 0);
+        (place.alive_ns, place.fruitless, place.has_brought) = (now_ns, 0, true);
         let transfer = self.transfers.get_mut(at);
         transfer.touch(now_ns, place.messages);
         if self.tally.first_message_ns == 0 {
@@ -62,7 +62,9 @@ impl Schedule {
         } else {
             place.ids.release(transfer.id);
         }
-        place.ended = place.ended.wrapping_add(1);
+        // An SOA is half of the way at most.
+        let is_half = transfer.is_soa && outcome == Outcome::Done;
+        place.ended = place.ended.saturating_add(u32::from(!is_half));
         self.tally.out_of_order += u64::from(is_overtaking);
         self.row(&transfer, slot, outcome);
         self.wake(slot);
@@ -92,10 +94,12 @@ impl Schedule {
         let secondary = &mut self.secondaries[job.secondary as usize];
         if !is_newer {
             place.done = place.done.wrapping_add(1);
+            place.ended = place.ended.saturating_add(1);
             self.tally.last_done_ns = now_ns;
             self.end(job, Outcome::UpToDate, now_ns);
         } else if place.is_udp {
             secondary.clear(job);
+            self.settle_given_up(job.secondary, now_ns);
             self.wake_secondary(job.secondary);
         } else if place.state == State::Open {
             place.follow.push_back(job);

@@ -15,6 +15,9 @@ use crate::transfer::{
 /// Where this host has no port left, it tries again after this.
 const NO_PORT_PAUSE_NS: i64 = 20_000_000;
 
+/// A connection that was accepted and brought nothing may be the fault of a zone, so there are a few more of them.
+const OPEN_FRUITLESS_MAX: u16 = 3;
+
 /// Longer than a port is kept in TIME_WAIT (60 s): when there has been none for so long, there will be none.
 const NO_PORT_NS_MAX: i64 = 150_000_000_000;
 
@@ -65,9 +68,8 @@ impl Schedule {
                 return self.wait_for_port(slot, now_ns);
             }
         }
-        let brought_nothing = place.messages == 0;
         let was_open = place.state == State::Open;
-        let has_failed = !was_open || (brought_nothing && ended != Ended::Ours);
+        let has_failed = !was_open || (!place.has_brought && ended != Ended::Ours);
         let cut = match ended {
             _ if !was_open => Cut::NoConnection,
             Ended::Ours | Ended::Closed => Cut::Closed,
@@ -77,9 +79,13 @@ impl Schedule {
         self.release(slot, cut, ended, now_ns);
         self.vacate(slot, ended, now_ns);
         if has_failed {
-            self.count_fruitless(slot, outcome_of(cut), now_ns);
+            let times = self.settings.retry.times;
+            let times_max = if was_open { times.max(OPEN_FRUITLESS_MAX) } else { times };
+            self.count_fruitless(slot, times_max, outcome_of(cut), now_ns);
         }
-        self.wake_secondary(self.slots[slot as usize].secondary);
+        let secondary = self.slots[slot as usize].secondary;
+        self.settle_given_up(secondary, now_ns);
+        self.wake_secondary(secondary);
     }
 
     /// Ends a connection whose transfers have no more to hope for.
@@ -224,10 +230,10 @@ impl Schedule {
     /// Takes the outstanding transfers from a connection that is over, and asks for them again as the policy says.
     fn release(&mut self, slot: u32, cut: Cut, ended: Ended, now_ns: i64) {
         let timeout_ns = self.settings.timeout_ns;
-        let mut innocent = Vec::new();
         let any_begun = self.transfers.in_line(self.slots[slot as usize].line).any(|(_, one)| one.first_ns > 0);
-        let any_ended = self.slots[slot as usize].ended > 0;
-        let mut is_head = true;
+        let has_ended_some = self.slots[slot as usize].ended > 0;
+        let mut innocent = Vec::new();
+        let mut is_first = true;
         while self.slots[slot as usize].line.count > 0 {
             let head = self.slots[slot as usize].line.head;
             let (transfer, _) = self.transfers.leave(head, &mut self.slots[slot as usize].line, now_ns);
@@ -235,19 +241,23 @@ impl Schedule {
             self.row(&transfer, slot, outcome);
             let is_guilty = match ended {
                 Ended::Ours => false,
-                Ended::TimedOut => is_head || transfer.asked_ns + timeout_ns <= now_ns,
-                _ => transfer.first_ns > 0 || (is_head && !any_begun && !any_ended),
+                Ended::TimedOut => is_first || transfer.asked_ns + timeout_ns <= now_ns,
+                _ => transfer.first_ns > 0 || (is_first && !any_begun && !has_ended_some),
             };
             if is_guilty {
                 // Whoever stands first in a line that stalls waits, so that the others get past it.
-                let wait_ns = (ended == Ended::TimedOut && !is_head).then_some(0);
+                let wait_ns = (ended == Ended::TimedOut && !is_first).then_some(0);
                 self.failed(transfer.job, outcome, wait_ns, now_ns);
             } else {
                 innocent.push(transfer.job);
             }
-            is_head = false;
+            is_first = false;
         }
-        let follow = std::mem::take(&mut self.slots[slot as usize].follow);
+        let mut follow = std::mem::take(&mut self.slots[slot as usize].follow);
+        if is_first && !has_ended_some && ended != Ended::Ours {
+            // Their SOAs came, and then nothing.
+            follow.pop_front().into_iter().for_each(|job| self.failed(job, outcome_of(cut), None, now_ns));
+        }
         let secondary = &mut self.secondaries[self.slots[slot as usize].secondary as usize];
         innocent.into_iter().chain(follow).rev().for_each(|job| secondary.put_back(job));
     }
@@ -298,12 +308,11 @@ impl Schedule {
     }
 
     /// A connection brought nothing: the next follows later, or never.
-    fn count_fruitless(&mut self, slot: u32, outcome: Outcome, now_ns: i64) {
-        let retry = self.settings.retry;
+    fn count_fruitless(&mut self, slot: u32, times_max: u16, outcome: Outcome, now_ns: i64) {
         let place = &mut self.slots[slot as usize];
         place.fruitless = place.fruitless.saturating_add(1);
-        if place.fruitless <= retry.times {
-            place.open_after_ns = now_ns + retry.pause_ns(place.fruitless);
+        if place.fruitless <= times_max {
+            place.open_after_ns = now_ns + self.settings.retry.pause_ns(place.fruitless);
             self.timers.add(place.open_after_ns, Timer::Open(slot));
             return;
         }
@@ -318,13 +327,13 @@ impl Schedule {
             true
         });
         if lacks_connections || lacks_udp {
-            self.give_up(secondary, outcome, now_ns);
+            self.secondaries[secondary as usize].given_up = Some(outcome);
         }
     }
 
-    /// A secondary can ask nobody: none of its zones that wait will come.
-    fn give_up(&mut self, number: u32, outcome: Outcome, now_ns: i64) {
-        self.secondaries[number as usize].given_up = Some(outcome);
+    /// If a secondary can ask nobody, none of its zones that wait will come.
+    pub(super) fn settle_given_up(&mut self, number: u32, now_ns: i64) {
+        let Some(outcome) = self.secondaries[number as usize].given_up else { return };
         while let Some(job) = self.secondaries[number as usize].drain(number) {
             self.row_without_connection(job, outcome, now_ns);
             self.end(job, outcome, now_ns);
@@ -348,15 +357,23 @@ impl Schedule {
             return;
         }
         let due_ns = due_ns.min(self.expire(slot, now_ns)).max(now_ns + timeout_ns / CHECKS_A_TIMEOUT);
-        self.slots[slot as usize].is_checked = true;
-        self.timers.add(due_ns, Timer::Check(slot));
+        let place = &mut self.slots[slot as usize];
+        // What is asked for next sets the timer anew.
+        if place.state == State::Opening || place.line.count > 0 {
+            place.is_checked = true;
+            self.timers.add(due_ns, Timer::Check(slot));
+        }
+    }
+
+    /// After how long an answer is not expected any more.
+    pub(super) fn timeout_of(&self, slot: u32) -> i64 {
+        let timeout_ns = self.settings.timeout_ns;
+        if self.slots[slot as usize].is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns }
     }
 
     /// Gives up the transfers of a slot that were silent for too long; returns when the next may be.
     fn expire(&mut self, slot: u32, now_ns: i64) -> i64 {
-        let place = &self.slots[slot as usize];
-        let timeout_ns = self.settings.timeout_ns;
-        let timeout_ns = if place.is_udp { timeout_ns.min(UDP_TIMEOUT_NS_MAX) } else { timeout_ns };
+        let (place, timeout_ns) = (&self.slots[slot as usize], self.timeout_of(slot));
         let (expired, due_ns) = self.transfers.expired(place.line, place.partial_ns, timeout_ns, now_ns);
         for at in expired {
             let place = &mut self.slots[slot as usize];

@@ -389,10 +389,11 @@ impl Schedule {
 
     /// Sees to it that a slot is looked at when an answer, or the connection, should have come.
     fn expect_answers(&mut self, slot: u32, now_ns: i64) {
+        let due_ns = now_ns + self.timeout_of(slot);
         let place = &mut self.slots[slot as usize];
         if !place.is_checked {
             place.is_checked = true;
-            self.timers.add(now_ns + self.settings.timeout_ns, Timer::Check(slot));
+            self.timers.add(due_ns, Timer::Check(slot));
         }
     }
 
@@ -404,3 +405,5 @@ impl Schedule {
 #[cfg(test)]
 #[path = "schedule_tests.rs"]
 mod tests;
+#[cfg(test)]
+mod virtual_primary;

@@ -75,7 +75,7 @@ impl Settings {
 /// nothing had come on that connection at all, the one that was asked for first has. All others are asked for again at
 /// once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows say what happened all
 /// the same. A connection that brought nothing is followed by the next after a pause that grows in the same way; after
-/// more of them in a row than `times`, no further one is made in that place.
+/// more of them in a row than `times` (of accepted ones at least three), no further one is made in that place.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     pub times: u16,

@@ -25,8 +25,10 @@ pub struct Secondary {
     next: u32,
     /// Where its list ends; 0 if it waits for NOTIFY.
     end: u32,
-    /// To be asked for again.
+    /// To be asked for again, as a connection was lost or a NOTIFY came.
     ready: VecDeque<Job>,
+    /// Likewise, as they have failed before.
+    failed_before: VecDeque<Job>,
     /// The SOA says that they are to be transferred.
     cleared: VecDeque<Job>,
     /// Connections on their way.
@@ -55,7 +57,7 @@ impl Secondary {
 
     /// How many zones wait to be asked for.
     pub fn waiting(&self) -> usize {
-        (self.end - self.next) as usize + self.ready.len()
+        (self.end - self.next) as usize + self.ready.len() + self.failed_before.len()
     }
 
     /// How many wait for a connection behind their SOA.
@@ -68,16 +70,18 @@ impl Secondary {
         self.waiting() > 0 && self.cleared.len() < CLEARED_MAX
     }
 
-    /// The next zone that waits; `number` is the secondary's own.
+    /// The next zone that waits; `number` is the secondary's own. Those that have failed before come last, so that one
+    /// which takes its connection with it does not keep the others from coming.
     pub fn take(&mut self, number: u32) -> Option<Job> {
         if let Some(job) = self.ready.pop_front() {
             return Some(job);
         }
         let zone = self.next;
-        (zone < self.end).then(|| {
-            self.next += 1;
-            Job { secondary: number, zone, attempt: 0, failures: 0 }
-        })
+        if zone >= self.end {
+            return self.failed_before.pop_front();
+        }
+        self.next += 1;
+        Some(Job { secondary: number, zone, attempt: 0, failures: 0 })
     }
 
     /// The next that waits behind its SOA.
@@ -85,14 +89,18 @@ impl Secondary {
         self.cleared.pop_front()
     }
 
-    /// Asks for a zone, again or because of a NOTIFY, behind those that wait already.
+    /// Asks for a zone, again or because of a NOTIFY, behind others of its kind.
     pub fn add(&mut self, job: Job) {
-        self.ready.push_back(job);
+        self.queue(job).push_back(job);
     }
 
-    /// Asks for a zone again, before all others.
+    /// Asks for a zone again, before all others of its kind.
     pub fn put_back(&mut self, job: Job) {
-        self.ready.push_front(job);
+        self.queue(job).push_front(job);
+    }
+
+    fn queue(&mut self, job: Job) -> &mut VecDeque<Job> {
+        if job.failures > 0 { &mut self.failed_before } else { &mut self.ready }
     }
 
     /// Its SOA says that it is to be transferred.

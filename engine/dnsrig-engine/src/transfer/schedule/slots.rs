@@ -72,7 +72,10 @@ pub struct Slot {
     pub zones: u32,
     pub asked: u32,
     pub done: u32,
+    /// Zones that have ended, or have used up a retry.
     pub ended: u32,
+    /// Something came that was waited for.
+    pub has_brought: bool,
     pub octets: u64,
     pub messages: u32,
     /// Connections in a row that brought nothing.
@@ -108,6 +111,7 @@ impl Slot {
             asked: 0,
             done: 0,
             ended: 0,
+            has_brought: false,
             octets: 0,
             messages: 0,
             fruitless: 0,
@@ -123,7 +127,7 @@ impl Slot {
     pub fn begin(&mut self, number: u32, now_ns: i64) {
         (self.state, self.number) = (State::Opening, number);
         (self.begun_ns, self.established_ns, self.handshake) = (now_ns, 0, Handshake::None);
-        (self.alive_ns, self.partial_ns) = (now_ns, 0);
+        (self.alive_ns, self.partial_ns, self.has_brought) = (now_ns, 0, false);
         (self.zones, self.asked, self.done, self.ended, self.octets, self.messages) = (0, 0, 0, 0, 0, 0);
     }
 

@@ -60,9 +60,7 @@ impl Record<'_> {
     }
 
     fn expand(&self, to: &mut Vec<u8>, case: Case) -> Result<(), Wrong> {
-        let (message, start) = self.context();
-        let end = start + self.data().len();
-        let mut at = start;
+        let (message, mut at) = self.context();
         for part in layout(self.rtype) {
             let next = match part {
                 Part::Octets(octets) => at + octets,
@@ -74,17 +72,14 @@ impl Record<'_> {
                         // Lengths of labels are no letters.
                         to[from..].make_ascii_lowercase();
                     }
-                    if behind > end {
-                        return Err(Wrong::Form);
-                    }
                     at = behind;
                     continue;
                 }
             };
-            to.extend_from_slice(message.get(at..next.min(end)).filter(|_| next <= end).ok_or(Wrong::Form)?);
+            to.extend_from_slice(message.get(at..next).ok_or(Wrong::Form)?);
             at = next;
         }
-        to.extend_from_slice(&message[at..end]);
+        to.extend_from_slice(&message[at..]);
         Ok(())
     }
 }

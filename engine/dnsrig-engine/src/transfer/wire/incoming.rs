@@ -175,8 +175,8 @@ impl Incoming {
                 // Nearly every record of a zone.
                 (State::Whole | State::Adding { .. }, None) => self.give(&record, Change::Add, sink)?,
                 (State::Removing { .. }, None) => self.give(&record, Change::Remove, sink)?,
-                // What is not asked for, such as signatures.
-                (State::Soa, _) => self.counts.records += 1,
+                // What is not asked for, such as signatures; but there is one SOA.
+                (State::Soa, None) => self.counts.records += 1,
                 (State::Second, None) => {
                     self.begin_whole();
                     self.give(&record, Change::Add, sink)?;

@@ -197,6 +197,7 @@ fn a_serial_is_asked_for_alone() {
     let more = [soa(QUESTION, 7), Rr::new(QUESTION, 46, &[0; 30])];
     assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &more)), Outcome::Done);
     assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &[])), Outcome::SoaMissing);
+    assert_eq!(outcome(Ask::Soa, &one(Ask::Soa, &[soa(QUESTION, 7), soa(QUESTION, 7)])), Outcome::BadMessage);
 }
 
 #[test]

@@ -88,9 +88,10 @@ impl<'m> Record<'m> {
         &self.message[self.data..self.end]
     }
 
-    /// The message the record lies in, and where in it its data begins: for names in the data, which may be compressed.
+    /// The message up to the record's end, and where in it the record's data begins: for names in the data, which may be
+    /// compressed, but have no part in what comes behind.
     pub(super) fn context(&self) -> (&'m [u8], usize) {
-        (self.message, self.data)
+        (&self.message[..self.end], self.data)
     }
 
     /// Appends the owner in wire format, not compressed, in the case of letters it was sent in.
@@ -182,12 +183,12 @@ impl Soa {
         }
         let mut fingerprint = 0;
         let mut each = |label: &[u8]| fingerprint = fold_label(fingerprint, label);
-        let mailbox = names::labels(record.message, record.data, &mut each)?;
+        let (message, data) = record.context();
+        let mailbox = names::labels(message, data, &mut each)?;
         each(&[]);
-        let numbers = names::labels(record.message, mailbox, &mut each)?;
+        let numbers = names::labels(message, mailbox, &mut each)?;
         each(&[]);
-        let numbers: &[u8; 20] =
-            record.message.get(numbers..record.end).and_then(|rest| rest.try_into().ok()).ok_or(Wrong::Form)?;
+        let numbers: &[u8; 20] = message[numbers..].try_into().map_err(|_| Wrong::Form)?;
         for number in numbers.chunks_exact(4) {
             fingerprint = fold(fingerprint, u64::from(u32::from_be_bytes(number.try_into().expect("four octets"))));
         }

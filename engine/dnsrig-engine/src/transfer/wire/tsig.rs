@@ -152,7 +152,7 @@ impl<'m> Signature<'m> {
         let (message, data) = record.context();
         let (same_key, _) = names::equals(message, record.start(), key.name())?;
         let (same_algorithm, behind) = names::equals(message, data, key.algorithm())?;
-        let mut rest = record.data().get(behind.saturating_sub(data)..).ok_or(Wrong::Form)?;
+        let mut rest = &message[behind..];
         let time = *take(&mut rest)?;
         let fudge = *take(&mut rest)?;
         let mac = take_counted(&mut rest)?;

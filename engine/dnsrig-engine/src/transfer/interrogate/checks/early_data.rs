@@ -9,7 +9,7 @@ use crate::transfer::{
     interrogate::{
         answer::{Answer, Transport},
         asking::{Asking, DOT, Talk},
-        line::{Line, Loss},
+        line::{Line, Loss, Records},
         tls::Sessions,
     },
     wire::Ask,
@@ -23,6 +23,10 @@ struct Early {
     is_sent: bool,
     is_accepted: bool,
     is_answered: bool,
+    /// When another query had come behind it.
+    is_answered_then: bool,
+    /// Whether that other one was answered.
+    is_other_answered: bool,
 }
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
@@ -39,10 +43,20 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
         let query = talk.draft(&zone.name, Ask::Soa);
         let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, name, &query)?;
         let is_accepted = line.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
+        let mut early = Early { is_sent, is_accepted, ..Early::default() };
         if is_accepted {
             talk.listen(&mut line);
+            early.is_answered = talk.exchange.done() > 0;
         }
-        Ok(Early { is_sent, is_accepted, is_answered: talk.exchange.done() > 0 })
+        if is_accepted && talk.exchange.loss == Some(Loss::TimedOut) {
+            talk.exchange.loss = None;
+            let another = talk.draft(&zone.name, Ask::Soa);
+            talk.note(line.send(&[another], Records::OneEach));
+            talk.listen(&mut line);
+            [early.is_answered_then, early.is_other_answered] =
+                [0, 1].map(|number| talk.exchange.transfers[number].is_done());
+        }
+        Ok(early)
     };
     match first() {
         Ok(()) => judge(sessions.early_data_octets(), &second()),
@@ -55,6 +69,12 @@ fn judge(permitted_octets: u32, early: &Result<Early, Loss>) -> Answer {
     let answer = match early {
         _ if permitted_octets == 0 => Answer::no("its tickets permit none"),
         Ok(Early { is_accepted: true, is_answered: true, .. }) => Answer::yes("accepted, and the query in it answered"),
+        Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
+            Answer::partly("accepted, but the query in it waits until another comes behind it")
+        }
+        Ok(Early { is_accepted: true, is_other_answered: true, .. }) => {
+            Answer::partly("accepted, but the query in it is lost: only the next one was answered")
+        }
         Ok(Early { is_accepted: true, .. }) => Answer::partly("accepted, but the query in it was not answered"),
         Ok(Early { is_sent: true, .. }) => Answer::no("its tickets permit it, but it was rejected"),
         Ok(_) => Answer::cannot_tell("none could be sent"),
@@ -70,9 +90,12 @@ mod tests {
 
     #[test]
     fn permitted_sent_accepted_and_answered() {
-        let early = |is_sent, is_accepted, is_answered| Ok(Early { is_sent, is_accepted, is_answered });
+        let early =
+            |is_sent, is_accepted, is_answered| Ok(Early { is_sent, is_accepted, is_answered, ..Early::default() });
         assert_eq!(judge(16_384, &early(true, true, true)).verdict, Verdict::Yes);
         assert_eq!(judge(16_384, &early(true, true, false)).verdict, Verdict::Partly);
+        let waits = Early { is_sent: true, is_accepted: true, is_answered_then: true, ..Early::default() };
+        assert!(judge(16_384, &Ok(waits)).detail.ends_with("behind it"));
         assert_eq!(judge(16_384, &early(true, false, false)).verdict, Verdict::No);
         assert_eq!(judge(16_384, &early(false, false, false)).verdict, Verdict::CannotTell);
         assert_eq!(judge(0, &early(false, false, false)).verdict, Verdict::No);

@@ -2,7 +2,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::Barrier,
+    sync::{
+        Barrier,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -16,6 +19,7 @@ use crate::transfer::{
         exchange::{Exchange, upper},
         line::{Loss, Records},
         message::ZoneName,
+        transfer::Transfer,
     },
     wire::Ask,
 };
@@ -34,17 +38,21 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     judge(&on_connections(&asking.server, transport, &zone.name), &many)
 }
 
-/// One transfer on each of several connections, all begun at the same moment, after they were opened.
+/// One transfer on each of several connections, all asked for at the same moment, after they were opened.
+///
+/// They end when each has begun or was refused: that says it all, and spares the server the rest.
 fn on_connections(server: &Server, transport: Transport, zone: &ZoneName) -> Vec<Result<Exchange, Loss>> {
-    let (barrier, start) = (Barrier::new(TRANSFERS_AT_ONCE), Instant::now());
+    let (barrier, start, answered) = (Barrier::new(TRANSFERS_AT_ONCE), Instant::now(), AtomicUsize::new(0));
     let transfer = || {
         let line = server.open(transport);
         barrier.wait();
-        let mut line = line?;
+        let mut line = line.inspect_err(|_| count(&answered))?;
         let mut talk = Talk::since(server.signer.clone(), start);
         let query = talk.draft(zone, Ask::Axfr);
         talk.note(line.send(&[query], Records::OneEach));
-        talk.listen(&mut line);
+        talk.listen_until(&mut line, |exchange| !exchange.arrivals.is_empty());
+        count(&answered);
+        talk.listen_until(&mut line, |_| answered.load(Ordering::Relaxed) == TRANSFERS_AT_ONCE);
         Ok(talk.exchange)
     };
     thread::scope(|scope| {
@@ -53,24 +61,28 @@ fn on_connections(server: &Server, transport: Transport, zone: &ZoneName) -> Vec
     })
 }
 
+fn count(answered: &AtomicUsize) {
+    answered.fetch_add(1, Ordering::Relaxed);
+}
+
 /// By one transfer on each of several connections, and many on one.
 fn judge(connections: &[Result<Exchange, Loss>], many: &Exchange) -> Answer {
     let exchanges: Vec<_> = connections.iter().flatten().collect();
-    let (done, refused): (usize, usize) =
-        (exchanges.iter().map(|one| one.done()).sum(), exchanges.iter().map(|one| one.refused()).sum());
+    let (served, refused): (usize, usize) =
+        (exchanges.iter().map(|one| one.count(is_served)).sum(), exchanges.iter().map(|one| one.refused()).sum());
     let (asked, words) = (connections.len(), words(exchanges.iter().copied().chain([many])));
     let answer = if refused > 0 {
         let met = in_progress_at_first_refusal(&exchanges);
-        Answer::yes(format!("of {asked} at a time {done} were served, {refused} refused ({words})"))
+        Answer::yes(format!("of {asked} at a time {served} were served, {refused} refused ({words})"))
             .value(format!("about {met}"))
             .with("limit", met)
     } else if many.refused() > 0 {
         let (asked, refused) = (many.transfers.len(), many.refused());
         Answer::yes(format!("of {asked} in one write {refused} were refused ({words})"))
-    } else if done == 0 {
+    } else if served == 0 {
         Answer::cannot_tell("no transfer came")
-    } else if done < asked {
-        Answer::partly(format!("of {asked} at a time {done} were served; the others had no answer in time"))
+    } else if served < asked {
+        Answer::partly(format!("of {asked} at a time {served} were served; the others had no answer in time"))
     } else {
         Answer::no(format!(
             "none up to {asked} at a time on as many connections, and {} in one write",
@@ -80,21 +92,25 @@ fn judge(connections: &[Result<Exchange, Loss>], many: &Exchange) -> Answer {
     };
     answer
         .with("connections", asked)
-        .with("done", done)
+        .with("served", served)
         .with("refused", refused)
         .with("in_one_write", many.transfers.len())
         .with("done_of_one_write", many.done())
         .with("refused_of_one_write", many.refused())
 }
 
+/// Whether it began, and did not end otherwise than well.
+fn is_served(transfer: &Transfer) -> bool {
+    transfer.first_at.is_some() && (transfer.is_open() || transfer.is_done())
+}
+
 /// How many of those that were served were not through when the first was refused: what the server had in hand.
 fn in_progress_at_first_refusal(exchanges: &[&Exchange]) -> usize {
-    let ends = |is_refused: bool| {
-        let transfers = exchanges.iter().flat_map(|exchange| &exchange.transfers);
-        transfers.filter(move |it| if is_refused { it.refusal().is_some() } else { it.is_done() })
-    };
-    let first: Duration = ends(true).filter_map(|transfer| transfer.last_at).min().unwrap_or_default();
-    ends(false).filter(|transfer| transfer.last_at.is_some_and(|last| last >= first)).count()
+    let transfers = || exchanges.iter().flat_map(|exchange| &exchange.transfers);
+    let refused = transfers().filter(|transfer| transfer.refusal().is_some());
+    let first: Duration = refused.filter_map(|transfer| transfer.last_at).min().unwrap_or_default();
+    let goes_on = |it: &&Transfer| is_served(it) && (it.is_open() || it.last_at.is_some_and(|last| last >= first));
+    transfers().filter(goes_on).count()
 }
 
 /// The errors, each once.
@@ -110,7 +126,11 @@ mod tests {
 
     /// `served` transfers of several messages, and `refused` that were refused at once.
     fn connections(served: usize, refused: usize) -> Vec<Result<Exchange, Loss>> {
-        let slow = |_| Script::asked(1).first(0).after(Duration::from_millis(30)).last(0).exchange();
+        // As they are left: the second half has not ended.
+        let slow = |number| match Script::asked(1).first(0).after(Duration::from_millis(30)) {
+            script if number < served / 2 => script.last(0).exchange(),
+            script => script.exchange(),
+        };
         let quick = |_| Script::asked(1).after(Duration::from_millis(1)).refused(0).exchange();
         (0..served).map(slow).chain((0..refused).map(quick)).map(Ok).collect()
     }
