@@ -62,7 +62,7 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("capacity", ("server=bind@forky", "changes=none", ALONE)),
     ("startup", ("server=bind@forky", "zones=1000", "as=primary", ALONE)),
     ("propagation", ("server=bind@forky", "secondaries=1", "changes=single", ALONE)),
-    ("fan-out", ("server=nsd@forky", "secondaries=100", "ixfr=true", "limits=raised", ALONE)),
+    ("fan-out", ("server=nsd@forky", "secondaries=100", "by=IXFR", "limits=raised", ALONE)),
     ("ixfr-stream", ("server=nsd@forky", "records_changed=100", "made_by=reload", ALONE)),
     ("busy-primary", ("server=bind@forky", "size=tiny", "transfers=none", ALONE)),
     ("resolver-cache", ("names=cached", "transport=udp", "options.warmup_s=3", ALONE)),

@@ -11,11 +11,11 @@ from dnsrig.analysis.read import Trial
 SECONDARIES = 20
 
 
-def fan_out(measure: Callable[..., Trial], kind: str, *, ixfr: bool) -> Trial:
+def fan_out(measure: Callable[..., Trial], kind: str, *, by: str) -> Trial:
     return measure(
         f"server={kind}",
         f"secondaries={SECONDARIES}",
-        f"ixfr={str(ixfr).lower()}",
+        f"by={by}",
         "limits=raised",
         "exclude=[]",
         "dataset.records_per_zone=200",
@@ -25,7 +25,7 @@ def fan_out(measure: Callable[..., Trial], kind: str, *, ixfr: bool) -> Trial:
 
 
 def test_every_secondary_is_told_and_has_the_change(measure: Callable[..., Trial]) -> None:
-    trial = fan_out(measure, "knot@forky", ixfr=True)
+    trial = fan_out(measure, "knot@forky", by="IXFR")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
     assert trial.record.metrics["secondaries_done"] == SECONDARIES
     assert (trial.record.metrics["last_done_s"] or 0) >= (trial.record.metrics["first_done_s"] or 0) > 0
@@ -36,7 +36,7 @@ def test_every_secondary_is_told_and_has_the_change(measure: Callable[..., Trial
 
 
 def test_a_primary_that_changes_by_itself(measure: Callable[..., Trial]) -> None:
-    trial = fan_out(measure, "zones@engine", ixfr=False)
+    trial = fan_out(measure, "zones@engine", by="AXFR")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
     assert trial.record.metrics["secondaries_done"] == SECONDARIES
 

@@ -26,7 +26,7 @@ START = 5_000 * SECOND
 
 
 def made(*settings: str) -> TrialSpec:
-    document = model.load(model.find("fan-out"), "standard", ["limits=raised", "ixfr=false", *settings])
+    document = model.load(model.find("fan-out"), "standard", ["limits=raised", "by=AXFR", *settings])
     (point,) = model.points(document)
     return plan.provisional("fan-out", point, [0, 1])
 

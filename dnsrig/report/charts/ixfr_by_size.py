@@ -18,8 +18,8 @@ ORDER = 12
 METRICS = ("ixfr_time_percent", "ixfr_octets_percent", "ixfr_whole_percent", "ixfr_time_ms", "ixfr_bytes")
 
 WAYS = ("IXFR", "AXFR")
-SHOWN = (("bytes", "octets of a transfer"), ("time_ms", "time of a transfer, ms"))
-"""End of the metric's name, and the title of its axis."""
+SHOWN = {"bytes": ("octets of a transfer", "~s"), "time_ms": ("time of a transfer, ms", ",~r")}
+"""End of the metric's name -> title of its axis, and how figures are written there."""
 MOST_WHOLE_PERCENT = 50.0
 
 
@@ -41,14 +41,14 @@ def draw(run: Run) -> list[Drawing]:
     panels = []
     for other in dict.fromkeys(rows["other"]):
         alike = rows.filter(pl.col("other") == other)
-        pair = [_panel(run, alike, name, title) for name, title in SHOWN]
+        pair = [_panel(run, alike, name) for name in SHOWN]
         panels.append(alt.hconcat(*pair, spacing=24, title="" if other == _split.ONLY else _look.heading(other)))
     return [Drawing("all", _look.stack(panels))]
 
 
-def _panel(run: Run, rows: pl.DataFrame, name: str, title: str) -> alt.LayerChart | alt.FacetChart:
+def _panel(run: Run, rows: pl.DataFrame, name: str) -> alt.LayerChart | alt.FacetChart:
     """One quantity: a colour a server, solid and dashed the two ways."""
-    names = _split.colour_names(run)
+    names, (title, written) = _split.colour_names(run), SHOWN[name]
     sizes = sorted(set(rows["changed"]))
     shown = rows.filter(pl.col("name") == name)
     y_title, scale = _look.measure(shown["value"], title)
@@ -58,7 +58,7 @@ def _panel(run: Run, rows: pl.DataFrame, name: str, title: str) -> alt.LayerChar
         scale=alt.Scale(type="log", domain=[sizes[0] * 0.8, sizes[-1] * 1.25], nice=False),
         axis=alt.Axis(values=sizes, format="~s", grid=False, labelOverlap="greedy"),
     )
-    y = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5, format="~s", labelOverlap="greedy"))
+    y = alt.Y("value:Q", title=y_title, scale=scale, axis=alt.Axis(tickCount=5, format=written, labelOverlap="greedy"))
     colour = alt.Color("colour:N", scale=_look.colours(names), legend=alt.Legend() if len(names) > 1 else None)
     dash = alt.StrokeDash("way:N", scale=_look.dashes(WAYS), sort=list(WAYS))
     base = alt.Chart(shown)
@@ -76,7 +76,7 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
     for variant in run.manifest.variants:
         done = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
         for way in WAYS:
-            for name, _ in SHOWN:
+            for name in SHOWN:
                 if values := _values(done, f"{way.lower()}_{name}"):
                     yield {
                         "other": _split.label(variant, axes) if axes else _split.ONLY,
