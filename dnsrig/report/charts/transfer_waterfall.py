@@ -26,6 +26,8 @@ FIRST_ZONES = 40
 """Drawn once more, by themselves."""
 MOST_COLOURS = 6
 """Connections told apart by colour."""
+MOST_ATTEMPTS = 20
+"""Drawn of a zone, the first ones: an instrument that begins again and again makes thousands."""
 HEIGHT_PX = 240
 OF_ZONE = ("secondary", "zone")
 TIMES = ("asked", "first", "last", "waited", "shown")
@@ -75,12 +77,13 @@ def _zones(trial: Trial) -> pl.DataFrame:
 
 
 def lines(trial: Trial, zones: pl.DataFrame) -> pl.DataFrame:
-    """The attempts at ``zones`` (as `sampled` and `first` give them), in ms since the instrument began.
+    """The first attempts at ``zones`` (as `sampled` and `first` give them), in ms since the instrument began.
 
     Columns: line, asked, first (null: no message came), last, failed, attempt, colour.
     """
     begun_ns = _transfers.begun_ns(trial)
     rows = transfers.of(trial).join(zones, on=OF_ZONE).sort("line", "asked_ns")
+    rows = rows.filter(pl.int_range(pl.len()).over("line") < MOST_ATTEMPTS)
     ms = {name: (pl.col(f"{name}_ns") - begun_ns) / 1e6 for name in ("asked", "first", "last")}
     return rows.select(
         "line",
