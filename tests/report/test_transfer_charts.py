@@ -103,6 +103,9 @@ def test_of_many_zones_some_are_drawn_evenly_and_the_first_all(trial: Trial) -> 
         pipelined([8_000_000, *[300] * 300]),
         [Transfer(zone(0), 0, None, None, outcome="no-connection", connection=(1 << 32) - 1)],
         [Transfer(zone(n), n, n, n, connection=n % 3, outcome="timed-out") for n in range(50)],
+        # Again and again, as beside queries: more attempts than a chart may have rows.
+        [Transfer(zone(n % 100), n, n, n + 1) for n in range(8_000)],
+        [Transfer(zone(0), n, n, n + 1) for n in range(6_000)],
     ],
 )
 def test_any_rows_can_be_drawn(trial: Trial, made: list[Transfer]) -> None:

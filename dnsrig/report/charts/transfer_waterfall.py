@@ -24,6 +24,8 @@ MOST_LINES = 150
 """Zones drawn of a trial, sampled evenly in the order in which they were asked for."""
 FIRST_ZONES = 40
 """Drawn once more, by themselves."""
+MOST_ATTEMPTS = 3_000
+"""Drawn of a trial, the first ones of each zone: an instrument that repeats transfers the same zone without end."""
 MOST_COLOURS = 6
 """Connections told apart by colour."""
 MOST_ATTEMPTS = 20
@@ -83,7 +85,7 @@ def lines(trial: Trial, zones: pl.DataFrame) -> pl.DataFrame:
     """
     begun_ns = _transfers.begun_ns(trial)
     rows = transfers.of(trial).join(zones, on=OF_ZONE).sort("line", "asked_ns")
-    rows = rows.filter(pl.int_range(pl.len()).over("line") < MOST_ATTEMPTS)
+    rows = rows.filter(pl.int_range(pl.len()).over("line") < max(1, MOST_ATTEMPTS // max(1, zones.height)))
     ms = {name: (pl.col(f"{name}_ns") - begun_ns) / 1e6 for name in ("asked", "first", "last")}
     return rows.select(
         "line",
