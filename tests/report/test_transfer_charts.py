@@ -82,12 +82,6 @@ def test_a_waterfall_has_the_times_of_the_rows(trial: Trial) -> None:
     assert waterfall.first(trial).is_empty(), "the whole shows them"
 
 
-def test_of_a_zone_that_is_asked_for_again_and_again_the_first_attempts_are_drawn(trial: Trial) -> None:
-    put(trial, [Transfer(zone(n % 2), n, n, n + 1) for n in range(20_000)])
-    rows = waterfall.lines(trial, waterfall.sampled(trial))
-    assert rows.height == 2 * waterfall.MOST_ATTEMPTS and rows["asked"].max() == rows.height - 1
-
-
 def test_of_many_zones_some_are_drawn_evenly_and_the_first_all(trial: Trial) -> None:
     put(trial, reused(1000))
     sampled = waterfall.sampled(trial)

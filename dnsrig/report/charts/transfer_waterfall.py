@@ -28,8 +28,6 @@ MOST_ATTEMPTS = 3_000
 """Drawn of a trial, the first ones of each zone: an instrument that repeats transfers the same zone without end."""
 MOST_COLOURS = 6
 """Connections told apart by colour."""
-MOST_ATTEMPTS = 20
-"""Drawn of a zone, the first ones: an instrument that begins again and again makes thousands."""
 HEIGHT_PX = 240
 OF_ZONE = ("secondary", "zone")
 TIMES = ("asked", "first", "last", "waited", "shown")
@@ -79,7 +77,7 @@ def _zones(trial: Trial) -> pl.DataFrame:
 
 
 def lines(trial: Trial, zones: pl.DataFrame) -> pl.DataFrame:
-    """The first attempts at ``zones`` (as `sampled` and `first` give them), in ms since the instrument began.
+    """The attempts at ``zones`` (as `sampled` and `first` give them), in ms since the instrument began.
 
     Columns: line, asked, first (null: no message came), last, failed, attempt, colour.
     """
