@@ -11,6 +11,9 @@ from dnsrig.analysis.read import Trial
 from dnsrig.experiment import model
 from dnsrig.traps import all_traps
 
+ATTEMPTS = 4
+"""At a trial that is valid."""
+
 
 def test_every_experiment_has_a_clean_variant() -> None:
     assert {experiment for experiment, _ in CLEAN} == set(model.builtin())
@@ -18,15 +21,23 @@ def test_every_experiment_has_a_clean_variant() -> None:
 
 @pytest.mark.parametrize(("experiment", "settings"), CLEAN, ids=[f"{e}-{n}" for n, (e, _) in enumerate(CLEAN)])
 def test_clean(measure: Callable[..., Trial], experiment: str, settings: tuple[str, ...]) -> None:
-    """This machine may really be disturbed once: after a finding, or an instrument that was late, the next two trials must both be clean."""
-    first = alarms(measure(*settings, experiment=experiment))
-    again = [alarms(measure(*settings, experiment=experiment)) for _ in range(2)] if first else []
+    """This machine may really be disturbed once: after a finding, the next two trials must both be clean."""
+    first = alarms(judged(measure, experiment, settings))
+    again = [alarms(judged(measure, experiment, settings)) for _ in range(2)] if first else []
     assert not any(again), [first, *again]
 
 
+def judged(measure: Callable[..., Trial], experiment: str, settings: tuple[str, ...]) -> Trial:
+    """A trial that is valid. One whose instrument was late says so itself, rightly, and so is nothing to judge traps by."""
+    for _ in range(ATTEMPTS):
+        trial = measure(*settings, experiment=experiment)
+        if trial.record.outcome != "invalid":
+            return trial
+    pytest.skip(f"this machine is too busy: {trial.record.reason}")
+
+
 def alarms(trial: Trial) -> list[str]:
-    if trial.record.outcome != "done":
-        return [f"{trial.record.outcome}: {trial.record.reason}"]
+    assert trial.record.outcome == "done", trial.record.reason
     conclusions = {name: trap.after(trial) for name, trap in all_traps().items()}
     wrong = {
         name: conclusion
