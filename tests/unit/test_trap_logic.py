@@ -196,6 +196,14 @@ def test_udp_buffer_drops(trial: Trial, drops: int, verdict: str) -> None:
         assert finding.evidence == {"dropped_primary": 0, "dropped_secondary": 6, "dropped_observer": 0}
 
 
+def test_a_server_that_loads_its_zones_need_not_read(trial: Trial) -> None:
+    start = measured(trial, 3)
+    columns = {f"{host}__udp__rcvbuf_errors": [0] * 5 for host in ("primary", "observer")}
+    use(trial, series(start - SECOND, secondary__udp__rcvbuf_errors=[0, 0, 19, 19, 19], **columns))
+    trial.record.spec = trial.record.spec.model_copy(update={"procedure": "zone-load"})
+    assert judge("udp-buffer-drops", trial).verdict == "clear"
+
+
 def test_udp_buffer_drops_without_samples(trial: Trial) -> None:
     use(trial, series(0))
     assert judge("udp-buffer-drops", trial).verdict == "cannot-tell"
