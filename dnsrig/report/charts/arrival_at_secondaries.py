@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import altair as alt
-import polars as pl
-
 from dnsrig.analysis.metrics.fan_out import is_fan_out, spread
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.report.charts import Drawing, _look, _split
-from dnsrig.report.figures import visible
+from dnsrig.report.charts import Drawing, _arrivals, _split
 
 TITLE = "Arrival of a change at all secondaries"
 ORDER = 23
@@ -18,8 +14,6 @@ METRICS = ("last_done_s",)
 
 SECONDARIES = "secondaries"
 """The axis told apart by colour."""
-MOST_POINTS = 60
-"""Of one line."""
 OUTCOMES = ("done", "limit", "invalid")
 
 
@@ -36,37 +30,10 @@ def caption(run: Run) -> str:
 
 
 def draw(run: Run) -> list[Drawing]:
-    rows = pl.DataFrame(list(_rows(run)), infer_schema_length=None)
-    panels = [_panel(run, rows, panel) for panel in dict.fromkeys(rows["panel"])]
-    pairs = [alt.hconcat(*panels[i : i + 2], spacing=24) for i in range(0, len(panels), 2)]
-    return [Drawing("all", _look.stack(pairs))]
-
-
-def _panel(run: Run, rows: pl.DataFrame, panel: str) -> alt.Chart:
-    """The variants that differ in the number of secondaries alone; all panels have the axes of the whole."""
-    only = panel == _split.ONLY
-    names = list(dict.fromkeys(rows.sort("count")["colour"]))
-    title, scale = _look.measure(rows["time_ms"], "since the first NOTIFY, ms")
-    legend = alt.Legend() if len(names) > 1 else None
-    x_axis = alt.Axis(tickCount=5, format=",~r", labelOverlap="greedy")
-    chart: alt.Chart = (
-        alt.Chart(rows.filter(pl.col("panel") == panel))
-        .mark_line(interpolate="step-after", strokeWidth=1.6, opacity=0.8)
-        .encode(
-            alt.X("time_ms:Q", title=title, scale=scale, axis=x_axis),
-            alt.Y("percent:Q", title="have it, %", scale=alt.Scale(domain=[0, 100]), axis=alt.Axis(tickCount=5)),
-            alt.Color("colour:N", scale=_look.colours(names), legend=legend),
-            alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend),
-            alt.Detail("repeat:N"),
-            alt.Order("percent:Q"),
-        )
-        .properties(
-            width=_look.WIDTH if only else (_look.WIDTH - 60) // 2,
-            height=280 if only else 190,
-            title="" if only else _look.heading(panel),
-        )
-    )
-    return chart
+    """A panel for the variants that differ in the number of secondaries alone."""
+    counts = sorted({_secondaries(trial) for trial in run.trials if arrivals(trial)})
+    names = [_told(count) for count in counts]
+    return _arrivals.draw(_rows(run), names, time="since the first NOTIFY, ms", arrived="have it, %")
 
 
 def _rows(run: Run) -> Iterable[dict[str, object]]:
@@ -76,13 +43,16 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
             count = _secondaries(trial)
             for percent, time_ms in arrivals(trial):
                 yield {
-                    "panel": visible(_split.label(variant, axes)),
-                    "colour": f"{count:,} secondaries" if count > 1 else "1 secondary",
-                    "count": count,
+                    "panel": _arrivals.heading(variant, axes),
+                    "colour": _told(count),
                     "repeat": trial.record.spec.repeat,
                     "percent": percent,
                     "time_ms": time_ms,
                 }
+
+
+def _told(count: int) -> str:
+    return f"{count:,} secondaries" if count > 1 else "1 secondary"
 
 
 def _secondaries(trial: Trial) -> int:
@@ -90,13 +60,11 @@ def _secondaries(trial: Trial) -> int:
 
 
 def arrivals(trial: Trial) -> list[tuple[float, float]]:
-    """(percent of all secondaries, the time in ms by which they had all their zones in the new version), rising; at most `MOST_POINTS`."""
+    """(percent of all secondaries, the time in ms by which they had all their zones in the new version), rising."""
     if trial.record.outcome not in OUTCOMES or not is_fan_out(trial):
         return []
     seen = spread(trial)
     if seen is None or seen.zero_ns is None or not seen.arrived_ns:
         return []
     times_ms = [max(1e-3, (ns - seen.zero_ns) / 1e6) for ns in seen.arrived_ns]
-    step = max(1, -(-len(times_ms) // MOST_POINTS))
-    ranks = sorted({1, *range(step, len(times_ms) + 1, step), len(times_ms)})
-    return [(100 * rank / max(_secondaries(trial), len(times_ms)), times_ms[rank - 1]) for rank in ranks]
+    return _arrivals.points(times_ms, max(_secondaries(trial), len(times_ms)))
