@@ -95,13 +95,13 @@ fn hinted(message: &[u8], start: usize) -> Option<u32> {
     message.get(serial..)?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
 }
 
-/// Behind the name at `start`, which may end with a pointer.
+/// Behind the name at `start`, which may end with a pointer; within the message, or None.
 fn name_end(message: &[u8], mut start: usize) -> Option<usize> {
     loop {
         match *message.get(start)? {
             0 => return Some(start + 1),
             length @ 1..=63 => start += 1 + usize::from(length),
-            192.. => return Some(start + 2),
+            192.. => return message.get(start + 1).map(|_| start + 2),
             _ => return None,
         }
     }

@@ -47,6 +47,14 @@ fn a_zone_that_nobody_transfers_is_refused() {
 }
 
 #[test]
+fn a_name_that_is_cut_is_no_notify() {
+    let message = notify(None);
+    assert!((0..message.len()).all(|cut| read(&message[..cut]).is_none()));
+    // A pointer whose second octet is missing, which the message ends with.
+    assert_eq!(read(&[&message[..HEADER_OCTETS], b"\x01z\xc0"].concat()), None);
+}
+
+#[test]
 fn an_answer_is_no_notify() {
     let message = notify(None);
     let reply = answer(&message, &read(&message).unwrap(), true);

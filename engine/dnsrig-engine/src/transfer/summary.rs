@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     arguments::{Arguments, TransportKind},
     schedule::{Policy, secondaries::Secondary},
-    tally::{Connections, Tally},
+    tally::{Connections, Tally, Totals},
     wire::Outcome,
 };
 use crate::load::{distribution::percentiles, meter::Times};
@@ -54,27 +54,15 @@ pub struct Summary {
     /// When the last zone was done, or time was over.
     pub end_ns: i64,
     pub elapsed_ns: i64,
-    /// 0: none came.
-    pub first_message_ns: i64,
     pub done: u64,
     pub up_to_date: u64,
     pub failed: u64,
     /// Neither, because time was over.
     pub unfinished: u64,
     pub outcomes: BTreeMap<&'static str, u64>,
-    pub attempts: u64,
     pub attempt_outcomes: BTreeMap<&'static str, u64>,
-    pub retries: u64,
-    pub axfr: u64,
-    pub ixfr: u64,
-    pub records: u64,
-    pub messages: u64,
-    pub octets: u64,
-    pub octets_sent: u64,
-    pub unmatched: u64,
-    pub interleaved: u64,
-    pub out_of_order: u64,
-    pub behind_ns_max: i64,
+    #[serde(flatten)]
+    pub totals: Totals,
     pub zones_per_s: f64,
     pub records_per_s: f64,
     pub octets_per_s: f64,
@@ -86,7 +74,6 @@ pub struct Summary {
     pub cpu_ns: i64,
     pub busy_share: f64,
     pub rows_lost: u64,
-    pub notifies: u64,
     pub interrupted: bool,
     pub per_secondary: Vec<Told>,
     /// Where certificates do not fit, the sentence for people.
@@ -114,19 +101,14 @@ impl Summary {
     pub fn fill(&mut self, tally: &Tally, end_ns: i64) {
         self.end_ns = end_ns;
         self.elapsed_ns = end_ns - self.start_ns;
-        self.first_message_ns = tally.first_message_ns;
         (self.done, self.up_to_date, self.failed) = (tally.done(), tally.up_to_date(), tally.failed());
         (self.outcomes, self.attempt_outcomes) = (by_word(&tally.outcomes), by_word(&tally.attempt_outcomes));
-        (self.attempts, self.retries, self.axfr, self.ixfr) = (tally.attempts, tally.retries, tally.axfr, tally.ixfr);
-        (self.records, self.messages) = (tally.records, tally.messages);
-        (self.octets, self.octets_sent, self.unmatched) = (tally.octets, tally.octets_sent, tally.unmatched);
-        (self.interleaved, self.out_of_order) = (tally.interleaved, tally.out_of_order);
-        (self.behind_ns_max, self.notifies) = (tally.behind_ns_max, tally.notifies);
+        self.totals = tally.totals;
         (self.connections, self.transfer_ns) = (tally.connections, (&tally.times).into());
         let elapsed_s = self.elapsed_ns.max(1) as f64 / 1e9;
         self.zones_per_s = (self.done + self.up_to_date) as f64 / elapsed_s;
-        self.records_per_s = self.records as f64 / elapsed_s;
-        self.octets_per_s = self.octets as f64 / elapsed_s;
+        self.records_per_s = self.totals.records as f64 / elapsed_s;
+        self.octets_per_s = self.totals.octets as f64 / elapsed_s;
     }
 
     /// Adds the secondaries of a thread, of which the first has the number `first`.

@@ -24,12 +24,9 @@ pub struct Connections {
     pub closed_by_us: u64,
 }
 
-/// Counts of transfers and connections.
-pub struct Tally {
-    /// How zones ended, by [`Outcome`].
-    pub outcomes: [u64; Outcome::ALL.len()],
-    /// Likewise for each attempt.
-    pub attempt_outcomes: [u64; Outcome::ALL.len()],
+/// What is counted of transfers, as the summary has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
     pub attempts: u64,
     pub retries: u64,
     /// Zones that came whole, and as changes.
@@ -46,6 +43,15 @@ pub struct Tally {
     pub notifies: u64,
     /// 0: none came.
     pub first_message_ns: i64,
+}
+
+/// Counts of transfers and connections.
+pub struct Tally {
+    /// How zones ended, by [`Outcome`].
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Likewise for each attempt.
+    pub attempt_outcomes: [u64; Outcome::ALL.len()],
+    pub totals: Totals,
     /// When a zone was done last; 0: none was.
     pub last_done_ns: i64,
     /// From asking for a zone to its last message.
@@ -58,20 +64,7 @@ impl Default for Tally {
         Tally {
             outcomes: [0; Outcome::ALL.len()],
             attempt_outcomes: [0; Outcome::ALL.len()],
-            attempts: 0,
-            retries: 0,
-            axfr: 0,
-            ixfr: 0,
-            records: 0,
-            messages: 0,
-            octets: 0,
-            octets_sent: 0,
-            unmatched: 0,
-            interleaved: 0,
-            out_of_order: 0,
-            behind_ns_max: 0,
-            notifies: 0,
-            first_message_ns: 0,
+            totals: Totals::default(),
             last_done_ns: 0,
             times: times(),
             connections: Connections::default(),
@@ -95,19 +88,19 @@ impl Tally {
 
     /// What came of one query.
     pub fn answered(&mut self, counts: &Counts) {
-        self.records += counts.records;
-        self.messages += u64::from(counts.messages);
-        self.octets += counts.octets;
+        self.totals.records += counts.records;
+        self.totals.messages += u64::from(counts.messages);
+        self.totals.octets += counts.octets;
     }
 
     /// A zone came, `waited_ns` after it was asked for, and its last message `took_ns` after.
     pub fn came(&mut self, answered: Answered, waited_ns: i64, took_ns: i64, now_ns: i64) {
         match answered {
-            Answered::Axfr => self.axfr += 1,
-            Answered::Ixfr => self.ixfr += 1,
+            Answered::Axfr => self.totals.axfr += 1,
+            Answered::Ixfr => self.totals.ixfr += 1,
             _ => {}
         }
-        self.behind_ns_max = self.behind_ns_max.max(waited_ns);
+        self.totals.behind_ns_max = self.totals.behind_ns_max.max(waited_ns);
         self.last_done_ns = now_ns;
         // What is longer than the longest that can be told counts as that.
         self.times.saturating_record(took_ns.max(0).unsigned_abs());
@@ -141,6 +134,15 @@ impl Tally {
             |mine: &mut [u64], theirs: &[u64]| mine.iter_mut().zip(theirs).for_each(|(mine, other)| *mine += other);
         both(&mut self.outcomes, &other.outcomes);
         both(&mut self.attempt_outcomes, &other.attempt_outcomes);
+        self.totals.add(&other.totals);
+        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
+        self.times.add(&other.times).expect("all have the same range");
+        self.connections.add(&other.connections);
+    }
+}
+
+impl Totals {
+    fn add(&mut self, other: &Totals) {
         for (mine, other) in [
             (&mut self.attempts, other.attempts),
             (&mut self.retries, other.retries),
@@ -158,13 +160,10 @@ impl Tally {
             *mine += other;
         }
         self.behind_ns_max = self.behind_ns_max.max(other.behind_ns_max);
-        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
         self.first_message_ns = match (self.first_message_ns, other.first_message_ns) {
             (0, first_ns) | (first_ns, 0) => first_ns,
             (mine_ns, other_ns) => mine_ns.min(other_ns),
         };
-        self.times.add(&other.times).expect("all have the same range");
-        self.connections.add(&other.connections);
     }
 }
 

@@ -19,10 +19,10 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             grouped(summary.unfinished)
         ),
     );
-    row("records", format!("{}  ({}/s)", grouped(summary.records), grouped(summary.records_per_s as u64)));
-    row("octets", format!("{}  ({:.1} MB/s)", grouped(summary.octets), summary.octets_per_s / 1e6));
-    let messages = summary.messages as f64 / (summary.done + summary.up_to_date).max(1) as f64;
-    row("messages", format!("{}  ({messages:.1} a zone)", grouped(summary.messages)));
+    row("records", format!("{}  ({}/s)", grouped(summary.totals.records), grouped(summary.records_per_s as u64)));
+    row("octets", format!("{}  ({:.1} MB/s)", grouped(summary.totals.octets), summary.octets_per_s / 1e6));
+    let messages = summary.totals.messages as f64 / (summary.done + summary.up_to_date).max(1) as f64;
+    row("messages", format!("{}  ({messages:.1} a zone)", grouped(summary.totals.messages)));
     let connections = &summary.connections;
     row(
         "connections",
@@ -40,7 +40,11 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
     );
     row(
         "order",
-        format!("{} out of order, {} interleaved", grouped(summary.out_of_order), grouped(summary.interleaved)),
+        format!(
+            "{} out of order, {} interleaved",
+            grouped(summary.totals.out_of_order),
+            grouped(summary.totals.interleaved)
+        ),
     );
     let took = &summary.transfer_ns;
     let cells = [took.min, took.p50, took.p90, took.p99, took.max];
@@ -115,8 +119,8 @@ fn verdicts(summary: &Summary) -> Vec<String> {
     if summary.connections.no_port > 0 {
         found.push("this host ran out of ports: use --close rst, several --source, or connections that stay".into());
     }
-    if summary.unmatched > 0 {
-        found.push(format!("{} messages answered nothing that was asked", grouped(summary.unmatched)));
+    if summary.totals.unmatched > 0 {
+        found.push(format!("{} messages answered nothing that was asked", grouped(summary.totals.unmatched)));
     }
     found
 }

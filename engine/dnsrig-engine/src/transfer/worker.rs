@@ -163,8 +163,8 @@ impl Worker {
             failed: tally.failed(),
             left: self.schedule.left(),
             outstanding,
-            records: tally.records,
-            octets: tally.octets,
+            records: tally.totals.records,
+            octets: tally.totals.octets,
             connections_open,
         };
         let mut lost = 0;

@@ -23,14 +23,14 @@ impl Schedule {
             _ => Some(place.line.head).filter(|head| *head != NONE && !place.is_udp),
         };
         let Some(at) = found else {
-            self.tally.unmatched += 1;
+            self.tally.totals.unmatched += 1;
             return;
         };
         (place.alive_ns, place.fruitless, place.has_brought) = (now_ns, 0, true);
         let transfer = self.transfers.get_mut(at);
         transfer.touch(now_ns, place.messages);
-        if self.tally.first_message_ns == 0 {
-            self.tally.first_message_ns = now_ns;
+        if self.tally.totals.first_message_ns == 0 {
+            self.tally.totals.first_message_ns = now_ns;
         }
         let (zone, limits) = (self.zones.wire(transfer.job.zone), &self.settings.limits);
         let step = match &mut transfer.paper {
@@ -65,7 +65,7 @@ impl Schedule {
         // An SOA is half of the way at most.
         let is_half = transfer.is_soa && outcome == Outcome::Done;
         place.ended = place.ended.saturating_add(u32::from(!is_half));
-        self.tally.out_of_order += u64::from(is_overtaking);
+        self.tally.totals.out_of_order += u64::from(is_overtaking);
         self.row(&transfer, slot, outcome);
         self.wake(slot);
         let Transfer { job, is_soa, .. } = transfer;
@@ -111,7 +111,7 @@ impl Schedule {
         let place = &mut self.slots[slot as usize];
         let (job, counts) = (transfer.job, transfer.incoming.counts());
         place.done = place.done.wrapping_add(1);
-        self.tally.interleaved += u64::from(foreign(transfer) > 0);
+        self.tally.totals.interleaved += u64::from(foreign(transfer) > 0);
         let (waited_ns, took_ns) = (transfer.first_ns - transfer.asked_ns, now_ns - transfer.asked_ns);
         self.tally.came(counts.answered, waited_ns, took_ns, now_ns);
         let at = self.place_of(job.secondary, job.zone);
@@ -158,7 +158,7 @@ impl Schedule {
     /// The row of a zone that there was no connection to ask for on.
     pub(super) fn row_without_connection(&mut self, job: Job, outcome: Outcome, now_ns: i64) {
         self.tally.attempt_outcomes[outcome as usize] += 1;
-        self.tally.attempts += 1;
+        self.tally.totals.attempts += 1;
         self.journal.transfer(TransferRow {
             zone: job.zone,
             secondary: self.share.first + job.secondary,

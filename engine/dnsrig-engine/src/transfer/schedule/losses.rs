@@ -121,7 +121,7 @@ impl Schedule {
     /// A NOTIFY for a zone came to a secondary of this schedule, both by number. The serial that it tells of is a hint
     /// (RFC 1996 §3.7): where it is not newer than the one that the secondary has, nothing is asked for.
     pub fn notify(&mut self, secondary: u32, zone: u32, serial: Option<u32>, now_ns: i64) {
-        self.tally.notifies += 1;
+        self.tally.totals.notifies += 1;
         let at = self.place_of(secondary, zone);
         let mine = self.serials.get(at);
         if let (Some(serial), Some(mine)) = (serial, mine)

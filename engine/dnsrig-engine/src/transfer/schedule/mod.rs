@@ -343,8 +343,8 @@ impl Schedule {
         let begins = is_soa || self.settings.soa == SoaFirst::None;
         if begins {
             job.attempt = job.attempt.saturating_add(1);
-            self.tally.attempts += 1;
-            self.tally.retries += u64::from(job.attempt > 1);
+            self.tally.totals.attempts += 1;
+            self.tally.totals.retries += u64::from(job.attempt > 1);
         }
         let ask = self.question(job, is_soa);
         let place = &mut self.slots[slot as usize];
@@ -360,7 +360,7 @@ impl Schedule {
             let length = (to.len() - message) as u16;
             to[start..message].copy_from_slice(&length.to_be_bytes());
         }
-        self.tally.octets_sent += (to.len() - message) as u64;
+        self.tally.totals.octets_sent += (to.len() - message) as u64;
         if place.line.count == 0 {
             place.alive_ns = now_ns;
         }

@@ -7,6 +7,7 @@ use super::{
     virtual_primary::{MS, Manner, S, World, settings},
     *,
 };
+use crate::load::queries::inputs;
 use crate::transfer::{
     journal::{Asked, TransferRow},
     wire::{Answered, Outcome},
@@ -54,7 +55,7 @@ fn each_policy_brings_every_zone_with_the_connections_it_says() {
         world.run(100 * S);
         assert_eq!(count(&world, Outcome::Done), 50, "{policy:?}");
         assert_eq!(world.connections, expected, "{policy:?}");
-        assert_eq!(world.schedule.tally.out_of_order + world.schedule.tally.interleaved, 0);
+        assert_eq!(world.schedule.tally.totals.out_of_order + world.schedule.tally.totals.interleaved, 0);
         let rows = assert_all_ended(&mut world, 1, 50);
         assert!(rows.iter().all(|row| row.messages == 3 && row.records == 2 && row.foreign_messages == 0));
     }
@@ -75,8 +76,8 @@ fn interleaved_answers_are_told_apart_and_counted() {
     world.run(100 * S);
     assert_eq!(count(&world, Outcome::Done), 40);
     let tally = &world.schedule.tally;
-    assert!(tally.interleaved >= 38, "{}", tally.interleaved);
-    assert_eq!(tally.unmatched, 0);
+    assert!(tally.totals.interleaved >= 38, "{}", tally.totals.interleaved);
+    assert_eq!(tally.totals.unmatched, 0);
     let rows = assert_all_ended(&mut world, 1, 40);
     assert!(rows.iter().any(|row| row.foreign_messages >= 20));
 }
@@ -86,7 +87,7 @@ fn a_limit_of_the_primary_is_met_with_patience() {
     let manner = Manner { limit: Some(8), ..Manner::default() };
     let mut world = World::new(settings(), 1, 40, manner);
     world.run(1_000 * S);
-    let retries = world.schedule.tally.retries;
+    let retries = world.schedule.tally.totals.retries;
     assert!(retries > 0 && attempts(&world, Outcome::Servfail) >= retries);
     assert!(world.queries <= 40 * 4, "no zone is asked for more often than allowed");
     assert_eq!(count(&world, Outcome::Done) + count(&world, Outcome::Servfail), 40);
@@ -105,7 +106,7 @@ fn what_a_connection_takes_with_it_is_asked_for_again_and_no_retry_is_used_up() 
         world.run(100 * S);
         assert_eq!(count(&world, Outcome::Done), 30);
         let kind = if resets { Outcome::Reset } else { Outcome::Closed };
-        assert_eq!(attempts(&world, kind), world.schedule.tally.retries);
+        assert_eq!(attempts(&world, kind), world.schedule.tally.totals.retries);
         assert!(attempts(&world, kind) >= 9 * 7, "all in the window, nearly each time");
         assert_all_ended(&mut world, 1, 30);
     }
@@ -183,7 +184,7 @@ fn the_soa_goes_first_where_it_is_asked_for() {
             let mut world = World::new(Settings { soa, policy, ..settings() }, 2, 30, Manner::default());
             world.run(100 * S);
             assert_eq!(count(&world, Outcome::Done), 60, "{soa:?} {policy:?}");
-            assert_eq!((world.queries, world.schedule.tally.attempts), (120, 60));
+            assert_eq!((world.queries, world.schedule.tally.totals.attempts), (120, 60));
             let rows = assert_all_ended(&mut world, 2, 30);
             let soas = rows.iter().filter(|row| row.asked == Asked::Soa && row.answered == Answered::Soa);
             assert_eq!(soas.count(), 60);
@@ -247,7 +248,7 @@ fn a_notify_begins_a_transfer_and_those_that_come_meanwhile_one_more() {
     world.now_ns = 2 * S;
     world.run(3 * S);
     // The second transfer of the same zone is asked for from the new serial.
-    assert_eq!((world.queries, world.schedule.tally.notifies), (3, 4));
+    assert_eq!((world.queries, world.schedule.tally.totals.notifies), (3, 4));
     assert_eq!((world.schedule.left(), world.schedule.secondaries().0[1].notify_ns), (0, 2 * S));
     world.schedule.notify(1, 4, Some(1), 4 * S);
     world.run(5 * S);
@@ -295,7 +296,7 @@ fn manners() -> impl Strategy<Value = Manner> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(inputs(2_000))]
 
     #[test]
     fn every_zone_ends_once_whatever_the_primary_does(
