@@ -1,13 +1,14 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
-//! Each kind of server is a module; what they share stands beside them: [`sockets`], [`threads`], [`error`], and for
-//! streams [`limits`], [`connection`], [`table`] and [`tls`].
+//! Each kind of server is a module; what they share stands beside them: [`places`], [`sockets`], [`threads`],
+//! [`error`], and for streams [`limits`], [`connection`], [`table`] and [`tls`].
 
 pub mod connection;
 pub mod counts;
 pub mod echo;
 pub mod error;
 pub mod limits;
+pub mod places;
 pub mod sockets;
 pub mod table;
 pub mod threads;

@@ -13,9 +13,6 @@ use nix::sys::socket::{
 /// So many connections may wait to be accepted; the kernel lowers it to net.core.somaxconn.
 const BACKLOG: i32 = 4096;
 
-/// So many ports of the kernel's choice are tried for one that UDP and TCP both can have.
-const PORTS_TRIED_MAX: u32 = 16;
-
 /// Finds out whether `address` is free, and which port the kernel chooses where it has none.
 ///
 /// With SO_REUSEPORT alone a second server would silently take a share of the first one's queries.
@@ -26,32 +23,6 @@ pub fn claim(kind: SockType, address: SocketAddr) -> io::Result<SocketAddr> {
     }
     bind_to(&probe, address)?;
     if kind == SockType::Stream { TcpListener::from(probe).local_addr() } else { UdpSocket::from(probe).local_addr() }
-}
-
-/// What could not be claimed: for UDP or TCP, which address, and why.
-pub type Unclaimed = (SockType, SocketAddr, io::Error);
-
-/// Claims one address for UDP and for TCP, whichever of them are wanted.
-///
-/// Where the kernel chooses the port, it looks only for one that is free for UDP; a port that TCP cannot have is given
-/// back, and another one is tried.
-pub fn claim_for_both(
-    address: SocketAddr,
-    udp: bool,
-    tcp: bool,
-) -> Result<(Option<SocketAddr>, Option<SocketAddr>), Unclaimed> {
-    let claim = |wanted: bool, kind, address| {
-        wanted.then(|| claim(kind, address)).transpose().map_err(|error| (kind, address, error))
-    };
-    let mut attempts = if address.port() == 0 { PORTS_TRIED_MAX } else { 1 };
-    loop {
-        attempts -= 1;
-        let for_udp = claim(udp, SockType::Datagram, address)?;
-        match claim(tcp, SockType::Stream, for_udp.unwrap_or(address)) {
-            Err((_, _, error)) if attempts > 0 && error.kind() == io::ErrorKind::AddrInUse => {}
-            for_tcp => return Ok((for_udp, for_tcp?)),
-        }
-    }
 }
 
 /// A UDP socket that does not block, with a receive buffer of `receive_octets` where the system lets us.

@@ -69,6 +69,14 @@ impl Advice for TlsError {
 /// The certificate chain and the key, both as DER.
 pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
+/// The identity in these files, of a certificate and of its key; without them, one that is made for `address`.
+pub fn identity(files: Option<(&PathBuf, &PathBuf)>, address: IpAddr) -> Result<Identity, TlsError> {
+    match files {
+        Some((certificate, key)) => read_identity(certificate, key),
+        None => make_identity(address),
+    }
+}
+
 /// Reads a certificate chain and its key from PEM files.
 pub fn read_identity(certificate: &PathBuf, key: &PathBuf) -> Result<Identity, TlsError> {
     let chain = read_chain(certificate)?;

@@ -1,14 +1,13 @@
 //! One thread of the echo: its own sockets, its own counts, nothing shared while packets flow.
 
-use std::{io, net::TcpListener, os::fd::AsFd, sync::Arc};
+use std::{io, os::fd::AsFd, sync::Arc};
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
-use rustls::ServerConfig;
 
 use crate::{
     clock,
     poller::{Patience, Poller, sleep_until_readable},
-    serve::{limits::Limits, table::Token},
+    serve::{limits::Limits, places::Listener, table::Token},
 };
 
 use super::{
@@ -30,9 +29,6 @@ const SPIN_NS: i64 = 50_000;
 
 /// Connections are looked through for idle ones this often.
 const SWEEP_INTERVAL_MS: u16 = 1000;
-
-/// A socket that accepts connections, with TLS if there are settings for it.
-pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
 
 /// The sockets of one thread.
 pub struct Sockets {

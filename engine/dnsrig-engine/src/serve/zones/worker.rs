@@ -1,14 +1,13 @@
 //! One thread of the primary: its own sockets, its own counts.
 
-use std::{io, net::TcpListener, os::fd::AsFd, sync::Arc};
+use std::{io, os::fd::AsFd, sync::Arc};
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
-use rustls::ServerConfig;
 
 use crate::{
     clock,
     poller::{Patience, Poller},
-    serve::{limits::Limits, table::Token},
+    serve::{limits::Limits, places::Listener, table::Token},
 };
 
 use super::{
@@ -26,9 +25,6 @@ const LISTENER: u64 = u64::MAX - 2;
 
 /// Connections are looked through for idle ones this often.
 const SWEEP_INTERVAL_MS: u16 = 1000;
-
-/// A socket that accepts connections, with TLS if there are settings for it.
-pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
 
 /// What a thread is made of.
 pub struct Parts {
