@@ -1,79 +1,45 @@
 //! `serve echo` from outside, over loopback: UDP, TCP, DNS over TLS, and every fault.
 
+mod process;
+
 use std::{
     collections::HashSet,
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream, UdpSocket},
-    process::{Child, ChildStdout, Command, Output, Stdio},
+    io::{Read, Write},
+    net::{Shutdown, TcpStream, UdpSocket},
+    ops::Deref,
+    process::{Command, Output, Stdio},
     sync::Arc,
     time::Duration,
 };
 
 use dnsrig_engine::{clock::monotonic_ns, serve::tls};
+use process::{ENGINE, PATIENCE, Server};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use serde_json::Value;
 
-const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
+/// `serve echo`.
+struct Echo(Server);
 
-/// No answer takes longer, on however busy a machine, unless there is none.
-const PATIENCE: Duration = Duration::from_secs(20);
+impl Deref for Echo {
+    type Target = Server;
 
-struct Echo {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    ready: Value,
+    fn deref(&self) -> &Server {
+        &self.0
+    }
 }
 
 impl Echo {
     fn start(arguments: &str) -> Self {
-        let mut child = Command::new(ENGINE)
-            .args(["serve", "echo", "127.0.0.1:0", "--dot-port", "0", "--until-eof"])
-            .args(arguments.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut event = || -> Value {
-            let mut line = String::new();
-            output.read_line(&mut line).unwrap();
-            serde_json::from_str(&line).expect("an event, unless it failed to start")
-        };
-        assert_eq!(event()["event"], "started");
-        let ready = event();
-        assert_eq!(ready["event"], "ready");
-        Echo { child, output, ready }
-    }
-
-    fn address(&self, transport: &str) -> SocketAddr {
-        self.ready[transport].as_str().unwrap().parse().unwrap()
-    }
-
-    fn udp(&self) -> UdpSocket {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(self.address("udp")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket
-    }
-
-    fn tcp(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address("tcp")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_nodelay(true).unwrap();
-        stream
+        Echo(Server::start(&format!("echo 127.0.0.1:0 --dot-port 0 {arguments}")))
     }
 
     /// Ends it, checks the sum of what it counted, and returns the summary.
-    fn end(mut self) -> Value {
-        drop(self.child.stdin.take());
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        let summary: Value = serde_json::from_str(rest.lines().last().unwrap()).unwrap();
+    fn end(self) -> Value {
+        let summary = self.0.end();
         let count = |name: &Value| name.as_u64().unwrap();
         let dropped = ["too_long", "lost", "queue_full", "unsent"].map(|kind| count(&summary["dropped"][kind]));
         let unanswered = dropped.iter().sum::<u64>() + count(&summary["waiting"]);
@@ -81,13 +47,6 @@ impl Echo {
         let threads = summary["threads"].as_array().unwrap();
         assert_eq!(count(&summary["queries"]), threads.iter().map(|one| count(&one["queries"])).sum::<u64>());
         summary
-    }
-}
-
-impl Drop for Echo {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

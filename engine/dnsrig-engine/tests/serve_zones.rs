@@ -1,12 +1,14 @@
 //! `serve zones` from outside, over loopback: UDP, TCP, TLS, signatures, NOTIFY, faults, and what it needs of memory.
 
+mod process;
+
 use std::{
     collections::HashMap,
     fs,
-    io::{BufRead, BufReader, Read, Write},
-    net::{Shutdown, SocketAddr, TcpStream, UdpSocket},
+    io::{Read, Write},
+    net::{Shutdown, TcpStream, UdpSocket},
     path::Path,
-    process::{Child, ChildStdout, Command, Output, Stdio},
+    process::{Command, Output, Stdio},
     sync::Arc,
     time::Duration,
 };
@@ -21,6 +23,7 @@ use domain::{
     tsig::{ClientSequence, Key, KeyName},
     utils::base64,
 };
+use process::{ENGINE, PATIENCE, Server};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
@@ -28,78 +31,17 @@ use rustls::{
 };
 use serde_json::Value;
 
-const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
-
-/// No answer takes longer, on however busy a machine, unless there is none.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 const LIMITS: Limits = Limits { octets_max: 1 << 40, records_max: 1 << 40, messages_max: 1 << 30 };
 
-struct Zones {
-    child: Child,
-    output: BufReader<ChildStdout>,
-    ready: Value,
+fn start(arguments: &str) -> Server {
+    Server::start(&format!("zones 127.0.0.1:0 --xot-port 0 {arguments}"))
 }
 
-impl Zones {
-    fn start(arguments: &str) -> Self {
-        let mut child = Command::new(ENGINE)
-            .args(["serve", "zones", "127.0.0.1:0", "--xot-port", "0", "--until-eof"])
-            .args(arguments.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        let mut event = || -> Value {
-            let mut line = String::new();
-            output.read_line(&mut line).unwrap();
-            serde_json::from_str(&line).expect("an event, unless it failed to start")
-        };
-        assert_eq!(event()["event"], "started");
-        let ready = event();
-        assert_eq!(ready["event"], "ready");
-        Zones { child, output, ready }
-    }
-
-    fn address(&self, transport: &str) -> SocketAddr {
-        self.ready[transport].as_str().unwrap().parse().unwrap()
-    }
-
-    fn tcp(&self) -> TcpStream {
-        let stream = TcpStream::connect(self.address("tcp")).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream
-    }
-
-    fn udp(&self) -> UdpSocket {
-        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-        socket.connect(self.address("udp")).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        socket
-    }
-
-    /// What it has of memory, in KiB.
-    fn resident_kib(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-
-    fn end(mut self) -> Value {
-        drop(self.child.stdin.take());
-        let mut rest = String::new();
-        self.output.read_to_string(&mut rest).unwrap();
-        assert!(self.child.wait().unwrap().success());
-        serde_json::from_str(rest.lines().last().unwrap()).unwrap()
-    }
-}
-
-impl Drop for Zones {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
+/// What it has of memory, in KiB.
+fn resident_kib(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.id())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
 }
 
 fn zone(number: u32) -> Vec<u8> {
@@ -155,7 +97,7 @@ fn all_done(numbers: impl IntoIterator<Item = u32>) -> Vec<(u32, Outcome)> {
 
 #[test]
 fn thousands_of_zones_come_on_one_connection_and_in_order() {
-    let zones = Zones::start("--count 3000 --records 12 --threads 2 --transport tcp,udp");
+    let zones = start("--count 3000 --records 12 --threads 2 --transport tcp,udp");
     assert_eq!(zones.address("tcp").port(), zones.address("udp").port());
     let mut stream = zones.tcp();
     let mut writer = stream.try_clone().unwrap();
@@ -174,7 +116,7 @@ fn thousands_of_zones_come_on_one_connection_and_in_order() {
 #[test]
 fn a_small_zone_overtakes_a_large_one_only_if_interleaved() {
     for (order, expected) in [("in-order", [0, 1, 2]), ("interleaved", [1, 2, 0])] {
-        let zones = Zones::start(&format!("--count 3 --large 1:2000000 --order {order} --transport tcp --threads 1"));
+        let zones = start(&format!("--count 3 --large 1:2000000 --order {order} --transport tcp --threads 1"));
         let mut stream = zones.tcp();
         stream.write_all(&framed_transfers(0..1)).unwrap();
         let mut message = next(&mut stream).unwrap();
@@ -199,8 +141,8 @@ fn a_small_zone_overtakes_a_large_one_only_if_interleaved() {
 
 #[test]
 fn who_does_not_read_is_waited_for_in_bounded_memory() {
-    let zones = Zones::start("--count 1000000 --records 1000 --threads 1 --transport tcp --order interleaved");
-    let before_kib = zones.resident_kib();
+    let zones = start("--count 1000000 --records 1000 --threads 1 --transport tcp --order interleaved");
+    let before_kib = resident_kib(&zones);
     let mut stream = zones.tcp();
     stream.set_nonblocking(true).unwrap();
     let queries = framed_transfers(0..60_000);
@@ -216,7 +158,7 @@ fn who_does_not_read_is_waited_for_in_bounded_memory() {
             }
         }
     }
-    let grown_kib = zones.resident_kib().saturating_sub(before_kib);
+    let grown_kib = resident_kib(&zones).saturating_sub(before_kib);
     assert!(grown_kib < 8 * 1024, "{grown_kib} KiB for one connection that does not read");
     drop(stream);
     let summary = zones.end();
@@ -228,7 +170,7 @@ fn memory_grows_with_neither_the_number_nor_the_size_of_zones() {
     const READ_OCTETS: usize = 64 << 20;
     let mut resident = Vec::new();
     for shape in ["--count 10000000 --records 2", "--count 1 --records 1000000000", "--count 10 --records 2"] {
-        let zones = Zones::start(&format!("{shape} --threads 1 --transport tcp"));
+        let zones = start(&format!("{shape} --threads 1 --transport tcp"));
         let mut stream = zones.tcp();
         let catalog = [&b"\0\x07\0\0\0\x01\0\0\0\0\0\0"[..], b"\x07catalog\x07example\0", &[0, 252, 0, 1]].concat();
         stream.write_all(&framed_transfers(0..1)).unwrap();
@@ -242,7 +184,7 @@ fn memory_grows_with_neither_the_number_nor_the_size_of_zones() {
                 Ok(count) => read += count,
             }
         }
-        resident.push(zones.resident_kib());
+        resident.push(resident_kib(&zones));
     }
     let smallest = resident.iter().min().unwrap();
     assert!(resident.iter().all(|kib| *kib < smallest + 4096), "{resident:?} KiB");
@@ -250,7 +192,7 @@ fn memory_grows_with_neither_the_number_nor_the_size_of_zones() {
 
 #[test]
 fn soas_and_notifies_are_answered_over_udp_and_transfers_are_not() {
-    let zones = Zones::start("--count 5 --serial 7 --changes-before 3 --threads 1");
+    let zones = start("--count 5 --serial 7 --changes-before 3 --threads 1");
     let socket = zones.udp();
     let mut buffer = [0; 1500];
     let mut ask = |message: &[u8]| {
@@ -280,7 +222,7 @@ fn changes_are_told_again_until_they_are_answered_and_can_be_fetched() {
     let secondary = UdpSocket::bind("127.0.0.1:0").unwrap();
     secondary.set_read_timeout(Some(PATIENCE)).unwrap();
     let told = secondary.local_addr().unwrap();
-    let zones = Zones::start(&format!("--count 3 --changes-per-s 2 --threads 1 --notify {told}"));
+    let zones = start(&format!("--count 3 --changes-per-s 2 --threads 1 --notify {told}"));
     let mut buffer = [0; 1500];
     let mut next_notify = || {
         let (length, from) = secondary.recv_from(&mut buffer).unwrap();
@@ -332,7 +274,7 @@ fn signed(number: u32, secret: &str) -> (Vec<u8>, ClientSequence<Arc<Key>>) {
 #[test]
 fn signatures_are_asked_for_and_given() {
     let key = format!("--tsig hmac-sha256:transfer.example:{SECRET} --tsig-every 7");
-    let zones = Zones::start(&format!("--count 9 --records 3000 --message-octets 1000 --transport tcp {key}"));
+    let zones = start(&format!("--count 9 --records 3000 --message-octets 1000 --transport tcp {key}"));
     let mut stream = zones.tcp();
     let (query_of_4, mut sequence) = signed(4, SECRET);
     stream.write_all(&framed(&query_of_4)).unwrap();
@@ -385,7 +327,7 @@ fn client_config(
     Arc::new(config)
 }
 
-fn connect_tls(zones: &Zones, config: &Arc<ClientConfig>) -> StreamOwned<ClientConnection, TcpStream> {
+fn connect_tls(zones: &Server, config: &Arc<ClientConfig>) -> StreamOwned<ClientConnection, TcpStream> {
     let socket = TcpStream::connect(zones.address("xot")).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();
@@ -397,7 +339,7 @@ fn transfers_come_over_tls_13_which_can_be_resumed() {
     let directory = tempfile::tempdir().unwrap();
     let (certificate, key, trusted, _) = identity(directory.path(), "server");
     let files = format!("--certificate {certificate} --key {key}");
-    let zones = Zones::start(&format!("--count 400 --large 1:20000 --transport xot --threads 2 {files}"));
+    let zones = start(&format!("--count 400 --large 1:20000 --transport xot --threads 2 {files}"));
     let config = client_config(&trusted, &TLS13, None);
     for attempt in 0..4 {
         let mut stream = connect_tls(&zones, &config);
@@ -423,7 +365,7 @@ fn clients_can_be_asked_for_a_certificate() {
     let (certificate, key, trusted, _) = identity(directory.path(), "server");
     let (client_ca, _, own, own_key) = identity(directory.path(), "client");
     let files = format!("--certificate {certificate} --key {key} --client-ca {client_ca}");
-    let zones = Zones::start(&format!("--count 4 --transport xot --threads 1 {files}"));
+    let zones = start(&format!("--count 4 --transport xot --threads 1 {files}"));
     let mut stream = connect_tls(&zones, &client_config(&trusted, &TLS13, Some((own, own_key))));
     stream.write_all(&framed_transfers(0..1)).unwrap();
     assert_eq!(outcomes(&mut stream, 0..1), all_done([0]));
@@ -435,7 +377,7 @@ fn clients_can_be_asked_for_a_certificate() {
 
 #[test]
 fn a_connection_that_is_closed_on_purpose_loses_nothing_that_was_sent() {
-    let zones = Zones::start("--count 2000 --transport tcp --fault close-after=700 --threads 1");
+    let zones = start("--count 2000 --transport tcp --fault close-after=700 --threads 1");
     let mut stream = zones.tcp();
     let mut writer = stream.try_clone().unwrap();
     // More queries than are answered: closing while they lie unread would reset the connection.
@@ -452,7 +394,7 @@ fn a_connection_that_is_closed_on_purpose_loses_nothing_that_was_sent() {
 #[test]
 fn faults_reach_the_other_side() {
     let run = |arguments: &str, numbers: std::ops::Range<u32>| {
-        let zones = Zones::start(&format!("--count 100 --transport tcp --threads 1 {arguments}"));
+        let zones = start(&format!("--count 100 --transport tcp --threads 1 {arguments}"));
         let mut stream = zones.tcp();
         stream.write_all(&framed_transfers(numbers.clone())).unwrap();
         outcomes(&mut stream, numbers)
@@ -469,7 +411,7 @@ fn faults_reach_the_other_side() {
 
 #[test]
 fn who_says_nothing_is_closed() {
-    let zones = Zones::start("--count 1 --transport tcp --idle-timeout 200ms --threads 1");
+    let zones = start("--count 1 --transport tcp --idle-timeout 200ms --threads 1");
     let mut stream = zones.tcp();
     assert_eq!(next(&mut stream), None);
     assert_eq!(zones.end()["connections"]["idle"], 1);

@@ -1,85 +1,26 @@
 //! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its number.
 
-use std::{
-    fs,
-    io::{BufRead, BufReader, Read},
-    path::Path,
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-};
+mod process;
+
+use std::{fs, path::Path, process::Command};
 
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int32Type};
 use arrow_ipc::reader::StreamReader;
+use process::{ENGINE, Process, Server};
 use serde_json::Value;
-
-const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
 
 const KEY: &str = "hmac-sha256:transfer:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz";
 
-/// A process that ends when its standard input does.
-struct Process {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-}
-
-impl Process {
-    fn start(arguments: &str) -> Self {
-        let mut child = Command::new(ENGINE)
-            .args(arguments.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Process { child, input, output }
-    }
-
-    /// The next event of this name.
-    fn event(&mut self, name: &str) -> Value {
-        loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line).unwrap() == 0 {
-                let mut errors = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-                panic!("no {name} came: {errors}");
-            }
-            let event: Value = serde_json::from_str(&line).unwrap();
-            if event["event"] == name {
-                return event;
-            }
-        }
-    }
-
-    /// The summary, and whether all was well.
-    fn end(mut self) -> (Value, bool) {
-        let summary = self.event("summary");
-        (summary, self.child.wait().unwrap().success())
-    }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// `serve zones`, and where it is.
-struct Primary {
-    _process: Process,
-    ready: Value,
-}
+/// `serve zones`.
+struct Primary(Server);
 
 impl Primary {
     fn start(arguments: &str) -> Self {
-        let mut process = Process::start(&format!("serve zones 127.0.0.1:0 --xot-port 0 --until-eof {arguments}"));
-        let ready = process.event("ready");
-        Primary { _process: process, ready }
+        Primary(Server::start(&format!("zones 127.0.0.1:0 --xot-port 0 {arguments}")))
     }
 
     fn address(&self, transport: &str) -> String {
-        self.ready[transport].as_str().unwrap().to_owned()
+        self.0.address(transport).to_string()
     }
 
     fn transfer(&self, arguments: &str) -> (Value, bool) {
@@ -278,7 +219,7 @@ fn a_notify_begins_a_transfer() {
     ));
     secondary.event("ready");
     while count(&secondary.event("progress"), "done") < 10 {}
-    drop(secondary.input.take());
+    secondary.end_input();
     let (summary, _) = secondary.end();
     assert!(count(&summary, "notifies") >= 10 && count(&summary, "ixfr") > 0, "{summary}");
     assert_eq!(count(&summary, "failed"), 0);
