@@ -4,8 +4,8 @@
 
 use super::{
     pen::Pen,
-    records::{RECORDS_MAX, Records},
-    shape::Shape,
+    records::{RECORDS_MAX, Records, changed_each},
+    shape::{Shape, Zone},
 };
 
 /// What an answer carries.
@@ -25,13 +25,13 @@ pub enum Content {
 
 impl Content {
     /// How many records, the SOA each time that it comes.
-    pub fn count(self, records: &Records<'_>, version: u64) -> u64 {
-        let change = 2 * (1 + records.changed_each());
+    pub fn count(self, shape: &Shape, zone: Zone, version: u64) -> u64 {
+        let change = || 2 * (1 + changed_each(shape, zone));
         match self {
             Content::Soa => 1,
-            Content::Whole => records.count() + 1,
-            Content::Changes { from } => 2 + version.saturating_sub(from) * change,
-            Content::Backwards { .. } => 2 + change,
+            Content::Whole => shape.records(zone) + 1,
+            Content::Changes { from } => 2 + version.saturating_sub(from) * change(),
+            Content::Backwards { .. } => 2 + change(),
             Content::Endless => RECORDS_MAX,
         }
     }

@@ -2,11 +2,24 @@
 //!
 //! They are those of `generate zones`: six digits, more where the number has more.
 
+use super::pen::Pen;
+
 /// A label has at least so many digits.
 const DIGITS_MIN: usize = 6;
 
 /// The longest number, 2^32 - 1, has so many digits.
 const DIGITS_MAX: usize = 10;
+
+/// 00 to 99.
+const PAIRS: [[u8; 2]; 100] = {
+    let mut pairs = [[0; 2]; 100];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number] = [b'0' + number as u8 / 10, b'0' + number as u8 % 10];
+        number += 1;
+    }
+    pairs
+};
 
 /// The label of a numbered name: its length, a letter, and digits.
 #[derive(Clone, Copy, Debug)]
@@ -17,16 +30,33 @@ pub struct Label {
 
 impl Label {
     /// The label of `number` behind `letter`, such as `z000012`.
-    pub fn new(letter: u8, mut number: u32) -> Self {
-        let count = (number.checked_ilog10().unwrap_or(0) as usize + 1).max(DIGITS_MIN);
+    #[inline]
+    pub fn new(letter: u8, number: u32) -> Self {
         let mut octets = [0; DIGITS_MAX + 2];
-        octets[0] = count as u8 + 1;
         octets[1] = letter;
-        for digit in octets[2..2 + count].iter_mut().rev() {
-            *digit = b'0' + (number % 10) as u8;
-            number /= 10;
-        }
+        let count = if number < 1_000_000 {
+            // Nearly all: two digits at a time, without a loop.
+            for (at, pair) in [(2, number / 10_000), (4, number / 100 % 100), (6, number % 100)] {
+                octets[at..at + 2].copy_from_slice(&PAIRS[pair as usize]);
+            }
+            DIGITS_MIN
+        } else {
+            let count = number.ilog10() as usize + 1;
+            let mut rest = number;
+            for digit in octets[2..2 + count].iter_mut().rev() {
+                *digit = b'0' + (rest % 10) as u8;
+                rest /= 10;
+            }
+            count
+        };
+        octets[0] = count as u8 + 1;
         Label { octets, length: count as u8 + 2 }
+    }
+
+    /// Writes it in wire format.
+    #[inline]
+    pub fn write(&self, pen: &mut Pen<'_>) {
+        *pen.block(self.length.into()) = self.octets;
     }
 
     /// In wire format, with the octet of its length.

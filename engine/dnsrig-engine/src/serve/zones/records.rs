@@ -17,7 +17,6 @@ const NAME: [u8; 2] = [0xc0, NAME_AT as u8];
 /// TYPE and CLASS IN (RFC 1035 §3.2, RFC 3596).
 pub const A: [u8; 4] = [0, 1, 0, 1];
 const NS: [u8; 4] = [0, 2, 0, 1];
-const SOA: [u8; 4] = [0, 6, 0, 1];
 const PTR: [u8; 4] = [0, 12, 0, 1];
 const MX: [u8; 4] = [0, 15, 0, 1];
 const TXT: [u8; 4] = [0, 16, 0, 1];
@@ -27,6 +26,25 @@ const AAAA: [u8; 4] = [0, 28, 0, 1];
 pub const TTL: [u8; 4] = 3600_u32.to_be_bytes();
 /// That of a catalog's, where it means nothing (RFC 9432 §4.1).
 const NO_TTL: [u8; 4] = [0; 4];
+
+/// A member's SOA, but for two pointers to the suffix, at the ends of MNAME and RNAME, and the numbers behind them.
+const SOA_OF_MEMBER: [u8; 75] = *b"\xc0\x0c\0\x06\0\x01\0\0\x0e\x10\0\x3f\
+    \x03ns1\x0bdns-hosting\0\0\x0ahostmaster\x0bdns-hosting\0\0\
+    \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+const SOA_MNAME_END: usize = 30;
+const SOA_RNAME_END: usize = 55;
+
+/// A catalog's SOA, likewise: names that mean nothing, TTL 0 (RFC 9432 §4.1).
+const SOA_OF_CATALOG: [u8; 50] = *b"\xc0\x0c\0\x06\0\x01\0\0\0\0\0\x26\
+    \x07invalid\0\x07invalid\0\
+    \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
+
+/// Serial and timers.
+const SOA_NUMBERS_OCTETS: usize = 20;
+
+/// A member's NS record, but for the digit of its name and a pointer to the suffix.
+const NS_OF_MEMBER: [u8; 30] = *b"\xc0\x0c\0\x02\0\x01\0\0\x0e\x10\0\x12\x03ns0\x0bdns-hosting\0\0";
+const NS_DIGIT_AT: usize = 15;
 
 /// The first record that is a host; all behind it are.
 const FIRST_HOST: u64 = 11;
@@ -77,29 +95,23 @@ impl<'a> Records<'a> {
     pub fn name(&self, pen: &mut Pen<'_>) {
         match self.zone {
             Zone::Member(_) => {
-                pen.put(self.label.wire());
+                self.label.write(pen);
                 pen.put(&self.shape.suffix);
             }
             Zone::Catalog => pen.put(&self.shape.catalog),
         }
     }
 
-    /// How many records the zone has, its SOA counted once.
-    pub fn count(&self) -> u64 {
-        self.count
-    }
-
     /// How many of them each change replaces.
     pub fn changed_each(&self) -> u64 {
-        let can_change = match self.zone {
-            Zone::Member(_) => changeable(self.count),
-            Zone::Catalog => 0,
-        };
-        self.shape.changes.records.min(can_change)
+        changed_each(self.shape, self.zone)
     }
 
     /// How often records have changed in version `version`.
     pub fn age(&self, version: u64) -> Age {
+        if version == 0 {
+            return Age { rounds: 0, part: 0 };
+        }
         let all = changeable(self.count).max(1);
         let changes = u128::from(version) * u128::from(self.changed_each());
         Age { rounds: (changes / u128::from(all)) as u64, part: (changes % u128::from(all)) as u64 }
@@ -107,25 +119,27 @@ impl<'a> Records<'a> {
 
     /// The SOA.
     pub fn soa(&self, pen: &mut Pen<'_>, serial: u32) {
-        pen.put(&NAME);
-        pen.put(&SOA);
-        pen.put(if self.zone == Zone::Catalog { &NO_TTL } else { &TTL });
-        let length_at = pen.at();
-        pen.put(&[0; 2]);
-        match self.zone {
-            Zone::Member(_) => {
-                pen.put(b"\x03ns1\x0bdns-hosting");
-                self.suffix(pen);
-                pen.put(b"\x0ahostmaster\x0bdns-hosting");
-                self.suffix(pen);
-            }
-            Zone::Catalog => pen.put(b"\x07invalid\0\x07invalid\0"),
-        }
         let timers = self.shape.timers;
-        for number in [serial, timers.refresh_s, timers.retry_s, timers.expire_s, timers.minimum_s] {
-            pen.put_u32(number);
+        let numbers = [serial, timers.refresh_s, timers.retry_s, timers.expire_s, timers.minimum_s];
+        let places = match self.suffix_at {
+            Some(at) if self.zone != Zone::Catalog => {
+                let [high, low] = pointer(at);
+                let block = pen.block::<{ SOA_OF_MEMBER.len() }>(SOA_OF_MEMBER.len());
+                *block = SOA_OF_MEMBER;
+                for end in [SOA_MNAME_END, SOA_RNAME_END] {
+                    (block[end - 2], block[end - 1]) = (high, low);
+                }
+                &mut block[SOA_RNAME_END..]
+            }
+            _ => {
+                let block = pen.block::<{ SOA_OF_CATALOG.len() }>(SOA_OF_CATALOG.len());
+                *block = SOA_OF_CATALOG;
+                &mut block[SOA_OF_CATALOG.len() - SOA_NUMBERS_OCTETS..]
+            }
+        };
+        for (place, number) in places.chunks_exact_mut(4).zip(numbers) {
+            place.copy_from_slice(&number.to_be_bytes());
         }
-        pen.set_u16(length_at, (pen.at() - length_at - 2) as u16);
     }
 
     /// The record with this number, which is not 0, the SOA's, nor beyond [`RECORDS_MAX`].
@@ -134,8 +148,8 @@ impl<'a> Records<'a> {
             return self.catalog_record(pen, number);
         }
         match number {
-            0 | 1 => self.name_server(pen, b"\x03ns1\x0bdns-hosting"),
-            2 => self.name_server(pen, b"\x03ns2\x0bdns-hosting"),
+            0 | 1 => self.name_server(pen, b'1'),
+            2 => self.name_server(pen, b'2'),
             7 => self.at(pen, b"", MX, b"\0\x0a\x04mail\xc0\x0c"),
             10 => self.at(pen, b"", TXT, b"\x0ev=spf1 mx -all"),
             _ => {
@@ -235,19 +249,18 @@ impl<'a> Records<'a> {
         }
     }
 
-    fn name_server(&self, pen: &mut Pen<'_>, labels: &[u8]) {
-        pen.put(&NAME);
-        pen.put(&NS);
-        pen.put(&TTL);
-        pen.put_u16((labels.len() + 2) as u16);
-        pen.put(labels);
-        self.suffix(pen);
+    fn name_server(&self, pen: &mut Pen<'_>, digit: u8) {
+        let Some(at) = self.suffix_at else { return };
+        let block = pen.block::<{ NS_OF_MEMBER.len() }>(NS_OF_MEMBER.len());
+        *block = NS_OF_MEMBER;
+        block[NS_DIGIT_AT] = digit;
+        [block[NS_OF_MEMBER.len() - 2], block[NS_OF_MEMBER.len() - 1]] = pointer(at);
     }
 
     /// The suffix of all zones: a pointer into the question where that ends in it.
     fn suffix(&self, pen: &mut Pen<'_>) {
         match self.suffix_at {
-            Some(at) => pen.put_u16(0xc000 | at),
+            Some(at) => pen.put(&pointer(at)),
             None => pen.put(&self.shape.suffix),
         }
     }
@@ -283,6 +296,20 @@ fn suffix_of(name: &[u8], suffix: &[u8]) -> Option<u16> {
         at += usize::from(name[at]) + 1;
     }
     None
+}
+
+/// A pointer to the name at `at` in the message (RFC 1035 §4.1.4).
+#[inline]
+fn pointer(at: u16) -> [u8; 2] {
+    (0xc000 | at).to_be_bytes()
+}
+
+/// How many records of a zone each change replaces.
+pub fn changed_each(shape: &Shape, zone: Zone) -> u64 {
+    match zone {
+        Zone::Member(_) => shape.changes.records.min(changeable(shape.records(zone))),
+        Zone::Catalog => 0,
+    }
 }
 
 /// How many records of a zone with `count` can change: the addresses. NS, MX and TXT stay.

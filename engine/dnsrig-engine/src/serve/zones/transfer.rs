@@ -85,8 +85,7 @@ impl Transfer {
             transfer.content = Content::Endless;
         }
         transfer.at = u64::from(transfer.has(primary, Fault::SoaMissing));
-        let records = Records::new(&primary.shape, zone);
-        transfer.end = transfer.content.count(&records, version) + transfer.intruders(primary);
+        transfer.end = transfer.content.count(&primary.shape, zone, version) + transfer.intruders(primary);
         transfer
     }
 
