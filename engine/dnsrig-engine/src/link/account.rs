@@ -148,3 +148,53 @@ impl Account {
 fn since(earlier_ns: i64, now_ns: i64) -> u64 {
     (now_ns - earlier_ns).max(0).unsigned_abs()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn departure(taken_ns: i64, due_ns: i64) -> Departure<'static> {
+        Departure { taken_ns, due_ns, octets: &[0; 100] }
+    }
+
+    #[test]
+    fn every_packet_is_counted_once() {
+        let mut account = Account::new();
+        for fate in [Fate::Waits, Fate::Waits, Fate::Lost, Fate::TooBig, Fate::Overflowed] {
+            account.took(100, fate, 2);
+        }
+        account.gave(departure(0, 10), 15, true);
+        account.gave(departure(0, 20), 20, false);
+        let Counts { packets, octets, delivered_packets, delivered_octets, lost, overflowed, too_big, refused } =
+            account.counts();
+        assert_eq!((packets, octets, delivered_packets, delivered_octets), (5, 500, 1, 100));
+        assert_eq!((lost, overflowed, too_big, refused), (1, 1, 1, 1));
+        assert_eq!(account.queue_packets_max(), 2);
+    }
+
+    #[test]
+    fn a_row_has_what_came_since_the_one_before() {
+        let mut account = Account::new();
+        account.took(100, Fate::Waits, 1);
+        account.gave(departure(0, 10), 17, true);
+        let (first, late_ns) = account.interval();
+        assert_eq!((first.packets, first.delivered_octets, late_ns), (1, 100, 7));
+        account.took(50, Fate::Lost, 0);
+        let (second, late_ns) = account.interval();
+        assert_eq!((second.packets, second.octets, second.lost, second.delivered_packets, late_ns), (1, 50, 1, 0, 0));
+        assert_eq!(account.counts().packets, 2, "the sum stays");
+    }
+
+    #[test]
+    fn times_are_those_of_delivered_packets() {
+        let mut account = Account::new();
+        assert_eq!((account.delay(), account.late()), (Delay::default(), Late::default()));
+        for late_ns in 0..100 {
+            account.gave(departure(0, 1000), 1000 + late_ns, true);
+        }
+        account.gave(departure(0, 0), 5_000_000, false);
+        let (delay, late) = (account.delay(), account.late());
+        assert_eq!((delay.min, late.p50, late.p99, late.max), (1000, 49, 98, 99));
+        assert!((1099..=1100).contains(&delay.max), "{delay:?}");
+    }
+}
