@@ -134,11 +134,10 @@ fn loss_changes_when_its_time_has_come() {
 #[test]
 fn the_link_begins_when_it_is_made() {
     let mut line = Line::new(spec::parse("loss-at=1s:100%").unwrap(), 1500, 1, 0, 50 * S);
-    assert_eq!([50 * S, 51 * S - 1, 51 * S].map(|now_ns| line.take(100, now_ns)), [
-        Fate::Waits,
-        Fate::Waits,
-        Fate::Lost
-    ]);
+    assert_eq!(
+        [50 * S, 51 * S - 1, 51 * S].map(|now_ns| line.take(100, now_ns)),
+        [Fate::Waits, Fate::Waits, Fate::Lost]
+    );
 }
 
 #[test]
