@@ -3,12 +3,20 @@
 use std::{
     collections::BTreeSet,
     fs::File,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
     path::Path,
     process::{Command, Stdio},
+    thread,
 };
 
-use arrow_array::{DictionaryArray, StringArray, cast::AsArray, types::Int32Type};
+use arrow_array::{
+    DictionaryArray, RecordBatch, StringArray,
+    cast::AsArray,
+    types::{ArrowPrimitiveType, Int32Type, UInt32Type, UInt64Type},
+};
 use arrow_ipc::reader::StreamReader;
+use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
@@ -68,28 +76,102 @@ fn it_ends_with_its_standard_input() {
     assert!(series(&out).1 > 0, "what was sampled is kept");
 }
 
+/// A network namespace with loopback, deleted when it is dropped; None where root tests were not asked for.
+struct Namespace(String);
+
+impl Namespace {
+    fn new(name: &str) -> Option<Self> {
+        if std::env::var_os("DNSRIG_ROOT_TESTS").is_none_or(|value| value != "1") {
+            eprintln!("skipped: it needs root; set DNSRIG_ROOT_TESTS=1");
+            return None;
+        }
+        let name = format!("dnsrig-watch-{name}-{}", std::process::id());
+        ip(&["netns", "add", &name]);
+        ip(&["-n", &name, "link", "set", "lo", "up"]);
+        Some(Namespace(name))
+    }
+
+    fn path(&self) -> String {
+        format!("/run/netns/{}", self.0)
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        ip(&["netns", "delete", &self.0]);
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    assert!(Command::new("ip").args(arguments).status().unwrap().success());
+}
+
 #[test]
 fn a_namespace_shows_its_own_links_and_sockets() {
-    if std::env::var_os("DNSRIG_ROOT_TESTS").is_none_or(|value| value != "1") {
-        eprintln!("skipped: it needs root; set DNSRIG_ROOT_TESTS=1");
-        return;
-    }
-    let name = format!("dnsrig-watch-{}", std::process::id());
-    let ip = |arguments: &[&str]| assert!(Command::new("ip").args(arguments).status().unwrap().success());
-    ip(&["netns", "add", &name]);
-    ip(&["-n", &name, "link", "add", "here", "type", "veth", "peer", "name", "there"]);
+    let Some(namespace) = Namespace::new("links") else { return };
+    ip(&["-n", &namespace.0, "link", "add", "here", "type", "veth", "peer", "name", "there"]);
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("samples.arrow");
-    let summary = watch(&["--host", &format!("h,netns=/run/netns/{name}")], &out);
-    ip(&["netns", "delete", &name]);
+    let summary = watch(&["--host", &format!("h,netns={}", namespace.path())], &out);
     let (series, _) = series(&out);
     let links: BTreeSet<_> = series.iter().filter_map(|name| name.strip_prefix("h/link:")).collect();
     assert_eq!(links.len(), 12, "two links of six metrics: {links:?}");
     for name in ["h/sockets/tcp_time_wait", "h/tcp/retrans_segs", "h/tcp/time_wait_overflow", "h/udp/rcvbuf_errors"] {
         assert!(series.contains(name), "{name} in {series:?}");
     }
-    assert_eq!(
-        summary["missing"].as_array().unwrap().iter().filter(|it| it.as_str().unwrap().starts_with("h/")).count(),
-        0
-    );
+    assert_eq!(missing(&summary), 0);
+    assert!(summary.get("sockets").is_none() && !directory.path().join("sockets.arrow").exists(), "not asked for");
+}
+
+/// How much of host `h` this machine lacks.
+fn missing(summary: &Value) -> usize {
+    summary["missing"].as_array().unwrap().iter().filter(|it| it.as_str().unwrap().starts_with("h/")).count()
+}
+
+#[test]
+fn a_connection_within_a_namespace_is_listed_by_both_its_ends() {
+    let Some(namespace) = Namespace::new("sockets") else { return };
+    let inside = File::open(namespace.path()).unwrap();
+    let connect = move || {
+        setns(inside, CloneFlags::CLONE_NEWNET).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        (client, listener.accept().unwrap().0)
+    };
+    let (mut client, mut server) = thread::spawn(connect).join().unwrap();
+    server.write_all(&[7; 50_000]).unwrap();
+    client.read_exact(&mut [0; 40_000]).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let [samples, out] = ["samples.arrow", "sockets.arrow"].map(|name| directory.path().join(name));
+    let host = format!("h,netns={},sockets", namespace.path());
+    let listing = ["--sockets-interval-ms=100", "--sockets-out", out.to_str().unwrap()];
+    let summary = watch(&[&["--host", &host][..], &listing].concat(), &samples);
+    assert_eq!(missing(&summary), 0, "{summary}");
+    let batches: Vec<RecordBatch> =
+        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let told = &summary["sockets"];
+    assert_eq!((&told["rows"], &told["rows_dropped"], &told["beyond"]), (&rows.into(), &0.into(), &0.into()));
+    assert_eq!(rows as u64, 2 * told["listings"].as_u64().unwrap(), "two ends, and no other sockets are there");
+    let last = batches.last().unwrap();
+    let row = |stream: &TcpStream| {
+        let local = stream.local_addr().unwrap().to_string();
+        (0..last.num_rows()).rfind(|row| last["local"].as_string::<i32>().value(*row) == local).unwrap()
+    };
+    let (at_client, at_server) = (row(&client), row(&server));
+    assert_eq!(number::<UInt64Type>(last, "acked_octets", at_server), 50_000);
+    assert_eq!(number::<UInt64Type>(last, "received_octets", at_client), 50_000);
+    assert_eq!(number::<UInt32Type>(last, "receive_queue_octets", at_client), 10_000);
+    assert_eq!(last["remote"].as_string::<i32>().value(at_client), server.local_addr().unwrap().to_string());
+    let word = |name: &str| {
+        let column = last[name].as_dictionary::<Int32Type>();
+        column.values().as_string::<i32>().value(column.key(at_server).unwrap()).to_owned()
+    };
+    assert_eq!(["host", "state"].map(word), ["h", "established"]);
+    let known = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    assert!(known.split_whitespace().any(|name| name == word("congestion")), "{} of {known}", word("congestion"));
+}
+
+fn number<T: ArrowPrimitiveType>(batch: &RecordBatch, name: &str, row: usize) -> T::Native {
+    batch[name].as_primitive::<T>().value(row)
 }

@@ -2,6 +2,8 @@
 //!
 //! Most of it is about what this side sends. A client that receives a transfer sends little: its `cwnd`, `lost` and
 //! `delivery_rate_octets_per_s` are those of its queries, and the path's speed is the growth of `received_octets`.
+//!
+//! Of an own socket it comes by getsockopt(2), of everybody's by sock_diag(7) (`watch`).
 
 use std::{
     io,
@@ -9,6 +11,11 @@ use std::{
 };
 
 use nix::sys::socket::{getsockopt, sockopt};
+
+/// Bits of `tcpi_options` (include/uapi/linux/tcp.h): what both sides agreed on in the handshake.
+const TIMESTAMPS: u8 = 1;
+const SACK: u8 = 2;
+const WINDOW_SCALING: u8 = 4;
 
 /// More than the longest `struct tcp_info` so far, which grows at its end; the kernel fills in what it has.
 const INFO_OCTETS_MAX: usize = 512;
@@ -18,6 +25,12 @@ const INFO_OCTETS_MAX: usize = 512;
 /// The structure has grown: what a kernel does not have is 0, so is what it has not measured yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
+    /// Whether selective acknowledgements were agreed on (RFC 2018).
+    pub sacks: bool,
+    /// Whether timestamps were (RFC 7323, section 3).
+    pub timestamps: bool,
+    /// Whether window scaling was (RFC 7323, section 2): without it no window is beyond 65,535 octets.
+    pub window_scaling: bool,
     /// Round-trip time of what this side sent, smoothed (RFC 6298).
     pub rtt_us: u32,
     /// Its variation.
@@ -28,14 +41,22 @@ pub struct TcpInfo {
     pub rcv_rtt_us: u32,
     /// Segments that may be under way from here.
     pub cwnd: u32,
+    /// The window at which slow start ends, in segments; 2,147,483,647 before the first loss.
+    pub ssthresh: u32,
+    /// The longest segment that is sent, in octets (RFC 9293, section 3.7.1: without headers and options).
+    pub mss_octets: u32,
     /// The longest segment that was received, in octets, nearly.
     pub received_segment_octets: u32,
     /// Segments sent again, since the beginning.
     pub retransmissions: u32,
     /// Segments of this side that count as lost now.
     pub lost: u32,
+    /// Segments that are under way or lost: sent and not acknowledged in order.
+    pub unacked: u32,
     /// At which this side's octets arrived last (Linux 4.9).
     pub delivery_rate_octets_per_s: u64,
+    /// Octets of this side that the other has acknowledged (Linux 4.1); a SYN or FIN counts for one.
+    pub acked_octets: u64,
     /// Octets that came, in order and without repetition (Linux 4.1).
     pub received_octets: u64,
     /// Octets sent, repetitions among them (Linux 4.19).
@@ -44,6 +65,14 @@ pub struct TcpInfo {
     pub received_segments: u32,
     /// Segments sent, likewise.
     pub sent_segments: u32,
+    /// Of these the ones with data, sent again or not (Linux 4.6).
+    pub sent_data_segments: u32,
+    /// Time in which this side had data to send or to be acknowledged (Linux 4.10).
+    pub busy_us: u64,
+    /// The part of it in which nothing but the window of the receiver held it back.
+    pub receive_window_limited_us: u64,
+    /// The part of it in which nothing but the room in the send buffer did.
+    pub send_buffer_limited_us: u64,
 }
 
 /// Asks the kernel about a connection.
@@ -75,21 +104,33 @@ pub fn unread_octets(socket: impl AsFd) -> io::Result<u32> {
 }
 
 /// Reads the structure as far as it goes; numbers are their places in it.
-fn parse(info: &[u8]) -> TcpInfo {
+pub fn parse(info: &[u8]) -> TcpInfo {
+    let options = info.get(5).copied().unwrap_or(0);
     TcpInfo {
+        sacks: options & SACK != 0,
+        timestamps: options & TIMESTAMPS != 0,
+        window_scaling: options & WINDOW_SCALING != 0,
+        mss_octets: u32_at(info, 16),
         received_segment_octets: u32_at(info, 20),
+        unacked: u32_at(info, 24),
         lost: u32_at(info, 32),
         rtt_us: u32_at(info, 68),
         rttvar_us: u32_at(info, 72),
+        ssthresh: u32_at(info, 76),
         cwnd: u32_at(info, 80),
         rcv_rtt_us: u32_at(info, 92),
         retransmissions: u32_at(info, 100),
+        acked_octets: u64_at(info, 120),
         received_octets: u64_at(info, 128),
         sent_segments: u32_at(info, 136),
         received_segments: u32_at(info, 140),
         // All bits stand for none yet.
         min_rtt_us: Some(u32_at(info, 148)).filter(|us| *us != u32::MAX).unwrap_or(0),
+        sent_data_segments: u32_at(info, 156),
         delivery_rate_octets_per_s: u64_at(info, 160),
+        busy_us: u64_at(info, 168),
+        receive_window_limited_us: u64_at(info, 176),
+        send_buffer_limited_us: u64_at(info, 184),
         sent_octets: u64_at(info, 200),
     }
 }
@@ -133,6 +174,11 @@ mod tests {
         assert!(at_client.sent_segments >= 3 && at_client.received_segments >= 2, "{at_client:?}");
         assert!(at_client.rtt_us > 0 && at_client.cwnd > 0 && at_client.received_segment_octets > 0, "{at_client:?}");
         assert_eq!(at_client.retransmissions + at_client.lost, 0);
+        // Acknowledgements may be on their way, but what is not acknowledged is never counted as such.
+        assert!(at_server.acked_octets <= 5_001 && at_client.acked_octets <= 31, "a SYN may count for one");
+        assert!(at_server.sent_data_segments >= 1 && at_server.mss_octets > 500, "{at_server:?}");
+        let agreed = |info: TcpInfo| [info.sacks, info.timestamps, info.window_scaling];
+        assert_eq!(agreed(at_client), agreed(at_server), "both sides know what they agreed on");
     }
 
     #[test]
@@ -154,7 +200,15 @@ mod tests {
         // As long as it was in Linux 2.6, then one octet short of the delivery rate, then nothing.
         let old = parse(&info[..104]);
         assert_eq!((old.retransmissions, old.received_octets, old.min_rtt_us), (whole.retransmissions, 0, 0));
-        assert_eq!(parse(&info[..167]), TcpInfo { delivery_rate_octets_per_s: 0, sent_octets: 0, ..whole });
+        let older = TcpInfo {
+            delivery_rate_octets_per_s: 0,
+            sent_octets: 0,
+            busy_us: 0,
+            receive_window_limited_us: 0,
+            send_buffer_limited_us: 0,
+            ..whole
+        };
+        assert_eq!(parse(&info[..167]), older);
         assert_eq!(parse(&[]), TcpInfo::default());
         info[148..152].fill(0xff);
         assert_eq!(parse(&info).min_rtt_us, 0, "not measured yet");

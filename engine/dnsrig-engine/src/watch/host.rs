@@ -4,16 +4,13 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    thread,
 };
 
-use nix::{
-    sched::{CloneFlags, setns},
-    unistd::{SysconfVar, sysconf},
-};
+use nix::unistd::{SysconfVar, sysconf};
 
 use super::{
     metrics::{CGROUP, CPU, FileMetrics, LINK, MACHINE, Metric, NETWORK, Unit},
+    namespace::inside,
     rows::Series,
     source::{Source, Wanted},
     text::{Column, lines, words},
@@ -41,25 +38,31 @@ pub struct HostArgument {
     pub netns: Option<PathBuf>,
     /// Its directories in the cgroup hierarchies.
     pub cgroups: Vec<PathBuf>,
+    /// Whether its TCP sockets are listed one by one.
+    pub sockets: bool,
 }
 
-/// Reads `NAME[,netns=PATH][,cgroup=DIR]...`.
+/// Reads `NAME[,netns=PATH][,cgroup=DIR]...[,sockets]`.
 pub fn parse_host(text: &str) -> Result<HostArgument, String> {
     let mut parts = text.split(',');
     let name = parts.next().unwrap_or_default().to_owned();
     if name.is_empty() || name == MACHINE_NAME || name.contains('=') {
-        return Err(format!("expected NAME[,netns=PATH][,cgroup=DIR]…, NAME not being `{MACHINE_NAME}`"));
+        return Err(format!("expected NAME[,netns=PATH][,cgroup=DIR]…[,sockets], NAME not being `{MACHINE_NAME}`"));
     }
-    let mut host = HostArgument { name, netns: None, cgroups: Vec::new() };
+    let mut host = HostArgument { name, netns: None, cgroups: Vec::new(), sockets: false };
     for part in parts {
         match part.split_once('=') {
             Some(("netns", path)) if host.netns.is_none() => host.netns = Some(path.into()),
             Some(("cgroup", path)) => host.cgroups.push(path.into()),
-            _ => return Err(format!("`{part}` is neither netns=PATH (once) nor cgroup=DIR")),
+            None if part == "sockets" => host.sockets = true,
+            _ => return Err(format!("`{part}` is neither netns=PATH (once) nor cgroup=DIR nor sockets")),
         }
     }
     if host.netns.is_none() && host.cgroups.is_empty() {
         return Err("a host needs netns=PATH or cgroup=DIR, or there is nothing to watch".into());
+    }
+    if host.sockets && host.netns.is_none() {
+        return Err("sockets are those of a network namespace: give netns=PATH with them".into());
     }
     Ok(host)
 }
@@ -229,17 +232,9 @@ impl Watched {
 }
 
 /// Opens the files of [`NETWORK`], and `dev` last, in a network namespace.
-///
-/// A thread goes into the namespace for it, and ends. What it opened keeps showing that namespace, and keeps it alive:
-/// a namespace that is deleted goes away only when `watch` has ended.
 fn open_network(path: &Path) -> io::Result<Vec<File>> {
-    let namespace = File::open(path)?;
-    let open = move || -> io::Result<Vec<File>> {
-        setns(namespace, CloneFlags::CLONE_NEWNET)?;
-        let names = NETWORK.iter().map(|entry| entry.file).chain(["dev"]);
-        names.map(|name| File::open(Path::new("/proc/thread-self/net").join(name))).collect()
-    };
-    thread::spawn(open).join().unwrap_or_else(|_| Err(io::Error::other("the thread that opens files panicked")))
+    let names = NETWORK.iter().map(|entry| entry.file).chain(["dev"]);
+    inside(path, || names.map(|name| File::open(Path::new("/proc/thread-self/net").join(name))).collect())
 }
 
 #[cfg(test)]
@@ -251,7 +246,9 @@ mod tests {
         let host = parse_host("a,netns=/run/netns/a,cgroup=/x,cgroup=/y").unwrap();
         assert_eq!((host.name.as_str(), host.netns), ("a", Some("/run/netns/a".into())));
         assert_eq!(host.cgroups, [Path::new("/x"), Path::new("/y")]);
-        for wrong in ["", "a", "machine,cgroup=/x", "a,b", "a,netns=/x,netns=/y", "netns=/x"] {
+        assert!(!host.sockets && parse_host("a,netns=/run/netns/a,sockets").unwrap().sockets);
+        let wrong = ["", "a", "machine,cgroup=/x", "a,b", "a,netns=/x,netns=/y", "netns=/x", "a,cgroup=/x,sockets"];
+        for wrong in wrong {
             assert!(parse_host(wrong).is_err(), "{wrong}");
         }
     }

@@ -1,12 +1,16 @@
 //! `watch`: samples what the operating system counts.
 //!
 //! Every file is opened once; a sample is a `pread` of each, parsed without allocating. [`text`] and [`schedule`] do
-//! the parsing and the timing without I/O; [`metrics`] is the list of what is read.
+//! the parsing and the timing without I/O; [`metrics`] is the list of what is read. [`sockets`] asks the kernel for the
+//! TCP connections of hosts, one by one.
 
+mod buffers;
 mod host;
 pub mod metrics;
+mod namespace;
 mod rows;
 pub mod schedule;
+pub mod sockets;
 mod source;
 pub mod text;
 
@@ -20,9 +24,11 @@ use crate::{
     failure::Failure,
     stop::{Stop, Wake},
 };
+use buffers::Rows;
 use host::{FILE_OCTETS_MAX, HostArgument, Watched};
-use rows::{Row, Rows};
+use rows::Row;
 use schedule::Schedule;
+use sockets::{SocketSummary, Sockets};
 
 /// Rows go to the writer this often: what a crash of the machine may cost.
 const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
@@ -33,6 +39,9 @@ const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
 /// network namespace, as they are when `watch` starts; always, as host `machine`: each CPU, and psi. What a machine
 /// does not have is no error: the summary lists it under `missing`.
 ///
+/// Of a host with `sockets`, the TCP connections of its namespace are listed one by one in a file of their own: at most
+/// 256 of them, each with what TCP_INFO (tcp(7)) says of it.
+///
 /// Rows are host, source, metric, time_ns, value; counters are written as the kernel counts them. A namespace stays
 /// alive until `watch` ends, even if it is deleted. It ends after --duration-s, by SIGTERM or SIGINT, or, with
 /// --until-eof, when standard input ends.
@@ -41,8 +50,8 @@ const FLUSH_INTERVAL_NS: i64 = 1_000_000_000;
     dnsrig-engine watch --duration-s 10 --out samples.arrow --host \\\n    \
     secondary,netns=/run/netns/secondary,cgroup=/sys/fs/cgroup/memory/secondary,cgroup=/sys/fs/cgroup/unified/secondary")]
 pub struct Arguments {
-    /// A host: its name, its network namespace, and its cgroup in each hierarchy that it is in
-    #[arg(long, value_name = "NAME[,netns=PATH][,cgroup=DIR]...", value_parser = host::parse_host)]
+    /// A host: its name, its network namespace, its cgroup in each hierarchy that it is in, whether to list its sockets
+    #[arg(long, value_name = "NAME[,netns=PATH][,cgroup=DIR]...[,sockets]", value_parser = host::parse_host)]
     host: Vec<HostArgument>,
     /// The time between samples
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=60_000))]
@@ -50,6 +59,12 @@ pub struct Arguments {
     /// The file for the rows (Arrow IPC stream)
     #[arg(long, value_name = "FILE", default_value = "samples.arrow")]
     out: PathBuf,
+    /// The time between listings of sockets
+    #[arg(long, value_name = "MS", default_value_t = 200, value_parser = clap::value_parser!(u64).range(10..=60_000))]
+    sockets_interval_ms: u64,
+    /// The file for the rows of sockets (Arrow IPC stream), made only if a host has `sockets`
+    #[arg(long, value_name = "FILE", default_value = "sockets.arrow")]
+    sockets_out: PathBuf,
     /// End after this long
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     duration_s: Option<u64>,
@@ -67,6 +82,8 @@ struct Summary {
     lateness_max_ns: u64,
     rows: u64,
     rows_dropped: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sockets: Option<SocketSummary>,
     cpu_ns: i64,
     missing: Vec<String>,
 }
@@ -74,17 +91,20 @@ struct Summary {
 /// Samples until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     // The arguments' ranges keep these products far from overflow.
-    let interval_ns = arguments.interval_ms.cast_signed() * 1_000_000;
+    let [interval_ns, sockets_interval_ns] =
+        [arguments.interval_ms, arguments.sockets_interval_ms].map(|interval| interval.cast_signed() * 1_000_000);
     let stop = Stop::new(arguments.until_eof)?;
-    let watched = Watched::open(&arguments.host)?;
-    let samples_per_flush = FLUSH_INTERVAL_NS / interval_ns + 2;
-    let rows_per_flush = watched.series.len() * samples_per_flush.unsigned_abs() as usize;
-    let rows = Rows::create(&arguments.out, &watched.series, rows_per_flush)?;
+    let mut watched = Watched::open(&arguments.host)?;
+    let listings = ticks_per_flush(sockets_interval_ns);
+    let sockets = Sockets::open(&arguments.host, &arguments.sockets_out, listings, &mut watched.missing)?;
+    let rows_per_flush = watched.series.len() * ticks_per_flush(interval_ns);
+    let rows = rows::create(&arguments.out, &watched.series, rows_per_flush)?;
     let mut anchors = Anchors::start()?;
     let started_ns = clock::monotonic_ns();
     let end_ns = arguments.duration_s.map_or(i64::MAX, |seconds| started_ns + seconds.cast_signed() * 1_000_000_000);
-    let mut sampler = Sampler::new(watched, rows);
+    let mut sampler = Sampler { watched, rows, sockets, buffer: vec![0; FILE_OCTETS_MAX] };
     let mut schedule = Schedule::new(started_ns, interval_ns);
+    let mut listing = Schedule::new(started_ns, sockets_interval_ns);
     let mut flush_due_ns = started_ns + FLUSH_INTERVAL_NS;
     loop {
         let now_ns = clock::monotonic_ns();
@@ -94,14 +114,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         if schedule.tick(now_ns) {
             sampler.sample();
         }
+        if listing.tick(now_ns) {
+            sampler.list();
+        }
         if now_ns >= flush_due_ns {
             flush_due_ns = now_ns + FLUSH_INTERVAL_NS;
             anchors.emit_if_due(now_ns)?;
-            if !sampler.rows.flush() {
+            if !sampler.flush() {
                 break;
             }
         }
-        let wait_ns = schedule.due_ns().min(end_ns) - clock::monotonic_ns();
+        let next_ns = if sampler.sockets.is_some() { listing.due_ns() } else { i64::MAX };
+        let wait_ns = schedule.due_ns().min(next_ns).min(end_ns) - clock::monotonic_ns();
         if stop.wait(None, wait_ns)? == Wake::Stop {
             break;
         }
@@ -109,8 +133,13 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     finish(sampler, &schedule)
 }
 
+/// How many ticks of an interval may lie between two flushes.
+fn ticks_per_flush(interval_ns: i64) -> usize {
+    (FLUSH_INTERVAL_NS / interval_ns + 2).unsigned_abs() as usize
+}
+
 fn finish(sampler: Sampler, schedule: &Schedule) -> Result<ExitCode, Failure> {
-    let Sampler { watched, rows, .. } = sampler;
+    let Sampler { watched, rows, sockets, .. } = sampler;
     let (rows, rows_dropped) = rows.finish()?;
     let summary = Summary {
         series: watched.series.len(),
@@ -120,6 +149,7 @@ fn finish(sampler: Sampler, schedule: &Schedule) -> Result<ExitCode, Failure> {
         lateness_max_ns: schedule.lateness_max_ns(),
         rows,
         rows_dropped,
+        sockets: sockets.map(Sockets::finish).transpose()?,
         cpu_ns: clock::process_cpu_ns(),
         missing: watched.missing,
     };
@@ -127,21 +157,18 @@ fn finish(sampler: Sampler, schedule: &Schedule) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads all files, once a tick.
+/// Reads all files, and lists sockets, each once a tick of its own.
 struct Sampler {
     watched: Watched,
-    rows: Rows,
+    rows: Rows<Row>,
+    sockets: Option<Sockets>,
     buffer: Vec<u8>,
 }
 
 impl Sampler {
-    fn new(watched: Watched, rows: Rows) -> Self {
-        Sampler { watched, rows, buffer: vec![0; FILE_OCTETS_MAX] }
-    }
-
     /// Takes a sample. Each row carries the time at which its own file was read.
     fn sample(&mut self) {
-        let Sampler { watched: Watched { sources, series, missing, .. }, rows, buffer } = self;
+        let Sampler { watched: Watched { sources, series, missing, .. }, rows, buffer, .. } = self;
         sources.retain_mut(|source| {
             let time_ns = clock::monotonic_ns();
             let read = source.sample(buffer, |series, value| rows.push(Row { series, time_ns, value }));
@@ -154,5 +181,17 @@ impl Sampler {
             }
             read.is_ok()
         });
+    }
+
+    /// Lists the sockets of the hosts that want it.
+    fn list(&mut self) {
+        if let Some(sockets) = &mut self.sockets {
+            sockets.sample(&mut self.watched.missing);
+        }
+    }
+
+    /// Hands all rows to their writers. False if one has failed.
+    fn flush(&mut self) -> bool {
+        self.rows.flush() && self.sockets.as_mut().is_none_or(Sockets::flush)
     }
 }

@@ -1,25 +1,12 @@
-//! `samples.arrow`: rows collected in bounded memory and written by a thread of their own.
-//!
-//! A thread, because writing to a file may block for long when the disk is busy, which is just when a measurement is
-//! interesting; the sampler must not wait for it. Buffers go round: filled by the sampler, emptied by the writer. If
-//! all are waiting for the disk, rows are dropped and counted.
+//! `samples.arrow`: a row is a value of a series.
 
-use std::{
-    path::Path,
-    sync::{
-        Arc,
-        mpsc::{Receiver, Sender, channel},
-    },
-    thread::{self, JoinHandle},
-};
+use std::{path::Path, sync::Arc};
 
 use arrow_array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, types::Int32Type};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use crate::rows::{RowFile, RowsError, dictionary_field};
-
-/// So many buffers of one second each: a disk may stall for seven seconds before a row is lost.
-const BUFFERS: usize = 8;
+use super::buffers::Rows;
+use crate::rows::{RowsError, dictionary_field};
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,62 +30,11 @@ pub struct Row {
     pub value: i64,
 }
 
-/// The sampler's side of the writer.
-pub struct Rows {
-    filling: Option<Vec<Row>>,
-    full: Sender<Vec<Row>>,
-    empty: Receiver<Vec<Row>>,
-    writer: JoinHandle<Result<(), RowsError>>,
-    written: u64,
-    dropped: u64,
-}
-
-impl Rows {
-    /// Makes the file and starts its writer. `rows_per_buffer` is what a second brings.
-    pub fn create(path: &Path, series: &[Series], rows_per_buffer: usize) -> Result<Self, RowsError> {
-        let table = Table::new(series);
-        let mut file = RowFile::create(path, &table.schema)?;
-        let (full, to_write) = channel::<Vec<Row>>();
-        let (give_back, empty) = channel();
-        (0..BUFFERS).for_each(|_| give_back.send(Vec::with_capacity(rows_per_buffer)).unwrap_or_default());
-        let writer = thread::spawn(move || {
-            for mut rows in to_write {
-                file.write(&table.batch(&rows).expect("the columns are made after the schema"))?;
-                rows.clear();
-                // The sampler may be gone already.
-                give_back.send(rows).unwrap_or_default();
-            }
-            file.finish()
-        });
-        Ok(Rows { filling: None, full, empty, writer, written: 0, dropped: 0 })
-    }
-
-    /// Adds a row, if there is room.
-    pub fn push(&mut self, row: Row) {
-        if self.filling.is_none() {
-            self.filling = self.empty.try_recv().ok();
-        }
-        match &mut self.filling {
-            Some(rows) if rows.len() < rows.capacity() => {
-                rows.push(row);
-                self.written += 1;
-            }
-            _ => self.dropped += 1,
-        }
-    }
-
-    /// Hands what has been collected to the writer. False if the writer has failed; [`Rows::finish`] says why.
-    pub fn flush(&mut self) -> bool {
-        self.filling.take_if(|rows| !rows.is_empty()).is_none_or(|rows| self.full.send(rows).is_ok())
-    }
-
-    /// Writes what is left and ends the file. Gives the number of rows written, and of those dropped.
-    pub fn finish(mut self) -> Result<(u64, u64), RowsError> {
-        self.flush();
-        drop(self.full);
-        self.writer.join().expect("the writer does not panic")?;
-        Ok((self.written, self.dropped))
-    }
+/// Makes the file and starts its writer. `rows_per_buffer` is what a second brings.
+pub fn create(path: &Path, series: &[Series], rows_per_buffer: usize) -> Result<Rows<Row>, RowsError> {
+    let table = Table::new(series);
+    let schema = table.schema.clone();
+    Rows::create(path, &schema, rows_per_buffer, move |rows| table.batch(rows))
 }
 
 /// The words of the rows, as dictionaries that every batch shares.
@@ -163,7 +99,7 @@ mod tests {
     #[test]
     fn rows_come_back_as_they_were_and_what_has_no_room_is_counted() {
         let path = tempfile::NamedTempFile::new().unwrap().into_temp_path();
-        let mut rows = Rows::create(&path, &series(), 2).unwrap();
+        let mut rows = create(&path, &series(), 2).unwrap();
         for value in [10, 11, 12] {
             rows.push(Row { series: (value % 2) as u32, time_ns: value + 100, value });
         }
