@@ -39,8 +39,9 @@ SCHEMA_VERSION = 2
 Scalar = str | int | float | bool
 Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
-Role = Literal["primary", "secondary", "resolver"]
-"""What a server does in a trial; a resolver asks the primaries and answers from its cache."""
+Role = Literal["primary", "secondary", "resolver", "database"]
+"""What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones, and answers no
+queries."""
 
 
 class Record(BaseModel):
@@ -102,6 +103,10 @@ class HostSpec(Record):
     """Whether each of ``source_addresses`` is a secondary, played by an instrument, to which primaries send NOTIFY."""
     profile: bool = False
     """Whether CPU stacks are sampled on its CPUs during `measure`."""
+    database: str | None = None
+    """The host of the database that its server writes its zones to, reads them from, or replicates."""
+    database_far: bool = False
+    """Whether that database lies at another site: what passes between them then takes TLS where transfers do."""
 
 
 Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]

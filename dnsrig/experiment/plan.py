@@ -93,6 +93,8 @@ def spec(
             source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
             notified=role.notified,
             profile=said.profile,
+            database=role.database,
+            database_far=role.database_far,
         )
     found = TrialSpec(
         run=run,
@@ -159,8 +161,11 @@ def check_possible(spec: TrialSpec) -> None:
                 f"the variant {spec.variant.label}: {server.title} is no {host.role} (host {name})",
                 hint=f"it can be a {' or a '.join(server.roles)}",
             )
+        if host.role == "database":
+            continue  # it transfers nothing; which servers can use it is for the procedure to check
         wanted = wanted_features(
             spec.transfer,
+            through_database=host.database is not None,
             several_sources=bool(host.source_addresses),
             role=host.role,
             over_tls=spec.over_tls and host.under_test,

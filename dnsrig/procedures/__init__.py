@@ -41,6 +41,10 @@ class HostRole:
     """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
     notified: bool = False
     """Whether primaries send NOTIFY to each of ``source_addresses``: secondaries that an instrument plays."""
+    database: str | None = None
+    """The host of the database that its server writes its zones to, reads them from, or replicates."""
+    database_far: bool = False
+    """Whether that database lies at another site."""
 
 
 @cache

@@ -39,6 +39,13 @@ server:
 {% endfor %}
 database:
     storage: {{ p.seen_state }}
+{% if p.database %}
+    zone-db-listen: {{ p.database.address }}@{{ p.database.port }}
+{% if p.database.tls %}
+    zone-db-tls: on
+    zone-db-cert-key: {{ p.keys.public_key_pin }}
+{% endif %}
+{% endif %}
 {% for name, value in settings.database.items() %}
     {{ name }}: {{ value }}
 {% endfor %}
@@ -105,6 +112,9 @@ template:
 {% if p.role == "primary" and not p.transfer.ixfr and knows_provide_ixfr %}
     provide-ixfr: off
 {% endif %}
+{% if p.database %}
+    zone-db-{{ "output" if p.role == "primary" else "input" }}: {{ zone_instance }}
+{% endif %}
 {% if p.catalog and p.role == "secondary" %}
     master: route1
 {% endif %}
@@ -119,7 +129,7 @@ zone:
 {% elif p.catalog %}
     catalog-role: interpret
     catalog-template: default
-{% else %}
+{% elif not p.database %}
     master: route{{ p.route_of(loop.index0).number }}
 {% endif %}
 {% endfor %}
@@ -134,6 +144,8 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.semantic-checks": "off",
 }
 PROVIDE_IXFR_SINCE = (3, 2, 5)
+ZONE_INSTANCE = 1
+"""Of the up to eight versions of a zone that a zone database keeps apart."""
 IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     # Differences between a zone file and its next version make the IXFR.
     "template.zonefile-load": "difference",
@@ -178,11 +190,14 @@ class Knot(Driver):
         "NOTIFY": Support("1.0", "1.0"),
         "dynamic updates": Support("1.5", None),
         "several source addresses": Support(None, "1.0"),
+        "zone database": Support("3.5", "3.5"),
     }
+    databases = ("redis", "valkey")
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
     failure_patterns = {
         "no free port": r"(?i)address is not available|cannot assign requested address",
+        "database not usable": r"(?i)rdb, failed|zone database.*(failed|error)|failed to (read|load) .*database",
         "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
     }
 
@@ -200,6 +215,7 @@ class Knot(Driver):
             port=DNS_PORT,
             keys=keys,
             settings=settings,
+            zone_instance=ZONE_INSTANCE,
             knows_provide_ixfr=numbers(placement.source.version) >= PROVIDE_IXFR_SINCE,
         )
         (placement.directory / "knot.conf").write_text(text)
