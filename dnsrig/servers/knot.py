@@ -197,7 +197,7 @@ class Knot(Driver):
     done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
     failure_patterns = {
         "no free port": r"(?i)address is not available|cannot assign requested address",
-        "database not usable": r"(?i)rdb, failed|zone database.*(failed|error)|failed to (read|load) .*database",
+        "database not usable": r"rdb, failed to|failed to load (updates )?from database|zone database update failed",
         "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
     }
 

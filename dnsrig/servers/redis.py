@@ -36,6 +36,7 @@ protected-mode no
 daemonize no
 dir {{ p.seen_state }}
 loglevel notice
+locale-collate "C"
 loadmodule {{ p.seen_state }}/{{ module }}
 {% if tls %}
 tls-cert-file {{ p.certificate }}
