@@ -91,7 +91,7 @@ acl:
     key: {{ keys.TSIG_NAME }}
 {% endif %}
 {% endif %}
-{% else %}
+{% elif p.routes %}
   - id: peers
     address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
     action: notify
@@ -105,7 +105,9 @@ acl:
 template:
   - id: default
     storage: {{ p.seen_state }}
+{% if p.role == "primary" or p.routes %}
     acl: [peers{{ ", changes" if p.role == "primary" and p.transfer.updates }}{{ ", signed" if p.role == "secondary" and p.transfer.tsig }}]
+{% endif %}
 {% if p.role == "primary" and p.transfer.notify %}
     notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
 {% endif %}

@@ -39,14 +39,14 @@ loglevel notice
 locale-collate "C"
 loadmodule {{ p.seen_state }}/{{ module }}
 {% if tls %}
-tls-cert-file {{ p.certificate }}
-tls-key-file {{ p.private_key if p.over_tls else "" }}
 tls-ca-cert-file {{ p.certificate }}
 tls-protocols TLSv1.3
-tls-auth-clients no
 {% endif %}
 {% if p.over_tls %}
 tls-port {{ tls_port }}
+tls-cert-file {{ p.certificate }}
+tls-key-file {{ p.private_key }}
+tls-auth-clients no
 {% endif %}
 {% if p.database %}
 replicaof {{ p.database.address }} {{ p.database.port }}
