@@ -6,19 +6,19 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 from types import ModuleType
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
+from dnsrig.experiment import path
 from dnsrig.experiment.model import Document, HostDocument, Point
 from dnsrig.lab.network import check_sysctl_name
 from dnsrig.procedures import HostRole, procedure
 from dnsrig.rundir import (
     DatasetSpec,
     HostSpec,
-    LinkSpec,
     Scalar,
     ServerSource,
     TransferSpec,
@@ -73,7 +73,7 @@ def spec(
     options = {**kind.OPTIONS, **document.options}
     _check_options(document, kind)
     roles = kind.hosts(options)
-    _check_hosts(document, roles)
+    _check_hosts(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
     hosts = {}
     for number, (name, role) in enumerate(roles.items(), start=1):
@@ -95,17 +95,22 @@ def spec(
             profile=said.profile,
             database=role.database,
             database_far=role.database_far,
+            congestion=said.congestion,
+            advmss_octets=said.advmss_octets,
+            mss_clamp_octets=said.mss_clamp_octets,
         )
+    kernel = path.kernel(document)
+    link = path.link_kind(document, kernel)
     found = TrialSpec(
         run=run,
         experiment=experiment,
         procedure=document.procedure,
         variant=variant(point),
         repeat=0,
-        link=document.link,
-        kernel=document.kernel,
+        link=link,
+        kernel=kernel,
         hosts=hosts,
-        links=[LinkSpec(ends=ends, kind=document.link) for ends in kind.links(hosts)],
+        links=path.links(document, kind, hosts, options, link),
         dataset=dataset,
         next_dataset=next_dataset,
         limit_s=document.limit_s,
@@ -239,8 +244,9 @@ def check_size(trials: int, allowed: int) -> None:
         )
 
 
-def _check_hosts(document: Document, roles: Mapping[str, HostRole]) -> None:
-    known = [name for name, role in roles.items() if not role.like]
+def _check_hosts(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
+    """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
+    known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.like), *others]))
     for name in document.hosts:
         if name not in known:
             raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")

@@ -11,7 +11,10 @@ A procedure is a module of this folder with
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
+- ``OTHER_HOSTS`` (none by default): hosts that it has with other options, of which an experiment may speak all the same,
 - ``links(hosts) -> [(name, name)]``: which of them are joined,
+- ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those links that an
+  experiment's ``[path]`` applies to, each from where zones come to where they go,
 - ``measure(stage) -> Result``: the phases of one trial.
 
 ``stage.py`` is what they all stand on.

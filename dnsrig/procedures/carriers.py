@@ -33,6 +33,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 WITHOUT_ANSWERS = True
+OTHER_HOSTS = ("database",)
+"""So that an experiment over several carriers says once which database it is about."""
 FAR_LINKS = {
     "axfr": ("primary", "secondary"),
     "replica": ("database", "replica"),
