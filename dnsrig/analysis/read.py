@@ -180,7 +180,9 @@ class Trial:
     def exec_ns(self) -> int | None:
         """Exec of the server under test; of several under test, as a secondary with a replica beside it, of the first."""
         spec, servers = self.record.spec, self.record.servers
-        under_test = [record.exec_ns for name, record in servers.items() if name in spec.hosts and spec.hosts[name].under_test]
+        under_test = [
+            record.exec_ns for name, record in servers.items() if name in spec.hosts and spec.hosts[name].under_test
+        ]
         return min(under_test, default=self.server.exec_ns if self.server else None)
 
     @property

@@ -72,8 +72,14 @@ class Redis(Database):
     port = 6379
     tls_port = 6380
     settings = (
-        Setting("repl-diskless-sync-delay", "5", "seconds before a snapshot is sent, for more replicas to come (set to 0)"),
-        Setting("repl-diskless-load", "disabled", "whether a replica loads a snapshot while it comes (on-empty-db), or when it is whole"),
+        Setting(
+            "repl-diskless-sync-delay", "5", "seconds before a snapshot is sent, for more replicas to come (set to 0)"
+        ),
+        Setting(
+            "repl-diskless-load",
+            "disabled",
+            "whether a replica loads a snapshot while it comes (on-empty-db), or when it is whole",
+        ),
         Setting("client-output-buffer-limit", "replica 256mb 64mb 60", "a replica that is further behind is dropped"),
         Setting("repl-backlog-size", "1mb", "what a replica that lost its connection may have missed"),
         Setting("rdbcompression", "yes", "compress strings in snapshots (LZF)"),
