@@ -24,7 +24,7 @@ def after(trial: Trial) -> Conclusion | None:
     told, probe = record.instruments.get(carriers.REPLICA), record.instruments.get("probe")
     if told is None or probe is None or probe.get("first_answer_ns") is None or trial.exec_ns is None:
         return cannot_tell("It is not known when the secondary answered first, or when the replica had everything.")
-    stored_ns = told.get("stored_ns") or trial.measure and trial.measure.end.monotonic_ns
+    stored_ns = told.get("stored_ns") or (trial.measure and trial.measure.end.monotonic_ns)
     refused = probe.get("answers", {}).get("servfail", 0)
     too_early_s = ((stored_ns or 0) - probe["first_answer_ns"]) / 1e9
     if too_early_s < SHORTEST_S or not refused:
