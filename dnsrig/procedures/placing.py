@@ -67,10 +67,12 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
 
 
 def _listens_for_tls(spec: TrialSpec, name: str) -> bool:
-    """For queries; or, as a database, for a server or a replica at another site."""
+    """For queries; or, as a database, for a server or a replica at another site. A replica of one at another site does so as well, for
+    Redis has no TLS without a certificate of its own."""
     host = spec.hosts[name]
     if host.role == "database":
-        return spec.transfer.tls and any(other.database == name and other.database_far for other in spec.hosts.values())
+        used_from_far = any(other.database == name and other.database_far for other in spec.hosts.values())
+        return spec.transfer.tls and (used_from_far or host.database_far)
     return spec.over_tls and host.under_test
 
 

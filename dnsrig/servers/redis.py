@@ -38,12 +38,10 @@ dir {{ p.seen_state }}
 loglevel notice
 locale-collate "C"
 loadmodule {{ p.seen_state }}/{{ module }}
-{% if tls %}
-tls-ca-cert-file {{ p.certificate }}
-tls-protocols TLSv1.3
-{% endif %}
 {% if p.over_tls %}
 tls-port {{ tls_port }}
+tls-protocols TLSv1.3
+tls-ca-cert-file {{ p.certificate }}
 tls-cert-file {{ p.certificate }}
 tls-key-file {{ p.private_key }}
 tls-auth-clients no
@@ -100,7 +98,6 @@ class Redis(Database):
             p=placement,
             port=self.port,
             tls_port=self.tls_port,
-            tls=placement.over_tls or (placement.database is not None and placement.database.tls),
             module=MODULE,
             settings={name: yes_no(value) for name, value in {**DEFAULTS, **placement.settings}.items()},
         )

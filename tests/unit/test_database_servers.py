@@ -79,11 +79,10 @@ def test_a_database_listens_for_tls_only_when_wanted(tmp_path: Path, kind: str) 
 @pytest.mark.parametrize("kind", DATABASES)
 def test_a_replica_knows_its_original(tmp_path: Path, kind: str) -> None:
     plain = lines(placement(tmp_path / "a", kind, "database", database=PLAIN))
-    over_tls = lines(placement(tmp_path / "b", kind, "database", database=OVER_TLS))
+    over_tls = lines(placement(tmp_path / "b", kind, "database", database=OVER_TLS, over_tls=True))
     assert "replicaof 198.18.0.3 6379" in plain and "tls-replication yes" not in plain
     assert "replicaof 198.18.0.3 6380" in over_tls and "tls-replication yes" in over_tls
     assert "tls-ca-cert-file /mnt/state/tls-certificate.pem" in over_tls, "it checks whom it replicates"
-    assert not any("tls-key-file" in line for line in over_tls)
 
 
 def test_settings_are_the_databases_own_and_come_last(tmp_path: Path) -> None:
@@ -170,8 +169,14 @@ def test_tls_is_between_the_sites_only() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        (['carrier="replica"', "hosts.secondary.server=nsd@forky"], "NSD (host secondary) cannot use Redis"),
-        (['carrier="remote"', "hosts.primary.server=bind@forky"], "BIND 9 (host primary) cannot use Redis"),
+        (
+            ['carrier="replica"', "hosts.secondary.server=nsd@forky"],
+            "NSD as secondary (host secondary) has no zone database",
+        ),
+        (
+            ['carrier="remote"', "hosts.primary.server=bind@forky"],
+            "BIND 9 as primary (host primary) has no zone database",
+        ),
         (['carrier="axfr"', "hosts.secondary.server=transfer@engine"], "do not go together"),
         (['carrier="axfr"', "options.carrier=pipelined"], "do not go together"),
         (['carrier="replica"', "transfer.transport=tcp+tsig"], "without TSIG"),
