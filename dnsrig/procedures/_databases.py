@@ -50,14 +50,36 @@ def wait_filled(stage: Stage, name: str, at: Console, *, limit_s: float) -> None
 
 
 def _wait(stage: Stage, done: Callable[[], bool], limit_s: float, otherwise: str) -> None:
+    if not _succeeds(stage, done, limit_s):
+        raise ServerFailed(f"{otherwise} within {limit_s:g} s")
+
+
+def _succeeds(stage: Stage, done: Callable[[], bool], limit_s: float) -> bool:
+    """Try ``done`` again and again, while the servers live."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         with contextlib.suppress(OSError, DnsrigError):
             if done():
-                return
+                return True
         stage.check_servers()
         time.sleep(LOOK_EVERY_S)
-    raise ServerFailed(f"{otherwise} within {limit_s:g} s")
+    return False
+
+
+class TooLate(Exception):
+    """A database at the far site was not ready within the limit of the trial: a result."""
+
+
+def wait_far(stage: Stage, name: str) -> None:
+    """Wait, within the limit of the trial, until the database of host ``name`` that was started can be used."""
+
+    def connected() -> bool:
+        console(stage, name).close()
+        return True
+
+    limit_s = stage.spec.limit_s
+    if not _succeeds(stage, connected, limit_s):
+        raise TooLate(f"the database on host {name} was not ready after {limit_s:g} s")
 
 
 @dataclass

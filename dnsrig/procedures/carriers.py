@@ -10,7 +10,8 @@ is from the first exec at the far site to the last zone answered with the expect
 - ``pipelined``: the instrument `transfer` (`transfer@engine`) is the secondary: it takes the zones and stores nothing.
 
 With ``transfer.transport = "xot"`` whatever passes between the sites does so over TLS, a database's protocol too; inside a site nothing
-does. A replica and its secondary start at the same moment. `path` in an experiment is the far link only.
+does. A replica and its secondary start at the same moment, but a secondary that ends without its database waits for that. `path` in an
+experiment is the far link only.
 """
 
 from __future__ import annotations
@@ -119,11 +120,15 @@ def measure(stage: Stage) -> Result:
 
     def begin() -> None:
         stage.start_server("replica")
-        stage.start_server("secondary")
         follower.start()
+        if not driver(stage.placements["secondary"].source.kind).waits_for_database:
+            _databases.wait_far(stage, "replica")
+        stage.start_server("secondary")
 
     try:
         return stage.time_zones(probe, begin)
+    except _databases.TooLate as late:
+        return Result("limit", str(late))
     finally:
         follower.stop()
 

@@ -179,6 +179,8 @@ class Driver(ABC):
     executable: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
     """Debian's, for the sources that are suites; none: there is no such source."""
+    version_package: ClassVar[str] = ""
+    """Matches the name of the package whose version is the server's, where that is not the first of ``packages``."""
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
     only_source: ClassVar[str] = ""
     """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
@@ -196,6 +198,8 @@ class Driver(ABC):
     settings: ClassVar[tuple[Setting, ...]]
     databases: ClassVar[tuple[str, ...]] = ()
     """Kinds of databases that can carry its zones."""
+    waits_for_database: ClassVar[bool] = False
+    """Whether it may be started before its database is there."""
     features: ClassVar[Mapping[Feature, Support]] = {}
     """What is not among them it does not have; read by `support`."""
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}

@@ -195,6 +195,7 @@ class Knot(Driver):
         "zone database": Support("3.5", "3.5"),
     }
     databases = ("redis", "valkey")
+    waits_for_database = True
     log_clock_resolution_ns = 1_000_000_000
     done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
     failure_patterns = {
