@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import network
+from dnsrig.lab import host
 from dnsrig.procedures.stage import ServerFailed, Stage
 from dnsrig.servers import driver
 from dnsrig.servers._database import Console, Database
@@ -24,7 +24,7 @@ def console(stage: Stage, name: str) -> Console:
     """Connect to the database of host ``name``, over that host's own address. Raises where it is not ready."""
     kind = driver(stage.placements[name].source.kind)
     assert isinstance(kind, Database)
-    with network.inside(stage.host(name).namespace):
+    with host.inside(stage.host(name).namespace):
         return kind.console(stage.host(name).address)
 
 

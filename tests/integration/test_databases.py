@@ -73,6 +73,27 @@ def test_all_zones_come_through_a_database(
     assert ("tls-port" in listening) == (transport == "xot")
 
 
+POWERDNS = [
+    "hosts.primary.server=powerdns@forky",
+    "hosts.database.server=postgresql@forky",
+    "hosts.secondary.server=powerdns@forky",
+]
+
+
+@pytest.mark.parametrize("transport", ["tcp", "xot"])
+@pytest.mark.parametrize("carrier", ["replica", "remote"])
+def test_all_zones_come_through_tables(over: Callable[..., Trial], carrier: str, transport: str) -> None:
+    trial = over(carrier, *POWERDNS, f"transfer.transport={transport}")
+    record, metrics = trial.record, trial.record.metrics
+    assert (record.outcome, record.reason) == ("done", "")
+    assert metrics["zones_seen"] == ZONES
+    assert record.servers["database"].server.version.startswith(("15", "16", "17", "18"))
+    stored, served = metrics["stored_s"], metrics["served_s"]
+    assert (stored is not None) == (carrier == "replica") and served is not None
+    settings = (trial.directory / "servers/database/postgresql.conf").read_text()
+    assert ("ssl = on" in settings) == (transport == "xot")
+
+
 def test_a_large_zone_comes_through_a_replica(over: Callable[..., Trial]) -> None:
     trial = over("replica", "dataset={}", "dataset.kind=tld", "dataset.delegations=2000")
     assert trial.record.outcome == "done"

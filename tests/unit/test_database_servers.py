@@ -123,6 +123,62 @@ def test_knot_without_a_database_is_as_before(tmp_path: Path) -> None:
     assert not any("zone-db" in line for line in found) and "master: route1" in found
 
 
+def with_programs(place: Placement) -> Placement:
+    """Its root file system has PostgreSQL's programs, in two versions."""
+    for version in ("9", "18"):
+        (Path(place.source.root or "") / f"usr/lib/postgresql/{version}/bin").mkdir(parents=True)
+    return place
+
+
+@pytest.fixture
+def owners(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """Who was given which file: only root may."""
+    found: dict[str, int] = {}
+    monkeypatch.setattr("os.chown", lambda path, user, group: found.update({Path(path).name: user}))
+    return found
+
+
+def test_postgresql_runs_as_nobody(tmp_path: Path, owners: dict[str, int]) -> None:
+    place = with_programs(placement(tmp_path, "postgresql", "database", settings={"wal_compression": True}))
+    server = driver("postgresql")
+    server.configure(place)
+    assert owners == {"data": 65_534}
+    (initdb,) = server.preparations(place)
+    assert "--reuid=65534" in initdb.command and "/usr/lib/postgresql/18/bin/initdb" in initdb.command
+    assert server.command(place)[0] == "setpriv" and "--pdeathsig=KILL" in server.command(place)
+    text = (place.directory / "postgresql.conf").read_text()
+    assert "listen_addresses = '198.18.0.4,127.0.0.1'" in text and "wal_compression = 'on'" in text
+    assert "ssl" not in text
+
+
+def test_a_replica_of_postgresql_copies_when_it_starts(tmp_path: Path, owners: dict[str, int]) -> None:
+    near = Endpoint(NEAR, 5432, tls=True)
+    place = with_programs(placement(tmp_path, "postgresql", "database", database=near, over_tls=True))
+    server = driver("postgresql")
+    server.configure(place)
+    assert owners == {"data": 65_534, "tls-key.pem": 65_534}
+    assert server.preparations(place) == [], "what comes over the network is a part of its start"
+    script = server.command(place)[-1]
+    copy, _, start = script.partition(" && exec ")
+    assert copy.startswith("/usr/lib/postgresql/18/bin/pg_basebackup") and "sslmode=verify-ca" in copy
+    assert start.startswith("/usr/lib/postgresql/18/bin/postgres")
+
+
+def test_powerdns_keeps_its_tables_in_postgresql(tmp_path: Path) -> None:
+    near = Endpoint(NEAR, 5432, tls=False)
+    place = with_programs(placement(tmp_path / "a", "powerdns", "primary", database=near))
+    found = lines(place)
+    assert {"launch=gpgsql", "gpgsql-host=198.18.0.3", "gpgsql-port=5432"} <= set(found)
+    assert not any("sqlite" in line for line in found)
+    schema, convert, fill = driver("powerdns").preparations(place)
+    assert schema.command[-1].endswith("schema.pgsql.sql")
+    assert "--gpgsql" in convert.command and fill.command[-1] == f"/mnt/state/{convert.stdout}"
+    secondary = placement(tmp_path / "b", "powerdns", "secondary", database=near)
+    found = lines(secondary)
+    assert not any(line in ("secondary=yes", "slave=yes") for line in found), "it transfers nothing"
+    assert driver("powerdns").preparations(secondary) == []
+
+
 def test_the_log_of_a_database_has_milliseconds() -> None:
     line = "5094:M 21 Nov 2026 16:50:07.898 # Server initialized"
     assert driver("redis").log_time_ns(line) == 1_795_279_807_898_000_000
