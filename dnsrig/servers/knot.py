@@ -197,7 +197,7 @@ class Knot(Driver):
     databases = ("redis", "valkey")
     waits_for_database = True
     log_clock_resolution_ns = 1_000_000_000
-    done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
+    done_pattern = r"\[(?P<zone>[^\]\s]+)\] (refresh, remote \S+,.* zone updated|database loaded, instance)"
     failure_patterns = {
         "no free port": r"(?i)address is not available|cannot assign requested address",
         "database not usable": r"rdb, failed to|failed to load (updates )?from database|zone database update failed",

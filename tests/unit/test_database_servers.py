@@ -123,6 +123,19 @@ def test_knot_without_a_database_is_as_before(tmp_path: Path) -> None:
     assert not any("zone-db" in line for line in found) and "master: route1" in found
 
 
+def test_the_log_of_knot_says_when_a_zone_came_from_its_database(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_text(
+        "2026-11-21T16:58:58+0000 info: [z000002.example.] database loaded, instance 1, serial 1\n"
+        "2026-11-21T16:58:59+0000 error: [z000003.example.] failed to load from database (not exists)\n"
+    )
+    events = list(driver("knot").read_log(log))
+    assert [(event.kind, event.zone) for event in events] == [
+        ("zone-done", "z000002.example"),
+        ("database not usable", ""),
+    ]
+
+
 def with_programs(place: Placement) -> Placement:
     """Its root file system has PostgreSQL's programs, in two versions."""
     for version in ("9", "18"):
