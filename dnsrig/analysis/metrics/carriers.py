@@ -59,3 +59,17 @@ def publish_s(trial: Trial) -> float | None:
     """From exec of the primary to its database having all zones: before `measure`, and no part of the other times. None without a database."""
     told, primary = trial.record.instruments.get(carriers.DATABASE, {}), trial.record.servers.get("primary")
     return None if primary is None or "filled_ns" not in told else (told["filled_ns"] - primary.exec_ns) / 1e9
+
+
+@metric(title="CPU time, replica", unit="s", better="lower", order=93)
+def replica_cpu_s(trial: Trial) -> float | None:
+    """CPU time of the cgroup of the database at the far site during `measure`, to within 0.2 s at either end. None without a replica."""
+    grown_us = trial.growth(carriers.REPLICA, "cgroup", "cpu_usage_us")
+    return None if grown_us is None else grown_us / 1e6
+
+
+@metric(title="anonymous memory, replica, peak", unit="B", better="lower", order=94)
+def replica_memory_peak_bytes(trial: Trial) -> float | None:
+    """Most anonymous memory of the cgroup of the database at the far site at any sample during `measure`, to within 0.2 s; no file cache, no
+    kernel memory. None without a replica."""
+    return trial.peak(carriers.REPLICA, "cgroup", "memory_anonymous_bytes")
