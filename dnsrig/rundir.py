@@ -107,6 +107,10 @@ class HostSpec(Record):
     """Whether each of ``source_addresses`` is a secondary, played by an instrument, to which primaries send NOTIFY."""
     profile: bool = False
     """Whether CPU stacks are sampled on its CPUs during `measure`."""
+    database: str | None = None
+    """The host of the database that its server writes its zones to, reads them from, or replicates."""
+    database_far: bool = False
+    """Whether that database lies at another site: what passes between them then takes TLS where transfers do."""
     congestion: str | None = None
     """Congestion control of its TCP connections, by its routes (ip-route(8), congctl); None: the kernel's default."""
     advmss_octets: int | None = None

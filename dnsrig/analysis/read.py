@@ -177,6 +177,15 @@ class Trial:
         return bool(self.server and self.measure and self.server.exec_ns >= self.measure.start.monotonic_ns)
 
     @property
+    def exec_ns(self) -> int | None:
+        """Exec of the server under test; of several under test, as a secondary with a replica beside it, of the first."""
+        spec, servers = self.record.spec, self.record.servers
+        under_test = [
+            record.exec_ns for name, record in servers.items() if name in spec.hosts and spec.hosts[name].under_test
+        ]
+        return min(under_test, default=self.server.exec_ns if self.server else None)
+
+    @property
     def is_cold_start(self) -> bool:
         """Whether a secondary that had nothing started and fetched its zones."""
         restarted = self.record.spec.procedure == "startup"
@@ -186,7 +195,7 @@ class Trial:
     def zero_ns(self) -> int | None:
         """Where the time of the result begins: exec of the server under test, or `measure` where it ran before."""
         if self.server is not None and (self.started_in_measure or self.measure is None):
-            return self.server.exec_ns
+            return self.exec_ns
         return self.measure.start.monotonic_ns if self.measure else None
 
     @property

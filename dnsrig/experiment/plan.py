@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 from types import ModuleType
 
@@ -73,7 +73,7 @@ def spec(
     options = {**kind.OPTIONS, **document.options}
     _check_options(document, kind)
     roles = kind.hosts(options)
-    _check_hosts(document, roles)
+    _check_hosts(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
     hosts = {}
     for number, (name, role) in enumerate(roles.items(), start=1):
@@ -93,6 +93,8 @@ def spec(
             source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
             notified=role.notified,
             profile=said.profile,
+            database=role.database,
+            database_far=role.database_far,
             congestion=said.congestion,
             advmss_octets=said.advmss_octets,
             mss_clamp_octets=said.mss_clamp_octets,
@@ -164,8 +166,11 @@ def check_possible(spec: TrialSpec) -> None:
                 f"the variant {spec.variant.label}: {server.title} is no {host.role} (host {name})",
                 hint=f"it can be a {' or a '.join(server.roles)}",
             )
+        if host.role == "database":
+            continue  # it transfers nothing; which servers can use it is for the procedure to check
         wanted = wanted_features(
             spec.transfer,
+            through_database=host.database is not None,
             several_sources=bool(host.source_addresses),
             role=host.role,
             over_tls=spec.over_tls and host.under_test,
@@ -239,8 +244,9 @@ def check_size(trials: int, allowed: int) -> None:
         )
 
 
-def _check_hosts(document: Document, roles: Mapping[str, HostRole]) -> None:
-    known = [name for name, role in roles.items() if not role.like]
+def _check_hosts(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
+    """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
+    known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.like), *others]))
     for name in document.hosts:
         if name not in known:
             raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")

@@ -100,12 +100,13 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
 
 @contextlib.contextmanager
 def inside(namespace: str) -> Iterator[None]:
-    """The calling thread sees the network of ``namespace``; a socket made inside stays there."""
-    netns.pushns(namespace)
-    try:
-        yield
-    finally:
-        netns.popns()
+    """The calling thread sees the network of ``namespace``, others what they saw; a socket made inside stays there."""
+    with Path("/proc/thread-self/ns/net").open("rb") as own, (Path("/run/netns") / namespace).open("rb") as wanted:
+        netns.setns(wanted.fileno())
+        try:
+            yield
+        finally:
+            netns.setns(own.fileno())
 
 
 def check_sysctl_name(name: str) -> None:

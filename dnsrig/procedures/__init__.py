@@ -11,6 +11,7 @@ A procedure is a module of this folder with
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
+- ``OTHER_HOSTS`` (none by default): hosts that it has with other options, of which an experiment may speak all the same,
 - ``links(hosts) -> [(name, name)]``: which of them are joined,
 - ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those links that an
   experiment's ``[path]`` applies to, each from where zones come to where they go,
@@ -43,6 +44,10 @@ class HostRole:
     """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
     notified: bool = False
     """Whether primaries send NOTIFY to each of ``source_addresses``: secondaries that an instrument plays."""
+    database: str | None = None
+    """The host of the database that its server writes its zones to, reads them from, or replicates."""
+    database_far: bool = False
+    """Whether that database lies at another site."""
 
 
 @cache

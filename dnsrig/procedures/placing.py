@@ -13,7 +13,9 @@ from dnsrig import datasets
 from dnsrig.errors import DnsrigError
 from dnsrig.lab.process import Bind
 from dnsrig.rundir import HostSpec, TrialSpec
-from dnsrig.servers.driver import Address, Placement, Route, Zone
+from dnsrig.servers import driver
+from dnsrig.servers._database import Database
+from dnsrig.servers.driver import Address, Endpoint, Placement, Route, Zone
 from dnsrig.servers.keys import TransferKeys
 
 AWKWARD = re.compile(r"[\s:#\"';{}]")
@@ -33,7 +35,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
             )
     folder.mkdir(parents=True)
     stored.mkdir(parents=True)
-    over_tls = spec.over_tls and host.under_test
+    over_tls = _listens_for_tls(spec, name)
     if spec.transfer.tls or over_tls:
         keys.write(stored, private=host.role == "primary" or over_tls)
     in_root = host.server.root is not None
@@ -48,7 +50,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         cpus=tuple(host.cpus),
         settings=host.settings,
         zones=read_zones(dataset / "zones.list"),
-        routes=[] if host.role == "primary" else _routes(spec, host),
+        routes=[] if host.role == "primary" or host.database else _routes(spec, host),
         secondaries=secondaries(spec) if host.role == "primary" else [],
         transfer=spec.transfer,
         keys=keys,
@@ -60,7 +62,30 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         dataset=dataset,
         seen_dataset="/mnt/dataset" if in_root else str(dataset),
         over_tls=over_tls,
+        database=database_of(spec, host),
     )
+
+
+def _listens_for_tls(spec: TrialSpec, name: str) -> bool:
+    """For queries; or, as a database, for a server or a replica at another site. A replica of one at another site does so as well, for
+    Redis has no TLS without a certificate of its own."""
+    host = spec.hosts[name]
+    if host.role == "database":
+        used_from_far = any(other.database == name and other.database_far for other in spec.hosts.values())
+        return spec.transfer.tls and (used_from_far or host.database_far)
+    return spec.over_tls and host.under_test
+
+
+def database_of(spec: TrialSpec, host: HostSpec) -> Endpoint | None:
+    """Where ``host`` finds the database that it uses; over TLS where it lies at another site and transfers are over TLS."""
+    if host.database is None:
+        return None
+    near = spec.hosts[host.database]
+    assert near.server is not None
+    kind = driver(near.server.kind)
+    assert isinstance(kind, Database)
+    tls = spec.transfer.tls and host.database_far
+    return Endpoint(ip_address(near.address), kind.tls_port if tls else kind.port, tls)
 
 
 def secondaries(spec: TrialSpec) -> list[Address]:

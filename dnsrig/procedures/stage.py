@@ -238,7 +238,7 @@ class Stage:
     def check_servers(self) -> None:
         """Raise ``ServerFailed`` if a server has ended."""
         for name, server in self.servers.items():
-            if driver(server.placement.source.kind).answers is False and server.process.popen.poll() in (0, 1):
+            if driver(server.placement.source.kind).finishes and server.process.popen.poll() in (0, 1):
                 continue  # it is an instrument, and done: 1 says that zones are missing
             if not server.process.running and not server.process.stopped_by_us:
                 raise ServerFailed(

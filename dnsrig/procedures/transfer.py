@@ -63,20 +63,20 @@ def measure(stage: Stage) -> Result:
             stage.start_ready(primary, limit_s=float(stage.option("primary_ready_limit_s")))
         stage.prepare_server("secondary")
         time.sleep(SETTLE_S)
-        probe = _probe(stage)
+        probe = start_probe(stage)
     if probe is None:
-        return _floor(stage)
+        return floor(stage)
     return stage.time_zones(probe, lambda: stage.start_server("secondary"))
 
 
-def _probe(stage: Stage) -> Instrument | None:
+def start_probe(stage: Stage) -> Instrument | None:
     """Looks for the zones on the secondary; None where that answers nothing."""
     if not driver(stage.placements["secondary"].source.kind).answers:
         return None
     return stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=stage.directory / "zones.arrow")
 
 
-def _floor(stage: Stage) -> Result:
+def floor(stage: Stage) -> Result:
     """The phases `measure` and `drain` where the instrument takes the zones itself."""
     limit_s = stage.spec.limit_s
     with stage.profiled(), stage.phase("measure"):

@@ -27,6 +27,7 @@ Feature = Literal[
     "NOTIFY",
     "dynamic updates",
     "several source addresses",
+    "zone database",
 ]
 DNS_PORT = 53
 
@@ -40,7 +41,7 @@ class Support:
     resolver: str | None = None
 
     def since(self, role: Role) -> str | None:
-        return {"primary": self.primary, "secondary": self.secondary, "resolver": self.resolver}[role]
+        return {"primary": self.primary, "secondary": self.secondary, "resolver": self.resolver}.get(role)
 
 
 NOT_AT_ALL = Support(None, None)
@@ -76,6 +77,15 @@ class Route:
 
 
 @dataclass(frozen=True)
+class Endpoint:
+    """Where a database listens, and whether it is spoken to over TLS there."""
+
+    address: Address
+    port: int
+    tls: bool
+
+
+@dataclass(frozen=True)
 class Placement:
     """A server's place in a trial. Paths named ``seen_`` are as the server sees them, inside its root file system."""
 
@@ -103,7 +113,11 @@ class Placement:
     dataset: Path
     seen_dataset: str
     over_tls: bool = False
-    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too."""
+    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too; of a database: whether it also listens for
+    TLS."""
+    database: Endpoint | None = None
+    """Of a primary: where it writes its zones; of a secondary: where it reads them instead of transferring them; of a database: of
+    which it is a replica."""
 
     @property
     def answers_over_tls(self) -> bool:
@@ -165,11 +179,15 @@ class Driver(ABC):
     executable: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
     """Debian's, for the sources that are suites; none: there is no such source."""
+    version_package: ClassVar[str] = ""
+    """Matches the name of the package whose version is the server's, where that is not the first of ``packages``."""
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
     only_source: ClassVar[str] = ""
     """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
     answers: ClassVar[bool] = True
-    """Whether it answers queries; one that does not ends by itself when it has all zones, and says so in its log."""
+    """Whether it answers queries."""
+    finishes: ClassVar[bool] = False
+    """Whether it ends by itself when it has all zones, and says so in its log."""
     answers_zones: ClassVar[bool] = True
     """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
     changes_itself: ClassVar[bool] = False
@@ -178,6 +196,10 @@ class Driver(ABC):
     version_pattern: ClassVar[str]
     """Matches the output of ``executable version_arguments``; group 1 is the version."""
     settings: ClassVar[tuple[Setting, ...]]
+    databases: ClassVar[tuple[str, ...]] = ()
+    """Kinds of databases that can carry its zones."""
+    waits_for_database: ClassVar[bool] = False
+    """Whether it may be started before its database is there."""
     features: ClassVar[Mapping[Feature, Support]] = {}
     """What is not among them it does not have; read by `support`."""
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
@@ -258,10 +280,16 @@ def wanted_features(
     role: Role = "secondary",
     over_tls: bool = False,
     catalog_schema: int = 2,
+    through_database: bool = False,
 ) -> list[Feature]:
-    """What a server in ``role`` must be able to do for ``transfer``, and to be asked over TLS if ``over_tls``."""
+    """What a server in ``role`` must be able to do for ``transfer``, and to be asked over TLS if ``over_tls``.
+
+    With ``through_database`` its zones pass through a database, and nothing is transferred.
+    """
     if role == "resolver":
         return ["DoT"] if over_tls else []
+    if through_database:
+        return ["zone database", "DoT"] if over_tls else ["zone database"]
     follows_catalog = transfer.provisioning == "catalog"
     wanted: dict[Feature, bool] = {
         "TSIG": transfer.tsig,

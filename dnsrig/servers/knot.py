@@ -39,6 +39,13 @@ server:
 {% endfor %}
 database:
     storage: {{ p.seen_state }}
+{% if p.database %}
+    zone-db-listen: {{ p.database.address }}@{{ p.database.port }}
+{% if p.database.tls %}
+    zone-db-tls: on
+    zone-db-cert-key: {{ p.keys.public_key_pin }}
+{% endif %}
+{% endif %}
 {% for name, value in settings.database.items() %}
     {{ name }}: {{ value }}
 {% endfor %}
@@ -84,7 +91,7 @@ acl:
     key: {{ keys.TSIG_NAME }}
 {% endif %}
 {% endif %}
-{% else %}
+{% elif p.routes %}
   - id: peers
     address: [{% for route in p.routes %}{{ route.primary }}{{ ", " if not loop.last }}{% endfor %}]
     action: notify
@@ -98,12 +105,17 @@ acl:
 template:
   - id: default
     storage: {{ p.seen_state }}
+{% if p.role == "primary" or p.routes %}
     acl: [peers{{ ", changes" if p.role == "primary" and p.transfer.updates }}{{ ", signed" if p.role == "secondary" and p.transfer.tsig }}]
+{% endif %}
 {% if p.role == "primary" and p.transfer.notify %}
     notify: [{% for address in p.secondaries %}secondary{{ loop.index }}{{ ", " if not loop.last }}{% endfor %}]
 {% endif %}
 {% if p.role == "primary" and not p.transfer.ixfr and knows_provide_ixfr %}
     provide-ixfr: off
+{% endif %}
+{% if p.database %}
+    zone-db-{{ "output" if p.role == "primary" else "input" }}: {{ zone_instance }}
 {% endif %}
 {% if p.catalog and p.role == "secondary" %}
     master: route1
@@ -119,7 +131,7 @@ zone:
 {% elif p.catalog %}
     catalog-role: interpret
     catalog-template: default
-{% else %}
+{% elif not p.database %}
     master: route{{ p.route_of(loop.index0).number }}
 {% endif %}
 {% endfor %}
@@ -134,6 +146,8 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     "template.semantic-checks": "off",
 }
 PROVIDE_IXFR_SINCE = (3, 2, 5)
+ZONE_INSTANCE = 1
+"""Of the up to eight versions of a zone that a zone database keeps apart."""
 IXFR_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
     # Differences between a zone file and its next version make the IXFR.
     "template.zonefile-load": "difference",
@@ -178,11 +192,15 @@ class Knot(Driver):
         "NOTIFY": Support("1.0", "1.0"),
         "dynamic updates": Support("1.5", None),
         "several source addresses": Support(None, "1.0"),
+        "zone database": Support("3.5", "3.5"),
     }
+    databases = ("redis", "valkey")
+    waits_for_database = True
     log_clock_resolution_ns = 1_000_000_000
-    done_pattern = r"\[(?P<zone>[^\]\s]+)\] refresh, remote \S+,.* zone updated"
+    done_pattern = r"\[(?P<zone>[^\]\s]+)\] (refresh, remote \S+,.* zone updated|database loaded, instance)"
     failure_patterns = {
         "no free port": r"(?i)address is not available|cannot assign requested address",
+        "database not usable": r"rdb, failed to|failed to load (updates )?from database|zone database update failed",
         "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
     }
 
@@ -200,6 +218,7 @@ class Knot(Driver):
             port=DNS_PORT,
             keys=keys,
             settings=settings,
+            zone_instance=ZONE_INSTANCE,
             knows_provide_ixfr=numbers(placement.source.version) >= PROVIDE_IXFR_SINCE,
         )
         (placement.directory / "knot.conf").write_text(text)

@@ -1,4 +1,7 @@
-"""PowerDNS Authoritative Server with its SQLite backend, PowerDNS.COM BV."""
+"""PowerDNS Authoritative Server, PowerDNS.COM BV, with its SQLite backend; with its PostgreSQL backend where a database carries its zones.
+
+Carried by a database (PowerDNS calls it native replication) a secondary transfers nothing and keeps nothing: it asks its database.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from typing import ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Role, Scalar, ServerLimit
+from dnsrig.servers import _powerdns_postgresql as through_postgresql
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
@@ -36,8 +40,12 @@ PRIMARY_TYPE, SECONDARY_TYPE, CONSUMER_TYPE = "MASTER", "SLAVE", "CONSUMER"
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
 
 CONFIGURATION = template("""\
+{% if p.database %}
+{{ backend }}
+{% else %}
 launch=gsqlite3
 gsqlite3-database={{ p.seen_state }}/zones.sqlite3
+{% endif %}
 local-address={{ p.address }}
 local-port={{ port }}
 daemon=no
@@ -52,7 +60,7 @@ receiver-threads={{ p.threads }}
 {% if p.role == "primary" %}
 disable-axfr=no
 allow-axfr-ips={{ "" if p.transfer.tsig else "0.0.0.0/0,::/0" }}
-{% else %}
+{% elif not p.database %}
 {{ secondary_word }}=yes
 {% endif %}
 {% if p.role == "primary" and p.transfer.notify %}
@@ -76,7 +84,14 @@ class PowerDns(Driver):
     kind = "powerdns"
     title = "PowerDNS Authoritative Server (SQLite)"
     executable = "pdns_server"
-    packages = ("pdns-server", "pdns-backend-sqlite3", "pdns-tools", "sqlite3")
+    packages = (
+        "pdns-server",
+        "pdns-backend-sqlite3",
+        "pdns-backend-pgsql",
+        "pdns-tools",
+        "sqlite3",
+        "postgresql-client",
+    )
     version_arguments = ("--version",)
     version_pattern = r"PowerDNS Authoritative Server (\d\S*)"
     settings = (
@@ -94,7 +109,9 @@ class PowerDns(Driver):
         "NOTIFY": Support("3.0", "3.0"),
         "dynamic updates": Support("3.4", None),
         "several source addresses": Support(None, "3.0"),
+        "zone database": Support("3.0", "3.0"),
     }
+    databases = ("postgresql",)
     # The members that it creates get no TSIG key to ask with (measured with 5.1.5: every transfer of a member is refused).
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {"secondary": frozenset({"TSIG", "catalog zones"})}
     log_clock_resolution_ns = 1_000_000_000
@@ -113,9 +130,14 @@ class PowerDns(Driver):
             port=DNS_PORT,
             primary_word="primary" if new_words else "master",
             secondary_word="secondary" if new_words else "slave",
+            backend=through_postgresql.backend(placement) if placement.database else "",
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
         )
         (placement.directory / "pdns.conf").write_text(text)
+        if placement.database is not None:
+            if placement.role == "primary":
+                _list_zones(placement)
+            return
         database = placement.state / "zones.sqlite3"
         with sqlite3.connect(database) as connection:
             connection.executescript(_schema(placement))
@@ -132,6 +154,8 @@ class PowerDns(Driver):
         """The server's own zone2sql turns zone files into SQL, and the sqlite3 shell runs it: no record passes here."""
         if placement.role == "secondary":
             return []
+        if placement.database is not None:
+            return through_postgresql.fill(placement)
         here = placement.seen_state
         return [
             Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gsqlite", "--transactions"], "zones.sql"),

@@ -77,7 +77,8 @@ def installed() -> dict[str, list[ServerSource]]:
 
 
 def _from_root(server: Driver, root: debian.Root) -> ServerSource:
-    version = root.packages[server.packages[0]]
+    named = re.compile(server.version_package or re.escape(server.packages[0]))
+    version = next(version for name, version in root.packages.items() if named.fullmatch(name))
     shown = re.sub(r"^\d+:", "", version).split("-", 1)[0].split("+", 1)[0]
     return ServerSource(kind=server.kind, source=root.suite, version=shown, root=str(root.path), packages=root.packages)
 

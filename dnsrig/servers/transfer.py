@@ -25,6 +25,7 @@ class Transfer(EngineDriver):
     roles = ("secondary",)
     answers = False
     answers_zones = False
+    finishes = True
     settings = (
         Setting("policy", "pipelined", "one (connection a zone), reused or pipelined"),
         Setting("window", "100", "zones asked for at once on a connection"),

@@ -50,8 +50,8 @@ def transfer_packets(trial: Trial) -> float | None:
 
 @metric(title="retransmissions", unit="segments", better="lower", order=34)
 def retransmissions(trial: Trial) -> float | None:
-    """TCP segments sent again by the hosts of primaries, secondary and resolver during `measure`, to within 0.2 s at either end."""
-    return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary", "resolver")
+    """TCP segments sent again by the hosts of primaries, secondary, resolver and databases during `measure`, to within 0.2 s at either end."""
+    return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary", "resolver", "database")
 
 
 @metric(title="UDP receive buffer errors", unit="datagrams", better="lower", order=35)

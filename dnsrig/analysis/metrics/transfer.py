@@ -15,18 +15,20 @@ def floor_ns(trial: Trial) -> int | None:
 
 
 def since_exec_s(trial: Trial, key: str) -> float | None:
-    """Seconds from exec of the server under test to a moment that probe states; None where it ran before `measure`."""
+    """Seconds from exec of the server under test, or of the first of several, to a moment that probe states; None where it ran before
+    `measure`."""
     when = trial.record.instruments.get("probe", {}).get(key)
     if key == "last_seen_ns":
         when = when or floor_ns(trial)
-    if trial.server is None or when is None or not trial.started_in_measure:
+    if trial.exec_ns is None or when is None or not trial.started_in_measure:
         return None
-    return float(when - trial.server.exec_ns) / 1e9
+    return float(when - trial.exec_ns) / 1e9
 
 
 @metric(title="time to all zones", unit="s", better="lower", order=10)
 def transfer_time_s(trial: Trial) -> float | None:
-    """From exec of the cold secondary to the last zone answered with the expected serial, as seen by probe. Where
+    """From exec of the cold secondary, or of the database that starts with it if that is first, to the last zone answered with the expected
+    serial, as seen by probe. Where
     the instrument `transfer` is the secondary, which stores nothing: to the last message of the last zone. None where the trial ended before
     that, and where the server under test is no secondary."""
     if trial.record.outcome not in ("done", "invalid") or not trial.is_cold_start:

@@ -1,0 +1,126 @@
+"""Databases in a trial: started, filled, and on a replica watched until all has arrived."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import host
+from dnsrig.procedures.stage import ServerFailed, Stage
+from dnsrig.servers import driver
+from dnsrig.servers._database import Console, Database
+
+LOOK_EVERY_S = 0.02
+"""Between two looks at a database: 20 ms, what its moments are known to."""
+CLOSE_LIMIT_S = 60.0
+
+
+def console(stage: Stage, name: str) -> Console:
+    """Connect to the database of host ``name``, over that host's own address. Raises where it is not ready."""
+    kind = driver(stage.placements[name].source.kind)
+    assert isinstance(kind, Database)
+    with host.inside(stage.host(name).namespace):
+        return kind.console(stage.host(name).address)
+
+
+def start_ready(stage: Stage, name: str, *, limit_s: float) -> Console:
+    """Configure and start the database of host ``name`` and wait until it can be used."""
+    stage.prepare_server(name)
+    stage.start_server(name)
+    found: list[Console] = []
+
+    def connected() -> bool:
+        found.append(console(stage, name))
+        return True
+
+    _wait(stage, connected, limit_s, f"the database on host {name} was not ready")
+    return found[0]
+
+
+def wait_filled(stage: Stage, name: str, at: Console, *, limit_s: float) -> None:
+    """Wait until the database has all zones of the dataset; what it has then is told as instrument ``name``."""
+    wanted = stage.spec.dataset.zones
+    _wait(stage, lambda: at.zones() >= wanted, limit_s, f"the database on host {name} did not get all {wanted:,} zones")
+    stage.told[name] = {"zones": wanted, "filled_ns": time.monotonic_ns(), "position": at.position(), **at.facts()}
+
+
+def _wait(stage: Stage, done: Callable[[], bool], limit_s: float, otherwise: str) -> None:
+    if not _succeeds(stage, done, limit_s):
+        raise ServerFailed(f"{otherwise} within {limit_s:g} s")
+
+
+def _succeeds(stage: Stage, done: Callable[[], bool], limit_s: float) -> bool:
+    """Try ``done`` again and again, while the servers live."""
+    deadline = time.monotonic() + limit_s
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError, DnsrigError):
+            if done():
+                return True
+        stage.check_servers()
+        time.sleep(LOOK_EVERY_S)
+    return False
+
+
+class TooLate(Exception):
+    """A database at the far site was not ready within the limit of the trial: a result."""
+
+
+def wait_far(stage: Stage, name: str) -> None:
+    """Wait, within the limit of the trial, until the database of host ``name`` that was started can be used."""
+
+    def connected() -> bool:
+        console(stage, name).close()
+        return True
+
+    limit_s = stage.spec.limit_s
+    if not _succeeds(stage, connected, limit_s):
+        raise TooLate(f"the database on host {name} was not ready after {limit_s:g} s")
+
+
+@dataclass
+class Follower:
+    """Looks at a replica, in a thread, until it has all that its original had: when that was.
+
+    It may not be there yet, and it answers late while it loads: a look that fails is no more than one.
+    """
+
+    stage: Stage
+    name: str
+    position: int
+    """Of the original, before the replica was started."""
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _told: dict[str, Any] = field(default_factory=lambda: {"stored_ns": None, "unstored_ns": None, "looks": 0})
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._follow, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it; what it saw is told as the instrument of the replica's name."""
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join(CLOSE_LIMIT_S)
+        self.stage.told[self.name] = dict(self._told)
+
+    def _follow(self) -> None:
+        at: Console | None = None
+        while not self._ended.is_set():
+            asked_ns = time.monotonic_ns()
+            try:
+                at = at or console(self.stage, self.name)
+                if at.has_all(self.position):
+                    self._told |= {"stored_ns": time.monotonic_ns(), **at.facts()}
+                    break
+            except (OSError, DnsrigError):
+                at = None
+            self._told["unstored_ns"] = asked_ns
+            self._told["looks"] += 1
+            self._ended.wait(LOOK_EVERY_S)
+        if at is not None:
+            at.close()

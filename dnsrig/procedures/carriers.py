@@ -1,0 +1,155 @@
+"""Carriers: zones brought to a far site, by transfers or by a database.
+
+At the near site a primary has all zones, and with a database has published them there; at the far site nothing has started. The time
+is from the first exec at the far site to the last zone answered with the expected serial. Option ``carrier``:
+
+- ``axfr``: a secondary transfers them from the primary. Far link: primary to secondary.
+- ``replica``: a database beside the secondary replicates that beside the primary, and the secondary reads from its own. Far link: database
+  to replica.
+- ``remote``: the secondary reads from the database beside the primary. Far link: database to secondary.
+- ``pipelined``: the instrument `transfer` (`transfer@engine`) is the secondary: it takes the zones and stores nothing.
+
+With ``transfer.transport = "xot"`` whatever passes between the sites does so over TLS, a database's protocol too; inside a site nothing
+does. A replica and its secondary start at the same moment, but a secondary that ends without its database waits for that. `path` in an
+experiment is the far link only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _databases, transfer
+from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import Scalar, TrialSpec
+from dnsrig.servers import driver
+
+DESCRIPTION = "zones brought to a far site by AXFR, by a replica of a database, or read from a database far away"
+MAIN_METRIC = "transfer_time_s"
+OPTIONS: dict[str, int | float | str | bool] = {
+    "carrier": "axfr",
+    "probe_rate_per_s": 1000,
+    "primary_ready_limit_s": 1800,
+    "drain_s": 0.3,
+}
+WITHOUT_ANSWERS = True
+OTHER_HOSTS = ("database",)
+"""So that an experiment over several carriers says once which database it is about."""
+FAR_LINKS = {
+    "axfr": ("primary", "secondary"),
+    "replica": ("database", "replica"),
+    "remote": ("database", "secondary"),
+    "pipelined": ("primary", "secondary"),
+}
+"""By carrier: the host at the near site and that at the far one."""
+DATABASE_READY_LIMIT_S = 60.0
+Options = Mapping[str, Scalar]
+
+
+def hosts(options: Options) -> dict[str, HostRole]:
+    """The far site is under test: its secondary first, and a replica beside it."""
+    carrier = _carrier(options)
+    if carrier in ("axfr", "pipelined"):
+        near = {"primary": HostRole("primary")}
+        far = {"secondary": HostRole("secondary", under_test=True)}
+    else:
+        near = {"primary": HostRole("primary", database="database"), "database": HostRole("database")}
+        far = {"secondary": HostRole("secondary", under_test=True, database="database", database_far=True)}
+    if carrier == "replica":
+        replica = HostRole("database", under_test=True, like="database", database="database", database_far=True)
+        far = {"secondary": HostRole("secondary", under_test=True, database="replica"), "replica": replica}
+    return {**near, **far, "observer": HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    """Which link is the far one follows from the hosts, so each carrier has no link but those that it needs."""
+    present = set(hosts)
+    pairs = [("observer", "primary"), ("observer", "secondary")]
+    if "replica" in present:
+        return [("database", "replica"), ("primary", "database"), ("replica", "secondary"), *pairs]
+    if "database" in present:
+        return [("database", "secondary"), ("primary", "database"), *pairs]
+    return [("primary", "secondary"), *pairs]
+
+
+def far(hosts: Iterable[str], options: Options) -> list[tuple[str, str]]:
+    """The link between the sites: what a path applies to."""
+    return [FAR_LINKS[_carrier(options)]]
+
+
+def check(spec: TrialSpec) -> None:
+    """Refuse servers that the carrier cannot have."""
+    carrier = _carrier(spec.options)
+    kinds = {name: driver(host.server.kind) for name, host in spec.hosts.items() if host.server is not None}
+    secondary = kinds["secondary"]
+    if secondary.answers is (carrier == "pipelined"):
+        raise UsageError(
+            f"the variant {spec.variant.label}: the carrier {carrier} and {secondary.title} do not go together",
+            hint='pipelined is the instrument\'s: hosts.secondary.server = "transfer@engine"; it has no other carrier',
+        )
+    if "database" not in kinds:
+        return
+    if spec.transfer.tsig or spec.transfer.provisioning == "catalog":
+        raise UsageError(
+            f"the variant {spec.variant.label}: a database carries zones without TSIG and without a catalog zone",
+            hint='transfer.transport is "tcp", or "xot" for TLS between the sites; transfer.provisioning is "static"',
+        )
+    for name in ("primary", "secondary"):
+        if kinds["database"].kind not in kinds[name].databases:
+            raise UsageError(
+                f"the variant {spec.variant.label}: {kinds[name].title} (host {name}) cannot use {kinds['database'].title}",
+                hint=f"it can use: {', '.join(kinds[name].databases) or 'none'}",
+            )
+
+
+def measure(stage: Stage) -> Result:
+    with stage.phase("setup"):
+        stage.start_watch()
+        position = _start_near_site(stage)
+        stage.prepare_server("secondary")
+        if "replica" in stage.spec.hosts:
+            stage.prepare_server("replica")
+        time.sleep(transfer.SETTLE_S)
+        probe = transfer.start_probe(stage)
+    if probe is None:
+        return transfer.floor(stage)
+    if "replica" not in stage.spec.hosts:
+        return stage.time_zones(probe, lambda: stage.start_server("secondary"))
+    follower = _databases.Follower(stage, "replica", position)
+
+    def begin() -> None:
+        stage.start_server("replica")
+        follower.start()
+        if not driver(stage.placements["secondary"].source.kind).waits_for_database:
+            _databases.wait_far(stage, "replica")
+        stage.start_server("secondary")
+
+    try:
+        return stage.time_zones(probe, begin)
+    except _databases.TooLate as late:
+        return Result("limit", str(late))
+    finally:
+        follower.stop()
+
+
+def _start_near_site(stage: Stage) -> int:
+    """Start whatever is at the near site, until it has all zones; how much was then written to the database."""
+    limit_s = float(stage.option("primary_ready_limit_s"))
+    if "database" not in stage.spec.hosts:
+        stage.start_ready("primary", limit_s=limit_s)
+        return 0
+    console = _databases.start_ready(stage, "database", limit_s=DATABASE_READY_LIMIT_S)
+    try:
+        stage.start_ready("primary", limit_s=limit_s)
+        _databases.wait_filled(stage, "database", console, limit_s=limit_s)
+        return console.position()
+    finally:
+        console.close()
+
+
+def _carrier(options: Options) -> str:
+    carrier = str(options["carrier"])
+    if carrier not in FAR_LINKS:
+        raise UsageError(f"options.carrier = {carrier!r}", hint=f"one of {', '.join(FAR_LINKS)}")
+    return carrier

@@ -1,0 +1,51 @@
+"""What a database is: a server that carries zones from one site to another, and answers no queries.
+
+A trial looks at it through a console: whether it is ready, how many zones it has, and on a replica whether all has arrived.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Protocol
+
+from dnsrig.rundir import Role, Scalar
+from dnsrig.servers.driver import Address, Driver
+
+CONSOLE_LIMIT_S = 30.0
+"""For one answer: a database that loads a large snapshot may be busy for seconds."""
+
+
+class Console(Protocol):
+    """A connection to a database that runs. Its methods raise OSError or DnsrigError where there is no answer."""
+
+    def zones(self) -> int:
+        """How many zones it has, each of them complete."""
+
+    def position(self) -> int:
+        """How much was written to it, in its own count."""
+
+    def has_all(self, position: int) -> bool:
+        """Whether it, a replica, is connected and has what was written up to ``position`` of its original."""
+
+    def facts(self) -> dict[str, Scalar]:
+        """What else is worth keeping with a trial: name (unit last) -> value."""
+
+    def close(self) -> None: ...
+
+
+class Database(Driver):
+    """A kind of database."""
+
+    roles: ClassVar[tuple[Role, ...]] = ("database",)
+    answers = False
+    answers_zones = False
+    done_pattern = r"(?!)(?P<zone>)"
+    port: ClassVar[int]
+    tls_port: ClassVar[int]
+
+    @abstractmethod
+    def console(self, address: Address) -> Console:
+        """Connect to the one that runs at ``address``, from the network that the calling thread sees.
+
+        Raises OSError or DnsrigError as long as it is not ready.
+        """

@@ -1,0 +1,31 @@
+"""PowerDNS with its tables in a PostgreSQL: what to configure, and how a primary fills them."""
+
+from __future__ import annotations
+
+from dnsrig.servers.driver import Placement, Preparation
+from dnsrig.servers.postgresql import DATABASE, USER, connection, programs
+
+SCHEMA = "/usr/share/pdns-backend-pgsql/schema/schema.pgsql.sql"
+
+
+def backend(placement: Placement) -> str:
+    """The lines of the configuration that choose the backend."""
+    at = placement.database
+    assert at is not None
+    lines = ["launch=gpgsql", f"gpgsql-host={at.address}", f"gpgsql-port={at.port}"]
+    lines += [f"gpgsql-user={USER}", f"gpgsql-dbname={DATABASE}"]
+    if at.tls:
+        lines.append(f"gpgsql-extra-connection-parameters=sslmode=verify-ca sslrootcert={placement.certificate}")
+    return "\n".join(lines)
+
+
+def fill(placement: Placement) -> list[Preparation]:
+    """Make the tables, turn zone files into SQL by the server's own zone2sql, and let psql run it: no record passes here."""
+    here = placement.seen_state
+    # The one on the path is Debian's wrapper, which wants to know of clusters.
+    psql = [f"{programs(placement)}/psql", connection(placement), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"]
+    return [
+        Preparation([*psql, SCHEMA]),
+        Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gpgsql", "--transactions"], "zones.sql"),
+        Preparation([*psql, f"{here}/zones.sql"], "psql.out"),
+    ]

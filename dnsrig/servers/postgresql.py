@@ -1,0 +1,168 @@
+"""PostgreSQL, which carries what a DNS server keeps in its tables, by streaming replication.
+
+One that replicates another begins with a copy of it (``pg_basebackup``) and then follows what is written; both are its start. It refuses
+to run as root, so its programs run as nobody. Settings are those of postgresql.conf, e.g. ``wal_compression``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from dnsrig.errors import DnsrigError
+from dnsrig.rundir import Scalar
+from dnsrig.servers import pgwire
+from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database
+from dnsrig.servers.driver import Address, Placement, Preparation, Setting, template, utc_ns
+from dnsrig.servers.keys import PRIVATE_KEY_FILE
+
+USER, DATABASE = "dnsrig", "postgres"
+NOBODY = 65_534
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=KILL"]
+"""The kernel forgets that a program is to die with the rig when it changes its user; setpriv says it again."""
+
+CONFIGURATION = template("""\
+listen_addresses = '{{ p.address }},127.0.0.1'
+port = {{ port }}
+unix_socket_directories = ''
+dynamic_shared_memory_type = mmap
+logging_collector = off
+log_line_prefix = '%m '
+log_timezone = 'UTC'
+timezone = 'UTC'
+{% if p.over_tls %}
+ssl = on
+ssl_min_protocol_version = 'TLSv1.3'
+ssl_cert_file = '{{ p.certificate }}'
+ssl_key_file = '{{ p.private_key }}'
+{% endif %}
+{% for name, value in settings.items() %}
+{{ name }} = '{{ value }}'
+{% endfor %}
+""")
+ACCESS = "host all all 0.0.0.0/0 trust\nhost replication all 0.0.0.0/0 trust\n"
+"""Whoever is in a trial's network may do everything."""
+
+LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.(?P<ms>\d{3}) UTC")
+
+
+class PostgreSql(Database):
+    kind = "postgresql"
+    title = "PostgreSQL"
+    executable = "postgres"
+    packages = ("postgresql", "util-linux", "dash")
+    version_package = r"postgresql-\d+"
+    version_arguments = ("--version",)
+    version_pattern = r"postgres \(PostgreSQL\) (\d\S*)"
+    port = 5432
+    tls_port = 5432
+    settings = (
+        Setting("shared_buffers", "128MB", "memory in which pages of tables are kept"),
+        Setting("wal_compression", "off", "compress whole pages in what is replicated"),
+        Setting("max_wal_size", "1GB", "how much is written before a checkpoint"),
+        Setting("synchronous_commit", "on", "what a writer waits for"),
+        Setting("fsync", "on", "whether what is written survives a power cut"),
+    )
+    log_clock_resolution_ns = 1_000_000
+    failure_patterns: ClassVar[Mapping[str, str]] = {
+        "replication failed": r"FATAL: .*(wal receiver|streaming|primary server)|could not connect to the primary server"
+    }
+
+    def configure(self, placement: Placement) -> None:
+        data = placement.state / "data"
+        data.mkdir(mode=0o700)
+        owned = [data, placement.state / PRIVATE_KEY_FILE] if placement.over_tls else [data]
+        for path in owned:
+            os.chown(path, NOBODY, NOBODY)
+        text = CONFIGURATION.render(p=placement, port=self.port, settings=_written(placement.settings))
+        (placement.directory / "postgresql.conf").write_text(text)
+        (placement.directory / "pg_hba.conf").write_text(ACCESS)
+
+    def preparations(self, placement: Placement) -> list[Preparation]:
+        if placement.database is not None:
+            return []  # what a replica begins with comes over the network, and is a part of its start
+        words = ["-D", f"{placement.seen_state}/data", "-U", USER, "--auth=trust", "--no-locale", "-E", "UTF8", "-N"]
+        return [Preparation([*AS_NOBODY, f"{programs(placement)}/initdb", *words])]
+
+    def command(self, placement: Placement) -> list[str]:
+        here = placement.seen_directory
+        server = [f"{programs(placement)}/postgres", "-D", f"{placement.seen_state}/data"]
+        server += ["-c", f"config_file={here}/postgresql.conf", "-c", f"hba_file={here}/pg_hba.conf"]
+        if placement.database is None:
+            return [*AS_NOBODY, *server]
+        copy = [
+            f"{programs(placement)}/pg_basebackup",
+            "-d",
+            connection(placement),
+            "-D",
+            f"{placement.seen_state}/data",
+        ]
+        copy += ["-R", "-X", "stream", "--checkpoint=fast", "--no-sync"]
+        return [*AS_NOBODY, "sh", "-c", f"{shlex.join(copy)} && exec {shlex.join(server)}"]
+
+    def console(self, address: Address) -> Console:
+        client = pgwire.Client.connect(str(address), self.port, user=USER, database=DATABASE, timeout_s=CONSOLE_LIMIT_S)
+        return PostgreSqlConsole(client)
+
+    def log_time_ns(self, line: str) -> int | None:
+        return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")
+
+
+class PostgreSqlConsole:
+    """See `Console`; zones are those in the tables of PowerDNS."""
+
+    def __init__(self, client: pgwire.Client) -> None:
+        self._client = client
+
+    def zones(self) -> int:
+        return self._number("SELECT count(*) FROM domains")
+
+    def position(self) -> int:
+        return self._number("SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::bigint")
+
+    def has_all(self, position: int) -> bool:
+        """It streams, and has replayed as much."""
+        streams = self._number("SELECT count(*) FROM pg_stat_wal_receiver WHERE status = 'streaming'")
+        return (
+            streams > 0 and self._number("SELECT pg_wal_lsn_diff(pg_last_wal_replay_lsn(), '0/0')::bigint") >= position
+        )
+
+    def facts(self) -> dict[str, Scalar]:
+        return {"stored_bytes": self._number("SELECT pg_database_size(current_database())")}
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _number(self, sql: str) -> int:
+        (row,) = self._client.ask(sql)
+        return int(row[0] or 0)
+
+
+def connection(placement: Placement) -> str:
+    """How a program reaches the database that ``placement`` uses, as libpq takes it; it checks the certificate where that is far away."""
+    assert placement.database is not None
+    words = f"host={placement.database.address} port={placement.database.port} user={USER} dbname={DATABASE}"
+    tls = f"sslmode=verify-ca sslrootcert={placement.certificate}" if placement.database.tls else "sslmode=disable"
+    return f"{words} {tls}"
+
+
+def programs(placement: Placement) -> str:
+    """The folder of PostgreSQL's programs, as they see it: Debian keeps them by major version, off the path."""
+    tree = Path(placement.source.root or "/")
+    found = sorted(tree.glob("usr/lib/postgresql/*/bin"), key=lambda path: int(path.parent.name))
+    if not found:
+        raise DnsrigError(
+            f"{placement.source.name} has no /usr/lib/postgresql",
+            hint="use postgresql@forky, which dnsrig installs by itself",
+        )
+    return f"/{found[-1].relative_to(tree)}"
+
+
+def _written(settings: Mapping[str, Scalar]) -> dict[str, str]:
+    return {
+        name: ("on" if value else "off") if isinstance(value, bool) else str(value) for name, value in settings.items()
+    }

@@ -1,0 +1,155 @@
+"""Redis with the module of Knot DNS, which keeps zones in it.
+
+One that replicates another is empty at first and takes a whole snapshot of it, then whatever is written. Settings are those of
+redis.conf, e.g. ``io-threads``.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from dnsrig.errors import DnsrigError
+from dnsrig.rundir import Scalar
+from dnsrig.servers import resp
+from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database
+from dnsrig.servers.driver import Address, Placement, Setting, template, utc_ns, yes_no
+from dnsrig.servers.knot import ZONE_INSTANCE
+
+MODULE = "knot.so"
+MODULE_FILES = ("usr/lib/redis/modules/knot.so", "lib/redis/modules/knot.so", "lib/knot.so")
+DEFAULTS: Mapping[str, Scalar] = {
+    # A trial wants neither snapshots nor a log on a disk; a replica gets its snapshot over its connection.
+    "save": '""',
+    "appendonly": "no",
+    # There is one replica to wait for, and by default an original waits for more of them.
+    "repl-diskless-sync-delay": 0,
+}
+
+CONFIGURATION = template("""\
+bind {{ p.address }} 127.0.0.1
+port {{ port }}
+protected-mode no
+daemonize no
+dir {{ p.seen_state }}
+loglevel notice
+locale-collate "C"
+loadmodule {{ p.seen_state }}/{{ module }}
+{% if p.over_tls %}
+tls-port {{ tls_port }}
+tls-protocols TLSv1.3
+tls-ca-cert-file {{ p.certificate }}
+tls-cert-file {{ p.certificate }}
+tls-key-file {{ p.private_key }}
+tls-auth-clients no
+{% endif %}
+{% if p.database %}
+replicaof {{ p.database.address }} {{ p.database.port }}
+{% if p.database.tls %}
+tls-replication yes
+{% endif %}
+{% endif %}
+{% for name, value in settings.items() %}
+{{ name }} {{ value }}
+{% endfor %}
+""")
+
+LOG_TIME = re.compile(r"^\d+:\w (?P<time>\d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d)\.(?P<ms>\d{3})")
+
+
+class Redis(Database):
+    kind = "redis"
+    title = "Redis with the module of Knot DNS"
+    executable = "redis-server"
+    packages = ("redis-server", "redis-module-knot")
+    version_arguments = ("--version",)
+    version_pattern = r"(?:Redis|Valkey) server v=(\d+\.\d+\S*)"
+    port = 6379
+    tls_port = 6380
+    settings = (
+        Setting(
+            "repl-diskless-sync-delay", "5", "seconds before a snapshot is sent, for more replicas to come (set to 0)"
+        ),
+        Setting(
+            "repl-diskless-load",
+            "disabled",
+            "whether a replica loads a snapshot while it comes (on-empty-db), or when it is whole",
+        ),
+        Setting("client-output-buffer-limit", "replica 256mb 64mb 60", "a replica that is further behind is dropped"),
+        Setting("repl-backlog-size", "1mb", "what a replica that lost its connection may have missed"),
+        Setting("rdbcompression", "yes", "compress strings in snapshots (LZF)"),
+        Setting("io-threads", "1", "threads that read and write sockets"),
+        Setting("save", "3600 1 300 100 60 10000", "when snapshots go to disk (set to never)"),
+    )
+    log_clock_resolution_ns = 1_000_000
+    failure_patterns: ClassVar[Mapping[str, str]] = {
+        "replication failed": r"(?i)error condition on socket for sync|i/o error trying to sync|failed trying to load the master"
+    }
+
+    def configure(self, placement: Placement) -> None:
+        module = placement.state / MODULE
+        # The package ships it without the right to be executed, and then it is refused.
+        shutil.copyfile(_module(placement), module)
+        module.chmod(0o755)
+        text = CONFIGURATION.render(
+            p=placement,
+            port=self.port,
+            tls_port=self.tls_port,
+            module=MODULE,
+            settings={name: yes_no(value) for name, value in {**DEFAULTS, **placement.settings}.items()},
+        )
+        (placement.directory / f"{self.kind}.conf").write_text(text)
+
+    def command(self, placement: Placement) -> list[str]:
+        return [self.executable, f"{placement.seen_directory}/{self.kind}.conf"]
+
+    def console(self, address: Address) -> Console:
+        return RedisConsole(resp.Client.connect(str(address), self.port, timeout_s=CONSOLE_LIMIT_S))
+
+    def log_time_ns(self, line: str) -> int | None:
+        return utc_ns(line, LOG_TIME, "%d %b %Y %H:%M:%S")
+
+
+class RedisConsole:
+    """See `Console`."""
+
+    def __init__(self, client: resp.Client) -> None:
+        self._client = client
+        if client.ask("PING") != "PONG":
+            raise DnsrigError("what listens there is no Redis")
+
+    def zones(self) -> int:
+        found = self._client.ask("KNOT.ZONE.LIST", str(ZONE_INSTANCE))
+        return len(found) if isinstance(found, list) else 0
+
+    def position(self) -> int:
+        return int(self._info("replication").get("master_repl_offset", 0))
+
+    def has_all(self, position: int) -> bool:
+        """Its link is up once it has the snapshot; then it follows the original by an offset in octets."""
+        found = self._info("replication")
+        return found.get("master_link_status") == "up" and int(found.get("slave_repl_offset", -1)) >= position
+
+    def facts(self) -> dict[str, Scalar]:
+        return {"memory_bytes": int(self._info("memory").get("used_memory", 0))}
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _info(self, section: str) -> dict[str, str]:
+        found = self._client.ask("INFO", section)
+        return resp.fields(found) if isinstance(found, str) else {}
+
+
+def _module(placement: Placement) -> Path:
+    tree = Path(placement.source.root or placement.source.prefix or "/")
+    for name in MODULE_FILES:
+        if (path := tree / name).exists():
+            return path
+    raise DnsrigError(
+        f"{placement.source.name} has no module of Knot DNS ({MODULE_FILES[0]})",
+        hint="install it: Debian's package is redis-module-knot",
+    )

@@ -1,0 +1,118 @@
+"""What came over the link between two sites, and when; the trap of a replica that was not in sync; S3 beside a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from trial_data import SECOND, clean_trial, judge, measured, series, use
+
+from dnsrig.analysis import carriers
+from dnsrig.analysis.metrics import all_metrics
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import HostSpec
+
+MB = 1_000_000
+
+
+def replicated(directory: Path) -> Trial:
+    """A secondary that reads from a replica beside it, which was executed half a second before it."""
+    trial = clean_trial(directory)
+    spec, servers = trial.record.spec, trial.record.servers
+    spec.procedure = "carriers"
+    spec.options = {"carrier": "replica"}
+    spec.hosts["database"] = HostSpec(address="198.18.0.3", cpus=[0], role="database")
+    spec.hosts["replica"] = HostSpec(
+        address="198.18.0.4", cpus=[1], role="database", under_test=True, database="database", database_far=True
+    )
+    spec.hosts["secondary"].database = "replica"
+    start_ns = measured(trial, 60)
+    servers["replica"] = servers["secondary"].model_copy(update={"exec_ns": start_ns, "host": "replica"})
+    servers["secondary"].exec_ns = start_ns + SECOND // 2
+    return trial
+
+
+def value(name: str, trial: Trial) -> float | None:
+    return all_metrics()[name].compute(trial)
+
+
+def zero_ns(trial: Trial) -> int:
+    assert trial.exec_ns is not None
+    return trial.exec_ns
+
+
+def test_times_begin_with_the_first_exec_at_the_far_site(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    assert zero_ns(trial) == trial.record.servers["replica"].exec_ns == trial.zero_ns
+    trial.record.instruments["probe"]["last_seen_ns"] = zero_ns(trial) + 7 * SECOND
+    trial.record.instruments["replica"] = {"stored_ns": zero_ns(trial) + 5 * SECOND}
+    assert value("transfer_time_s", trial) == value("served_s", trial) == 7
+    assert value("stored_s", trial) == 5
+
+
+def test_received_is_all_but_a_thousandth_of_what_came(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    came = [0, 40 * MB, 99 * MB, 99_950_000, 99_950_066, 100 * MB]
+    use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=came, replica__link_database__tx_bytes=[0] * 6))
+    assert value("received_s", trial) == 3, "signs of life go on"
+    assert value("link_mb", trial) == 100
+
+
+def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    start = zero_ns(trial)
+    rows = [
+        (start + n * SECOND // 10, direction, octets)
+        for n, octets in enumerate([0, 600, 400, 0, 0])
+        for direction in ("there", "back")
+    ]
+    frame = pl.DataFrame(rows, schema=["time_ns", "direction", "delivered_octets"], orient="row")
+    frame.write_ipc_stream(trial.directory / "link-database-replica.arrow")
+    assert value("received_s", trial) == pytest.approx(0.2)
+    assert carriers.arrived(trial)["octets"].to_list() == [0, 600, 1000, 1000, 1000]
+
+
+def test_a_procedure_without_sites_has_none_of_these(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path)
+    assert carriers.far_link(trial.record.spec) is None
+    assert [value(name, trial) for name in ("received_s", "stored_s", "served_s", "link_mb", "publish_s")] == [None] * 5
+
+
+def test_the_far_link_of_transfers_is_that_to_the_primary(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path)
+    trial.record.spec.procedure = "carriers"
+    assert carriers.far_link(trial.record.spec) == ("primary", "secondary")
+
+
+def answered(trial: Trial, *, first_s: float, stored_s: float | None, servfail: int) -> None:
+    start = zero_ns(trial)
+    stored_ns = None if stored_s is None else start + int(stored_s * SECOND)
+    trial.record.instruments["replica"] = {"stored_ns": stored_ns}
+    trial.record.instruments["probe"] |= {
+        "first_answer_ns": start + int(first_s * SECOND),
+        "first_seen_ns": start + 6 * SECOND,
+        "answers": {"servfail": servfail},
+    }
+
+
+def test_answers_before_the_replica_has_the_zones_are_found(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    answered(trial, first_s=0.5, stored_s=5, servfail=4_000)
+    found = judge("replica-not-in-sync", trial)
+    assert found.verdict == "found"
+    assert found.evidence["too_early_s"] == 4.5
+    assert "4,000 of probe's queries" in found.summary and "in sync after 5 s" in found.summary
+    answered(trial, first_s=0.5, stored_s=None, servfail=4_000)
+    assert "never in sync" in judge("replica-not-in-sync", trial).summary
+
+
+@pytest.mark.parametrize(("first_s", "stored_s", "servfail"), [(5.0, 4.9, 10), (0.5, 5.0, 0), (0.5, 0.55, 3)])
+def test_a_replica_in_time_is_clear(tmp_path: Path, first_s: float, stored_s: float, servfail: int) -> None:
+    trial = replicated(tmp_path)
+    answered(trial, first_s=first_s, stored_s=stored_s, servfail=servfail)
+    assert judge("replica-not-in-sync", trial).verdict == "clear"
+
+
+def test_without_the_replicas_word_it_cannot_be_told(tmp_path: Path) -> None:
+    assert judge("replica-not-in-sync", replicated(tmp_path)).verdict == "cannot-tell"
