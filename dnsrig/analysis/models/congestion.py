@@ -76,8 +76,8 @@ def illinois_window(loss: float, rtt_s: float) -> float:
 
 
 _FOUND = (
-    Algorithm("reno", reno_window, 1.6, False, "Mathis et al. (1997); Padhye et al. (1998)"),
-    Algorithm("cubic", cubic_window, 1.6, False, "RFC 9438 §5.1; Padhye et al. (1998)"),
+    Algorithm("reno", reno_window, 1.7, False, "Mathis et al. (1997); Padhye et al. (1998)"),
+    Algorithm("cubic", cubic_window, 1.7, False, "RFC 9438 §5.1; Padhye et al. (1998)"),
     Algorithm("hybla", hybla_window, 2.2, True, "Caini, Firrincieli (2004); Padhye et al. (1998)"),
     Algorithm("illinois", illinois_window, 2.2, True, "Liu, Başar, Srikant (2008); Padhye et al. (1998)"),
     Algorithm("bbr", None, 1.25, False, "Cardwell et al. (2016)"),

@@ -56,17 +56,26 @@ def of_zone(policy: Policy, transport: Transport, soa: Soa) -> dict[str, int]:
     return found | (connect if policy in CONNECTS else {}) | {"AXFR": 1}
 
 
-def slow_start_rounds(octets: float, segment_octets: int = 1448) -> int:
-    """Round trips beyond the first until ``octets`` have come over a new connection: its window doubles each time."""
-    windows = octets / (INITIAL_WINDOW * segment_octets)
+def slow_start_rounds(octets: float, full_octets: float = math.inf, segment_octets: int = 1448) -> int:
+    """Round trips beyond the first until ``octets`` have come over a new connection, whose window doubles each time; those with a
+    window of ``full_octets`` or more do not count, for the path is full then."""
+    windows = min(octets, full_octets) / (INITIAL_WINDOW * segment_octets)
     return max(0, math.ceil(math.log2(windows + 1)) - 1) if windows > 0 else 0
 
 
-def time_s(zones: int, round_trips: float, rtt_s: float, workers: int) -> float:
+def zone_s(round_trips: float, rtt_s: float, loss: float = 0.0, rto_s: float = 0.0) -> float:
+    """How long a worker waits for a zone. Each round trip is a packet each way; one that is lost has none behind it that would tell, and
+    waits for a time-out (RFC 6298)."""
+    if min(round_trips, rtt_s, loss, rto_s) < 0:
+        raise ValueError(f"{round_trips} round trips of {rtt_s} s, loss of {loss}, time-outs of {rto_s} s")
+    return round_trips * (rtt_s + 2 * loss * rto_s)
+
+
+def time_s(zones: int, zone_s: float, workers: int) -> float:
     """Workers take zones in turn: the last round has as many as are left."""
-    if min(zones, round_trips, rtt_s) < 0 or workers < 1:
-        raise ValueError(f"{zones} zones, {round_trips} round trips of {rtt_s} s, {workers} workers")
-    return math.ceil(zones / workers) * round_trips * rtt_s
+    if min(zones, zone_s) < 0 or workers < 1:
+        raise ValueError(f"{zones} zones of {zone_s} s, {workers} workers")
+    return math.ceil(zones / workers) * zone_s
 
 
 def implied(time_s: float, zones: int, rtt_s: float, workers: int) -> float:

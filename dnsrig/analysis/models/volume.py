@@ -16,6 +16,8 @@ OCTETS_PER_RECORD = 49.4
 """S1: the .ch zone, 14 M records in 691 MB of DNS messages, names compressed."""
 OCTETS_PER_ZONE = 80.0
 """Beside the records: the header and the question (RFC 1035 §4.1), the SOA that ends an AXFR (RFC 5936 §2.2), two octets of length."""
+CONNECTION_OCTETS = 280.0
+"""Of one connection's opening and closing, in the direction of the data: as counted on dnsrig's links, 564 octets both ways."""
 PACKET_OCTETS = 1500
 SEGMENT_OCTETS = 1448
 """Of an Ethernet packet: 20 for IPv4, 20 for TCP, 12 for timestamps (RFC 7323)."""
@@ -23,6 +25,8 @@ TLS_FACTOR = 1.02
 """S3: a large zone over TLS takes 2 % longer. Of records that are filled, RFC 8446 §5.2 explains 0.2 %; the rest is not explained."""
 REPLICA_FACTOR, REPLICA_TLS_FACTOR = 1.16, 1.12
 """S3: a large zone by a replica of the database against AXFR, and the replica over TLS against the replica."""
+REPLICA_SPREAD = 1.6
+"""S3's replica of many tiny zones was that much cheaper than these say."""
 
 
 def octets_of(zones: int, records: float, octets_per_record: float = OCTETS_PER_RECORD) -> float:
