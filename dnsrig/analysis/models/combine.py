@@ -20,6 +20,7 @@ SHARE_TOLD = 0.01
 """Of the slowest: limits below it are left out of alternatives."""
 FILLS = "bbr"
 MORE_WORKERS = 8
+_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
 WINDOW = 10_000
 """Zones asked for at once by one that pipelines and does not wait."""
 
@@ -111,7 +112,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             "link rate",
             volume.time_s(octets, rate),
             volume.FACTOR * spread,
-            f"{octets / 1e6:,.3g} MB at {rate / 1e3:,.4g} kB/s",
+            f"{_size(octets)} at {_size(rate)}/s",
             "a wider link, or less to send: IXFR, fewer zones",
             volume.SOURCE,
         )
@@ -123,7 +124,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             "congestion control",
             volume.time_s(octets, each * scenario.flows),
             law.factor * spread,
-            f"{law.name} makes {kind}{each / 1e3:,.3g} kB/s of {1e3 * rtt_s:.3g} ms and {path.loss:.3g} loss, times {scenario.flows:,}",
+            f"{law.name} makes {kind}{_size(each)}/s of {1e3 * rtt_s:.3g} ms and {100 * path.loss:.3g} % loss{_times(scenario)}",
             "an algorithm that does not take loss for congestion, on the sender; or more connections",
             law.source,
         )
@@ -133,10 +134,20 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             "receive buffers",
             volume.time_s(octets, room * scenario.flows),
             buffers.FACTOR * spread,
-            f"{scenario.window_octets / 1e6:.3g} MB a round trip, times {scenario.flows:,}",
+            f"{_size(scenario.window_octets)} a round trip{_times(scenario)}",
             "raise the third figure of net.ipv4.tcp_rmem on the secondary and of tcp_wmem on the primary",
             buffers.SOURCE,
         )
+
+
+def _times(scenario: Scenario) -> str:
+    return f", over {scenario.flows:,} connections" if scenario.flows > 1 else ""
+
+
+def _size(octets: float) -> str:
+    """``22.8 MB``: powers of ten."""
+    factor, unit = next(((f, u) for f, u in _SIZES if octets >= f), (1.0, "B"))
+    return f"{octets / factor:.3g} {unit}"
 
 
 def _in_first_window(scenario: Scenario) -> bool:
@@ -162,15 +173,8 @@ def _throughput(scenario: Scenario) -> tuple[float, float]:
 def _waiting(scenario: Scenario) -> Iterator[Limit]:
     found = scenario.round_trips_a_zone
     if scenario.policy in round_trips.CONNECTS and scenario.time_wait:
-        yield Limit(
-            "ports",
-            ports.time_s(scenario.zones, scenario.ports),
-            round_trips.FACTOR,
-            f"{scenario.zones:,} connections with {scenario.ports:,} ports, each 60 s in TIME_WAIT: {ports.connections_per_s(scenario.ports):,.0f} a second",
-            "keep connections, widen net.ipv4.ip_local_port_range, more source addresses, or net.ipv4.tcp_tw_reuse = 1",
-            ports.SOURCE,
-            at_least=True,
-        )
+        # The first batch is free: then there is no wall to speak of.
+        yield from _wall(scenario)
     if not found or scenario.path.rtt_s == 0:
         return
     count = sum(found.values())
@@ -180,10 +184,24 @@ def _waiting(scenario: Scenario) -> Iterator[Limit]:
         "round trips",
         time_s,
         round_trips.FACTOR,
-        f"{scenario.zones:,} zones × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {scenario.workers:,}",
+        f"{scenario.zones:,} zones × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {min(scenario.workers, scenario.zones):,}",
         f"more workers ({scenario.workers_setting}), connections that are kept, or pipelining",
         round_trips.SOURCE,
     )
+
+
+def _wall(scenario: Scenario) -> Iterator[Limit]:
+    time_s = ports.time_s(scenario.zones, scenario.ports)
+    if time_s > 0:
+        yield Limit(
+            "ports",
+            time_s,
+            round_trips.FACTOR,
+            f"{scenario.zones:,} connections with {scenario.ports:,} ports, each 60 s in TIME_WAIT: {ports.connections_per_s(scenario.ports):,.0f} a second",
+            "keep connections, widen net.ipv4.ip_local_port_range, more source addresses, or net.ipv4.tcp_tw_reuse = 1",
+            ports.SOURCE,
+            at_least=True,
+        )
 
 
 def _round_trips(scenario: Scenario, count: float) -> tuple[float, float]:
@@ -232,7 +250,7 @@ def _primary(scenario: Scenario) -> Iterator[Limit]:
             "primary's uplink",
             sharing.uplink_time_s(scenario.octets, scenario.sites, rate),
             sharing.FACTOR,
-            f"{scenario.octets * scenario.sites / 1e6:,.4g} MB to {scenario.sites:,} sites at {rate / 1e3:,.4g} kB/s",
+            f"{_size(scenario.octets * scenario.sites)} to {scenario.sites:,} sites at {_size(rate)}/s",
             "more primaries, or sites that pass zones on to others",
             sharing.SOURCE,
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dnsrig.analysis import path
 from dnsrig.analysis.models import fit, ports, round_trips
@@ -58,6 +58,14 @@ class Row:
         return [self.forecast.holds(trial.time_s) for trial in self.unseen]
 
     @property
+    def off(self) -> float:
+        """By which factor the largest size was missed, in the median; 1 where most of its trials lie where they were expected."""
+        if self.forecast is None or self.behind_wall or 2 * sum(self.held) > len(self.held):
+            return 1.0
+        ratio = self.measured_s / self.forecast.time_s
+        return max(ratio, 1 / ratio)
+
+    @property
     def measured_s(self) -> float:
         return statistics.median(trial.time_s for trial in self.unseen)
 
@@ -95,7 +103,15 @@ class Coverage:
 
 def rows(run: Run) -> list[Row]:
     """One a series of sizes; none of a run whose question is not how long something takes."""
-    return [row for variants in _series(run) if (row := _row(run, variants)) is not None]
+    found = [row for variants in _series(run) if (row := _row(run, variants)) is not None]
+    several = {axis for row in found for axis, value in row.parameters.items() if value != found[0].parameters.get(axis)}
+    return [replace(row, label=_label(row.parameters, several)) for row in found]
+
+
+def _label(parameters: dict[str, Scalar], axes: set[str]) -> str:
+    """What tells a series from the others."""
+    told = {axis: value for axis, value in parameters.items() if axis in axes} or parameters
+    return " ".join(f"{axis}={value}" for axis, value in told.items()) or "only"
 
 
 def coverage(found: list[Row]) -> Coverage:
@@ -153,7 +169,7 @@ def _row(run: Run, variants: list[Variant]) -> Row | None:
     example = next(trial for size, trial in reversed(sized) if size < largest)
     parameters = {a: v for a, v in variants[0].parameters.items() if all(o.parameters[a] == v for o in variants)}
     return Row(
-        label=" ".join(f"{axis}={value}" for axis, value in parameters.items()) or "only",
+        label="",
         parameters=parameters,
         unit="zones" if several else "records",
         fitted=fitted,
