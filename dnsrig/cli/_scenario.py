@@ -38,7 +38,9 @@ class Asked:
     settings: Mapping[str, Scalar]
 
 
-def path(site: str | None, rtt: str | None, jitter: str | None, loss: str | None, rate: str | None, ordered: bool) -> Path:
+def path(
+    site: str | None, rtt: str | None, jitter: str | None, loss: str | None, rate: str | None, ordered: bool
+) -> Path:
     """That of a named site, with what else was said in its place."""
     found = _site(site) if site else Path()
     if rtt is not None:
@@ -85,7 +87,9 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
     transport = _transport(asked.transport)
     policy = _policy(asked, server, transport)
     notes: list[str] = []
-    default_workers = server.workers(asked.settings) if server and policy not in ("replica", "remote") else scenario.WINDOW
+    default_workers = (
+        server.workers(asked.settings) if server and policy not in ("replica", "remote") else scenario.WINDOW
+    )
     found = Scenario(
         zones=zones,
         records=RECORDS if records is None else records,
@@ -105,7 +109,9 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
     if kind and server and policy not in ("replica", "remote"):
         found, notes = _as_server(found, kind, server, asked)
     if asked.sites > 1 and asked.uplink_octets_per_s is None:
-        notes.append("without --uplink each site has its path to itself: what the primary sends to all of them is not counted")
+        notes.append(
+            "without --uplink each site has its path to itself: what the primary sends to all of them is not counted"
+        )
     return found, notes
 
 
@@ -115,7 +121,9 @@ def _as_server(found: Scenario, kind: str, server: Secondary, asked: Asked) -> t
 
     limits = tuple(all_drivers()[kind].limits("secondary", asked.settings))
     own = server.policy(asked.settings, found.transport)
-    notes = [f"{server.title} with these settings has the policy {own}, not {found.policy}"] if own != found.policy else []
+    notes = (
+        [f"{server.title} with these settings has the policy {own}, not {found.policy}"] if own != found.policy else []
+    )
     for limit in limits:
         if limit.timer_s:
             notes.append(f"{server.title} waits for {limit.setting} ({limit.timer_s:g} s): {limit.remedy}")
@@ -158,8 +166,14 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
     if row.round_trips is not None and row.round_trips >= FROM_DISTANCE:
         return replace(found, measured_round_trips=row.round_trips, zone_s=None, record_s=None), notes
     if row.off > 1:
-        missed = f"{row.unseen[0].size:,} {row.unit} took {row.measured_s:.3g} s where the fit says {row.forecast.time_s:.3g} s" if row.forecast else ""
-        notes.append(f"{missed}: something else decides there, and beyond it; measure larger sizes and see what the traps say")
+        missed = (
+            f"{row.unseen[0].size:,} {row.unit} took {row.measured_s:.3g} s where the fit says {row.forecast.time_s:.3g} s"
+            if row.forecast
+            else ""
+        )
+        notes.append(
+            f"{missed}: something else decides there, and beyond it; measure larger sizes and see what the traps say"
+        )
     if not seen.is_narrow:
         notes.append(f"the interval of the fit is wider than ±{fit.WIDEST:.0%}: more repeats, or larger sizes")
     if found.time_wait and row.unit == "zones" and not wall_s(row.example, zones):

@@ -28,35 +28,54 @@ def add(app: typer.Typer) -> None:
 def command(
     zones: Annotated[int | None, typer.Option(help="how many zones")] = None,
     records: Annotated[float | None, typer.Option(help="records of each zone; by default 4, or as in RUN")] = None,
-    octets: Annotated[float | None, typer.Option(help="octets of a record in a transfer; by default 49.4, as .ch has")] = None,
+    octets: Annotated[
+        float | None, typer.Option(help="octets of a record in a transfer; by default 49.4, as .ch has")
+    ] = None,
     rtt: Annotated[str | None, typer.Option(metavar="TIME", help="round trip of the path, e.g. 250ms")] = None,
-    jitter: Annotated[str | None, typer.Option(metavar="TIME", help="of the delay each way, uniform: ± so much")] = None,
+    jitter: Annotated[
+        str | None, typer.Option(metavar="TIME", help="of the delay each way, uniform: ± so much")
+    ] = None,
     reordering: Annotated[bool, typer.Option("--reordering", help="jitter lets packets overtake each other")] = False,
     loss: Annotated[
-        str | None, typer.Option(metavar="PERCENT", help="of packets in the direction of the data, e.g. 0.1%; a ping sees both")
+        str | None,
+        typer.Option(metavar="PERCENT", help="of packets in the direction of the data, e.g. 0.1%; a ping sees both"),
     ] = None,
     rate: Annotated[str | None, typer.Option(metavar="RATE", help="of the path, e.g. 20mbit")] = None,
     site: Annotated[str | None, typer.Option(metavar="NAME", help="a named site instead, e.g. seoul or s3-far")] = None,
     policy: Annotated[
         str | None,
-        typer.Option(help="one (connection a zone), reused, pipelined; replica or remote: of a database. By default the secondary's"),
+        typer.Option(
+            help="one (connection a zone), reused, pipelined; replica or remote: of a database. By default the secondary's"
+        ),
     ] = None,
     transport: Annotated[str | None, typer.Option(help="tcp (default) or xot; of a database xot means TLS")] = None,
     workers: Annotated[
-        int | None, typer.Option(help="transfers at once; when pipelined zones asked for at once. By default the secondary's, or 100")
+        int | None,
+        typer.Option(
+            help="transfers at once; when pipelined zones asked for at once. By default the secondary's, or 100"
+        ),
     ] = None,
     connections: Annotated[int | None, typer.Option(help="when pipelined: so many of them")] = None,
     congestion: Annotated[str, typer.Option(help="of the sender: reno, cubic, illinois, hybla, bbr")] = "cubic",
-    secondary: Annotated[str | None, typer.Option(help="bind, knot, nsd or powerdns, with its default settings")] = None,
+    secondary: Annotated[
+        str | None, typer.Option(help="bind, knot, nsd or powerdns, with its default settings")
+    ] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="a setting of the secondary; repeatable")
     ] = None,
-    buffer: Annotated[str | None, typer.Option(metavar="SIZE", help="receive window of a connection; by default 3.1MB")] = None,
+    buffer: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="receive window of a connection; by default 3.1MB")
+    ] = None,
     sites: Annotated[int, typer.Option(help="so many such sites at the same time, all from one primary")] = 1,
     uplink: Annotated[str | None, typer.Option(metavar="RATE", help="of the primary, shared by all sites")] = None,
-    within: Annotated[str | None, typer.Option(metavar="TIME", help="how long it may take, e.g. 30min; decides the exit status")] = None,
+    within: Annotated[
+        str | None, typer.Option(metavar="TIME", help="how long it may take, e.g. 30min; decides the exit status")
+    ] = None,
     from_run: Annotated[
-        Path | None, typer.Option("--from", metavar="RUN", help="take the server's own times from this run, and see how well they foretell it")
+        Path | None,
+        typer.Option(
+            "--from", metavar="RUN", help="take the server's own times from this run, and see how well they foretell it"
+        ),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="AXIS=VALUE", help="with --from: only such variants of RUN; repeatable")
@@ -124,7 +143,9 @@ def _rows(run: Path, only: list[str]) -> list[Row]:
     try:
         rows = held_out.rows(Run.open(run))
         if not rows:
-            raise UsageError(f"{run} has no series of sizes that finished", hint="a run of an experiment such as many-zones")
+            raise UsageError(
+                f"{run} has no series of sizes that finished", hint="a run of an experiment such as many-zones"
+            )
         chosen = [row for row in rows if all(_matches(row, text) for text in only)]
         if not chosen:
             labels = "; ".join(row.label for row in rows)

@@ -27,7 +27,7 @@ WINDOW = 10_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the laws say of a scenario; ``limits`` the slowest first."""
+    """What the laws say of a scenario; ``limits`` the slowest first. Where nothing is known that limits, there is none, and no time."""
 
     scenario: Scenario
     limits: tuple[Limit, ...]
@@ -72,7 +72,8 @@ def alternatives(scenario: Scenario) -> list[Alternative]:
     """What would lift the limit that binds: single changes that save time, the best first."""
     now = predict(scenario)
     found = [Alternative(change, predict(other)) for change, other in _changes(scenario)]
-    faster = [other for other in found if other.prediction.time_s < now.time_s * (1 - SHARE_TOLD)]
+    told = [other for other in found if other.prediction.limits and now.limits]
+    faster = [other for other in told if other.prediction.time_s < now.time_s * (1 - SHARE_TOLD)]
     return sorted(faster, key=lambda other: other.prediction.time_s)
 
 

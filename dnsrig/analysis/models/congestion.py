@@ -59,8 +59,8 @@ def reno_window(loss: float, rtt_s: float = 0.0) -> float:
 
 def cubic_window(loss: float, rtt_s: float) -> float:
     """RFC 9438 §5.1; its tables are met by it with the window that the RFC takes for Reno, 1.2 / sqrt(p)."""
-    growth = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25
-    return max(growth * (rtt_s / loss) ** 0.75, reno_window(loss))
+    growth = math.pow(CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA)), 0.25)
+    return max(growth * math.pow(rtt_s / loss, 0.75), reno_window(loss))
 
 
 def hybla_window(loss: float, rtt_s: float) -> float:

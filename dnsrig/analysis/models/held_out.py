@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from dnsrig.analysis import path
 from dnsrig.analysis.models import fit, ports, round_trips
@@ -104,7 +105,9 @@ class Coverage:
 def rows(run: Run) -> list[Row]:
     """One a series of sizes; none of a run whose question is not how long something takes."""
     found = [row for variants in _series(run) if (row := _row(run, variants)) is not None]
-    several = {axis for row in found for axis, value in row.parameters.items() if value != found[0].parameters.get(axis)}
+    several = {
+        axis for row in found for axis, value in row.parameters.items() if value != found[0].parameters.get(axis)
+    }
     return [replace(row, label=_label(row.parameters, several)) for row in found]
 
 
@@ -148,7 +151,7 @@ def _tells_size(pairs: list[tuple[Scalar, tuple[int, int]]]) -> bool:
     if len({value for value, _ in pairs}) < 2 or any(isinstance(value, str | bool) for value, _ in pairs):
         return False
     by_value = sorted({(float(value), size) for value, size in pairs})
-    grows = all(a[1] <= b[1] for a, b in zip(by_value, by_value[1:], strict=False))
+    grows = all(a[1] <= b[1] for a, b in pairwise(by_value))
     return grows and len({size for _, size in by_value}) == len({value for value, _ in by_value})
 
 

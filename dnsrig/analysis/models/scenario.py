@@ -92,7 +92,9 @@ class Scenario:
         if self.policy not in POLICIES:
             raise UsageError(f"there is no policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}")
         if self.congestion not in ALGORITHMS:
-            raise UsageError(f"no law for congestion control {self.congestion!r}", hint=f"one of {', '.join(ALGORITHMS)}")
+            raise UsageError(
+                f"no law for congestion control {self.congestion!r}", hint=f"one of {', '.join(ALGORITHMS)}"
+            )
 
     @property
     def octets(self) -> float:
