@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from dnsrig.analysis import path as measured_path
 from dnsrig.analysis.models import fit, scenario
 from dnsrig.analysis.models.held_out import Row, wall_s
 from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
@@ -148,7 +149,9 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
     spec = row.example.record.spec
     host = spec.hosts[spec.subject]
     kind = host.server.kind if host.server and host.server.kind in SECONDARIES else None
-    far = replace(asked.path, rtt_s=row.rtt_s) if row.rtt_s and asked.path == Path() else asked.path
+    far = asked.path
+    if row.rtt_s and asked.path == Path():
+        far = Path(rtt_s=row.rtt_s, jitter_s=min(measured_path.jitter_s(row.example), row.rtt_s / 2))
     as_run = replace(
         asked,
         path=far,

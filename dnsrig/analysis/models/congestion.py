@@ -39,6 +39,8 @@ BBR_LOSS_MAX = 0.2
 RTO_MIN_S = 0.2
 """Linux adds at least so much to the round trip (TCP_RTO_MIN), or four times its deviation (RFC 6298)."""
 LARGEST_WINDOW = 1e9
+LEAST_LOSS = 1e-12
+"""Below it nothing is lost in any transfer there will be."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ def octets_per_s(
     if not 0 <= loss < 1 or rtt_s < 0:
         raise ValueError(f"loss of {loss}, round trips of {rtt_s} s")
     law = ALGORITHMS[algorithm].window
-    if loss == 0 or rtt_s == 0 or (law is None and loss <= BBR_LOSS_MAX):
+    if loss < LEAST_LOSS or rtt_s == 0 or (law is None and loss <= BBR_LOSS_MAX):
         return math.inf
     window = min(LARGEST_WINDOW, (law or reno_window)(loss, rtt_s))
     timed_out = min(1.0, 9 / (4 * window)) * loss * (1 + 32 * loss**2)

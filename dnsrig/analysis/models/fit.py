@@ -2,9 +2,10 @@
 
 The line is Theil's and Sen's: the slope is the median of those of all pairs of different sizes, weighted by how far apart they are (Sen, 1968;
 Jaeckel, 1972), so a repeat or two that went wrong do not move it. The interval is for one more trial: residuals are taken as ratios, for times that
-are longer vary more, and resampled (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 9: regression), once to fit anew and once
-for the trial itself. What the line does not explain is in the residuals, so a bend widens the interval; that the line goes on beyond the
-sizes that were measured is assumed, and `held_out` looks at it.
+are longer vary more, and resampled to fit anew (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 9: regression). The trial itself
+adds noise as Student's t has it, scaled by the residuals of the two largest sizes, which are nearest to it: a start that hardly varies makes small
+sizes look steadier than large ones are. What the line does not explain is in the residuals, so a bend widens the interval; that the line goes on
+beyond the sizes that were measured is assumed, and `held_out` looks at it.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ FEWEST_TRIALS = 4
 """In all: with fewer there are no residuals to speak of."""
 MOST_TRIALS = 200
 """Pairs go with the square; of more trials, so many are taken, evenly."""
-RESAMPLES = 1000
+RESAMPLES = 500
 CONFIDENCE = 0.9
 WIDEST = 0.3
 """An interval that goes further than this from its middle says too little to plan by."""
+NEAREST_SIZES = 2
+FURTHEST = 100.0
 SHORTEST_S = 1e-9
 
 
@@ -69,20 +72,24 @@ class Forecast:
 
 def fit(trials: Sequence[Measured]) -> Line | None:
     """The line through ``trials``; None of fewer than `FEWEST_SIZES` sizes. Neither its start nor its slope is below zero."""
-    slopes = sorted(
-        ((b.time_s - a.time_s) / (b.size - a.size), abs(b.size - a.size))
-        for number, a in enumerate(trials)
-        for b in trials[number + 1 :]
-        if a.size != b.size
-    )
-    if not slopes:
-        return None
-    each_s = _weighted_median(slopes)
-    start_s = statistics.median(trial.time_s - each_s * trial.size for trial in trials)
+    sizes = [trial.size for trial in trials]
+    pairs = _pairs(sizes)
+    return _line(sizes, [trial.time_s for trial in trials], pairs) if pairs else None
+
+
+def _pairs(sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Two indexes and how much larger the size of the second is, of all pairs of different sizes."""
+    indexes = range(len(sizes))
+    return [(i, j, sizes[j] - sizes[i]) for i in indexes for j in indexes if sizes[i] < sizes[j]]
+
+
+def _line(sizes: Sequence[int], times_s: Sequence[float], pairs: Sequence[tuple[int, int, int]]) -> Line:
+    each_s = _weighted_median(sorted(((times_s[j] - times_s[i]) / apart, apart) for i, j, apart in pairs))
     if each_s < 0:
-        return Line(statistics.median(trial.time_s for trial in trials), 0.0)
+        return Line(statistics.median(times_s), 0.0)
+    start_s = statistics.median([time_s - each_s * size for size, time_s in zip(sizes, times_s, strict=True)])
     if start_s < 0:
-        return Line(0.0, statistics.median(trial.time_s / trial.size for trial in trials))
+        return Line(0.0, statistics.median([time_s / size for size, time_s in zip(sizes, times_s, strict=True)]))
     return Line(start_s, each_s)
 
 
@@ -93,13 +100,17 @@ def forecast(trials: Sequence[Measured], size: int, *, seed: int = 1) -> Forecas
     if line is None or len(trials) < FEWEST_TRIALS:
         return None
     residuals = _residuals(trials, line)
+    nearest = sorted({trial.size for trial in trials})[-NEAREST_SIZES:]
+    near = [residual for trial, residual in zip(trials, residuals, strict=True) if trial.size in nearest]
+    scale, freedom = math.sqrt(statistics.fmean(residual**2 for residual in near)), max(1, len(near) - 1)
     source = random.Random(seed)
     drawn = []
+    sizes, factors = [trial.size for trial in trials], [math.exp(residual) for residual in residuals]
+    pairs, fitted_s = _pairs(sizes), [line.time_s(size) for size in sizes]
     for _ in range(RESAMPLES):
-        again = [Measured(t.size, line.time_s(t.size) * math.exp(source.choice(residuals))) for t in trials]
-        refitted = fit(again)
-        assert refitted is not None  # the sizes are the same
-        drawn.append(refitted.time_s(size) * math.exp(source.choice(residuals)))
+        chosen = source.choices(factors, k=len(sizes))
+        refitted = _line(sizes, [time_s * factor for time_s, factor in zip(fitted_s, chosen, strict=True)], pairs)
+        drawn.append(refitted.time_s(size) * math.exp(scale * _student(source, freedom)))
     drawn.sort()
     out = int(RESAMPLES * (1 - CONFIDENCE) / 2)
     time_s = line.time_s(size)
@@ -113,8 +124,14 @@ def _residuals(trials: Sequence[Measured], line: Line) -> list[float]:
     return [residual * inflated for residual in found]
 
 
+def _student(source: random.Random, freedom: int) -> float:
+    """Student's t, no further out than what no quantile here sees."""
+    drawn = source.gauss(0, 1) / math.sqrt(source.gammavariate(freedom / 2, 2) / freedom)
+    return max(-FURTHEST, min(FURTHEST, drawn))
+
+
 def _thinned(trials: Sequence[Measured]) -> Sequence[Measured]:
-    return sorted(trials, key=lambda trial: trial.size)[:: -(-len(trials) // MOST_TRIALS) or 1]
+    return sorted(trials, key=lambda trial: (trial.size, trial.time_s))[:: -(-len(trials) // MOST_TRIALS) or 1]
 
 
 def _weighted_median(weighted: Sequence[tuple[float, float]]) -> float:
