@@ -1,0 +1,19 @@
+"""Buffers: a connection has no more under way than its receiver has room for, so throughput ≤ window / RTT.
+
+RFC 7323 §1.1. Linux lets a receive buffer grow to the third figure of tcp_rmem, 6 MiB by default, and gives half of it to the window.
+"""
+
+from __future__ import annotations
+
+import math
+
+SOURCE = "RFC 7323 §1.1; Linux ip-sysctl, tcp_rmem and tcp_adv_win_scale"
+FACTOR = 1.3
+WINDOW_OCTETS = 6_291_456 // 2
+
+
+def octets_per_s(rtt_s: float, window_octets: float = WINDOW_OCTETS) -> float:
+    """Of one connection."""
+    if rtt_s < 0 or window_octets <= 0:
+        raise ValueError(f"a window of {window_octets} octets and round trips of {rtt_s} s")
+    return math.inf if rtt_s == 0 else window_octets / rtt_s

@@ -1,0 +1,266 @@
+"""All laws against one scenario: the slowest binds.
+
+Limits are held side by side and not added: whoever waits for one is mostly done with the others. So the truth may lie above the slowest by the share
+that does not overlap, which each law's factor allows for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from dnsrig.analysis.models import buffers, congestion, ports, round_trips, sharing, volume
+from dnsrig.analysis.models.law import Limit
+from dnsrig.analysis.models.scenario import Scenario
+
+ROUNDS = 12
+"""Of the fixed point of round trip and packets a second: each halves the error at least."""
+SHARE_TOLD = 0.01
+"""Of the slowest: limits below it are left out of alternatives."""
+FILLS = "bbr"
+MORE_WORKERS = 8
+_SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+WINDOW = 10_000
+"""Zones asked for at once by one that pipelines and does not wait."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What the laws say of a scenario; ``limits`` the slowest first. Where nothing is known that limits, there is none, and no time."""
+
+    scenario: Scenario
+    limits: tuple[Limit, ...]
+
+    @property
+    def binding(self) -> Limit:
+        return self.limits[0]
+
+    @property
+    def time_s(self) -> float:
+        return self.binding.time_s
+
+    @property
+    def low_s(self) -> float:
+        return max(limit.low_s for limit in self.limits)
+
+    @property
+    def high_s(self) -> float:
+        return max(limit.high_s for limit in self.limits)
+
+    @property
+    def at_least(self) -> bool:
+        """Whether nothing says how much longer it takes."""
+        return self.binding.at_least
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """The same with one thing changed."""
+
+    change: str
+    prediction: Prediction
+
+
+def predict(scenario: Scenario) -> Prediction:
+    """Every limit that is known of ``scenario``, the slowest first."""
+    found = [*_path(scenario), *_waiting(scenario), *_secondary(scenario), *_primary(scenario)]
+    return Prediction(scenario, tuple(sorted(found, key=lambda limit: -limit.time_s)))
+
+
+def alternatives(scenario: Scenario) -> list[Alternative]:
+    """What would lift the limit that binds: single changes that save time, the best first."""
+    now = predict(scenario)
+    found = [Alternative(change, predict(other)) for change, other in _changes(scenario)]
+    told = [other for other in found if other.prediction.limits and now.limits]
+    faster = [other for other in told if other.prediction.time_s < now.time_s * (1 - SHARE_TOLD)]
+    return sorted(faster, key=lambda other: other.prediction.time_s)
+
+
+def _changes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    for name in congestion.ALGORITHMS:
+        if name != scenario.congestion:
+            yield f"congestion control {name}", replace(scenario, congestion=name)
+    # Another policy is another secondary: its settings and its work go with it.
+    other = replace(scenario, limits=(), measured_round_trips=None, start_s=0.0, zone_s=None, record_s=None, soa="none")
+    if scenario.policy != "pipelined" and scenario.zones > 1:
+        piped = replace(other, policy="pipelined", connections=1, workers=WINDOW)
+        piping = f"pipelined AXFR on one connection, a window of {WINDOW:,} zones"
+        yield piping, piped
+        if scenario.congestion != FILLS:
+            yield f"{piping}, and {FILLS}", replace(piped, congestion=FILLS)
+    elif scenario.workers < WINDOW:
+        yield f"a window of {WINDOW:,} zones", replace(scenario, workers=WINDOW, measured_round_trips=None)
+    if scenario.policy == "one" and scenario.zones > 1:
+        kept = replace(scenario, policy="reused", soa="same" if scenario.soa == "own" else scenario.soa)
+        yield "connections kept (policy reused)", replace(kept, measured_round_trips=None)
+    if scenario.policy != "replica":
+        yield "a replica of the database", replace(other, policy="replica")
+    if scenario.policy not in ("pipelined", "replica") and scenario.zones > scenario.workers:
+        workers = scenario.workers * MORE_WORKERS
+        yield f"{workers:,} workers", replace(scenario, workers=workers)
+    if any(limit.zones_per_s for limit in scenario.limits):
+        settings = ", ".join(limit.setting for limit in scenario.limits if limit.zones_per_s)
+        yield f"without the server's own {settings}", replace(scenario, limits=())
+
+
+def _path(scenario: Scenario) -> Iterator[Limit]:
+    path, octets = scenario.path, scenario.octets
+    spread = volume.REPLICA_SPREAD if scenario.policy == "replica" else 1.0
+    if path.rate_octets_per_s is not None:
+        rate = volume.payload_rate(path.rate_octets_per_s)
+        yield Limit(
+            "link rate",
+            volume.time_s(octets, rate),
+            volume.FACTOR * spread,
+            f"{_size(octets)} at {_size(rate)}/s",
+            "a wider link, or less to send: IXFR, fewer zones",
+            volume.SOURCE,
+        )
+    each, rtt_s = _throughput(scenario)
+    if math.isfinite(each) and not _in_first_window(scenario):
+        law = congestion.ALGORITHMS[scenario.congestion]
+        kind = "at least " if congestion.is_bound(law.name, path.loss) else ""
+        yield Limit(
+            "congestion control",
+            volume.time_s(octets, each * scenario.flows),
+            law.factor * spread,
+            f"{law.name} makes {kind}{_size(each)}/s of {1e3 * rtt_s:.3g} ms and {100 * path.loss:.3g} % loss{_times(scenario)}",
+            "an algorithm that does not take loss for congestion, on the sender; or more connections",
+            law.source,
+        )
+    room = buffers.octets_per_s(path.rtt_s, scenario.window_octets)
+    if math.isfinite(room):
+        yield Limit(
+            "receive buffers",
+            volume.time_s(octets, room * scenario.flows),
+            buffers.FACTOR * spread,
+            f"{_size(scenario.window_octets)} a round trip{_times(scenario)}",
+            "raise the third figure of net.ipv4.tcp_rmem on the secondary and of tcp_wmem on the primary",
+            buffers.SOURCE,
+        )
+
+
+def _times(scenario: Scenario) -> str:
+    return f", over {scenario.flows:,} connections" if scenario.flows > 1 else ""
+
+
+def _size(octets: float) -> str:
+    """``22.8 MB``: powers of ten."""
+    factor, unit = next(((f, u) for f, u in _SIZES if octets >= f), (1.0, "B"))
+    return f"{octets / factor:.3g} {unit}"
+
+
+def _in_first_window(scenario: Scenario) -> bool:
+    """Whether each connection carries so little that its window never matters."""
+    first_octets = round_trips.INITIAL_WINDOW * volume.SEGMENT_OCTETS
+    return scenario.policy in round_trips.CONNECTS and scenario.octets_a_zone <= first_octets
+
+
+def _throughput(scenario: Scenario) -> tuple[float, float]:
+    """Of one connection, and the round trip that its own packets meet: the busier the path, the longer."""
+    path = scenario.path
+    most = math.inf if path.rate_octets_per_s is None else volume.payload_rate(path.rate_octets_per_s)
+    rtt_s, each = path.rtt_s, math.inf
+    for _ in range(ROUNDS):
+        each = congestion.octets_per_s(scenario.congestion, path.loss, rtt_s, path.jitter_s)
+        packets_per_s = min(most, each * scenario.flows) / volume.SEGMENT_OCTETS
+        if not math.isfinite(packets_per_s):
+            break
+        rtt_s = path.round_trip_s(packets_per_s)
+    return each, rtt_s
+
+
+def _waiting(scenario: Scenario) -> Iterator[Limit]:
+    found = scenario.round_trips_a_zone
+    if scenario.policy in round_trips.CONNECTS and scenario.time_wait:
+        # The first batch is free: then there is no wall to speak of.
+        yield from _wall(scenario)
+    if not found or scenario.path.rtt_s == 0:
+        return
+    count = sum(found.values())
+    time_s, rtt_s = _round_trips(scenario, count)
+    why = " + ".join(f"{name} {number:.3g}" for name, number in found.items())
+    yield Limit(
+        "round trips",
+        time_s,
+        round_trips.FACTOR,
+        f"{scenario.zones:,} zones × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {min(scenario.workers, scenario.zones):,}",
+        f"more workers ({scenario.workers_setting}), connections that are kept, or pipelining",
+        round_trips.SOURCE,
+    )
+
+
+def _wall(scenario: Scenario) -> Iterator[Limit]:
+    time_s = ports.time_s(scenario.zones, scenario.ports)
+    if time_s > 0:
+        yield Limit(
+            "ports",
+            time_s,
+            round_trips.FACTOR,
+            f"{scenario.zones:,} connections with {scenario.ports:,} ports, each 60 s in TIME_WAIT: {ports.connections_per_s(scenario.ports):,.0f} a second",
+            "keep connections, widen net.ipv4.ip_local_port_range, more source addresses, or net.ipv4.tcp_tw_reuse = 1",
+            ports.SOURCE,
+            at_least=True,
+        )
+
+
+def _round_trips(scenario: Scenario, count: float) -> tuple[float, float]:
+    """The time, and the round trip that this many packets meet."""
+    path = scenario.path
+    # In a stream of many zones what is lost is sent again while others arrive.
+    loss = 0.0 if scenario.policy == "pipelined" else path.loss
+    rtt_s, time_s = path.rtt_s, 0.0
+    for _ in range(ROUNDS):
+        zone_s = round_trips.zone_s(count, rtt_s, loss, congestion.rto_s(rtt_s, path.jitter_s))
+        time_s = round_trips.time_s(scenario.zones, zone_s, scenario.workers)
+        rtt_s = path.round_trip_s((count + 1) * scenario.zones / time_s)
+    return time_s, rtt_s
+
+
+def _secondary(scenario: Scenario) -> Iterator[Limit]:
+    for limit in scenario.limits:
+        if limit.zones_per_s:
+            whose = "its default" if limit.default else "as set"
+            yield Limit(
+                limit.setting,
+                scenario.zones / limit.zones_per_s,
+                round_trips.FACTOR,
+                f"{scenario.zones:,} zones at {limit.zones_per_s:g} a second ({limit.setting} = {limit.value}, {whose})",
+                limit.remedy,
+                f"{scenario.secondary}'s manual",
+            )
+    if scenario.zone_s is not None:
+        records = scenario.zones * scenario.records
+        begun = f"{scenario.start_s:.3g} s + " if scenario.start_s else ""
+        more = "" if scenario.record_s is None else f" + {records:,.0f} records × {1e6 * scenario.record_s:.3g} µs"
+        yield Limit(
+            "secondary's work",
+            scenario.start_s + scenario.zones * scenario.zone_s + records * (scenario.record_s or 0.0),
+            max(1.0, scenario.work_factor),
+            f"{begun}{scenario.zones:,} zones × {1e3 * scenario.zone_s:.3g} ms{more}",
+            "a faster machine or server; what it costs at no distance says `dnsrig run many-zones`",
+            scenario.work_source,
+        )
+
+
+def _primary(scenario: Scenario) -> Iterator[Limit]:
+    if scenario.uplink_octets_per_s is not None:
+        rate = volume.payload_rate(scenario.uplink_octets_per_s)
+        yield Limit(
+            "primary's uplink",
+            sharing.uplink_time_s(scenario.octets, scenario.sites, rate),
+            sharing.FACTOR,
+            f"{_size(scenario.octets * scenario.sites)} to {scenario.sites:,} sites at {_size(rate)}/s",
+            "more primaries, or sites that pass zones on to others",
+            sharing.SOURCE,
+        )
+    if scenario.primary_zone_s is not None:
+        yield Limit(
+            "primary's work",
+            sharing.work_time_s(scenario.zones, scenario.sites, scenario.primary_zone_s),
+            max(sharing.FACTOR, scenario.work_factor),
+            f"{scenario.zones:,} zones × {scenario.sites:,} sites × {1e3 * scenario.primary_zone_s:.3g} ms on one CPU",
+            "more CPUs or more primaries, or sites that pass zones on to others",
+            sharing.SOURCE,
+        )

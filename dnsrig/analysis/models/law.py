@@ -1,0 +1,33 @@
+"""What a law says of a scenario: a time, how wrong it may be, and what would lift it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The time that one limit alone would ask for."""
+
+    name: str
+    time_s: float
+    factor: float
+    """From 1 on: the truth is expected between ``time_s / factor`` and ``time_s * factor``."""
+    says: str
+    """One sentence with the numbers that the time comes from."""
+    remedy: str
+    source: str
+    at_least: bool = False
+    """Whether the law is a lower bound only: what makes the time longer still is known, but not by how much."""
+
+    def __post_init__(self) -> None:
+        if self.time_s < 0 or self.factor < 1:
+            raise ValueError(f"{self.name}: {self.time_s} s within a factor of {self.factor}")
+
+    @property
+    def low_s(self) -> float:
+        return self.time_s if self.at_least else self.time_s / self.factor
+
+    @property
+    def high_s(self) -> float:
+        return self.time_s * self.factor

@@ -1,0 +1,134 @@
+"""What is asked: so many zones, over such a path, by such a policy, to so many sites."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from dnsrig.analysis.models import buffers, jitter, ports, round_trips, volume
+from dnsrig.analysis.models.congestion import ALGORITHMS
+from dnsrig.analysis.models.round_trips import POLICIES, Policy, Soa, Transport
+from dnsrig.errors import UsageError
+from dnsrig.rundir import ServerLimit
+
+WINDOW = 100
+"""Zones asked for at once on a connection, where nothing else is said: as `dnsrig transfer` does it."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """The far path. Loss is of packets in the direction of the data; jitter is each way's, uniform about half the round trip."""
+
+    rtt_s: float = 0.0
+    jitter_s: float = 0.0
+    ordered: bool = True
+    loss: float = 0.0
+    rate_octets_per_s: float | None = None
+    """None: nothing is known of its rate."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.loss < 1:
+            raise UsageError(f"a loss of {self.loss:.4g}", hint="from 0 % to less than 100 %")
+        if self.rtt_s < 0 or not 0 <= self.jitter_s <= self.rtt_s / 2:
+            raise UsageError(
+                f"round trips of {self.rtt_s:g} s with a jitter of {self.jitter_s:g} s each way",
+                hint="jitter is at most the one-way delay, half of the round trip",
+            )
+        if self.rate_octets_per_s is not None and self.rate_octets_per_s <= 0:
+            raise UsageError("a path that carries nothing", hint="a rate above 0, e.g. 20mbit")
+
+    def round_trip_s(self, packets_per_s: float) -> float:
+        """As a stream of so many packets a second meets it."""
+        return jitter.round_trip_s(self.rtt_s, self.jitter_s, packets_per_s, ordered=self.ordered)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A question to the model; see `combine.predict`."""
+
+    zones: int
+    records: float
+    """Of each zone."""
+    path: Path
+    policy: Policy
+    workers: int
+    """Transfers at once; when pipelined the zones asked for at once, on all connections together."""
+    transport: Transport = "tcp"
+    soa: Soa = "none"
+    connections: int = 1
+    """When pipelined."""
+    congestion: str = "cubic"
+    """Of the sender: the primary, or the near database."""
+    octets_per_record: float = volume.OCTETS_PER_RECORD
+    secondary: str = "a secondary"
+    workers_setting: str = "the workers"
+    time_wait: bool = True
+    """Whether a connection a zone leaves a port in TIME_WAIT on the secondary."""
+    measured_round_trips: float | None = None
+    """Of a zone, in the place of those that the policy says."""
+    start_s: float = 0.0
+    zone_s: float | None = None
+    """The secondary's own work, beside its start; None: not known."""
+    record_s: float | None = None
+    work_source: str = ""
+    work_factor: float = 1.0
+    limits: tuple[ServerLimit, ...] = ()
+    ports: int = ports.PORTS
+    window_octets: float = buffers.WINDOW_OCTETS
+    sites: int = 1
+    uplink_octets_per_s: float | None = None
+    """Of the primary; None: it is not what limits."""
+    primary_zone_s: float | None = None
+    """The primary's CPU time for a zone; None: not known."""
+
+    def __post_init__(self) -> None:
+        for name in ("zones", "workers", "connections", "sites", "ports"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name} = {getattr(self, name)}", hint="a whole number from 1 on")
+        if self.records <= 0 or self.octets_per_record <= 0 or self.window_octets <= 0:
+            raise UsageError("zones without records or octets", hint="numbers above 0")
+        if self.uplink_octets_per_s is not None and self.uplink_octets_per_s <= 0:
+            raise UsageError("an uplink that carries nothing", hint="a rate above 0, e.g. 1gbit")
+        if self.policy not in POLICIES:
+            raise UsageError(f"there is no policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}")
+        if self.congestion not in ALGORITHMS:
+            raise UsageError(
+                f"no law for congestion control {self.congestion!r}", hint=f"one of {', '.join(ALGORITHMS)}"
+            )
+
+    @property
+    def octets(self) -> float:
+        """Of DNS messages, or what a database sends in their place, to one site."""
+        carried = volume.octets_of(self.zones, self.records, self.octets_per_record)
+        if self.policy in round_trips.CONNECTS:
+            carried += self.zones * volume.CONNECTION_OCTETS
+        tls = self.transport == "xot"
+        if self.policy == "replica":
+            return carried * volume.REPLICA_FACTOR * (volume.REPLICA_TLS_FACTOR if tls else 1.0)
+        return carried * (volume.TLS_FACTOR if tls else 1.0)
+
+    @property
+    def octets_a_zone(self) -> float:
+        return self.octets / self.zones
+
+    @property
+    def flows(self) -> int:
+        """TCP connections that carry data at the same time."""
+        if self.policy == "replica":
+            return 1
+        most = self.connections if self.policy == "pipelined" else self.workers
+        return min(most, self.zones)
+
+    @property
+    def round_trips_a_zone(self) -> dict[str, float]:
+        """What a worker waits for, by what it is for."""
+        if self.measured_round_trips is not None:
+            return {"as measured": self.measured_round_trips}
+        found: dict[str, float] = {**round_trips.of_zone(self.policy, self.transport, self.soa)}
+        rounds = self._slow_start_rounds() if self.policy in round_trips.CONNECTS else 0
+        return found | ({"slow start": rounds} if rounds else {})
+
+    def _slow_start_rounds(self) -> int:
+        path = self.path
+        full = math.inf if path.rate_octets_per_s is None else path.rate_octets_per_s * path.rtt_s
+        return round_trips.slow_start_rounds(self.octets_a_zone, min(full, self.window_octets))

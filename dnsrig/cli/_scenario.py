@@ -1,0 +1,214 @@
+"""From what was typed after `dnsrig plan` to scenarios of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from dnsrig.analysis import path as measured_path
+from dnsrig.analysis.models import fit, scenario
+from dnsrig.analysis.models.held_out import Row, wall_s
+from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
+from dnsrig.analysis.models.scenario import Path, Scenario
+from dnsrig.analysis.models.secondaries import SECONDARIES, WORK_FACTOR, WORK_SOURCE, Secondary
+from dnsrig.cli import _units
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Scalar
+
+RECORDS = 4.0
+"""Of a tiny zone, as the dataset tiny-zones has them."""
+FROM_DISTANCE = 0.5
+"""Round trips a zone that a run must come to at least, for its times to be put down to distance."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Options that several scenarios share; None: not given."""
+
+    path: Path
+    sites: int
+    uplink_octets_per_s: float | None
+    congestion: str
+    octets_per_record: float | None
+    window_octets: float | None
+    policy: str | None
+    transport: str | None
+    workers: int | None
+    connections: int | None
+    settings: Mapping[str, Scalar]
+
+
+def path(
+    site: str | None, rtt: str | None, jitter: str | None, loss: str | None, rate: str | None, ordered: bool
+) -> Path:
+    """That of a named site, with what else was said in its place."""
+    found = _site(site) if site else Path()
+    if rtt is not None:
+        found = Path(rtt_s=_units.duration_s(rtt, "--rtt"), loss=found.loss, rate_octets_per_s=found.rate_octets_per_s)
+    if jitter is not None:
+        found = replace(found, jitter_s=_units.duration_s(jitter, "--jitter"))
+    if loss is not None:
+        found = replace(found, loss=_units.share(loss, "--loss"))
+    if rate is not None:
+        found = replace(found, rate_octets_per_s=_units.rate_octets_per_s(rate, "--rate"))
+    return found if ordered else replace(found, ordered=False)
+
+
+def _site(name: str) -> Path:
+    """As the table of sites has it: zones go ``there``."""
+    from dnsrig.lab import sites
+
+    known = sites.site(name)
+    there, back = known.there, {**known.there, **known.back}
+    rate_mbit = there.get("rate_mbit")
+    return Path(
+        rtt_s=(there.get("delay_ms", 0.0) + back.get("delay_ms", 0.0)) / 1e3,
+        jitter_s=there.get("jitter_ms", 0.0) / 1e3,
+        ordered=there.get("ordered", True),
+        loss=there.get("loss_percent", 0.0) / 100,
+        rate_octets_per_s=None if rate_mbit is None else rate_mbit * 1e6 / 8,
+    )
+
+
+def settings(given: list[str]) -> dict[str, Scalar]:
+    """``NAME=VALUE`` each; a whole number is one."""
+    found: dict[str, Scalar] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set {text!r}", hint="NAME=VALUE, e.g. --set serial-query-rate=10000")
+        found[name] = int(value) if value.isascii() and value.isdecimal() and len(value) < 10 else value
+    return found
+
+
+def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> tuple[Scenario, list[str]]:
+    """The scenario, and what to say beside its prediction."""
+    server = _server(kind)
+    transport = _transport(asked.transport)
+    policy = _policy(asked, server, transport)
+    notes: list[str] = []
+    default_workers = (
+        server.workers(asked.settings) if server and policy not in ("replica", "remote") else scenario.WINDOW
+    )
+    found = Scenario(
+        zones=zones,
+        records=RECORDS if records is None else records,
+        path=asked.path,
+        policy=policy,
+        workers=default_workers if asked.workers is None else asked.workers,
+        transport=transport,
+        congestion=asked.congestion,
+        connections=asked.connections or (server.connections(asked.settings) if server else 1),
+        sites=asked.sites,
+        uplink_octets_per_s=asked.uplink_octets_per_s,
+    )
+    if asked.octets_per_record is not None:
+        found = replace(found, octets_per_record=asked.octets_per_record)
+    if asked.window_octets is not None:
+        found = replace(found, window_octets=asked.window_octets)
+    if kind and server and policy not in ("replica", "remote"):
+        found, notes = _as_server(found, kind, server, asked)
+    if asked.sites > 1 and asked.uplink_octets_per_s is None:
+        notes.append(
+            "without --uplink each site has its path to itself: what the primary sends to all of them is not counted"
+        )
+    return found, notes
+
+
+def _as_server(found: Scenario, kind: str, server: Secondary, asked: Asked) -> tuple[Scenario, list[str]]:
+    """With what that server does by itself: its limits, how it asks for the SOA, its work."""
+    from dnsrig.servers import all_drivers
+
+    limits = tuple(all_drivers()[kind].limits("secondary", asked.settings))
+    own = server.policy(asked.settings, found.transport)
+    notes = (
+        [f"{server.title} with these settings has the policy {own}, not {found.policy}"] if own != found.policy else []
+    )
+    for limit in limits:
+        if limit.timer_s:
+            notes.append(f"{server.title} waits for {limit.setting} ({limit.timer_s:g} s): {limit.remedy}")
+        elif limit.effect == "silent-start":
+            notes.append(f"{server.title} answers nothing before all zones are there ({limit.setting}): {limit.remedy}")
+    return replace(
+        found,
+        soa=server.soa(found.transport),
+        secondary=server.title,
+        workers_setting=server.workers_setting,
+        time_wait=server.time_wait(found.transport),
+        zone_s=server.zone_s if found.zones > 1 or server.record_s is not None else None,
+        record_s=server.record_s,
+        work_source=WORK_SOURCE,
+        work_factor=WORK_FACTOR,
+        limits=limits,
+    ), notes
+
+
+def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[Scenario, list[str]]:
+    """The scenario of a measured series: its server, settings and transport, and the times that its trials took."""
+    spec = row.example.record.spec
+    host = spec.hosts[spec.subject]
+    kind = host.server.kind if host.server and host.server.kind in SECONDARIES else None
+    far = asked.path
+    if row.rtt_s and asked.path == Path():
+        far = Path(rtt_s=row.rtt_s, jitter_s=min(measured_path.jitter_s(row.example), row.rtt_s / 2))
+    as_run = replace(
+        asked,
+        path=far,
+        settings={**host.settings, **asked.settings},
+        transport=asked.transport or ("xot" if spec.transfer.tls else "tcp"),
+        policy=asked.policy or (None if kind else "pipelined"),
+    )
+    of_each = records if records is not None else spec.dataset.records / spec.dataset.zones
+    found, notes = build(as_run, kind, zones, of_each)
+    found = replace(found, secondary=row.label)
+    size = zones if row.unit == "zones" else round(zones * of_each)
+    seen = fit.forecast(row.fitted, size)
+    if seen is None:
+        return found, [*notes, f"{row.label}: too few trials to fit, so what is known of the server in general counts"]
+    if row.round_trips is not None and row.round_trips >= FROM_DISTANCE:
+        return replace(found, measured_round_trips=row.round_trips, zone_s=None, record_s=None), notes
+    if row.off > 1:
+        missed = (
+            f"{row.unseen[0].size:,} {row.unit} took {row.measured_s:.3g} s where the fit says {row.forecast.time_s:.3g} s"
+            if row.forecast
+            else ""
+        )
+        notes.append(
+            f"{missed}: something else decides there, and beyond it; measure larger sizes and see what the traps say"
+        )
+    if not seen.is_narrow:
+        notes.append(f"the interval of the fit is wider than ±{fit.WIDEST:.0%}: more repeats, or larger sizes")
+    if found.time_wait and row.unit == "zones" and not wall_s(row.example, zones):
+        found = replace(found, time_wait=False)  # it did not open a connection for each zone
+    return replace(
+        found,
+        start_s=seen.line.start_s,
+        zone_s=seen.line.each_s if row.unit == "zones" else 0.0,
+        record_s=seen.line.each_s if row.unit == "records" else None,
+        primary_zone_s=row.primary_zone_s if asked.sites > 1 and row.unit == "zones" else None,
+        work_source="fitted on the run",
+        work_factor=max(row.off, seen.high_s / seen.time_s, seen.time_s / seen.low_s),
+    ), notes
+
+
+def _server(kind: str | None) -> Secondary | None:
+    if kind is not None and kind not in SECONDARIES:
+        raise UsageError(f"nothing is known of {kind!r} as a secondary", hint=f"one of {', '.join(SECONDARIES)}")
+    return SECONDARIES[kind] if kind else None
+
+
+def _transport(name: str | None) -> Transport:
+    for known in get_args(Transport):
+        if name == known or name is None:
+            return known  # type: ignore[no-any-return]
+    raise UsageError(f"there is no transport {name!r} here", hint=f"one of {', '.join(get_args(Transport))}")
+
+
+def _policy(asked: Asked, server: Secondary | None, transport: Transport) -> Policy:
+    if asked.policy is None:
+        return server.policy(asked.settings, transport) if server else "one"
+    for known in POLICIES:
+        if asked.policy == known:
+            return known
+    raise UsageError(f"there is no policy {asked.policy!r}", hint=f"one of {', '.join(POLICIES)}")

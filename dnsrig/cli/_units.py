@@ -1,0 +1,44 @@
+"""Quantities as people type them on the command line: ``250ms``, ``20mbit``, ``0.2%``, ``3MB``."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from dnsrig.errors import UsageError
+
+_QUANTITY = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z%]*)\s*", re.ASCII)
+_TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+_RATES = {"kbit": 1e3 / 8, "mbit": 1e6 / 8, "gbit": 1e9 / 8}
+"""In octets a second: tc(8)'s names."""
+_SIZES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
+_PERCENT = {"%": 0.01}
+
+
+def duration_s(text: str, option: str) -> float:
+    """``250ms``, ``30min``."""
+    return _read(text, option, _TIMES_S, "a time with its unit, e.g. 250ms, 30min")
+
+
+def rate_octets_per_s(text: str, option: str) -> float:
+    """``20mbit``, ``1gbit``."""
+    return _read(text, option, _RATES, "a rate with its unit, e.g. 20mbit, 1gbit")
+
+
+def octets(text: str, option: str) -> float:
+    """``3MB``: powers of ten."""
+    return _read(text, option, _SIZES, "octets with their unit, e.g. 512kB, 3MB")
+
+
+def share(text: str, option: str) -> float:
+    """``0.2%``, as 0.002."""
+    return _read(text, option, _PERCENT, "a percentage, e.g. 0.2%")
+
+
+def _read(text: str, option: str, units: dict[str, float], hint: str) -> float:
+    match = _QUANTITY.fullmatch(text)
+    factor = units.get(match[2].lower()) if match else None
+    value = float(match[1]) * factor if match and factor is not None else math.nan
+    if not math.isfinite(value):
+        raise UsageError(f"{option} {text!r}", hint=hint)
+    return value

@@ -1,0 +1,206 @@
+"""A prediction as a table and a sentence, and as JSON. Every figure here is the model's, none was measured unless it says so."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dnsrig.analysis.models import fit, held_out
+from dnsrig.analysis.models.combine import Alternative, Prediction
+from dnsrig.analysis.models.held_out import Coverage, Row
+from dnsrig.analysis.models.law import Limit
+from dnsrig.report import figures
+
+TOLD = 5
+"""Alternatives that are shown."""
+_UNITS = ((2 * 86_400.0, 86_400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
+"""From so many seconds on: the unit's seconds, the unit."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One prediction, and what would change it."""
+
+    title: str
+    prediction: Prediction
+    alternatives: Sequence[Alternative]
+    notes: Sequence[str] = ()
+
+
+def duration(time_s: float) -> str:
+    """Two or three digits and a unit a person thinks in: ``21 min``, ``3.4 h``."""
+    for least_s, unit_s, unit in _UNITS:
+        if time_s >= least_s:
+            return f"{_digits(time_s / unit_s)} {unit}"
+    return figures.figure(time_s, "s") if time_s >= 1e-3 else "0 s"
+
+
+def _digits(value: float) -> str:
+    return f"{value:,.{max(0, 1 - math.floor(math.log10(value)))}f}"
+
+
+def as_text(answer: Answer) -> RenderableType:
+    """The table of limits, what would lift the one that binds, and the sentence that answers."""
+    parts: list[RenderableType] = [_limits(answer)]
+    if answer.alternatives:
+        parts.append(_alternatives(answer.alternatives))
+    parts += [Text(f"note: {figures.visible(note)}") for note in answer.notes]
+    return Group(*parts, Text("\n" + sentence(answer.prediction)))
+
+
+def sentence(prediction: Prediction) -> str:
+    """``About 21 min (16 min to 27 min): round trips bind.``"""
+    scenario, binding = prediction.scenario, prediction.binding
+    what = f"{figures.count(scenario.zones, 'zone')} of {figures.figure(scenario.records)} records"
+    sites = f" to each of {scenario.sites:,} sites" if scenario.sites > 1 else ""
+    reach = f"about {duration(prediction.time_s)} ({duration(prediction.low_s)} to {duration(prediction.high_s)})"
+    if prediction.at_least:
+        reach = f"at least {duration(prediction.low_s)}, and more by what a retry timer adds"
+    return f"{what}{sites}: {reach}. What binds: {binding.name}, {binding.says}. To lift it: {binding.remedy}."
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _limits(answer: Answer) -> Table:
+    table = _table(figures.visible(answer.title), "limit", "time", "between", "", "from")
+    for number, limit in enumerate(answer.prediction.limits):
+        table.add_row(
+            limit.name,
+            ("≥ " if limit.at_least else "") + duration(limit.time_s),
+            _between(limit),
+            "binds" if number == 0 else "",
+            figures.visible(limit.says),
+            style="bold" if number == 0 else "",
+        )
+    return table
+
+
+def _between(limit: Limit) -> str:
+    return "" if limit.at_least else f"{duration(limit.low_s)} .. {duration(limit.high_s)}"
+
+
+def _alternatives(alternatives: Sequence[Alternative]) -> Table:
+    table = _table("\nwhat would lift it", "change", "time", "then binds")
+    for other in alternatives[:TOLD]:
+        table.add_row(other.change, duration(other.prediction.time_s), other.prediction.binding.name)
+    return table
+
+
+def held_out_text(run: str, rows: Sequence[Row], coverage: Coverage) -> RenderableType:
+    """What a run's smaller sizes said of its largest, and what was measured there."""
+    table = _table(
+        f"fitted on the smaller sizes of {run}, held against the largest",
+        "variant",
+        "start",
+        "each",
+        "largest",
+        f"predicted ({fit.CONFIDENCE:.0%} interval)",
+        "measured, median",
+        "inside",
+    )
+    for row in rows:
+        table.add_row(*_held_out_row(row))
+    return Group(table, Text("\n" + coverage_sentence(coverage)))
+
+
+def _held_out_row(row: Row) -> tuple[str, ...]:
+    found, size = row.forecast, f"{row.unseen[0].size:,} {row.unit}"
+    if found is None:
+        return figures.visible(row.label), "", "", size, "too few trials to fit", duration(row.measured_s), ""
+    predicted = f"{duration(found.time_s)} [{duration(found.low_s)} .. {duration(found.high_s)}]"
+    if row.behind_wall:
+        predicted = f"≥ {duration(row.wall_s)}: ports run out (the line alone: {duration(found.time_s)})"
+    elif not found.is_narrow:
+        predicted += f", wider than ±{fit.WIDEST:.0%}"
+    line = found.line
+    inside = f"{sum(row.held)} of {len(row.held)}"
+    start, each = duration(line.start_s), figures.figure(line.each_s, "s")
+    return figures.visible(row.label), start, each, size, predicted, duration(row.measured_s), inside
+
+
+def coverage_sentence(coverage: Coverage) -> str:
+    if not coverage.trials:
+        return "Coverage: no trial of a largest size stands against an interval."
+    return (
+        f"Coverage: {coverage.held} of {coverage.trials} trials that the fit had not seen lie in their {fit.CONFIDENCE:.0%} interval; "
+        f"{coverage.narrow} of {coverage.rows} intervals are within ±{fit.WIDEST:.0%}."
+    )
+
+
+def as_json(answers: Sequence[Answer], rows: Sequence[Row] = ()) -> dict[str, Any]:
+    """All of it for other programs; times in seconds."""
+    found: dict[str, Any] = {"predictions": [_answer(answer) for answer in answers]}
+    if rows:
+        covered = held_out.coverage(list(rows))
+        found["held_out"] = {
+            "rows": [_row(row) for row in rows],
+            "confidence": fit.CONFIDENCE,
+            "trials": covered.trials,
+            "trials_inside": covered.held,
+            "intervals": covered.rows,
+            "intervals_narrow": covered.narrow,
+        }
+    return found
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    prediction = answer.prediction
+    return {
+        "title": answer.title,
+        **_times(prediction),
+        "limits": [
+            {
+                "name": limit.name,
+                "time_s": limit.time_s,
+                "low_s": limit.low_s,
+                "high_s": None if limit.at_least else limit.high_s,
+                "at_least": limit.at_least,
+                "binds": limit is prediction.binding,
+                "says": limit.says,
+                "remedy": limit.remedy,
+                "source": limit.source,
+            }
+            for limit in prediction.limits
+        ],
+        "alternatives": [{"change": other.change, **_times(other.prediction)} for other in answer.alternatives],
+        "notes": list(answer.notes),
+    }
+
+
+def _times(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "time_s": prediction.time_s,
+        "low_s": prediction.low_s,
+        "high_s": None if prediction.at_least else prediction.high_s,
+        "binds": prediction.binding.name,
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    found = row.forecast
+    return {
+        "variant": row.parameters,
+        "unit": row.unit,
+        "largest": row.unseen[0].size,
+        "trials_fitted": len(row.fitted),
+        "trials_unfinished": row.unfinished,
+        "start_s": found and found.line.start_s,
+        "each_s": found and found.line.each_s,
+        "predicted_s": found and found.time_s,
+        "low_s": found and found.low_s,
+        "high_s": found and found.high_s,
+        "ports_at_least_s": row.wall_s or None,
+        "measured_s": [trial.time_s for trial in row.unseen],
+        "inside": row.held,
+    }

@@ -1,0 +1,71 @@
+"""The transfer takes longer than the zone's generation cycle.
+
+A registry makes its zone anew each so many minutes. A site that needs longer than that for a transfer never catches up: the next version is
+there before this one has arrived, the IXFR is broken off, or its base is gone, and an AXFR is begun, which takes longer still. The time itself
+looks harmless; only beside the cycle (``options.cycle_s``) does it say that the site falls behind.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+
+TITLE = "the transfer takes longer than the zone's generation cycle"
+SOURCE = "S4: M. Prause, transfers to far sites no longer fitted the cycle, IXFR was cancelled and AXFR begun (2015)"
+OPTION = "cycle_s"
+
+
+def after(trial: Trial) -> Conclusion | None:
+    record = trial.record
+    cycle_s = record.spec.options.get(OPTION)
+    if not isinstance(cycle_s, int | float) or isinstance(cycle_s, bool) or cycle_s <= 0:
+        return None  # nobody said how often the zone is made
+    if record.outcome not in ("done", "limit"):
+        return None
+    took_s, over = _took_s(trial)
+    if took_s is None:
+        return cannot_tell(
+            f"How long a transfer took is not known, so that nothing stands against the cycle of {cycle_s:g} s."
+        )
+    if took_s <= cycle_s:
+        if not over:
+            return cannot_tell(
+                f"The trial ended after {took_s:.3g} s, before the transfer and before the cycle of {cycle_s:g} s."
+            )
+        return CLEAR
+    return _found(trial, took_s, float(cycle_s), over)
+
+
+def _took_s(trial: Trial) -> tuple[float | None, bool]:
+    """The time of the transfer, and whether it was over: a trial at its limit took at least as long as it was watched."""
+    if trial.record.outcome == "limit":
+        return _watched_s(trial), False
+    if trial.time_s is not None:
+        return trial.time_s, True
+    summary = trial.record.instruments.get("ixfr", {})
+    each_ns = (summary.get("transfer_ns") or {}).get("p50") if summary.get("done") else None
+    return (float(each_ns) / 1e9 if each_ns is not None else None), True
+
+
+def _watched_s(trial: Trial) -> float | None:
+    if trial.measure is None or trial.zero_ns is None:
+        return None
+    return (trial.measure.end.monotonic_ns - trial.zero_ns) / 1e9
+
+
+def _found(trial: Trial, took_s: float, cycle_s: float, over: bool) -> Conclusion:
+    at_least = "" if over else "at least "
+    return Conclusion(
+        "found",
+        summary=f"A transfer takes {at_least}{took_s:.4g} s, and the zone is made anew each {cycle_s:g} s: {took_s / cycle_s:.3g} cycles. The site falls "
+        "behind; IXFR whose base is gone becomes AXFR.",
+        evidence={
+            "transfer_s": round(took_s, 3),
+            "cycle_s": cycle_s,
+            "cycles": round(took_s / cycle_s, 3),
+            "at_limit": not over,
+        },
+        metrics=(trial.record.spec.main_metric,),
+        remedy="Let the transfer fill the path (congestion control of the primary, see `dnsrig plan`), send less (IXFR, fewer changes a cycle), "
+        "keep the history of more versions on the primary, or lengthen the cycle.",
+    )

@@ -1,0 +1,111 @@
+"""Zones wait for round trips: workers × RTT decide the result, while the CPU idles.
+
+A secondary that fetches a few zones at a time over a far path does nothing but wait: zones × round trips a zone × RTT / workers. The signs: zones
+become ready at such a rate that each costs a worker one to ten round trips, which is what handshakes and questions come to, and the CPU is mostly
+idle. What is measured is then the path and a setting, and says nothing about how fast the server is.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis import path
+from dnsrig.analysis.models import round_trips
+from dnsrig.analysis.models.secondaries import SECONDARIES, workers_of
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, steady_rate
+
+TITLE = "workers × RTT decide the result"
+SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers: doubling the workers halves it (2025)"
+FAR_S = 5e-3
+"""Round trips from here on are waited for; shorter ones are lost in the work."""
+FEWEST_ROUND_TRIPS, MOST_ROUND_TRIPS = 0.8, 10.0
+"""A zone that costs fewer was not waited for; S3's dearest, over TLS, cost 8.7."""
+POLICIES_THAT_WAIT = ("one", "reused")
+
+
+def after(trial: Trial) -> Conclusion | None:
+    record = trial.record
+    if record.outcome not in ("done", "limit") or not (trial.is_cold_start or _pulls(trial)):
+        return None
+    rtt_s = path.rtt_s(trial)
+    if rtt_s is None:
+        return cannot_tell("The round trip between the primary and who takes its zones was not measured.")
+    if rtt_s < FAR_S or record.spec.dataset.zones < FEWEST_ZONES:
+        return CLEAR
+    workers = _workers(trial)
+    if workers is None:
+        return cannot_tell("How many zones are fetched at a time is not known of this server and these settings.")
+    rate, busy = _rate(trial), _cpu_share(trial)
+    if rate is None or busy is None:
+        return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against round trips.")
+    each = workers / (rate * rtt_s)
+    waits = FEWEST_ROUND_TRIPS <= each <= MOST_ROUND_TRIPS and busy < IDLE_BELOW
+    if not waits or _has_own_limit(trial, rate):
+        return CLEAR
+    return _found(trial, rate, busy, rtt_s, workers)
+
+
+def _pulls(trial: Trial) -> bool:
+    """Whether the instrument `transfer` took the zones, by a policy under which it waits."""
+    options = trial.record.spec.options
+    return trial.record.spec.procedure == "pull" and options.get("policy") in POLICIES_THAT_WAIT
+
+
+def _workers(trial: Trial) -> int | None:
+    spec = trial.record.spec
+    if _pulls(trial):
+        return int(spec.options.get("connections", 1)) * int(spec.options.get("secondaries", 1))
+    host = spec.hosts[spec.subject]
+    return workers_of(host.server.kind, host.settings) if host.server else None
+
+
+def _rate(trial: Trial) -> float | None:
+    """Zones a second."""
+    if not _pulls(trial):
+        return steady_rate(trial)
+    done, elapsed_ns = trial.transfer.get("done"), trial.transfer.get("elapsed_ns")
+    return float(done) / elapsed_ns * 1e9 if done and elapsed_ns else None
+
+
+def _cpu_share(trial: Trial) -> float | None:
+    """CPU time of the server under test over `measure`, as a share of one CPU."""
+    rows = trial.during_measure(trial.subject, "cgroup", "cpu_usage_us")
+    if rows.height < 2:
+        return None
+    span_us = (rows["time_ns"][-1] - rows["time_ns"][0]) / 1000
+    return float((rows["value"][-1] - rows["value"][0]) / span_us) if span_us > 0 else None
+
+
+def _has_own_limit(trial: Trial, rate: float) -> bool:
+    """Whether a setting allows this very rate: then `server-rate-limit` tells of it."""
+    limits = trial.server.limits if trial.server else []
+    return any(limit.zones_per_s and abs(rate / limit.zones_per_s - 1) <= RATE_TOLERANCE for limit in limits)
+
+
+def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int) -> Conclusion:
+    spec, zones = trial.record.spec, trial.record.spec.dataset.zones
+    each = round_trips.implied(zones / rate, zones, rtt_s, workers)
+    return Conclusion(
+        "found",
+        summary=f"{rate:.1f} zones a second by {workers:,} at a time over {1e3 * rtt_s:.1f} ms come to {each:.1f} round trips a zone, with the "
+        f"CPU {busy:.0%} busy: zones × round trips × RTT / workers, and not the server's speed.",
+        evidence={
+            "zones_per_s": round(rate, 2),
+            "workers": workers,
+            "rtt_ms": round(1e3 * rtt_s, 2),
+            "round_trips_a_zone": round(each, 2),
+            "cpu_busy_percent": round(100 * busy, 1),
+        },
+        series=(f"{trial.subject}/cgroup/cpu_usage_us",),
+        metrics=(spec.main_metric, "time_per_zone_ms", "zones_per_s"),
+        remedy=_remedy(trial),
+    )
+
+
+def _remedy(trial: Trial) -> str:
+    if _pulls(trial):
+        return "Pipeline the queries (options.policy = pipelined), or take more connections (options.connections)."
+    server = trial.server
+    known = SECONDARIES.get(server.server.kind) if server else None
+    setting = known.workers_setting if known else "the number of transfers at once"
+    return f"Raise {setting}: twice as many take half the time; or take a secondary that pipelines."

@@ -1,0 +1,170 @@
+"""The fit: known truth is found, intervals cover what they say, and a run's largest size is held against what it has not seen."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+import synthetic
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dnsrig.analysis.models import fit, held_out
+from dnsrig.analysis.models.fit import Line, Measured
+from dnsrig.analysis.read import Run
+
+SIZES = (100, 300, 1_000, 3_000)
+LARGEST = 10_000
+
+
+def drawn(
+    source: random.Random, sizes: tuple[int, ...], repeats: int, *, start_s: float = 0.3, spread: float = 0.05
+) -> list[Measured]:
+    """Trials of a server that needs 1 ms a zone, each some percent off."""
+    return [
+        Measured(size, (start_s + 1e-3 * size) * source.lognormvariate(0, spread))
+        for size in sizes
+        for _ in range(repeats)
+    ]
+
+
+def test_a_line_without_noise_is_found() -> None:
+    found = fit.fit([Measured(size, 0.3 + 2e-3 * size) for size in SIZES])
+    assert found is not None
+    assert (found.start_s, found.each_s) == (pytest.approx(0.3), pytest.approx(2e-3))
+
+
+@given(st.floats(0, 10), st.floats(1e-6, 1), st.lists(st.integers(1, 10**6), min_size=2, max_size=8, unique=True))
+def test_so_is_any_line(start_s: float, each_s: float, sizes: list[int]) -> None:
+    found = fit.fit([Measured(size, start_s + each_s * size) for size in sizes])
+    assert found is not None
+    for size in sizes:
+        assert found.time_s(size) == pytest.approx(start_s + each_s * size, rel=1e-6)
+
+
+def test_repeats_that_went_wrong_do_not_move_it() -> None:
+    trials = [Measured(size, 1e-3 * size) for size in SIZES for _ in range(5)]
+    trials[3] = Measured(SIZES[0], 60.0)
+    trials[-1] = Measured(SIZES[-1], 63.0)
+    found = fit.fit(trials)
+    assert found is not None and found.time_s(LARGEST) == pytest.approx(10.0, rel=0.01)
+
+
+def test_neither_start_nor_slope_is_below_zero() -> None:
+    falling = fit.fit([Measured(1, 5.0), Measured(10, 4.0), Measured(100, 3.0)])
+    assert falling == Line(4.0, 0.0)
+    curved = fit.fit([Measured(10, 0.001), Measured(100, 1.0), Measured(1000, 20.0)])
+    assert curved is not None and curved.start_s == 0.0 and curved.each_s > 0
+
+
+def test_too_few_say_nothing() -> None:
+    assert fit.fit([Measured(5, 1.0), Measured(5, 2.0)]) is None
+    assert fit.forecast([], 10) is None
+    assert fit.forecast([Measured(5, 1.0), Measured(6, 2.0)], 10) is None
+
+
+def test_the_interval_covers_what_it_says() -> None:
+    """100 made-up runs of three repeats: the trial of the largest size lies in its 90 % interval about nine times of ten."""
+    source = random.Random(11)
+    inside = narrow = 0
+    for number in range(100):
+        found = fit.forecast(drawn(source, SIZES, 3), LARGEST, seed=number)
+        assert found is not None
+        inside += found.holds(drawn(source, (LARGEST,), 1)[0].time_s)
+        narrow += found.is_narrow
+    assert 82 <= inside <= 99  # three standard deviations of 90 are 9; the seed is fixed
+    assert narrow >= 95, "at 5 % of noise an interval is well within ±30 %"
+
+
+def test_noise_makes_it_wide_and_it_says_so() -> None:
+    found = fit.forecast(drawn(random.Random(3), SIZES, 3, spread=0.4), LARGEST)
+    assert found is not None and not found.is_narrow
+
+
+def test_it_is_the_same_each_time() -> None:
+    trials = drawn(random.Random(5), SIZES, 5)
+    assert fit.forecast(trials, LARGEST) == fit.forecast(list(reversed(trials)), LARGEST)
+
+
+def test_many_trials_are_thinned() -> None:
+    trials = drawn(random.Random(5), SIZES, 500)
+    found = fit.forecast(trials, LARGEST)
+    assert found is not None and found.time_s == pytest.approx(10.3, rel=0.05)
+
+
+def made_up(folder: Path, **more: object) -> Run:
+    plan = synthetic.Plan(zones=(100, 300, 1000, 3000), repeats=5, **more)  # type: ignore[arg-type]
+    return Run.open(synthetic.build(folder / "run", plan))
+
+
+def test_a_run_is_held_against_its_largest_size(tmp_path: Path) -> None:
+    """The made-up servers take 0.4 s and so much a zone, ± 10 %."""
+    found = held_out.rows(made_up(tmp_path))
+    assert [row.label for row in found] == ["server=bind@system", "server=knot@system"]
+    for row in found:
+        assert (len(row.fitted), len(row.unseen), row.unit, row.unseen[0].size) == (15, 5, "zones", 3000)
+        assert row.forecast is not None and not row.behind_wall or row.wall_s
+    # 100 ports: with 3,000 zones of a connection each the wall is 29 × 60 s, and the made-up times are not.
+    assert found[0].wall_s == 29 * 60
+    assert held_out.coverage(found).trials == 0
+
+
+def without_wall(run: Run) -> Run:
+    for trial in run.trials:
+        trial.record.metrics["connections_opened"] = 10.0
+    return run
+
+
+def test_coverage_counts_trials(tmp_path: Path) -> None:
+    found = held_out.rows(without_wall(made_up(tmp_path)))
+    covered = held_out.coverage(found)
+    assert (covered.trials, covered.rows) == (10, 2)
+    assert covered.held >= 8 and covered.narrow == 2
+    assert [row.off for row in found] == [1.0, 1.0]
+
+
+def test_a_largest_size_that_does_not_follow_is_seen(tmp_path: Path) -> None:
+    slow = {("bind@system", 3000, repeat): 4.0 for repeat in range(1, 6)}
+    bind, knot = held_out.rows(without_wall(made_up(tmp_path, slow=slow)))
+    assert bind.held == [False] * 5 and bind.off == pytest.approx(4, rel=0.1)
+    assert knot.off == 1.0
+
+
+def test_trials_that_did_not_finish_say_nothing(tmp_path: Path) -> None:
+    outcomes = {("bind@system", 3000, repeat): "limit" for repeat in range(1, 6)}
+    bind, _ = held_out.rows(without_wall(made_up(tmp_path, outcomes=outcomes)))
+    assert (bind.unseen[0].size, bind.unfinished) == (1000, 5)
+
+
+def test_runs_without_sizes_have_no_rows(tmp_path: Path) -> None:
+    assert held_out.rows(Run.open(synthetic.build(tmp_path / "one", synthetic.Plan(zones=(100,))))) == []
+    loads = Run.open(synthetic.build(tmp_path / "rates", synthetic.Plan(zones=(100, 1000))))
+    for trial in loads.trials:
+        trial.record.spec.main_metric = "zones_per_s"
+    assert held_out.rows(loads) == []
+
+
+def far(run: Run, rtt_ms: float, workers: int) -> Run:
+    for trial in run.trials:
+        trial.record.link_checks[0]["rtt_median_us"] = rtt_ms * 1e3
+        trial.record.spec.hosts["secondary"].settings = {"transfers-in": workers, "transfers-per-ns": workers}
+    return run
+
+
+def test_a_run_over_a_far_path_gives_its_round_trips(tmp_path: Path) -> None:
+    """The made-up BIND does 500 zones a second: with 100 at a time over 100 ms that is 2 round trips a zone."""
+    bind, _ = held_out.rows(far(without_wall(made_up(tmp_path)), 100, 100))
+    assert bind.rtt_s == pytest.approx(0.1)
+    assert bind.round_trips == pytest.approx(2, rel=0.1)
+    near, _ = held_out.rows(far(without_wall(made_up(tmp_path / "near")), 0.03, 100))
+    assert near.rtt_s is None and near.round_trips is None
+
+
+def test_records_are_the_size_where_zones_do_not_differ(tmp_path: Path) -> None:
+    run = made_up(tmp_path)
+    for spec in (*run.manifest.specs.values(), *(trial.record.spec for trial in run.trials)):
+        spec.dataset.records, spec.dataset.zones = spec.dataset.zones * 5, 1
+    found = held_out.rows(run)
+    assert {row.unit for row in found} == {"records"}
+    assert found[0].unseen[0].size == 15_000 and found[0].wall_s == 0.0

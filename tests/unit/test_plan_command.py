@@ -1,0 +1,156 @@
+"""`dnsrig plan` on the command line: what it prints, and the exit status that scripts use."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from dnsrig.cli import _app, _units
+from dnsrig.errors import UsageError
+
+S3 = ["--zones", "100000", "--records", "3", "--rtt", "250ms", "--jitter", "50ms", "--loss", "0.1%", "--rate", "20mbit"]
+POOLED = ["--secondary", "knot", "--set", "server.background-workers=50", "--set", "server.remote-pool-limit=100"]
+GOLDEN = Path(__file__).parent / "golden/plan.txt"
+
+
+def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr(sys, "argv", ["dnsrig", "plan", *arguments])
+    monkeypatch.setenv("COLUMNS", "120")
+    with pytest.raises(SystemExit) as ended:
+        _app.main()
+    output = capsys.readouterr()
+    return int(ended.value.code or 0), output.out, " ".join(output.err.split())
+
+
+def test_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = plan(monkeypatch, capsys, *S3, *POOLED)
+    assert (code, err) == (0, "")
+    lines = "\n".join(line.rstrip() for line in out.splitlines()) + "\n"
+    assert lines == GOLDEN.read_text(), f"if that is meant, write this to {GOLDEN}:\n{lines}"
+
+
+def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = plan(monkeypatch, capsys, *S3, *POOLED, "--json")
+    (found,) = json.loads(out)["predictions"]
+    assert code == 0 and found["binds"] == "round trips"
+    assert found["low_s"] < 1259 < found["high_s"], "S3 has 20 min 59 s"
+    assert [limit["binds"] for limit in found["limits"]].count(True) == 1
+    assert {"name", "time_s", "low_s", "high_s", "says", "remedy", "source"} <= set(found["limits"][0])
+    assert any("replica" in other["change"] for other in found["alternatives"])
+
+
+@pytest.mark.parametrize(("within", "status"), [("30min", 0), ("5min", 1), ("21min", 3)])
+def test_within(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], within: str, status: int) -> None:
+    assert plan(monkeypatch, capsys, *S3, *POOLED, "--within", within)[0] == status
+
+
+def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """How much longer than the port wall it takes nobody knows."""
+    near = ["--zones", "30000", "--rtt", "1ms", "--workers", "1000", "--policy", "one"]
+    assert plan(monkeypatch, capsys, *near, "--within", "10h")[0] == 3
+    assert plan(monkeypatch, capsys, *near, "--within", "50s")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        ([], "how many zones?", "--zones 100000"),
+        (["--zones", "10"], "nothing is known that could limit it", "--rtt"),
+        (["--zones", "0", "--rtt", "1ms"], "zones = 0", "from 1 on"),
+        (["--zones", "10", "--rtt", "250"], "--rtt '250'", "250ms"),
+        (["--zones", "10", "--rtt", "1ms", "--loss", "0.1"], "--loss '0.1'", "0.2%"),
+        (["--zones", "10", "--rtt", "1ms", "--loss", "100%"], "a loss of 1", "less than 100 %"),
+        (["--zones", "10", "--rtt", "1ms", "--rate", "20"], "--rate '20'", "20mbit"),
+        (["--zones", "10", "--rtt", "1ms", "--rate", "0mbit"], "carries nothing", "20mbit"),
+        (["--zones", "10", "--rtt", "1ms", "--jitter", "1s"], "jitter of 1 s", "half of the round trip"),
+        (["--zones", "10", "--rtt", "1ms", "--policy", "fast"], "no policy 'fast'", "pipelined"),
+        (["--zones", "10", "--rtt", "1ms", "--transport", "udp"], "no transport 'udp'", "xot"),
+        (["--zones", "10", "--rtt", "1ms", "--congestion", "vegas"], "'vegas'", "cubic"),
+        (["--zones", "10", "--rtt", "1ms", "--secondary", "tinydns"], "'tinydns'", "bind, knot"),
+        (["--zones", "10", "--secondary", "knot", "--set", "x"], "--set 'x'", "NAME=VALUE"),
+        (["--zones", "10", "--rtt", "1ms", "--only", "server=x"], "--only", "--from RUN"),
+        (["--from", "nowhere"], "there is no run at nowhere", ""),
+    ],
+)
+def test_bad_input(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str, hint: str
+) -> None:
+    code, out, err = plan(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "")
+    assert message in err and hint in err and "Traceback" not in err
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = synthetic.Plan(zones=(100, 300, 1000, 3000), repeats=5)
+    return synthetic.build(tmp_path_factory.mktemp("plan") / "run", made)
+
+
+def test_from_a_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path) -> None:
+    code, out, _ = plan(monkeypatch, capsys, "--from", str(run))
+    assert code == 0
+    assert "server=knot@system" in out and "3,000 zones" in out and "Coverage: " in out
+
+
+def test_a_fit_answers_for_a_million_zones(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    """The made-up Knot does 800 zones a second."""
+    arguments = ["--from", str(run), "--only", "server=knot@system", "--zones", "1000000", "--policy", "pipelined"]
+    code, out, _ = plan(monkeypatch, capsys, *arguments, "--sites", "1000", "--uplink", "10gbit", "--json")
+    found = json.loads(out)
+    limits = {limit["name"]: limit["time_s"] for limit in found["predictions"][0]["limits"]}
+    assert code == 0
+    assert limits["secondary's work"] == pytest.approx(1250, rel=0.15)
+    assert "primary's uplink" in limits and "primary's work" in limits
+    assert found["held_out"]["rows"][0]["largest"] == 3000
+
+
+def test_unknown_variants_of_a_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    code, out, err = plan(monkeypatch, capsys, "--from", str(run), "--only", "server=nsd@system")
+    assert (code, out) == (2, "") and "it has: server=bind@system" in err
+
+
+def test_chart(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    svg, png = tmp_path / "plan.svg", tmp_path / "plan.png"
+    assert plan(monkeypatch, capsys, *S3, *POOLED, "--svg", str(svg), "--png", str(png))[0] == 0
+    drawn = svg.read_text()
+    assert drawn.startswith("<svg") and "round trips" in drawn and "link rate" in drawn
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_chart_is_of_one_prediction(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
+) -> None:
+    code, _, err = plan(monkeypatch, capsys, "--from", str(run), "--svg", str(tmp_path / "x.svg"))
+    assert code == 2 and "a chart is of one prediction" in err
+
+
+def test_named_sites(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("dnsrig.lab.sites")
+    code, out, _ = plan(
+        monkeypatch, capsys, "--zones", "100000", "--records", "3", "--site", "s3-far", *POOLED, "--json"
+    )
+    found = json.loads(out)["predictions"][0]
+    _, same, _ = plan(monkeypatch, capsys, *S3, *POOLED, "--json")
+    assert code == 0 and found == json.loads(same)["predictions"][0]
+    assert plan(monkeypatch, capsys, "--zones", "10", "--site", "atlantis")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("250ms", 0.25), ("1.5 s", 1.5), ("30min", 1800), ("2H", 7200), ("10us", 1e-5)]
+)
+def test_durations(text: str, value: float) -> None:
+    assert _units.duration_s(text, "--rtt") == pytest.approx(value)
+
+
+@pytest.mark.parametrize("text", ["", "ms", "-1ms", "1e3ms", "1 2ms", "nan s", "1ms;", "١ms", "9" * 40 + "s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(UsageError):
+        _units.duration_s(text, "--rtt")
