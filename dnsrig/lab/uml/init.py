@@ -47,7 +47,7 @@ def file_systems() -> None:
     mount("cgroup2", "/sys/fs/cgroup")
     for path, target in LINKS.items():
         if not os.path.lexists(path):
-            os.symlink(target, path)
+            os.symlink(target, path)  # noqa: PTH211
 
 
 def loopback() -> None:

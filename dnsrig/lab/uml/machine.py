@@ -16,12 +16,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from dnsrig.errors import DnsrigError
+from dnsrig.lab.uml.init import JOB_SEEN
 from dnsrig.lab.uml.kernel import Kernel
 
 MEMORY_MB = 2048
@@ -32,12 +33,17 @@ MEMORY_SHARE = 0.5
 BOOT_LIMIT_S = 120.0
 STOP_LIMIT_S = 45.0
 """How long what runs inside may take to end in order; less than the runner waits for a trial."""
+READ_LIMIT_S = 5.0
 CONSOLE_LINES = 200
 """Kept of the kernel's own console and of standard error."""
+TELLING = ("dnsrig init:", "Kernel panic", "Out of memory")
 HIDDEN = tuple(map(Path, ("/tmp", "/run", "/dev", "/proc", "/sys")))
 """Folders of which inside has its own."""
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "XDG_CACHE_HOME", "VIRTUAL_ENV")
 INIT = Path(__file__).with_name("init.py")
+
+ALWAYS = ("ipv6", "tun")
+"""Modules that nothing asks for in a way that would load them: settings and device nodes that are expected to be there."""
 
 MODPROBE = """#!/bin/sh
 # kmod of the kernel's suite, with the libraries of that suite.
@@ -57,6 +63,7 @@ class Machine:
     """Of the command's standard output, the lines that are JSON objects; None when it has ended."""
     errors: deque[str] = field(default_factory=lambda: deque(maxlen=CONSOLE_LINES))
     console: deque[str] = field(default_factory=lambda: deque(maxlen=CONSOLE_LINES))
+    _readers: list[threading.Thread] = field(default_factory=list)
 
     @classmethod
     def start(
@@ -95,7 +102,9 @@ class Machine:
         assert popen.stdout is not None and popen.stderr is not None
         machine._read(machine._take_events, popen.stdout)
         machine._read(lambda stream: machine.errors.extend(map(str.rstrip, stream)), popen.stderr)
-        machine._read(lambda stream: machine.console.extend(map(str.rstrip, stream)), os.fdopen(reader, errors="replace"))
+        machine._read(
+            lambda stream: machine.console.extend(map(str.rstrip, stream)), os.fdopen(reader, errors="replace")
+        )
         return machine
 
     def wait_until_booted(self) -> str:
@@ -106,9 +115,8 @@ class Machine:
                 if event["event"] == "booted":
                     return str(event["release"])
         self.stop(limit_s=0)
-        said = next((line for line in reversed(self.console) if line.strip()), "its console says nothing")
         raise DnsrigError(
-            f"the kernel {self.kernel.release} did not start in User-mode Linux: {said}",
+            f"the kernel {self.kernel.release} did not start in User-mode Linux: {self.last_words()}",
             hint='does this machine allow ptrace? With kernel = "running" it is not needed',
         )
 
@@ -122,9 +130,18 @@ class Machine:
         except subprocess.TimeoutExpired:
             self.popen.kill()  # `unshare --kill-child` takes the kernel along, and that its whole namespace
             self.popen.wait()
+        for reader in self._readers:
+            reader.join(READ_LIMIT_S)
 
-    def _read(self, take: Any, stream: IO[str]) -> None:
-        threading.Thread(target=take, args=(stream,), daemon=True).start()
+    def last_words(self) -> str:
+        """The line of its console that tells most of its end."""
+        told = [line.strip() for line in self.console if any(word in line for word in TELLING)]
+        rest = [line.strip() for line in self.console if line.strip()]
+        return (told or rest or ["its console says nothing"])[-1]
+
+    def _read(self, take: Callable[[IO[str]], None], stream: IO[str]) -> None:
+        self._readers.append(threading.Thread(target=take, args=(stream,), daemon=True))
+        self._readers[-1].start()
 
     def _take_events(self, stream: IO[str]) -> None:
         for line in stream:
@@ -176,14 +193,15 @@ def _describe(
     (job / "lib").mkdir()
     (job / "lib/modules").symlink_to(kernel.modules)
     modprobe = job / "modprobe"
-    seen = Path("/run/dnsrig-job")
-    modprobe.write_text(MODPROBE.format(root=shlex.quote(str(kernel.root)), job=seen))
+    modprobe.write_text(MODPROBE.format(root=shlex.quote(str(kernel.root)), job=JOB_SEEN))
     modprobe.chmod(0o755)
-    wanted = {name: value for name, value in os.environ.items() if name in PASSED or name.startswith(("DNSRIG_", "PYTHON"))}
+    wanted = {
+        name: value for name, value in os.environ.items() if name in PASSED or name.startswith(("DNSRIG_", "PYTHON"))
+    }
     description = {
         "folders": shared,
-        "modules": modules,
-        "modprobe": str(seen / modprobe.name),
+        "modules": [*ALWAYS, *modules],
+        "modprobe": f"{JOB_SEEN}/{modprobe.name}",
         "command": command,
         "environment": {**wanted, "PYTHONDONTWRITEBYTECODE": "1"},
     }
