@@ -30,14 +30,14 @@ def command(
     under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
     lines. Exit status 0 for every result, `limit` and `server-failed` among them.
     """
-    from dnsrig.experiment import elsewhere, trial
+    from dnsrig.experiment import trial, under_uml
     from dnsrig.lab import network, uml
 
     network.clean()
     if until_eof:
         trial.end_with_stdin()
     wanted = read_json(spec, TrialSpec)
-    execute = elsewhere.run_trial if wanted.kernel == "uml" and not uml.inside() else trial.run_trial
+    execute = under_uml.run_trial if wanted.kernel == "uml" and not uml.inside() else trial.run_trial
     try:
         record = execute(wanted, directory, _print_event)
     except trial.Interrupted:

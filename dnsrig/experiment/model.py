@@ -82,7 +82,7 @@ class Document(Part):
     repeats: int = Field(10, ge=1, le=1000, description="how often each variant is measured")
     limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
     link: Literal["veth"] = Field("veth", description="what carries packets between hosts")
-    kernel: Literal["running", "uml"] = Field("running", description="the kernel that a trial runs under")
+    kernel: Literal["running"] = Field("running", description="the kernel that a trial runs under")
     storage: Literal["disk", "memory"] = Field(
         "disk", description="where servers store what they receive: the disk with the run directory, or memory (tmpfs)"
     )

@@ -45,6 +45,7 @@ def file_systems() -> None:
         mount("tmpfs", place, "mode=1777", MS_NOSUID)
     mount("tmpfs", "/run", "mode=755", MS_NOSUID)
     mount("cgroup2", "/sys/fs/cgroup")
+    write("/sys/fs/cgroup/cgroup.subtree_control", "+cpu +memory +io")
     for path, target in LINKS.items():
         if not os.path.lexists(path):
             os.symlink(target, path)  # noqa: PTH211

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -76,11 +76,13 @@ class Machine:
         seen: list[Path],
         modules: list[str],
         cpu: int,
+        holding: Sequence[int] = (),
     ) -> Machine:
         """Boot ``kernel`` on CPU ``cpu`` of this machine and run ``command`` in it.
 
         ``writable``: folders that it may change; ``seen``: files and folders that it must see. Everything else of this
         machine is there to be read, but for what lies below `HIDDEN`. ``modules`` are loaded before the start.
+        The file descriptors ``holding`` stay open as long as the kernel runs, and so do locks on them.
         """
         memory_mb = memory(job)
         _describe(kernel, job, command, folders(writable, seen), modules)
@@ -91,7 +93,7 @@ class Machine:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                pass_fds=[writer],
+                pass_fds=[writer, *holding],
                 env={"PATH": os.environ.get("PATH", os.defpath), "TMPDIR": str(job), "HOME": str(job)},
                 start_new_session=True,
                 text=True,

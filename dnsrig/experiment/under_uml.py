@@ -30,7 +30,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
     trial.catch_signals()
     kernel = uml.install()
     directory.parent.mkdir(parents=True, exist_ok=True)
-    with _job() as job:
+    with _job() as (job, ledger_handle):
         write_json(job / "spec.json", inside(spec))
         seen = f"{uml.JOB_SEEN}/spec.json"
         machine = uml.Machine.start(
@@ -41,6 +41,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
             seen=needed(spec),
             modules=[name for name in modules(spec) if kernel.has(name)],
             cpu=max(os.sched_getaffinity(0)),
+            holding=[ledger_handle],
         )
         try:
             machine.wait_until_booted()
@@ -78,14 +79,17 @@ def _congestion(host: HostSpec) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _job() -> Iterator[Path]:
-    """A folder in memory, noted in a ledger: others see that a trial runs, and it is cleaned up however we end."""
+def _job() -> Iterator[tuple[Path, int]]:
+    """A folder in memory, noted in a ledger, and the ledger's handle.
+
+    So others see that a trial runs, as long as the kernel holds the ledger, and what we leave is cleaned up however we end.
+    """
     made = ledger.Ledger.open_new()
     folder = ledger.MEMORY / f"{ledger.PREFIX}{made.tag}"
     try:
         made.add(folder=str(folder))
         folder.mkdir(mode=0o700)
-        yield folder
+        yield folder, made.handle
     finally:
         if left := network.remove(made):
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
