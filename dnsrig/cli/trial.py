@@ -26,17 +26,20 @@ def command(
 ) -> None:
     """Execute one trial from SPEC and write it to DIRECTORY.
 
-    Makes the network, starts the servers, measures, and takes everything down. Reads nothing but SPEC. Phases and
-    progress go to standard output as JSON lines. Exit status 0 for every result, `limit` and `server-failed` among them.
+    Makes the network, starts the servers, measures, and takes everything down; where SPEC says kernel = "uml", all this
+    under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
+    lines. Exit status 0 for every result, `limit` and `server-failed` among them.
     """
-    from dnsrig.experiment import trial
-    from dnsrig.lab import network
+    from dnsrig.experiment import trial, under_uml
+    from dnsrig.lab import network, uml
 
     network.clean()
     if until_eof:
         trial.end_with_stdin()
+    wanted = read_json(spec, TrialSpec)
+    execute = under_uml.run_trial if wanted.kernel == "uml" and not uml.inside() else trial.run_trial
     try:
-        record = trial.run_trial(read_json(spec, TrialSpec), directory, _print_event)
+        record = execute(wanted, directory, _print_event)
     except trial.Interrupted:
         complain("interrupted; everything that this trial made was removed")
         sys.exit(EXIT_INTERRUPTED)

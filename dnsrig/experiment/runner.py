@@ -24,7 +24,7 @@ from dnsrig import cached, datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import model, plan
 from dnsrig.experiment.trial import set_aside
-from dnsrig.lab import conditions, ledger
+from dnsrig.lab import conditions, ledger, uml
 from dnsrig.procedures import procedure, versions
 from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir, write_json
 from dnsrig.servers import debian, sources
@@ -32,6 +32,8 @@ from dnsrig.servers import debian, sources
 TEARDOWN_LIMIT_S = 60.0
 """How long a trial may take to remove what it made after it was told to end."""
 TRIAL_COMMAND = [sys.executable, "-m", "dnsrig", "trial", "--until-eof"]
+UML_KERNEL = "uml_kernel"
+"""In the manifest's conditions: the release of the kernel of those trials that run under User-mode Linux."""
 ERRORS_IN_A_ROW = 3
 DISK_FREE_WANTED_BYTES = 1 << 30
 
@@ -95,6 +97,11 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
             made.append(datasets.provide(kind, version))
         spec = plan.spec(run, name, point, servers, made[0], _cpus(), *made[1:])
         specs[spec.variant.id] = spec
+    machine = conditions.snapshot()
+    if any(spec.kernel == "uml" for spec in specs.values()):
+        if uml.find() is None:
+            note("fetching the kernel of User-mode Linux from this machine's Debian mirror into the cache, once")
+        machine[UML_KERNEL] = uml.install().release
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     return Manifest(
         run=run,
@@ -116,7 +123,7 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
         repeats=repeats,
         servers=servers,
         specs=specs,
-        conditions=conditions.snapshot(),
+        conditions=machine,
     )
 
 
@@ -149,6 +156,9 @@ def check_unchanged(manifest: Manifest) -> None:
         gone = server.root is not None and not Path(server.root, debian.RECORD).exists()
         if gone or (server.root is None and sources.find(name) != server):
             raise _not_resumable(manifest, f"{server.label} is no longer what it was")
+    kernel = uml.find() if UML_KERNEL in manifest.conditions else None
+    if manifest.conditions.get(UML_KERNEL) != (kernel.release if kernel else None):
+        raise _not_resumable(manifest, "the kernel of User-mode Linux is another")
     for spec in manifest.specs.values():
         for dataset in filter(None, (spec.dataset, spec.next_dataset)):
             if not Path(dataset.path, "dataset.json").is_file():

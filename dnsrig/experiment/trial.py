@@ -41,11 +41,8 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
 
     A trial that fails by our own fault leaves ``<directory>.aborted`` and raises.
     """
-    if directory.exists():
-        raise DnsrigError(
-            f"{directory} is there already", hint="a finished trial is never overwritten: choose another folder"
-        )
-    _catch_signals()
+    check_new(directory)
+    catch_signals()
     working = directory.with_name(f"{directory.name}.running")
     set_aside(working)
     working.mkdir(parents=True)
@@ -60,6 +57,13 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
                 (working / "error.txt").write_text(traceback.format_exc())
             set_aside(working)
         raise
+
+
+def check_new(directory: Path) -> None:
+    if directory.exists():
+        raise DnsrigError(
+            f"{directory} is there already", hint="a finished trial is never overwritten: choose another folder"
+        )
 
 
 def set_aside(working: Path) -> None:
@@ -99,6 +103,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             conditions={
                 "before": before,
                 "after": conditions.moment(working, lab.tag),
+                "kernel": conditions.kernel(),
                 "hosts": {name: {"sysctls": host.sysctls} for name, host in lab.hosts.items()},
             },
         )
@@ -175,7 +180,8 @@ def _compress(path: Path) -> None:
     path.unlink()
 
 
-def _catch_signals() -> None:
+def catch_signals() -> None:
+    """From now on SIGINT and SIGTERM raise ``Interrupted`` once, and are ignored afterwards."""
     owner = os.getpid()
 
     def interrupt(number: int, _frame: FrameType | None) -> None:

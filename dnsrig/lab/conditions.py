@@ -12,7 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from dnsrig.lab import cgroup, clock, ledger
+from dnsrig.lab import cgroup, clock, ledger, uml
 
 NETWORK_SYSCTLS = (
     "net.core.rmem_max",
@@ -64,6 +64,16 @@ def moment(folder: Path, own_tag: str) -> dict[str, Any]:
         "memory_available_bytes": _meminfo("MemAvailable"),
         "disk_free_bytes": shutil.disk_usage(folder).free,
         "other_trials_running": len([tag for tag in ledger.live() if tag != own_tag]),
+    }
+
+
+def kernel() -> dict[str, Any]:
+    """The kernel that this very process runs under: in User-mode Linux not the one of `snapshot`."""
+    return {
+        "kind": "uml" if uml.inside() else "running",
+        "release": platform.release(),
+        "cpus": os.cpu_count(),
+        "memory_total_bytes": _meminfo("MemTotal"),
     }
 
 

@@ -1,0 +1,115 @@
+"""A trial under another kernel: boots User-mode Linux and has `dnsrig trial` executed there, by the same files.
+
+To whoever started it nothing is different: events on the way, the trial's directory at the end, removal of everything
+when told to stop. Only the spec is changed before: a host's CPUs are all 0, because there is no other inside.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError
+from dnsrig.experiment import trial
+from dnsrig.lab import ledger, network, uml
+from dnsrig.procedures.stage import Report
+from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_json
+
+CPU = 0
+"""The only one inside."""
+TCP_CONGESTION = "net.ipv4.tcp_congestion_control"
+
+
+def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
+    """As `trial.run_trial`, under User-mode Linux. Raises what the trial inside complained of."""
+    trial.check_new(directory)
+    trial.catch_signals()
+    kernel = uml.install()
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    with _job() as (job, ledger_handle):
+        write_json(job / "spec.json", inside(spec))
+        seen = f"{uml.JOB_SEEN}/spec.json"
+        machine = uml.Machine.start(
+            kernel,
+            job,
+            [sys.executable, "-m", "dnsrig", "trial", "--until-eof", seen, str(directory.resolve())],
+            writable=[directory.parent],
+            seen=needed(spec),
+            modules=[name for name in modules(spec) if kernel.has(name)],
+            cpu=max(os.sched_getaffinity(0)),
+            holding=[ledger_handle],
+        )
+        try:
+            machine.wait_until_booted()
+            _follow(machine, report)
+        finally:
+            machine.stop()
+        if not (directory / "trial.json").exists():
+            raise _complaint(machine)
+    return read_json(directory / "trial.json", TrialRecord)
+
+
+def inside(spec: TrialSpec) -> TrialSpec:
+    """The spec for a machine with one CPU."""
+    hosts = {name: host.model_copy(update={"cpus": [CPU]}) for name, host in spec.hosts.items()}
+    return spec.model_copy(update={"hosts": hosts})
+
+
+def needed(spec: TrialSpec) -> list[Path]:
+    """Files and folders that the trial reads, wherever they lie."""
+    programs = [Path(place) for place in (*sys.path, sys.prefix, sys.base_prefix) if place and Path(place).exists()]
+    datasets = [Path(data.path) for data in (spec.dataset, spec.next_dataset) if data is not None]
+    servers = [host.server for host in spec.hosts.values() if host.server is not None]
+    roots = [Path(place) for server in servers for place in (server.root, server.prefix) if place is not None]
+    return [*programs, paths.engine(), *datasets, *roots]
+
+
+def modules(spec: TrialSpec) -> list[str]:
+    """What a namespace cannot load for itself: the congestion controls that hosts ask for."""
+    asked = {name for host in spec.hosts.values() for name in _congestion(host)}
+    return sorted(f"tcp_{name}" for name in asked)
+
+
+def _congestion(host: HostSpec) -> Iterator[str]:
+    yield from filter(None, (getattr(host, "congestion", None), host.sysctls.get(TCP_CONGESTION)))
+
+
+@contextlib.contextmanager
+def _job() -> Iterator[tuple[Path, int]]:
+    """A folder in memory, noted in a ledger, and the ledger's handle.
+
+    So others see that a trial runs, as long as the kernel holds the ledger, and what we leave is cleaned up however we end.
+    """
+    made = ledger.Ledger.open_new()
+    folder = ledger.MEMORY / f"{ledger.PREFIX}{made.tag}"
+    try:
+        made.add(folder=str(folder))
+        folder.mkdir(mode=0o700)
+        yield folder, made.handle
+    finally:
+        if left := network.remove(made):
+            raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
+
+
+def _follow(machine: uml.Machine, report: Report) -> None:
+    """Pass events on until the trial has ended; its last one is for our own caller to say."""
+    while (event := machine.events.get()) is not None:
+        if event["event"] != "ended":
+            report(event)
+
+
+def _complaint(machine: uml.Machine) -> DnsrigError:
+    """What the trial inside said on standard error, or the kernel in its last words."""
+    said = [line.strip() for line in machine.errors if line.strip()]
+    messages = [line.removeprefix("dnsrig: ") for line in said if line.startswith("dnsrig: ")]
+    hints = [line.removeprefix("hint: ") for line in said if line.startswith("hint: ")]
+    if messages:
+        return DnsrigError(messages[-1], hint=hints[-1] if hints else "")
+    return DnsrigError(
+        f"the kernel ended before the trial did: {machine.last_words()}",
+        hint=f"was its memory ({uml.MEMORY_MB} MB at most) too small for this trial?",
+    )
