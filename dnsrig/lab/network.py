@@ -85,10 +85,11 @@ class Network:
 
     def check_links(self) -> list[dict[str, Any]]:
         """Each link as asked and as found (``links/selftest.py``)."""
-        return [
-            selftest.check(*(self.hosts[end] for end in spec.ends), spec, began_s)
-            for (spec, _), began_s in zip(self.made, self.began_s)
-        ]
+        found = []
+        for (spec, _), began_s in zip(self.made, self.began_s):
+            left, right = (self.hosts[end] for end in spec.ends)
+            found.append(selftest.check(left, right, spec, began_s))
+        return found
 
     def finish_links(self) -> dict[str, dict[str, Any]]:
         """End the emulated links and take what each says of itself; by ``link``, or with more than one ``link-LEFT-RIGHT``.

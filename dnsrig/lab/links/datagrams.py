@@ -110,8 +110,8 @@ class Probe:
 def probe(left: Host, right: Host) -> Iterator[Probe]:
     """Sockets on both hosts, gone afterwards."""
     with ExitStack() as stack:
-        ends = [stack.enter_context(_socket(here, there)) for here, there in ((left, right), (right, left))]
-        yield Probe(*ends)
+        one, other = (stack.enter_context(_socket(here, there)) for here, there in ((left, right), (right, left)))
+        yield Probe(one, other)
 
 
 def _socket(here: Host, there: Host) -> socket.socket:
