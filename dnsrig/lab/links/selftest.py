@@ -84,8 +84,8 @@ def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[s
         ways = ((there, link.there), (back, link.back))
         _send_steady(link, ways)
         for direction, way in ways:
-            for octets in direction.burst:
-                link.send(way, octets)
+            if direction.burst:
+                link.send_at_once(way, len(direction.burst), direction.burst[0])
         wait_s = max(schedule.longest_wait_s(d.path) + schedule.burst_s(d.path, d.burst) for d, _ in ways)
         link.collect(time.monotonic() + (wait_s if there.burst or back.burst else 0))
         judged = {d.name: _judged(d, way, began_s) for d, way in ways}
