@@ -10,6 +10,7 @@
         log-<host>.arrow               one row a zone, as that server's log tells it
         profile-<host>.folded          where a host's CPU time went: stacks, folded (outermost frame first) with a count
         samples.arrow                  what `watch` saw
+        link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
         servers/<host>/                configuration as used, log (packed when large)
         instruments/                   standard error of the instruments
       findings.json                    Findings (derived)
@@ -39,8 +40,12 @@ SCHEMA_VERSION = 2
 Scalar = str | int | float | bool
 Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
-Role = Literal["primary", "secondary", "resolver"]
-"""What a server does in a trial; a resolver asks the primaries and answers from its cache."""
+Role = Literal["primary", "secondary", "resolver", "database"]
+"""What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for DNS servers."""
+LinkKind = Literal["veth", "netem", "tun"]
+"""What carries packets: the kernel as it is, the kernel's network emulator, or the engine's `link`."""
+Kernel = Literal["running", "uml"]
+"""The kernel of this machine, or a stock one as a process (User-mode Linux)."""
 
 
 class Record(BaseModel):
@@ -102,6 +107,12 @@ class HostSpec(Record):
     """Whether each of ``source_addresses`` is a secondary, played by an instrument, to which primaries send NOTIFY."""
     profile: bool = False
     """Whether CPU stacks are sampled on its CPUs during `measure`."""
+    congestion: str | None = None
+    """Congestion control of its TCP connections, by its routes (ip-route(8), congctl); None: the kernel's default."""
+    advmss_octets: int | None = None
+    """Largest segment that it asks its peers for (ip-route(8), advmss); None: from the interface's MTU."""
+    mss_clamp_octets: int | None = None
+    """Largest segment that a SYN from or to it may name, lowered on the way as a router would; None: untouched."""
 
 
 Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]
@@ -129,9 +140,55 @@ class TransferSpec(Record):
         return self.transport.endswith("tsig")
 
 
+class PathSpec(Record):
+    """One direction of an emulated path."""
+
+    rate_mbit: float | None = None
+    """None: as fast as the machine."""
+    delay_ms: float = 0.0
+    """One way."""
+    jitter_ms: float = 0.0
+    """Uniform: each packet takes ``delay_ms`` ± this."""
+    ordered: bool = True
+    """Whether jitter keeps packets in order: none overtakes the one ahead of it, which raises the typical delay."""
+    loss_percent: float = 0.0
+    """Of packets, each independent of the others."""
+    loss_over_time: list[tuple[float, float]] = Field(default_factory=list)
+    """(seconds since the link began, loss in percent from then on); replaces ``loss_percent``."""
+    limit_packets: int = 1000
+    """When so many wait, the next is dropped."""
+    mtu_octets: int | None = None
+    """Of the path where it is less than the interfaces': larger packets are dropped."""
+    icmp: bool = True
+    """Whether the sender of a packet that is too large is told so (RFC 1191)."""
+
+    def loss_percent_at(self, after_s: float) -> float:
+        """The loss in force ``after_s`` since the link began."""
+        steps = [percent for since_s, percent in self.loss_over_time if since_s <= after_s]
+        return steps[-1] if steps else self.loss_percent if not self.loss_over_time else 0.0
+
+
 class LinkSpec(Record):
+    """What joins two hosts."""
+
     ends: tuple[str, str]
-    kind: Literal["veth"] = "veth"
+    kind: LinkKind = "veth"
+    mtu_octets: int = 1500
+    """Of the interfaces."""
+    there: PathSpec | None = None
+    """From the first of ``ends`` to the second, which is where zones go; None: plain."""
+    back: PathSpec | None = None
+    seed: int = 1
+    """Of loss and jitter; a repeat's number is added, so that the same repeat of all variants meets the same."""
+
+    @property
+    def emulated(self) -> bool:
+        return self.there is not None or self.back is not None
+
+    @property
+    def name(self) -> str:
+        """As in the names of its files: ``primary-secondary``."""
+        return "-".join(self.ends)
 
 
 class DatasetSpec(Record):

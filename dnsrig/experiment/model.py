@@ -58,6 +58,18 @@ class HostDocument(Part):
         0, ge=0, le=200, description="more addresses of the host, from which its server asks for zones in turn"
     )
     profile: bool = Field(False, description="sample CPU stacks with perf while measuring; drawn as a flame graph")
+    congestion: str | None = Field(
+        None, description="congestion control of the host's TCP connections, e.g. `cubic`; by default the kernel's"
+    )
+    advmss_octets: int | None = Field(
+        None, ge=88, le=65_495, description="largest TCP segment that the host asks for, by its routes"
+    )
+    mss_clamp_octets: int | None = Field(
+        None,
+        ge=88,
+        le=65_495,
+        description="largest TCP segment that a SYN from or to the host may name, lowered on the way",
+    )
 
 
 class TransferDocument(Part):
@@ -72,6 +84,44 @@ class TransferDocument(Part):
     updates: bool = Field(False, description="whether the primary takes dynamic updates (RFC 2136) of its zones")
 
 
+class DirectionDocument(Part):
+    """What an experiment says of one direction of an emulated path. What it does not say is the site's, or else none."""
+
+    rate_mbit: float | None = Field(
+        None, gt=0, le=100_000, description="rate in Mbit/s; by default that of the machine"
+    )
+    delay_ms: float | None = Field(None, ge=0, le=10_000, description="one way")
+    jitter_ms: float | None = Field(None, ge=0, le=10_000, description="each packet takes the delay ± this, uniform")
+    ordered: bool | None = Field(
+        None, description="whether jitter keeps packets in order, which raises the typical delay; by default it does"
+    )
+    loss_percent: float | None = Field(None, ge=0, le=100, description="of packets, each independent of the others")
+    loss_over_time: list[list[float]] | None = Field(
+        None, max_length=1000, description="instead: [[seconds since the link began, loss in percent from then on], …]"
+    )
+    limit_packets: int | None = Field(
+        None, ge=1, le=1_000_000, description="packets that may wait; by default 1000, more if rate and delay need it"
+    )
+    mtu_octets: int | None = Field(
+        None, ge=68, le=65_535, description="MTU of the path, where it is below that of the interfaces"
+    )
+    icmp: bool | None = Field(
+        None, description="whether the sender of a packet above the path's MTU is told so; by default it is"
+    )
+
+
+class PathDocument(DirectionDocument):
+    """What an experiment says of its emulated path, under ``[path]``: in the direction that zones take, and both by default."""
+
+    site: str | None = Field(None, description="a named site, whose values are the defaults of the others")
+    interface_mtu_octets: int = Field(1500, ge=68, le=65_535, description="MTU of the interfaces at both ends")
+    seed: int = Field(1, ge=0, le=1 << 31, description="of loss and jitter; the number of the repeat is added")
+    back: DirectionDocument = Field(
+        default_factory=lambda: DirectionDocument.model_validate({}),
+        description="what is different in the direction back, e.g. `back.loss_percent`",
+    )
+
+
 class Document(Part):
     """An experiment, with scale and --set applied."""
 
@@ -81,8 +131,17 @@ class Document(Part):
     procedure: str = Field(description="the kind of measurement")
     repeats: int = Field(10, ge=1, le=1000, description="how often each variant is measured")
     limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
-    link: Literal["veth"] = Field("veth", description="what carries packets between hosts")
-    kernel: Literal["running"] = Field("running", description="the kernel that a trial runs under")
+    link: Literal["auto", "veth", "netem", "tun"] = Field(
+        "auto",
+        description="what carries packets over the path: the kernel's `netem`, the engine's `tun`, or plain `veth`; by default "
+        "veth without a [path], netem where the kernel has it, else tun",
+    )
+    kernel: Literal["auto", "running", "uml"] = Field(
+        "auto",
+        description="the kernel that a trial runs under: this machine's, or a stock one in User-mode Linux; by default this "
+        "machine's, unless a congestion control is asked for that it lacks",
+    )
+    path: PathDocument | None = Field(None, description="an emulated path between the procedure's far hosts")
     storage: Literal["disk", "memory"] = Field(
         "disk", description="where servers store what they receive: the disk with the run directory, or memory (tmpfs)"
     )
@@ -290,7 +349,7 @@ def _value(text: str) -> Any:
         return text
 
 
-UNITS = {"_s": "seconds", "_ms": "milliseconds", "_bytes": "bytes"}
+UNITS = {"_s": "seconds", "_ms": "milliseconds", "_bytes": "bytes", "_octets": "octets", "_mbit": "Mbit/s"}
 
 
 def _explained(error: ValidationError, where: str) -> UsageError:
@@ -321,4 +380,6 @@ def _part(location: list[str]) -> type[Part]:
     """The part of a document that has the key at ``location``."""
     if location[0] == "hosts" and len(location) > 2:
         return HostDocument
+    if location[0] == "path" and len(location) > 1:
+        return DirectionDocument if location[1] == "back" and len(location) > 2 else PathDocument
     return TransferDocument if location[0] == "transfer" and len(location) > 1 else Document

@@ -12,13 +12,13 @@ from types import ModuleType
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
+from dnsrig.experiment import path
 from dnsrig.experiment.model import Document, HostDocument, Point
 from dnsrig.lab.network import check_sysctl_name
 from dnsrig.procedures import HostRole, procedure
 from dnsrig.rundir import (
     DatasetSpec,
     HostSpec,
-    LinkSpec,
     Scalar,
     ServerSource,
     TransferSpec,
@@ -93,17 +93,22 @@ def spec(
             source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
             notified=role.notified,
             profile=said.profile,
+            congestion=said.congestion,
+            advmss_octets=said.advmss_octets,
+            mss_clamp_octets=said.mss_clamp_octets,
         )
+    kernel = path.kernel(document)
+    link = path.link_kind(document, kernel)
     found = TrialSpec(
         run=run,
         experiment=experiment,
         procedure=document.procedure,
         variant=variant(point),
         repeat=0,
-        link=document.link,
-        kernel=document.kernel,
+        link=link,
+        kernel=kernel,
         hosts=hosts,
-        links=[LinkSpec(ends=ends, kind=document.link) for ends in kind.links(hosts)],
+        links=path.links(document, kind, hosts, options, link),
         dataset=dataset,
         next_dataset=next_dataset,
         limit_s=document.limit_s,

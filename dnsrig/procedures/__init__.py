@@ -12,6 +12,8 @@ A procedure is a module of this folder with
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
 - ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
 - ``links(hosts) -> [(name, name)]``: which of them are joined,
+- ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those links that an
+  experiment's ``[path]`` applies to, each from where zones come to where they go,
 - ``measure(stage) -> Result``: the phases of one trial.
 
 ``stage.py`` is what they all stand on.

@@ -56,6 +56,10 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     return [("client", "primary"), ("observer", "primary")]
 
 
+def far(hosts: Iterable[str], options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [("primary", "client")]
+
+
 def expected_s(options: Mapping[str, Any]) -> float:
     return float(options["duration_s"]) if options["repeat"] else 0.0
 

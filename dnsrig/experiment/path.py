@@ -1,0 +1,174 @@
+"""What ``[path]``, ``link`` and ``kernel`` of an experiment come to: the links of a trial, and the kernel that it runs under."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import ModuleType
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
+from dnsrig.lab import congestion, sites
+from dnsrig.lab.links import netem
+from dnsrig.rundir import HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar
+
+Ends = tuple[str, str]
+FULL_PACKET_OCTETS = 1500
+LEAST_LIMIT_PACKETS = 1000
+"""What netem takes by default."""
+RATE_OF_MACHINE_MBIT = 1000.0
+"""Assumed for the room of a queue where no rate is asked for."""
+MOST_FAR_LINKS = 16
+
+
+def kernel(document: Document) -> Kernel:
+    """The kernel that a trial of ``document`` runs under. Raises UsageError where it lacks a congestion control."""
+    asked = {host.congestion for host in document.hosts.values() if host.congestion}
+    lacking = sorted(asked - set(congestion.available()))
+    if document.kernel == "running" and lacking:
+        raise UsageError(
+            f"this kernel has no congestion control {lacking[0]!r}",
+            hint=f'it has {", ".join(congestion.available())}; kernel = "uml" runs the trial under a kernel that has more',
+        )
+    if document.kernel == "auto":
+        return "uml" if lacking else "running"
+    return document.kernel
+
+
+def under_one_kernel(points: list[Point]) -> list[Point]:
+    """The points of a matrix, all under User-mode Linux as soon as one needs it: kernels are not what is to be compared.
+
+    A document that names its kernel keeps it.
+    """
+    if not any(point.document.kernel == "auto" and kernel(point.document) == "uml" for point in points):
+        return points
+    return [
+        Point(point.parameters, point.document.model_copy(update={"kernel": "uml"}))
+        if point.document.kernel == "auto"
+        else point
+        for point in points
+    ]
+
+
+def link_kind(document: Document, kernel: Kernel) -> LinkKind:
+    """What carries packets over the path of ``document``."""
+    if document.link == "veth" and document.path is not None:
+        raise UsageError("a veth pair emulates no path", hint='leave [path] out, or set link = "tun"')
+    if document.link == "netem" and kernel == "running" and not netem.available():
+        raise UsageError(
+            "this kernel has no netem, or this user may not ask it",
+            hint='link = "tun" needs none; `modprobe sch_netem` loads it where there is one; kernel = "uml" has one',
+        )
+    if document.link != "auto":
+        return document.link
+    if document.path is None:
+        return "veth"
+    return "netem" if kernel == "uml" or netem.available() else "tun"
+
+
+def links(
+    document: Document,
+    procedure: ModuleType,
+    hosts: Mapping[str, HostSpec],
+    options: Mapping[str, Scalar],
+    kind: LinkKind,
+) -> list[LinkSpec]:
+    """All links of the procedure, the far ones with the path. Raises UsageError on a path that it has no use for."""
+    found = [LinkSpec(ends=ends) for ends in procedure.links(hosts)]
+    if document.path is None:
+        if kind != "veth":
+            raise UsageError(
+                f'link = "{kind}" without a [path]', hint="say what the path is like: [path] delay_ms = 50"
+            )
+        return found
+    far = far_links(procedure, hosts, options)
+    if not far:
+        raise UsageError(
+            f"procedure {document.procedure} has no link that a [path] could apply to",
+            hint="leave [path] out; `transfer` and `pull` have one",
+        )
+    if len(far) > MOST_FAR_LINKS:
+        raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")
+    there, back = directions(document.path)
+    by_ends = {frozenset(ends): ends for ends in far}
+    return [
+        LinkSpec(
+            ends=by_ends[frozenset(link.ends)],
+            kind=kind,
+            mtu_octets=document.path.interface_mtu_octets,
+            there=there,
+            back=back,
+            seed=document.path.seed,
+        )
+        if frozenset(link.ends) in by_ends
+        else link
+        for link in found
+    ]
+
+
+def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Mapping[str, Scalar]) -> list[Ends]:
+    """The links that a path applies to, each from where zones come to where they go.
+
+    As the procedure's ``far`` says; else those between the host under test and its primaries.
+    """
+    joined = {frozenset(ends) for ends in procedure.links(hosts)}
+    if far := getattr(procedure, "far", None):
+        chosen: list[Ends] = far(hosts, options)
+    else:
+        subjects = [name for name, host in hosts.items() if host.under_test]
+        primaries = [name for name, host in hosts.items() if host.role == "primary" and not host.under_test]
+        chosen = [(primary, subject) for subject in subjects for primary in primaries]
+    return [ends for ends in chosen if frozenset(ends) in joined]
+
+
+def directions(path: PathDocument) -> tuple[PathSpec, PathSpec]:
+    """There and back, with the site's values where the document has none. Raises UsageError on what no link can be."""
+    site = sites.site(path.site) if path.site is not None else None
+    own = _said(path)
+    there = {**(site.there if site else {}), **own}
+    back = {**(site.there if site else {}), **(site.back if site else {}), **own, **_said(path.back)}
+    return _direction(there, path), _direction(back, path)
+
+
+def _said(direction: DirectionDocument) -> dict[str, object]:
+    """What the document says of a direction: the fields of `PathSpec`."""
+    values = {name: getattr(direction, name) for name in DirectionDocument.model_fields}
+    found = {name: value for name, value in values.items() if value is not None}
+    if "loss_percent" in found and "loss_over_time" not in found:
+        found["loss_over_time"] = []
+    return found
+
+
+def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
+    made = PathSpec.model_validate({**values, "loss_over_time": _steps(values.get("loss_over_time", []))})
+    if made.jitter_ms > made.delay_ms:
+        raise UsageError(
+            f"path.jitter_ms = {made.jitter_ms:g} is more than the delay of {made.delay_ms:g} ms",
+            hint="a packet cannot arrive before it was sent: raise delay_ms",
+        )
+    if made.mtu_octets is not None and made.mtu_octets >= path.interface_mtu_octets:
+        raise UsageError(
+            f"path.mtu_octets = {made.mtu_octets} is not below the interfaces' {path.interface_mtu_octets}",
+            hint="leave it out, or raise path.interface_mtu_octets",
+        )
+    if "limit_packets" not in values:
+        made.limit_packets = _room_packets(made)
+    return made
+
+
+def _steps(said: object) -> list[tuple[float, float]]:
+    steps = [tuple(step) for step in said] if isinstance(said, list) else []
+    good = all(len(step) == 2 and step[0] >= 0 and 0 <= step[1] <= 100 for step in steps)
+    if not good or steps != sorted(steps):
+        raise UsageError(
+            f"path.loss_over_time = {said!r} is not a list of rising times, each with a loss in percent",
+            hint="e.g. [[0, 0.1], [60, 5], [120, 0.1]]",
+        )
+    return steps
+
+
+def _room_packets(path: PathSpec) -> int:
+    """Twice what is under way at the full rate, so that the queue is no limit that nobody asked for."""
+    rate_mbit = RATE_OF_MACHINE_MBIT if path.rate_mbit is None else path.rate_mbit
+    octets = rate_mbit * 1e6 / 8 * (path.delay_ms + path.jitter_ms) / 1e3
+    return max(LEAST_LIMIT_PACKETS, math.ceil(2 * octets / FULL_PACKET_OCTETS))

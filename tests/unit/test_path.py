@@ -1,0 +1,163 @@
+"""Emulated paths: what a document says, what named sites add, and which links they come to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment import model, path, plan, runner
+from dnsrig.lab import congestion, sites
+from dnsrig.lab.links import netem
+from dnsrig.procedures import procedure
+from dnsrig.rundir import DatasetSpec, LinkSpec, PathSpec, TrialSpec
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without netem, whose kernel has two congestion controls."""
+    monkeypatch.setattr(netem, "available", lambda: False)
+    monkeypatch.setattr(congestion, "available", lambda: ("cubic", "reno"))
+
+
+def spec(experiment: str = "tour", *settings: str) -> TrialSpec:
+    document = model.load(model.find(experiment), "quick", list(settings))
+    return plan.provisional(experiment, model.points(document)[0], [0, 1])
+
+
+def directions(**said: Any) -> tuple[PathSpec, PathSpec]:
+    return path.directions(model.PathDocument.model_validate(said))
+
+
+def test_without_a_path_links_are_plain() -> None:
+    made = spec()
+    assert (made.link, made.kernel) == ("veth", "running")
+    assert {link.kind for link in made.links} == {"veth"} and not any(link.emulated for link in made.links)
+
+
+def test_a_path_applies_to_the_far_links_alone() -> None:
+    made = spec("tour", "path.delay_ms=10", "path.back.loss_percent=1", "path.seed=7")
+    assert made.link == "tun"
+    far = [link for link in made.links if link.emulated]
+    assert [(link.ends, link.kind, link.seed) for link in far] == [(("primary", "secondary"), "tun", 7)]
+    assert far[0].there == PathSpec(delay_ms=10, limit_packets=1667)
+    assert far[0].back == PathSpec(delay_ms=10, loss_percent=1, limit_packets=1667)
+    assert all(link.kind == "veth" for link in made.links if not link.emulated)
+    assert TrialSpec.model_validate_json(made.model_dump_json()) == made
+
+
+def test_zones_of_pull_go_to_the_client() -> None:
+    made = spec("connection-policy", "path.delay_ms=10", "baseline={}")
+    assert [link.ends for link in made.links if link.emulated] == [("primary", "client")]
+
+
+def test_several_primaries_each_have_a_path() -> None:
+    made = spec("tour", "path.delay_ms=1", "options.primaries=3")
+    assert [link.ends[0] for link in made.links if link.emulated] == ["primary", "primary2", "primary3"]
+
+
+def test_far_by_default_is_between_the_subject_and_its_primaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind = procedure("transfer")
+    monkeypatch.delattr(kind, "far")
+    assert path.far_links(kind, spec().hosts, {}) == [("primary", "secondary")]
+
+
+def test_a_site_gives_defaults_and_what_is_said_goes_before_it() -> None:
+    there, back = directions(site="s3-far", loss_percent=2)
+    assert there == back == PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=2, limit_packets=5000)
+    there, back = directions(site="s4-lab")
+    assert (there.loss_percent, back.loss_percent) == (10, 0), "S4's loss is on the way of the data"
+    there, back = directions(site="s4-lab", back={"loss_percent": 3})
+    assert (there.loss_percent, back.loss_percent) == (10, 3)
+
+
+def test_every_site_says_where_it_is_known_from() -> None:
+    for name, site in sites.all_sites().items():
+        assert site.source.startswith(("S3 ", "S4 ", "typical, not measured")), name
+        assert path.directions(model.PathDocument.model_validate({"site": name}))
+
+
+def test_distances() -> None:
+    assert sites.great_circle_km((0, 0), (0, 90)) == pytest.approx(10_007.5, abs=0.1), "a quarter of the equator"
+    assert sites.great_circle_km((50, 8), (50, 8)) == 0
+    assert sites.typical_delay_ms(sites.FIBRE_KM_PER_MS) == sites.STRETCH
+
+
+def test_loss_over_time() -> None:
+    there, back = directions(delay_ms=1, loss_percent=9, loss_over_time=[[0, 0.1], [60, 5]], back={"loss_percent": 1})
+    assert [there.loss_percent_at(after_s) for after_s in (0, 59, 60, 1e6)] == [0.1, 0.1, 5, 5]
+    assert back.loss_percent_at(60) == 1, "what is said of the direction back goes before what is said of both"
+    assert PathSpec(loss_over_time=[(10, 5)]).loss_percent_at(3) == 0
+
+
+def test_a_queue_has_room_for_what_is_under_way() -> None:
+    there, _ = directions(rate_mbit=100, delay_ms=150)
+    assert there.limit_packets == 2 * 100e6 / 8 * 0.15 / 1500
+    assert directions(rate_mbit=1, delay_ms=1)[0].limit_packets == 1000
+    assert directions(rate_mbit=1, delay_ms=1, limit_packets=5)[0].limit_packets == 5
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["path.delay_ms=1", "link=veth"], "a veth pair emulates no path"),
+        (["path.delay_ms=1", "link=netem"], "has no netem"),
+        (["link=tun"], "without a"),
+        (["path.delay_ms=1", "path.jitter_ms=2"], "more than the delay of 1 ms"),
+        (["path.mtu_octets=1500"], "not below the interfaces' 1500"),
+        (["path.site=soul"], "there is no site 'soul'"),
+        (["path.loss_over_time=[[5, 1], [2, 1]]"], "rising times"),
+        (["path.loss_over_time=[[5]]"], "rising times"),
+        (["path.loss_percent=101"], "less than or equal to 100"),
+        (["path.rate_mbit='20mbit'"], "path.rate_mbit = '20mbit'"),
+        (["path.latency_ms=1"], "unknown key path.latency_ms"),
+        (["path.back.delay=1"], "unknown key path.back.delay"),
+        (["hosts.secondary.congestion=hybla", "kernel=running"], "no congestion control 'hybla'"),
+    ],
+)
+def test_what_makes_no_sense_is_told(settings: list[str], message: str) -> None:
+    with pytest.raises(UsageError, match=message) as caught:
+        spec("tour", *settings)
+    assert caught.value.hint
+
+
+def test_a_procedure_without_far_links_takes_no_path() -> None:
+    with pytest.raises(UsageError, match="no link that a"):
+        spec("zone-load", "path.delay_ms=1")
+
+
+def test_a_congestion_control_that_the_kernel_lacks_takes_another_kernel() -> None:
+    assert spec("tour", "hosts.secondary.congestion=cubic").kernel == "running"
+    made = spec("tour", "hosts.secondary.congestion=hybla", "path.delay_ms=1")
+    assert (made.kernel, made.link, made.hosts["secondary"].congestion) == ("uml", "netem", "hybla")
+
+
+def test_one_variant_that_needs_another_kernel_takes_all_there() -> None:
+    """Else kernels and links would be compared as well."""
+    axis = ['matrix."hosts.secondary.congestion"=["cubic", "hybla"]', "path.delay_ms=1"]
+    _, points, _ = runner.draft(runner.Request("tour", settings=axis))
+    assert {point.document.kernel for point in points} == {"uml"}
+    _, points, _ = runner.draft(runner.Request("tour", settings=[axis[0].replace("hybla", "reno"), axis[1]]))
+    assert {point.document.kernel for point in points} == {"auto"}
+
+
+def test_netem_where_the_kernel_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(netem, "available", lambda: True)
+    assert spec("tour", "path.delay_ms=1").link == "netem"
+    assert spec("tour", "path.delay_ms=1", "link=tun").link == "tun"
+
+
+def test_old_records_have_plain_links() -> None:
+    old = LinkSpec.model_validate({"ends": ["primary", "secondary"], "kind": "veth"})
+    assert not old.emulated and old.mtu_octets == 1500
+    assert DatasetSpec(kind="tiny-zones", path="/d", zones=1, records=4, serial=1)
+
+
+def test_congestion_controls_in_modules(tmp_path: Any) -> None:
+    folder = tmp_path / "6.1-x" / "kernel/net/ipv4"
+    folder.mkdir(parents=True)
+    for name in ("tcp_hybla.ko", "tcp_illinois.ko.xz", "tcp_diag.ko", "udp_diag.ko"):
+        (folder / name).touch()
+    assert congestion.loadable(tmp_path, "6.1-x") == {"hybla", "illinois"}
+    assert congestion.loadable(tmp_path, "none") == set()
