@@ -82,17 +82,9 @@ def test_what_netem_is_told(path: PathSpec, expected: list[Any]) -> None:
 
 
 def test_what_netem_is_told_is_a_message() -> None:
-    """pyroute2 encodes and decodes it; the delay is in ticks of the kernel's own."""
-    sent = []
-
-    class Route:
-        def nlm_request(self, message: Any, **_: Any) -> None:
-            message.encode()
-            sent.append(message.data)
-
+    """Read again by pyroute2; the delay is in ticks of the kernel's own."""
     (handle, parent, options), *_ = netem.disciplines(S3)
-    netem._apply(Route(), 7, handle, parent, options)
-    again = tcmsg(sent[0])
+    again = tcmsg(netem.message(7, handle, parent, options, netem.NEW))
     again.decode()
     told = again.get_attr("TCA_OPTIONS")
     assert again.get_attr("TCA_KIND") == "netem" and (again["index"], again["parent"]) == (7, 0xFFFFFFFF)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import array
 import fcntl
+import os
 import socket
 import struct
 import threading
@@ -24,7 +25,6 @@ from typing import Any
 
 from pyroute2 import NetNS, netns
 from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
-from pyroute2.netlink.exceptions import NetlinkError
 from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
 
@@ -49,6 +49,8 @@ ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
 RULE_PREFERENCE = 1
 BLACKHOLE = 6
 """FR_ACT_BLACKHOLE."""
+NETLINK_HEADER_OCTETS = 16
+ANSWER_LIMIT_S = 5.0
 NEW = NLM_F_CREATE | NLM_F_EXCL
 ROUTER_SYSCTLS = {
     **BASE_SYSCTLS,
@@ -69,10 +71,9 @@ def available() -> bool:
     made.add(network_namespace=name)
     try:
         netns.create(name)
-        with NetNS(name) as route:
-            _apply(route, LOOPBACK, NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
+        _apply(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
         return True
-    except (NetlinkError, OSError):
+    except OSError:
         return False
     finally:
         if netns_exists(name):
@@ -110,14 +111,12 @@ class NetemLink:
 
     def _vary(self, one: Exit) -> None:
         before_s = 0.0
-        with NetNS(one.namespace) as route:
-            index = route.link_lookup(ifname=one.interface)[0]
-            for after_s, _ in one.path.loss_over_time:
-                if self.over.wait(after_s - before_s):
-                    return
-                before_s = after_s
-                (handle, parent, options), *_ = disciplines(one.path, after_s)
-                _apply(route, index, handle, parent, options, flags=0)
+        for after_s, _ in one.path.loss_over_time:
+            if self.over.wait(after_s - before_s):
+                return
+            before_s = after_s
+            (handle, parent, options), *_ = disciplines(one.path, after_s)
+            _apply(one.namespace, one.interface, handle, parent, options, flags=0)
 
     def finish(self) -> dict[str, Any] | None:
         """The kernel's count of what left the router: packets, octets with Ethernet headers, and drops of any kind."""
@@ -204,22 +203,36 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
 
 
 def _shape(one: Exit) -> None:
-    with NetNS(one.namespace) as route:
-        index = route.link_lookup(ifname=one.interface)[0]
-        for handle, parent, options in disciplines(one.path):
-            _apply(route, index, handle, parent, options)
+    for handle, parent, options in disciplines(one.path):
+        _apply(one.namespace, one.interface, handle, parent, options)
 
 
-def _apply(route: Any, index: int, handle: int, parent: int | None, options: dict[str, Any], flags: int = NEW) -> None:
-    """Make a queueing discipline, or change one (``flags`` 0).
+def _apply(
+    namespace: str, interface: str, handle: int, parent: int | None, options: dict[str, Any], flags: int = NEW
+) -> None:
+    """Make a queueing discipline, or change one (``flags`` 0). Raises OSError if the kernel refuses.
 
-    The message is made here: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes it for TCA_RATE as well).
+    Message and exchange (netlink(7)) are our own: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes it for TCA_RATE
+    as well).
     """
-    message = tcmsg()
-    message["index"], message["handle"] = index, handle
-    message["parent"] = TC_H_ROOT if parent is None else parent | 1
-    message["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", sched_netem.get_parameters(options))]
-    route.nlm_request(message, msg_type=RTM_NEWQDISC, msg_flags=NLM_F_REQUEST | NLM_F_ACK | flags)
+    with inside(namespace), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
+        sock.settimeout(ANSWER_LIMIT_S)
+        sock.send(message(socket.if_nametoindex(interface), handle, parent, options, flags))
+        answer = sock.recv(1 << 16)
+    (code,) = struct.unpack_from("i", answer, NETLINK_HEADER_OCTETS)
+    if code:
+        raise OSError(-code, os.strerror(-code))
+
+
+def message(index: int, handle: int, parent: int | None, options: dict[str, Any], flags: int) -> bytes:
+    """What asks the kernel for a queueing discipline, and for an answer."""
+    made = tcmsg()
+    made["header"]["type"], made["header"]["flags"] = RTM_NEWQDISC, NLM_F_REQUEST | NLM_F_ACK | flags
+    made["index"], made["handle"] = index, handle
+    made["parent"] = TC_H_ROOT if parent is None else parent | 1
+    made["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", sched_netem.get_parameters(options))]
+    made.encode()
+    return bytes(made.data)
 
 
 def _counted(one: Exit) -> dict[str, int]:
