@@ -40,6 +40,8 @@ ROUTER_ADDRESS = "198.18.254.{}"
 RATE_WITHOUT_MBIT = 30_000.0
 """netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32 bits of octets/s)."""
 UNLIMITED_PACKETS = 1_000_000
+ETHERNET_HEADER_OCTETS = 14
+"""netem would count it; a path's rate is that of its IP packets, for all kinds of links."""
 NETEM_ROOT, NETEM_DELAY = 0x10000, 0x20000
 """Handles 1: and 2:."""
 MTU_LOCK = 1 << 2
@@ -189,7 +191,10 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
     """
     loss = {"loss": path.loss_percent_at(after_s)}
     delay = {"delay": round(path.delay_ms * 1e3), "jitter": round(path.jitter_ms * 1e3)}
-    rate = {"rate": round((path.rate_mbit or RATE_WITHOUT_MBIT) * 1e6 / 8)}
+    rate = {
+        "rate": round((path.rate_mbit or RATE_WITHOUT_MBIT) * 1e6 / 8),
+        "packet_overhead": -ETHERNET_HEADER_OCTETS,
+    }
     limit = {"limit": path.limit_packets}
     if path.ordered:
         needs_rate = path.rate_mbit is not None or path.jitter_ms > 0
