@@ -14,7 +14,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import expectation, netem, schedule, selftest, tun
+from dnsrig.lab.links import _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
 from dnsrig.rundir import LinkSpec, PathSpec
 
@@ -110,7 +110,7 @@ def test_what_netem_is_told(path: PathSpec, expected: list[Any]) -> None:
 def test_what_netem_is_told_is_a_message() -> None:
     """Read again by pyroute2; the delay is in ticks of the kernel's own."""
     (handle, parent, options), *_ = netem.disciplines(S3)
-    again = tcmsg(netem.message(7, handle, parent, options, netem.NEW))
+    again = tcmsg(_qdisc.message(7, handle, parent, options, _qdisc.NEW))
     again.decode()
     told = again.get_attr("TCA_OPTIONS")
     assert again.get_attr("TCA_KIND") == "netem" and (again["index"], again["parent"]) == (7, 0xFFFFFFFF)

@@ -12,11 +12,6 @@ seed of the link does not reach it.
 
 from __future__ import annotations
 
-import array
-import fcntl
-import os
-import socket
-import struct
 import threading
 from dataclasses import dataclass, field
 from functools import cache
@@ -24,15 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from pyroute2 import NetNS, netns
-from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
-from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
-from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import ledger
 from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, inside, set_sysctl
 from dnsrig.lab.ledger import Ledger
-from dnsrig.lab.links import Place, _ends, veth
+from dnsrig.lab.links import Place, _ends, _qdisc, veth
 from dnsrig.rundir import LinkSpec, PathSpec
 
 ROUTER_ADDRESS = "198.18.254.{}"
@@ -46,14 +38,9 @@ NETEM_ROOT, NETEM_DELAY = 0x10000, 0x20000
 """Handles 1: and 2:."""
 MTU_LOCK = 1 << 2
 """RTAX_LOCK: not to be changed by what is learnt of the path; such an MTU also holds for forwarded packets."""
-SIOCETHTOOL = 0x8946
-ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
 RULE_PREFERENCE = 1
 BLACKHOLE = 6
 """FR_ACT_BLACKHOLE."""
-NETLINK_HEADER_OCTETS = 16
-ANSWER_LIMIT_S = 5.0
-NEW = NLM_F_CREATE | NLM_F_EXCL
 ROUTER_SYSCTLS = {
     **BASE_SYSCTLS,
     "net.ipv4.ip_forward": "1",
@@ -73,7 +60,7 @@ def available() -> bool:
     made.add(network_namespace=name)
     try:
         netns.create(name)
-        _apply(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
+        _qdisc.netem(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
         return True
     except OSError:
         return False
@@ -118,7 +105,7 @@ class NetemLink:
                 return
             before_s = after_s
             (handle, parent, options), *_ = disciplines(one.path, after_s)
-            _apply(one.namespace, one.interface, handle, parent, options, flags=0)
+            _qdisc.netem(one.namespace, one.interface, handle, parent, options, flags=0)
 
     def finish(self) -> dict[str, Any] | None:
         """The kernel's count of what left the router: packets, octets with Ethernet headers, and drops of any kind."""
@@ -156,7 +143,7 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
     with veth.descriptor(host.namespace_path) as host_fd, veth.descriptor(Path("/run/netns", router)) as router_fd:
         veth.pair(other.name, host_fd, host.name, router_fd)
     for namespace, interface in ((host.namespace, other.name), (router, host.name)):
-        _no_offload(namespace, interface)
+        _qdisc.no_offload(namespace, interface)
     _ends.set_up(host, other, mtu_octets=spec.mtu_octets, neighbour=_ends.hardware_address(router, host.name))
     hardware = _ends.hardware_address(host.namespace, other.name)
     metrics = {} if way.mtu_octets is None else {"mtu": way.mtu_octets, "lock": MTU_LOCK}
@@ -209,35 +196,7 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
 
 def _shape(one: Exit) -> None:
     for handle, parent, options in disciplines(one.path):
-        _apply(one.namespace, one.interface, handle, parent, options)
-
-
-def _apply(
-    namespace: str, interface: str, handle: int, parent: int | None, options: dict[str, Any], flags: int = NEW
-) -> None:
-    """Make a queueing discipline, or change one (``flags`` 0). Raises OSError if the kernel refuses.
-
-    Message and exchange (netlink(7)) are our own: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes it for TCA_RATE
-    as well).
-    """
-    with inside(namespace), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
-        sock.settimeout(ANSWER_LIMIT_S)
-        sock.send(message(socket.if_nametoindex(interface), handle, parent, options, flags))
-        answer = sock.recv(1 << 16)
-    (code,) = struct.unpack_from("i", answer, NETLINK_HEADER_OCTETS)
-    if code:
-        raise OSError(-code, os.strerror(-code))
-
-
-def message(index: int, handle: int, parent: int | None, options: dict[str, Any], flags: int) -> bytes:
-    """What asks the kernel for a queueing discipline, and for an answer."""
-    made = tcmsg()
-    made["header"]["type"], made["header"]["flags"] = RTM_NEWQDISC, NLM_F_REQUEST | NLM_F_ACK | flags
-    made["index"], made["handle"] = index, handle
-    made["parent"] = TC_H_ROOT if parent is None else parent | 1
-    made["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", sched_netem.get_parameters(options))]
-    made.encode()
-    return bytes(made.data)
+        _qdisc.netem(one.namespace, one.interface, handle, parent, options)
 
 
 def _counted(one: Exit) -> dict[str, int]:
@@ -254,12 +213,3 @@ def _counted(one: Exit) -> dict[str, int]:
                     "queue_packets": int(queue["qlen"]),
                 }
     return {}
-
-
-def _no_offload(namespace: str, interface: str) -> None:
-    """No segments larger than a packet on this interface (ethtool(8): tso, gso, gro)."""
-    with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for command in (ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO):
-            value = array.array("I", [command, 0])
-            address, _ = value.buffer_info()
-            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), address))
