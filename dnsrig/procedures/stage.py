@@ -177,6 +177,7 @@ class Stage:
                 stderr=subprocess.STDOUT,
                 **placing.view(self.spec, placement),
             )
+        started.stop_signal = kind.stop_signal
         self.servers[name] = Server(placement, started, log)
 
     def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
