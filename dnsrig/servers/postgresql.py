@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -58,6 +59,8 @@ class PostgreSql(Database):
     version_package = r"postgresql-\d+"
     version_arguments = ("--version",)
     version_pattern = r"postgres \(PostgreSQL\) (\d\S*)"
+    # At SIGTERM it waits until every client has gone.
+    stop_signal = signal.SIGINT
     port = 5432
     tls_port = 5432
     settings = (
