@@ -289,7 +289,8 @@ class Stage:
         if any(host.profile for host in self.spec.hosts.values()):
             _ = self._no_profiler
         arguments = ["watch", "--out", str(self.directory / "samples.arrow"), "--until-eof"]
-        lists_sockets = bool(getattr(procedure(self.spec.procedure), "SOCKETS", False))
+        emulated = any(link.emulated for link in self.spec.links)
+        lists_sockets = emulated or bool(getattr(procedure(self.spec.procedure), "SOCKETS", False))
         if lists_sockets:
             arguments += ["--sockets-out", str(self.directory / "sockets.arrow")]
         for host in self.network.hosts.values():
@@ -300,16 +301,23 @@ class Stage:
         self._start_instrument("watch", arguments)
 
     def start_probe(
-        self, name: str, target: str, *, limit_s: float, out: Path | None = None, next_version: bool = False
+        self,
+        name: str,
+        target: str,
+        *,
+        limit_s: float,
+        out: Path | None = None,
+        next_version: bool = False,
+        serial: int | None = None,
     ) -> Instrument:
-        """Watch for the serial of the dataset, or of its next version, to become visible on host ``target``."""
+        """Watch for the serial of the dataset, of its next version, or this ``serial`` to become visible on host ``target``."""
         dataset = self.spec.next_dataset if next_version else self.spec.dataset
         assert dataset is not None
         arguments = [
             "probe",
             str(self.host(target).address),
             f"--zones={Path(dataset.path) / 'zones.list'}",
-            f"--serial={dataset.serial}",
+            f"--serial={dataset.serial if serial is None else serial}",
             f"--rate={self.option('probe_rate_per_s')}",
             f"--limit-s={limit_s}",
             "--until-eof",
@@ -390,6 +398,15 @@ class Stage:
                 return event
             if event["event"] == "progress":
                 self.report({**event, "instrument": instrument.name})
+
+    def rest(self, seconds: float) -> None:
+        """Let time go by while the servers live; nothing where ``seconds`` are negative."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._take_anchor()
+            self._note_pids()
+            self.check_servers()
+            time.sleep(min(left, 0.1))
 
     def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
         """The phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
