@@ -23,6 +23,7 @@ use crate::{
     clock,
     events::Anchors,
     failure::Failure,
+    load::priority,
     stop::{Stop, Wake},
 };
 use carrier::Carrier;
@@ -52,7 +53,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let start_ns = clock::monotonic_ns();
     let line = |spec: &spec::Spec, purpose| Line::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
     let mut carrier = Carrier::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)])?;
-    let mut report = Report::new(arguments, start_ns, anchors)?;
+    let real_time = arguments.is_real_time() && priority::real_time();
+    let mut report = Report::new(arguments, start_ns, real_time, anchors)?;
     carry(&mut carrier, &mut report, &stop)?;
     report.finish(carrier)?;
     Ok(ExitCode::SUCCESS)
