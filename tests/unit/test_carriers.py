@@ -6,40 +6,18 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from trial_data import SECOND, clean_trial, judge, measured, series, use
+from carrier_data import answered, replicated, zero_ns
+from trial_data import SECOND, clean_trial, judge, series, use
 
 from dnsrig.analysis import carriers
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import HostSpec
 
 MB = 1_000_000
 
 
-def replicated(directory: Path) -> Trial:
-    """A secondary that reads from a replica beside it, which was executed half a second before it."""
-    trial = clean_trial(directory)
-    spec, servers = trial.record.spec, trial.record.servers
-    spec.procedure = "carriers"
-    spec.options = {"carrier": "replica"}
-    spec.hosts["database"] = HostSpec(address="198.18.0.3", cpus=[0], role="database")
-    spec.hosts["replica"] = HostSpec(
-        address="198.18.0.4", cpus=[1], role="database", under_test=True, database="database", database_far=True
-    )
-    spec.hosts["secondary"].database = "replica"
-    start_ns = measured(trial, 60)
-    servers["replica"] = servers["secondary"].model_copy(update={"exec_ns": start_ns, "host": "replica"})
-    servers["secondary"].exec_ns = start_ns + SECOND // 2
-    return trial
-
-
 def value(name: str, trial: Trial) -> float | None:
     return all_metrics()[name].compute(trial)
-
-
-def zero_ns(trial: Trial) -> int:
-    assert trial.exec_ns is not None
-    return trial.exec_ns
 
 
 def test_times_begin_with_the_first_exec_at_the_far_site(tmp_path: Path) -> None:
@@ -83,17 +61,6 @@ def test_the_far_link_of_transfers_is_that_to_the_primary(tmp_path: Path) -> Non
     trial = clean_trial(tmp_path)
     trial.record.spec.procedure = "carriers"
     assert carriers.far_link(trial.record.spec) == ("primary", "secondary")
-
-
-def answered(trial: Trial, *, first_s: float, stored_s: float | None, servfail: int) -> None:
-    start = zero_ns(trial)
-    stored_ns = None if stored_s is None else start + int(stored_s * SECOND)
-    trial.record.instruments["replica"] = {"stored_ns": stored_ns}
-    trial.record.instruments["probe"] |= {
-        "first_answer_ns": start + int(first_s * SECOND),
-        "first_seen_ns": start + 6 * SECOND,
-        "answers": {"servfail": servfail},
-    }
 
 
 def test_answers_before_the_replica_has_the_zones_are_found(tmp_path: Path) -> None:
