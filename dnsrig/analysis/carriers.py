@@ -35,7 +35,7 @@ def arrived(trial: Trial) -> pl.DataFrame:
         return empty
     near, far = ends
     for link in trial.record.spec.links:
-        if set(link.ends) == {near, far} and not (seen := trial.links.get(link.name, empty)).is_empty():
+        if set(link.ends) == {near, far} and not (seen := trial.links().get(link.name, empty)).is_empty():
             in_measure = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
             direction = pl.col("direction") == ("there" if link.ends[0] == near else "back")
             octets = pl.col("delivered_octets").cast(pl.Int64).cum_sum().alias("octets")
