@@ -34,15 +34,12 @@ def arrived(trial: Trial) -> pl.DataFrame:
     if ends is None or phase is None:
         return empty
     near, far = ends
-    for left, right, direction in ((near, far, "there"), (far, near, "back")):
-        path = trial.directory / f"link-{left}-{right}.arrow"
-        if path.exists() and path.stat().st_size:
-            start_ns, end_ns = phase.start.monotonic_ns, phase.end.monotonic_ns
-            rows = pl.read_ipc_stream(path).filter(
-                (pl.col("direction").cast(pl.String) == direction) & pl.col("time_ns").is_between(start_ns, end_ns)
-            )
+    for link in trial.record.spec.links:
+        if set(link.ends) == {near, far} and not (seen := trial.links().get(link.name, empty)).is_empty():
+            in_measure = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
+            direction = pl.col("direction") == ("there" if link.ends[0] == near else "back")
             octets = pl.col("delivered_octets").cast(pl.Int64).cum_sum().alias("octets")
-            return rows.sort("time_ns").select(pl.col("time_ns").cast(pl.Int64), octets)
+            return seen.filter(in_measure & direction).sort("time_ns").select("time_ns", octets)
     rows = trial.during_measure(far, f"link:{near}", "rx_bytes")
     return empty if rows.is_empty() else rows.select("time_ns", octets=pl.col("value") - rows["value"][0])
 

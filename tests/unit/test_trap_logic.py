@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import carrier_data
 import load_rows
 import polars as pl
 import pytest
@@ -287,7 +288,10 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     for trial in pulled.trials:
         connections = [transfer_rows.Connection(0, 0, 1, 9, "full")]
         transfer_rows.put(trial, transfer_rows.pipelined([300] * 100), connections, resumption=True)
-    findings = [*examine(run), *examine(loaded), *examine(pulled)]
+    sites = Run.open(synthetic.build(tmp_path / "sites", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in sites.trials:
+        carrier_data.between_sites(trial)
+    findings = [finding for some in (run, loaded, pulled, sites) for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"
