@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.lab import cgroup, host, ledger, links, tcp
 from dnsrig.lab.host import Address, Host, check_sysctl_name, inside, read_sysctl, set_sysctl
 from dnsrig.lab.ledger import Ledger
-from dnsrig.lab.links import Link
+from dnsrig.lab.links import Link, selftest
 from dnsrig.rundir import HostSpec, LinkSpec
 
 __all__ = [
@@ -47,6 +48,8 @@ class Network:
     """Where emulated links keep what they write; None: nowhere."""
     repeat: int = 0
     """Added to the seeds of the links."""
+    began_s: list[float] = field(default_factory=list)
+    """CLOCK_REALTIME when each link began."""
     made: list[tuple[LinkSpec, Link]] = field(default_factory=list)
     """In the order of ``links``."""
     tcp: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -59,6 +62,7 @@ class Network:
                 self.hosts[name] = host.make(self.ledger, name, spec)
             for number, link in enumerate(self.links):
                 self.made.append((link, self._join(link, number)))
+                self.began_s.append(time.clock_gettime(time.CLOCK_REALTIME))
             for one in self.hosts.values():
                 if found := tcp.settle(one, [there for there in self.hosts.values() if self._joined(one, there)]):
                     self.tcp[one.name] = found
@@ -79,13 +83,21 @@ class Network:
     def _joined(self, one: Host, other: Host) -> bool:
         return any({one.name, other.name} == set(link.ends) for link in self.links)
 
+    def check_links(self) -> list[dict[str, Any]]:
+        """Each link as asked and as found (``links/selftest.py``)."""
+        found = []
+        for (spec, _), began_s in zip(self.made, self.began_s):
+            left, right = (self.hosts[end] for end in spec.ends)
+            found.append(selftest.check(left, right, spec, began_s))
+        return found
+
     def finish_links(self) -> dict[str, dict[str, Any]]:
         """End the emulated links and take what each says of itself; by ``link``, or with more than one ``link-LEFT-RIGHT``.
 
         Of one that ended before, or says nothing, there is none.
         """
         emulated = [(spec, link) for spec, link in self.made if spec.kind != "veth"]
-        told = {"-".join(("link", *spec.ends)): link.finish() for spec, link in emulated}
+        told = {f"link-{spec.name}": link.finish() for spec, link in emulated}
         found = {name: summary for name, summary in told.items() if summary is not None}
         return {"link": next(iter(found.values()))} if len(emulated) == len(found) == 1 else found
 

@@ -82,7 +82,7 @@ class TunLink:
 
 def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> TunLink:
     """Join two hosts by the engine's `link`, which has its place on the carrier's CPUs and goes first there."""
-    name = f"link-{left.name}-{right.name}"
+    name = f"link-{spec.name}"
     scratch = tempfile.TemporaryDirectory(prefix="dnsrig-") if place.directory is None else None
     folder = Path(scratch.name) if scratch else Path(place.directory or "", "instruments")
     folder.mkdir(exist_ok=True)
