@@ -279,9 +279,11 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers likewise, the others of servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers and of a zone's cycle likewise, the others of servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in run.trials:
+        trial.record.spec.options["cycle_s"] = 60.0
     for trial in loaded.trials:
         load_rows.load(trial, load_rows.Asked(), load_rows.log_normal(0.2, 0.4))
     pulled = Run.open(synthetic.build(tmp_path / "pulled", synthetic.Plan(servers=["knot@system"], zones=[100])))
