@@ -186,6 +186,11 @@ class LinkSpec(Record):
     def emulated(self) -> bool:
         return self.there is not None or self.back is not None
 
+    @property
+    def name(self) -> str:
+        """As in the names of its files: ``primary-secondary``."""
+        return "-".join(self.ends)
+
 
 class DatasetSpec(Record):
     """A dataset as it lies in the cache; ``path`` holds ``zones.list`` and ``dataset.json``."""

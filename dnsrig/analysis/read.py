@@ -163,6 +163,27 @@ class Trial:
         """
         return _read_rows(self.directory / "sockets.arrow", socket_rows.SOCKETS)
 
+    def links(self) -> dict[str, pl.DataFrame]:
+        """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval, 0.1 s by default.
+
+        Columns: time_ns (the end of the interval), direction (there, back), packets and octets that entered, delivered_packets,
+        delivered_octets, lost, overflowed (the queue was full), too_big, all during the interval; queue_packets, queue_octets at its
+        end; late_ns_max.
+        """
+        return self._links
+
+    @cached_property
+    def _links(self) -> dict[str, pl.DataFrame]:
+        counts = ("packets", "octets", "delivered_packets", "delivered_octets", "lost", "overflowed", "too_big")
+        schema = {
+            "time_ns": pl.Int64,
+            "direction": pl.String,
+            **dict.fromkeys(counts, pl.UInt64),
+            **dict.fromkeys(("queue_packets", "queue_octets", "late_ns_max"), pl.UInt32),
+        }
+        names = [link.name for link in self.record.spec.links if link.kind == "tun"]
+        return {name: _read_rows(self.directory / f"link-{name}.arrow", schema) for name in names}
+
     @property
     def subject(self) -> str:
         """The host whose server is under test."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import ModuleType
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment.model import DirectionDocument, Document, PathDocument
+from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
 from dnsrig.rundir import HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar
@@ -33,6 +33,21 @@ def kernel(document: Document) -> Kernel:
     if document.kernel == "auto":
         return "uml" if lacking else "running"
     return document.kernel
+
+
+def under_one_kernel(points: list[Point]) -> list[Point]:
+    """The points of a matrix, all under User-mode Linux as soon as one needs it: kernels are not what is to be compared.
+
+    A document that names its kernel keeps it.
+    """
+    if not any(point.document.kernel == "auto" and kernel(point.document) == "uml" for point in points):
+        return points
+    return [
+        Point(point.parameters, point.document.model_copy(update={"kernel": "uml"}))
+        if point.document.kernel == "auto"
+        else point
+        for point in points
+    ]
 
 
 def link_kind(document: Document, kernel: Kernel) -> LinkKind:

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 import dnsrig
 from dnsrig import cached, datasets, paths
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import model, plan
+from dnsrig.experiment import model, path, plan
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab import conditions, ledger
 from dnsrig.procedures import procedure, versions
@@ -62,11 +62,10 @@ class Request:
 
 def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
     """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
-    path = model.find(request.experiment)
-    document = model.load(path, request.scale, request.settings)
+    document = model.load(model.find(request.experiment), request.scale, request.settings)
     repeats = request.repeats or document.repeats
     plan.check_size(model.count(document) * repeats, request.max_trials)
-    points = model.points(document)
+    points = path.under_one_kernel(model.points(document))
     for point in points:
         plan.provisional(request.experiment, point, _cpus())
     return document, points, repeats

@@ -19,7 +19,7 @@ import polars as pl
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import conditions, network
+from dnsrig.lab import conditions
 from dnsrig.lab.network import Network
 from dnsrig.procedures import procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
@@ -74,15 +74,17 @@ def set_aside(working: Path) -> None:
 def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     observer = spec.hosts["observer"]
     os.sched_setaffinity(0, observer.cpus)
-    with Network(spec.hosts, spec.links) as lab:
+    with Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab:
         before = conditions.moment(working, lab.tag)
-        checks = [network.measure_link(lab.hosts[a], lab.hosts[b]) for a, b in (link.ends for link in spec.links)]
+        checks = lab.check_links()
         stage = Stage(spec, working, lab, report)
         try:
-            result = _measure(stage)
-            stage.stop_instrument("watch")
+            result = _unfit(checks) or _measure(stage)
+            if "watch" in stage.instruments:
+                stage.stop_instrument("watch")
         finally:
             stage.close()
+        links = lab.finish_links()
         record = TrialRecord(
             spec=spec,
             outcome=result.outcome,
@@ -93,13 +95,14 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             instruments={
                 **{name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
                 **stage.told,
+                **links,
             },
             profiles=stage.profiles,
             link_checks=checks,
             conditions={
                 "before": before,
                 "after": conditions.moment(working, lab.tag),
-                "hosts": {name: {"sysctls": host.sysctls} for name, host in lab.hosts.items()},
+                "hosts": {name: {"sysctls": host.sysctls, **_tcp(lab, name)} for name, host in lab.hosts.items()},
             },
         )
     return _validated(record)
@@ -112,10 +115,28 @@ def _measure(stage: Stage) -> Result:
         return Result("server-failed", str(failure))
 
 
+def _unfit(checks: list[dict[str, Any]]) -> Result | None:
+    """A trial over links that are not as asked is not begun."""
+    wrong = [(check, what) for check in checks for what in check.get("wrong", [])]
+    if not wrong:
+        return None
+    check, what = wrong[0]
+    more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+    return Result("invalid", f"the link {check['from']} - {check['to']} is not as asked: {what}{more}")
+
+
+def _tcp(lab: Network, host: str) -> dict[str, Any]:
+    return {"tcp": lab.tcp[host]} if host in lab.tcp else {}
+
+
 def _validated(record: TrialRecord) -> TrialRecord:
     """`invalid` where the instruments or the links were not as they must be."""
-    if broken := [check for check in record.link_checks if not check["works"]]:
-        record.outcome, record.reason = "invalid", f"no packets between {broken[0]['from']} and {broken[0]['to']}"
+    if not all(check["works"] for check in record.link_checks):
+        return record
+    emulated = sum(link.kind != "veth" for link in record.spec.links)
+    if emulated != sum(name.partition("-")[0] == "link" for name in record.instruments):
+        record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
+        return record
     watch = record.instruments.get("watch")
     if watch is None:
         record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -14,13 +15,16 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import cgroup, clock, conditions, ledger
-from dnsrig.lab.network import Network, measure_link
+from dnsrig.lab import cgroup, clock, conditions, congestion, ledger
+from dnsrig.lab.links import netem, tun
+from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
 
 Grade = Literal["good", "note", "bad"]
 DISK_WANTED_BYTES = 5 << 30
 OPEN_FILES_WANTED = 20_000
+WANTED_CONTROLS = ("reno", "cubic", "bbr", "hybla", "illinois")
+"""What the built-in experiments compare."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def _network() -> Iterator[Remark]:
     hosts = {name: HostSpec(address=f"198.18.255.{n}", cpus=[0]) for n, name in enumerate(("left", "right"), start=1)}
     try:
         with Network(hosts, [LinkSpec(ends=("left", "right"))]) as network:
-            link = measure_link(network.hosts["left"], network.hosts["right"])
+            (link,) = network.check_links()
     except (OSError, DnsrigError, NetlinkError) as error:
         yield Remark(
             "network", "bad", f"two hosts joined by veth cannot be made: {error}", "does the kernel have veth?"
@@ -72,6 +76,43 @@ def _network() -> Iterator[Remark]:
         yield Remark(
             "network", "bad", "no packets pass between two hosts joined by veth", "look at the firewall of this machine"
         )
+
+
+def _links() -> Iterator[Remark]:
+    """What paths can be emulated with."""
+    if os.geteuid() != 0:
+        return
+    if netem.available():
+        yield Remark("link netem", "good", "this kernel emulates paths itself")
+    else:
+        yield Remark("link netem", "note", "this kernel has no netem", 'modprobe sch_netem; link = "tun" needs none')
+    if tun.available():
+        yield Remark("link tun", "good", "the engine emulates paths, at up to some hundred Mbit/s")
+    else:
+        yield Remark("link tun", "note", f"there is no {tun.TUN_DEVICE}", "modprobe tun")
+
+
+def _congestion() -> Iterator[Remark]:
+    controls = congestion.available()
+    lacking = [name for name in WANTED_CONTROLS if name not in controls]
+    says = f"congestion controls {', '.join(controls)}"
+    if lacking:
+        remedy = f'`modprobe {" ".join("tcp_" + name for name in lacking)}` if they are built; else kernel = "uml"'
+        yield Remark("kernel running", "note", f"{says}; not {', '.join(lacking)}", remedy)
+    else:
+        yield Remark("kernel running", "good", says)
+
+
+def _uml() -> Iterator[Remark]:
+    try:
+        uml = importlib.import_module("dnsrig.lab.uml")
+    except ModuleNotFoundError:
+        return
+    why = uml.available()
+    if why is None:
+        yield Remark("kernel uml", "good", "a stock kernel runs as a process, with netem and all congestion controls")
+    else:
+        yield Remark("kernel uml", "note", why, "only experiments that need another kernel need it")
 
 
 def _cpus() -> Iterator[Remark]:
@@ -196,5 +237,5 @@ def _suites() -> Iterator[Remark]:
 
 
 LOOKS: tuple[Callable[[], Iterator[Remark]], ...] = (
-    _root, _engine, _network, _cpus, _cgroups, _pressure, _governor, _load, _virtual, _clock, _ports, _files, _disk, _suites,
+    _root, _engine, _network, _links, _congestion, _uml, _cpus, _cgroups, _pressure, _governor, _load, _virtual, _clock, _ports, _files, _disk, _suites,
 )  # fmt: skip

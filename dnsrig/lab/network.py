@@ -1,4 +1,4 @@
-"""Hosts and links: network namespaces joined by veth pairs, with one address each and static neighbours.
+"""The small network of one trial: its hosts (``host.py``) and what joins them (``links``), and its removal.
 
 Each host has one IPv4 address out of 198.18.0.0/15, the range that RFC 2544 sets aside for measuring, which is
 routed nowhere. An interface is named after the host at its other end.
@@ -6,54 +6,34 @@ routed nowhere. An interface is named after the host at its other end.
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import os
-import re
 import shutil
 import signal
-import socket
-import statistics
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
+from typing import Any
 
-from pyroute2 import IPRoute, NetNS, netns
+from pyroute2 import netns
 
-from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.lab import cgroup, ledger
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import cgroup, host, ledger, links, tcp
+from dnsrig.lab.host import Address, Host, check_sysctl_name, inside, read_sysctl, set_sysctl
 from dnsrig.lab.ledger import Ledger
-from dnsrig.rundir import HostSpec, LinkSpec, Scalar
+from dnsrig.lab.links import Link, selftest
+from dnsrig.rundir import HostSpec, LinkSpec
 
-Address = IPv4Address | IPv6Address
-
-SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
-LOOPBACK = 1
-"""Index of the interface lo, the first of every namespace."""
-PING_ROUNDS = 21
-PING_TIMEOUT_S = 2.0
-UNUSED_PORT = 9
-"""discard (RFC 863): nothing listens there on a fresh host, so a connect is refused at once."""
-
-
-@dataclass(frozen=True)
-class Host:
-    """A host that exists: its namespace, address, CPUs and the folders of its cgroup."""
-
-    name: str
-    address: Address
-    cpus: tuple[int, ...]
-    namespace: str
-    cgroups: tuple[Path, ...]
-    source_addresses: tuple[Address, ...] = ()
-    sysctls: dict[str, str] = field(default_factory=dict)
-    """As read back after setting."""
-
-    @property
-    def namespace_path(self) -> Path:
-        return Path("/run/netns") / self.namespace
+__all__ = [
+    "Address",
+    "Host",
+    "Network",
+    "check_sysctl_name",
+    "clean",
+    "inside",
+    "read_sysctl",
+    "remove",
+    "set_sysctl",
+]
 
 
 @dataclass
@@ -64,18 +44,66 @@ class Network:
     links: list[LinkSpec]
     hosts: dict[str, Host] = field(default_factory=dict)
     ledger: Ledger | None = None
+    directory: Path | None = None
+    """Where emulated links keep what they write; None: nowhere."""
+    repeat: int = 0
+    """Added to the seeds of the links."""
+    began_s: list[float] = field(default_factory=list)
+    """CLOCK_REALTIME when each link began."""
+    made: list[tuple[LinkSpec, Link]] = field(default_factory=list)
+    """In the order of ``links``."""
+    tcp: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Host -> TCP settings asked for and obtained, where any were asked for."""
 
     def __enter__(self) -> Network:
         self.ledger = Ledger.open_new()
         try:
             for name, spec in self.specs.items():
-                self.hosts[name] = _make_host(self.ledger, name, spec)
-            for link in self.links:
-                make_veth(self.hosts[link.ends[0]], self.hosts[link.ends[1]])
+                self.hosts[name] = host.make(self.ledger, name, spec)
+            for number, link in enumerate(self.links):
+                self.made.append((link, self._join(link, number)))
+                self.began_s.append(time.clock_gettime(time.CLOCK_REALTIME))
+            for one in self.hosts.values():
+                if found := tcp.settle(one, [there for there in self.hosts.values() if self._joined(one, there)]):
+                    self.tcp[one.name] = found
         except BaseException:
+            self._close_links()
             remove(self.ledger)
             raise
         return self
+
+    def _join(self, link: LinkSpec, number: int) -> Link:
+        assert self.ledger is not None
+        left, right = (self.hosts[end] for end in link.ends)
+        carrier = self.hosts.get("observer", left)
+        place = links.Place(self.ledger, carrier, number, link.seed + self.repeat, self.directory)
+        made: Link = links.kinds()[link.kind].make(left, right, link, place)
+        return made
+
+    def _joined(self, one: Host, other: Host) -> bool:
+        return any({one.name, other.name} == set(link.ends) for link in self.links)
+
+    def check_links(self) -> list[dict[str, Any]]:
+        """Each link as asked and as found (``links/selftest.py``)."""
+        found = []
+        for (spec, _), began_s in zip(self.made, self.began_s):
+            left, right = (self.hosts[end] for end in spec.ends)
+            found.append(selftest.check(left, right, spec, began_s))
+        return found
+
+    def finish_links(self) -> dict[str, dict[str, Any]]:
+        """End the emulated links and take what each says of itself; by ``link``, or with more than one ``link-LEFT-RIGHT``.
+
+        Of one that ended before, or says nothing, there is none.
+        """
+        emulated = [(spec, link) for spec, link in self.made if spec.kind != "veth"]
+        told = {f"link-{spec.name}": link.finish() for spec, link in emulated}
+        found = {name: summary for name, summary in told.items() if summary is not None}
+        return {"link": next(iter(found.values()))} if len(emulated) == len(found) == 1 else found
+
+    def _close_links(self) -> None:
+        for _, link in self.made:
+            link.finish()
 
     @property
     def tag(self) -> str:
@@ -97,6 +125,7 @@ class Network:
         return folder
 
     def __exit__(self, *_: object) -> None:
+        self._close_links()
         if self.ledger is not None and (left := remove(self.ledger)):
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
 
@@ -144,142 +173,3 @@ def clean() -> tuple[list[str], list[str]]:
         if not remains:
             removed.append(made.tag)
     return removed, left
-
-
-def _make_host(made: Ledger, name: str, spec: HostSpec) -> Host:
-    namespace = f"{ledger.PREFIX}{made.tag}-{name}"
-    made.add(network_namespace=namespace)
-    netns.create(namespace)
-    folders = cgroup.folders(made.tag, name, cgroup.hierarchies())
-    for folder in folders:
-        made.add(cgroup=str(folder))
-        cgroup.make(folder)
-    with inside(namespace):
-        for key, value in (BASE_SYSCTLS | spec.sysctls).items():
-            set_sysctl(key, value)
-        read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
-    more = tuple(IPv4Address(text) for text in spec.source_addresses)
-    with NetNS(namespace) as route:
-        route.link("set", index=LOOPBACK, state="up")
-        for address in more:
-            route.addr("add", index=LOOPBACK, address=str(address), prefixlen=32)
-    return Host(name, IPv4Address(spec.address), tuple(spec.cpus), namespace, tuple(folders), more, read_back)
-
-
-TELLING_SYSCTLS = (
-    "net.ipv4.ip_local_port_range",
-    "net.ipv4.tcp_tw_reuse",
-    "net.ipv4.tcp_max_tw_buckets",
-    "net.ipv4.tcp_congestion_control",
-)
-"""Recorded of every host, set or not."""
-BASE_SYSCTLS = {
-    # No neighbour discovery or router solicitations among the packets that are counted.
-    "net.ipv6.conf.all.disable_ipv6": "1",
-    "net.ipv6.conf.default.disable_ipv6": "1",
-    # Every poll of a port that nobody listens on is refused, so `probe` learns at once that a server has not started;
-    # by default only the first few would be (icmp(7), icmp_ratemask).
-    "net.ipv4.icmp_ratemask": "0",
-}
-
-
-def make_veth(left: Host, right: Host) -> None:
-    """Join two hosts by a veth pair: point-to-point addresses, permanent neighbours, no ARP."""
-    with IPRoute() as route, _descriptor(left) as left_fd, _descriptor(right) as right_fd:
-        route.link(
-            "add",
-            kind="veth",
-            ifname=right.name,
-            net_ns_fd=left_fd,
-            peer={"ifname": left.name, "net_ns_fd": right_fd},
-        )
-    hardware = {}
-    for here, there in ((left, right), (right, left)):
-        with NetNS(here.namespace) as route:
-            index = route.link_lookup(ifname=there.name)[0]
-            hardware[here.name] = route.link("get", index=index)[0].get("address")
-            route.link("set", index=index, state="up")
-            route.addr("add", index=index, local=str(here.address), address=str(there.address), prefixlen=32)
-    for here, there in ((left, right), (right, left)):
-        with NetNS(here.namespace) as route:
-            index = route.link_lookup(ifname=there.name)[0]
-            route.neigh(
-                "replace", dst=str(there.address), lladdr=hardware[there.name], ifindex=index, state="permanent"
-            )
-            for address in there.source_addresses:
-                route.route("add", dst=f"{address}/32", gateway=str(there.address), oif=index)
-
-
-@contextlib.contextmanager
-def _descriptor(host: Host) -> Iterator[int]:
-    with host.namespace_path.open("rb") as file:
-        yield file.fileno()
-
-
-@contextlib.contextmanager
-def inside(namespace: str) -> Iterator[None]:
-    """The calling thread sees the network of ``namespace``."""
-    netns.pushns(namespace)
-    try:
-        yield
-    finally:
-        netns.popns()
-
-
-def check_sysctl_name(name: str) -> None:
-    if not SYSCTL_NAME.fullmatch(name):
-        raise UsageError(
-            f"{name!r} is not a sysctl of a host", hint="only names under net. can be set, e.g. net.ipv4.tcp_tw_reuse"
-        )
-
-
-def read_sysctl(name: str) -> str:
-    """A sysctl of the current network namespace; empty where this kernel has none of that name."""
-    path = Path("/proc/sys", *name.split("."))
-    return " ".join(path.read_text().split()) if path.exists() else ""
-
-
-def set_sysctl(name: str, value: str) -> None:
-    """Set a sysctl of the current network namespace.
-
-    Only names under ``net.`` and only those that a namespace has of its own: a trial never changes the machine's.
-    """
-    check_sysctl_name(name)
-    path = Path("/proc/sys", *name.split("."))
-    try:
-        path.write_text(value)
-    except FileNotFoundError as error:
-        raise UsageError(
-            f"a host has no sysctl {name} of its own", hint="it belongs to the whole machine, which no trial changes"
-        ) from error
-    except OSError as error:
-        raise UsageError(f"the kernel refuses {name} = {value!r}: {error.strerror}") from error
-
-
-def measure_link(here: Host, there: Host) -> dict[str, Scalar]:
-    """The link as it is: round-trip times seen by refused TCP connects, MTU.
-
-    The figure includes the two system calls and Python around them, some tens of microseconds: an upper bound.
-    """
-    rtts_us = []
-    with inside(here.namespace):
-        for _ in range(PING_ROUNDS):
-            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
-                sock.settimeout(PING_TIMEOUT_S)
-                start = time.monotonic_ns()
-                refused = sock.connect_ex((str(there.address), UNUSED_PORT))
-                if refused != errno.ECONNREFUSED:
-                    return {"from": here.name, "to": there.name, "works": False}
-                rtts_us.append((time.monotonic_ns() - start) / 1000)
-    with NetNS(here.namespace) as route:
-        mtu = route.link("get", index=route.link_lookup(ifname=there.name)[0])[0].get("mtu")
-    return {
-        "from": here.name,
-        "to": there.name,
-        "works": True,
-        "kind": "veth",
-        "rtt_min_us": round(min(rtts_us), 1),
-        "rtt_median_us": round(statistics.median(rtts_us), 1),
-        "rtt_max_us": round(max(rtts_us), 1),
-        "mtu_octets": mtu,
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import queue
 import subprocess
 import threading
@@ -22,8 +21,6 @@ from dnsrig.lab.process import Process
 START_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
 HINT = "hint: "
-FIRST = 2
-"""The priority of `load` in real time is 1."""
 
 
 class Overdue(DnsrigError):
@@ -87,11 +84,7 @@ class Instrument:
 
         Whether it does now, as read back: SCHED_FIFO (sched(7)) is a right that not everyone has.
         """
-        with contextlib.suppress(OSError):
-            for thread in Path(f"/proc/{self.process.pid}/task").iterdir():
-                os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(FIRST))
-            return os.sched_getscheduler(self.process.pid) == os.SCHED_FIFO
-        return False
+        return self.process.go_first()
 
     def take(self, event: dict[str, Any]) -> bool:
         """Take in an event; whether it was the summary, after which the process is stopped. Its early end raises."""

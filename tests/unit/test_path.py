@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, path, plan
+from dnsrig.experiment import model, path, plan, runner
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
 from dnsrig.procedures import procedure
@@ -131,6 +131,15 @@ def test_a_congestion_control_that_the_kernel_lacks_takes_another_kernel() -> No
     assert spec("tour", "hosts.secondary.congestion=cubic").kernel == "running"
     made = spec("tour", "hosts.secondary.congestion=hybla", "path.delay_ms=1")
     assert (made.kernel, made.link, made.hosts["secondary"].congestion) == ("uml", "netem", "hybla")
+
+
+def test_one_variant_that_needs_another_kernel_takes_all_there() -> None:
+    """Else kernels and links would be compared as well."""
+    axis = ['matrix."hosts.secondary.congestion"=["cubic", "hybla"]', "path.delay_ms=1"]
+    _, points, _ = runner.draft(runner.Request("tour", settings=axis))
+    assert {point.document.kernel for point in points} == {"uml"}
+    _, points, _ = runner.draft(runner.Request("tour", settings=[axis[0].replace("hybla", "reno"), axis[1]]))
+    assert {point.document.kernel for point in points} == {"auto"}
 
 
 def test_netem_where_the_kernel_has_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,1 +1,57 @@
-"""Links: one file a kind, and the test that each is as it was asked for."""
+"""Links: what joins two hosts, one file a kind, and the test that each is as it was asked for.
+
+A kind is a module of this folder named as `LinkSpec.kind` says, with
+
+- ``make(left, right, spec, place) -> Link``: joins two hosts, after which packets pass between their addresses,
+- ``available() -> bool``: whether this machine has what it needs.
+
+What is common to the ends of all kinds is in ``_ends.py``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol
+
+from dnsrig import discovery
+from dnsrig.lab.host import Host
+from dnsrig.lab.ledger import Ledger
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a link may need beside its ends."""
+
+    ledger: Ledger
+    """Lists what it makes, before it makes it."""
+    carrier: Host
+    """The host on whose CPUs its own processes run."""
+    number: int
+    """Among the links of the network."""
+    seed: int
+    directory: Path | None = None
+    """Where it keeps what it writes; None: nowhere."""
+
+
+class Link(Protocol):
+    """A link that exists. Its interfaces go with the namespaces of the hosts, or before."""
+
+    def finish(self) -> dict[str, Any] | None:
+        """End it, if it is not ended, and take what it says of itself; None where it says nothing. Safe to call twice."""
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A link with no life of its own."""
+
+    def finish(self) -> dict[str, Any] | None:
+        return None
+
+
+@cache
+def kinds() -> dict[str, ModuleType]:
+    """Every kind of link by name."""
+    return {m.__name__.rpartition(".")[2]: m for m in discovery.modules(__name__) if hasattr(m, "make")}

@@ -1,10 +1,232 @@
-"""Links that the kernel emulates (netem, tc-netem(8))."""
+"""Links that the kernel emulates (netem, tc-netem(8)), in a network namespace between the two hosts.
+
+The packets of a host pass a router that has nothing else to do: a veth pair on either side, and netem where packets leave it. Shaped
+on its own interface a sender would learn of a full queue at once, from its own kernel, and keep less in flight (TCP small
+queues); and what it hands over are segments of up to 64 kB, which netem would lose and delay as one packet. So the hosts'
+interfaces do no segmentation offload, and the queue is elsewhere. Neighbours are static, so that ARP is not delayed.
+
+A path MTU is that of the router's route, locked; the router says so by ICMP, unless what it says itself is sent nowhere. It
+fragments packets without DF, as routers do, where the engine's `link` drops them. The kernel draws its random numbers itself: the
+seed of the link does not reach it.
+"""
 
 from __future__ import annotations
 
+import array
+import fcntl
+import socket
+import struct
+import threading
+from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pyroute2 import NetNS, netns
+from pyroute2.netlink.exceptions import NetlinkError
+
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import ledger
+from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, inside, set_sysctl
+from dnsrig.lab.ledger import Ledger
+from dnsrig.lab.links import Place, _ends, veth
+from dnsrig.rundir import LinkSpec, PathSpec
+
+ROUTER_ADDRESS = "198.18.254.{}"
+"""From which ICMP comes."""
+RATE_WITHOUT_MBIT = 30_000.0
+"""netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32 bits of octets/s)."""
+UNLIMITED_PACKETS = 1_000_000
+NETEM_ROOT, NETEM_DELAY = 0x10000, 0x20000
+"""Handles 1: and 2:."""
+MTU_LOCK = 1 << 2
+"""RTAX_LOCK: not to be changed by what is learnt of the path; such an MTU also holds for forwarded packets."""
+SIOCETHTOOL = 0x8946
+ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
+RULE_PREFERENCE = 1
+BLACKHOLE = 6
+"""FR_ACT_BLACKHOLE."""
+ROUTER_SYSCTLS = {
+    **BASE_SYSCTLS,
+    "net.ipv4.ip_forward": "1",
+    "net.ipv4.conf.all.rp_filter": "0",
+    "net.ipv4.conf.all.send_redirects": "0",
+}
 
 
 @cache
 def available() -> bool:
-    return False
+    """Whether this kernel has netem, or loads it, and we may use it: tried in a network namespace of its own."""
+    try:
+        made = Ledger.open_new()
+    except (DnsrigError, OSError):
+        return False
+    name = f"{ledger.PREFIX}{made.tag}-netem"
+    made.add(network_namespace=name)
+    try:
+        netns.create(name)
+        with NetNS(name) as route:
+            route.tc("add", "netem", index=LOOPBACK, handle=NETEM_ROOT, delay=1000, limit=10)
+        return True
+    except (NetlinkError, OSError):
+        return False
+    finally:
+        if netns_exists(name):
+            netns.remove(name)
+        made.close()
+
+
+def netns_exists(name: str) -> bool:
+    return name in netns.listnetns()
+
+
+@dataclass(frozen=True)
+class Exit:
+    """Where packets leave the router in one direction."""
+
+    namespace: str
+    interface: str
+    path: PathSpec
+
+
+@dataclass
+class NetemLink:
+    """The router between two hosts."""
+
+    exits: dict[str, Exit]
+    """Direction -> where its packets leave the router."""
+    over: threading.Event = field(default_factory=threading.Event)
+    told: dict[str, Any] | None = None
+
+    def vary(self) -> None:
+        """Change the loss at its times, until the link ends."""
+        for one in self.exits.values():
+            if any(after_s for after_s, _ in one.path.loss_over_time):
+                threading.Thread(target=self._vary, args=(one,), daemon=True).start()
+
+    def _vary(self, one: Exit) -> None:
+        before_s = 0.0
+        with NetNS(one.namespace) as route:
+            index = route.link_lookup(ifname=one.interface)[0]
+            for after_s, _ in one.path.loss_over_time:
+                if self.over.wait(after_s - before_s):
+                    return
+                before_s = after_s
+                (handle, _, options), *_ = disciplines(one.path, after_s)
+                route.tc("change", "netem", index=index, handle=handle, **options)
+
+    def finish(self) -> dict[str, Any] | None:
+        """The kernel's count of what left the router: packets, octets with Ethernet headers, and drops of any kind."""
+        if not self.over.is_set():
+            self.over.set()
+            self.told = {name: _counted(one) for name, one in self.exits.items()}
+        return self.told
+
+
+def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
+    """Join two hosts by a router that delays and loses what passes."""
+    router = f"{ledger.PREFIX}{place.ledger.tag}-{left.name}-{right.name}"
+    place.ledger.add(network_namespace=router)
+    netns.create(router)
+    with inside(router):
+        for name, value in ROUTER_SYSCTLS.items():
+            set_sysctl(name, value)
+    with NetNS(router) as route:
+        route.link("set", index=LOOPBACK, state="up")
+        route.addr("add", index=LOOPBACK, address=ROUTER_ADDRESS.format(place.number + 1), prefixlen=32)
+    there, back = spec.there or PathSpec(), spec.back or PathSpec()
+    for host, other, way in ((left, right, back), (right, left, there)):
+        _connect(host, other, router, spec, way)
+    _silence(router, there, back)
+    exits = {"there": Exit(router, right.name, there), "back": Exit(router, left.name, back)}
+    for one in exits.values():
+        _shape(one)
+    link = NetemLink(exits)
+    link.vary()
+    return link
+
+
+def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec) -> None:
+    """``host`` and the router; ``way`` is the direction towards the host."""
+    with veth.descriptor(host.namespace_path) as host_fd, veth.descriptor(Path("/run/netns", router)) as router_fd:
+        veth.pair(other.name, host_fd, host.name, router_fd)
+    for namespace, interface in ((host.namespace, other.name), (router, host.name)):
+        _no_offload(namespace, interface)
+    _ends.set_up(host, other, mtu_octets=spec.mtu_octets, neighbour=_ends.hardware_address(router, host.name))
+    hardware = _ends.hardware_address(host.namespace, other.name)
+    metrics = {} if way.mtu_octets is None else {"mtu": way.mtu_octets, "lock": MTU_LOCK}
+    with NetNS(router) as route:
+        index = route.link_lookup(ifname=host.name)[0]
+        route.link("set", index=index, mtu=spec.mtu_octets)
+        route.link("set", index=index, state="up")
+        route.neigh("replace", dst=str(host.address), lladdr=hardware, ifindex=index, state="permanent")
+        route.route("add", dst=f"{host.address}/32", oif=index, scope=_ends.LINK_SCOPE, metrics=metrics)
+        for address in host.source_addresses:
+            route.route("add", dst=f"{address}/32", gateway=str(host.address), oif=index, metrics=metrics)
+
+
+def _silence(router: str, there: PathSpec, back: PathSpec) -> None:
+    """Send what the router itself says about a direction without ICMP nowhere. It says nothing else."""
+    quiet = [way for way in (there, back) if way.mtu_octets is not None and not way.icmp]
+    telling = [way for way in (there, back) if way.mtu_octets is not None and way.icmp]
+    if quiet and telling:
+        raise DnsrigError(
+            "netem cannot block ICMP in one direction and send it in the other",
+            hint='say the same of both, or set link = "tun"',
+        )
+    if quiet:
+        with NetNS(router) as route:
+            route.rule("add", iifname="lo", priority=RULE_PREFERENCE, action=BLACKHOLE)
+
+
+def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | None, dict[str, Any]]]:
+    """The queueing disciplines of a direction: handle, parent (None: root) and options as pyroute2's netem takes them.
+
+    In order, one does everything; its rate is what keeps order. Free with a rate takes two: the first has the rate, the second the delays.
+    """
+    loss = {"loss": path.loss_percent_at(after_s)}
+    delay = {"delay": round(path.delay_ms * 1e3), "jitter": round(path.jitter_ms * 1e3)}
+    rate = {"rate": round((path.rate_mbit or RATE_WITHOUT_MBIT) * 1e6 / 8)}
+    limit = {"limit": path.limit_packets}
+    if path.ordered:
+        needs_rate = path.rate_mbit is not None or path.jitter_ms > 0
+        return [(NETEM_ROOT, None, {**loss, **delay, **(rate if needs_rate else {}), **limit})]
+    if path.rate_mbit is None:
+        return [(NETEM_ROOT, None, {**loss, **delay, **limit})]
+    return [
+        (NETEM_ROOT, None, {**loss, **rate, **limit}),
+        (NETEM_DELAY, NETEM_ROOT, {**delay, "limit": UNLIMITED_PACKETS}),
+    ]
+
+
+def _shape(one: Exit) -> None:
+    with NetNS(one.namespace) as route:
+        index = route.link_lookup(ifname=one.interface)[0]
+        for handle, parent, options in disciplines(one.path):
+            where = {} if parent is None else {"parent": parent | 1}
+            route.tc("add", "netem", index=index, handle=handle, **where, **options)
+
+
+def _counted(one: Exit) -> dict[str, int]:
+    with NetNS(one.namespace) as route:
+        index = route.link_lookup(ifname=one.interface)[0]
+        for found in route.get_qdiscs(index=index):
+            if found["handle"] == NETEM_ROOT:
+                stats = found.get_attr("TCA_STATS2")
+                basic, queue = stats.get_attr("TCA_STATS_BASIC"), stats.get_attr("TCA_STATS_QUEUE")
+                return {
+                    "delivered_packets": int(basic["packets"]),
+                    "delivered_octets": int(basic["bytes"]),
+                    "dropped": int(queue["drops"]),
+                    "queue_packets": int(queue["qlen"]),
+                }
+    return {}
+
+
+def _no_offload(namespace: str, interface: str) -> None:
+    """No segments larger than a packet on this interface (ethtool(8): tso, gso, gro)."""
+    with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for command in (ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO):
+            value = array.array("I", [command, 0])
+            address, _ = value.buffer_info()
+            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), address))

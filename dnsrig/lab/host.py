@@ -1,0 +1,138 @@
+"""A host: a network namespace with an address, a TCP stack, sysctls and a cgroup of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+
+from pyroute2 import NetNS, netns
+
+from dnsrig.errors import UsageError
+from dnsrig.lab import cgroup, ledger
+from dnsrig.lab.ledger import Ledger
+from dnsrig.rundir import HostSpec
+
+Address = IPv4Address | IPv6Address
+
+SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
+LOOPBACK = 1
+"""Index of the interface lo, the first of every namespace."""
+TELLING_SYSCTLS = (
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+)
+"""Recorded of every host, set or not."""
+BASE_SYSCTLS = {
+    # No neighbour discovery or router solicitations among the packets that are counted.
+    "net.ipv6.conf.all.disable_ipv6": "1",
+    "net.ipv6.conf.default.disable_ipv6": "1",
+    # Every poll of a port that nobody listens on is refused, so `probe` learns at once that a server has not started;
+    # by default only the first few would be (icmp(7), icmp_ratemask).
+    "net.ipv4.icmp_ratemask": "0",
+}
+
+
+@dataclass(frozen=True)
+class Host:
+    """A host that exists: its namespace, address, CPUs and the folders of its cgroup."""
+
+    name: str
+    address: Address
+    cpus: tuple[int, ...]
+    namespace: str
+    cgroups: tuple[Path, ...]
+    source_addresses: tuple[Address, ...] = ()
+    sysctls: dict[str, str] = field(default_factory=dict)
+    """As read back after setting."""
+    congestion: str | None = None
+    """Asked for, as the next two; see `HostSpec`."""
+    advmss_octets: int | None = None
+    mss_clamp_octets: int | None = None
+
+    @property
+    def namespace_path(self) -> Path:
+        return Path("/run/netns") / self.namespace
+
+
+def make(made: Ledger, name: str, spec: HostSpec) -> Host:
+    """Make a host, without links. ``made`` lists it first."""
+    namespace = f"{ledger.PREFIX}{made.tag}-{name}"
+    made.add(network_namespace=namespace)
+    netns.create(namespace)
+    folders = cgroup.folders(made.tag, name, cgroup.hierarchies())
+    for folder in folders:
+        made.add(cgroup=str(folder))
+        cgroup.make(folder)
+    with inside(namespace):
+        for key, value in (BASE_SYSCTLS | spec.sysctls).items():
+            set_sysctl(key, value)
+        read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
+    more = tuple(IPv4Address(text) for text in spec.source_addresses)
+    with NetNS(namespace) as route:
+        route.link("set", index=LOOPBACK, state="up")
+        for address in more:
+            route.addr("add", index=LOOPBACK, address=str(address), prefixlen=32)
+    return Host(
+        name,
+        IPv4Address(spec.address),
+        tuple(spec.cpus),
+        namespace,
+        tuple(folders),
+        more,
+        read_back,
+        congestion=spec.congestion,
+        advmss_octets=spec.advmss_octets,
+        mss_clamp_octets=spec.mss_clamp_octets,
+    )
+
+
+@contextlib.contextmanager
+def inside(namespace: str) -> Iterator[None]:
+    """The calling thread sees the network of ``namespace``; a socket made inside stays there."""
+    netns.pushns(namespace)
+    try:
+        yield
+    finally:
+        netns.popns()
+
+
+def check_sysctl_name(name: str) -> None:
+    if not SYSCTL_NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} is not a sysctl of a host", hint="only names under net. can be set, e.g. net.ipv4.tcp_tw_reuse"
+        )
+
+
+def read_sysctl(name: str) -> str:
+    """A sysctl of the current network namespace; empty where this kernel has none of that name."""
+    path = Path("/proc/sys", *name.split("."))
+    return " ".join(path.read_text().split()) if path.exists() else ""
+
+
+def set_sysctl(name: str, value: str) -> None:
+    """Set a sysctl of the current network namespace.
+
+    Only names under ``net.`` and only those that a namespace has of its own: a trial never changes the machine's.
+    """
+    check_sysctl_name(name)
+    path = Path("/proc/sys", *name.split("."))
+    try:
+        path.write_text(value)
+    except FileNotFoundError as error:
+        raise UsageError(
+            f"a host has no sysctl {name} of its own", hint="it belongs to the whole machine, which no trial changes"
+        ) from error
+    except OSError as error:
+        raise UsageError(f"the kernel refuses {name} = {value!r}: {error.strerror}") from error

@@ -1,0 +1,152 @@
+"""Sends datagrams both ways over a link and notes when each left and arrived. No judgement.
+
+Both ends are sockets of this process, each made inside its host's network namespace, so both times are of one clock; the
+arrival is the kernel's (SO_TIMESTAMPNS, socket(7)), so it does not matter when we look.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from dnsrig.lab.host import Host, inside
+
+PORT = 9
+"""discard (RFC 863): nothing else has it on a fresh host."""
+HEADER = struct.Struct("!4sI")
+MARK = b"drig"
+IP_UDP_OCTETS = 28
+IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
+"""DF is set, and what is known of the path's MTU does not matter (ip(7))."""
+SO_TIMESTAMPNS = 35
+SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
+BUFFER_BYTES = 16 << 20
+ANCILLARY_BYTES = 64
+LARGEST_BYTES = 1 << 16
+UDP_SEGMENT, MOST_SEGMENTS = 103, 32
+TIMESPEC = struct.Struct("@ll")
+
+
+@dataclass
+class Way:
+    """What went in one direction. Times are CLOCK_REALTIME seconds."""
+
+    sent_s: list[float] = field(default_factory=list)
+    octets: list[int] = field(default_factory=list)
+    """Of the IP packets."""
+    arrived_s: dict[int, float] = field(default_factory=dict)
+    """By the packet's number."""
+    order: list[int] = field(default_factory=list)
+    """The numbers, as they arrived."""
+    told_too_large: int = 0
+    """How often the sender was told that a packet was too large."""
+
+    def arrivals(self, numbers: range) -> list[float | None]:
+        return [self.arrived_s.get(number) for number in numbers]
+
+
+@dataclass
+class Probe:
+    """The two sockets of a link: what one sends, the other receives."""
+
+    left: socket.socket
+    right: socket.socket
+    there: Way = field(default_factory=Way)
+    back: Way = field(default_factory=Way)
+
+    def send(self, way: Way, octets: int) -> None:
+        """One datagram that makes an IP packet of ``octets``."""
+        sender = self.left if way is self.there else self.right
+        head = HEADER.pack(MARK, len(way.sent_s))
+        content = head.ljust(octets - IP_UDP_OCTETS, b"\0")
+        way.octets.append(octets)
+        way.sent_s.append(time.clock_gettime(time.CLOCK_REALTIME))
+        try:
+            sender.send(content)
+        except OSError as error:
+            self._told(way, error)
+
+    def send_at_once(self, way: Way, packets: int, octets: int) -> None:
+        """So many alike, as fast as the kernel makes them of a few large ones (UDP_SEGMENT, udp(7))."""
+        sender, size = self.left if way is self.there else self.right, octets - IP_UDP_OCTETS
+        most = max(1, min(MOST_SEGMENTS, LARGEST_BYTES // 2 // size))
+        control = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("H", size))]
+        while packets > 0:
+            count, first = min(packets, most), len(way.sent_s)
+            content = b"".join(HEADER.pack(MARK, first + number).ljust(size, b"\0") for number in range(count))
+            way.octets += [octets] * count
+            way.sent_s += [time.clock_gettime(time.CLOCK_REALTIME)] * count
+            packets -= count
+            try:
+                sender.sendmsg([content], control)
+            except OSError as error:
+                self._told(way, error)
+
+    def collect(self, until_s: float) -> None:
+        """Take in what arrives, until this time of CLOCK_MONOTONIC."""
+        while True:
+            left_s = until_s - time.monotonic()
+            ready, _, _ = select.select([self.left, self.right], [], [], max(0.0, left_s))
+            for sock in ready:
+                self._drain(sock)
+            if left_s <= 0:
+                return
+
+    def _drain(self, sock: socket.socket) -> None:
+        way, own = (self.back, self.there) if sock is self.left else (self.there, self.back)
+        while True:
+            try:
+                content, ancillary, _, _ = sock.recvmsg(LARGEST_BYTES, ANCILLARY_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._told(own, error)
+                continue
+            mark, number = HEADER.unpack_from(content)
+            if mark == MARK and number not in way.arrived_s:
+                way.arrived_s[number] = _stamp(ancillary)
+                way.order.append(number)
+
+    @staticmethod
+    def _told(way: Way, error: OSError) -> None:
+        """A datagram that the kernel would not send is one that is lost; that it was too large is counted."""
+        if error.errno == errno.EMSGSIZE:
+            way.told_too_large += 1
+        elif error.errno not in (errno.ENOBUFS, errno.EAGAIN, errno.ECONNREFUSED):
+            raise error
+
+
+@contextlib.contextmanager
+def probe(left: Host, right: Host) -> Iterator[Probe]:
+    """Sockets on both hosts, gone afterwards."""
+    with ExitStack() as stack:
+        one, other = (stack.enter_context(_socket(here, there)) for here, there in ((left, right), (right, left)))
+        yield Probe(one, other)
+
+
+def _socket(here: Host, there: Host) -> socket.socket:
+    with inside(here.namespace):
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setblocking(False)
+    for option in (SO_RCVBUFFORCE, SO_SNDBUFFORCE):
+        sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
+    sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+    sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
+    sock.bind((str(here.address), PORT))
+    sock.connect((str(there.address), PORT))
+    return sock
+
+
+def _stamp(ancillary: Sequence[tuple[int, int, bytes]]) -> float:
+    for level, kind, data in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+            seconds, nanoseconds = TIMESPEC.unpack(data[: TIMESPEC.size])
+            return float(seconds + nanoseconds / 1e9)
+    return time.clock_gettime(time.CLOCK_REALTIME)

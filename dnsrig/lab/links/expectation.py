@@ -1,0 +1,139 @@
+"""What a test should find on a link that is as asked: the model of one direction in virtual time, drawn many times. Pure.
+
+Tolerances follow from it. The figures of a link are random, and those of a short test scatter: with ordered jitter even the
+typical delay depends on how closely packets follow each other (as with netem's `rate`). So the schedule of the test itself
+is put through the model, again and again, and what was found is held against the mean of that, give or take `SPREAD` standard
+deviations and a slack for the machine.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dnsrig.rundir import PathSpec
+
+DRAWS = 60
+SPREAD = 5.0
+"""Standard deviations: a normal variate is so far away once in 1.7 million tests."""
+SLACK_MS = 2.0
+TAIL_SLACK_MS = 5.0
+"""A machine that was busy for a moment shows in the slowest packets first."""
+SLACK_SHARE = 0.02
+RATE_SLACK_SHARE = 0.05
+LOSS_SLACK_PACKETS = 2
+
+Sent = Sequence[tuple[float, int]]
+"""Seconds since the link began, octets of the IP packet; in this order."""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """From ``low`` to ``high``, both in it."""
+
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True)
+class Delays:
+    """Of the packets of one test, in milliseconds."""
+
+    p5_ms: float
+    median_ms: float
+    p95_ms: float
+
+
+@dataclass(frozen=True)
+class Expected:
+    """In which intervals the figures of a direction lie that is as asked."""
+
+    p5_ms: Interval
+    median_ms: Interval
+    p95_ms: Interval
+    lost_packets: Interval
+
+
+def arrivals(path: PathSpec, sent: Sent, dice: random.Random) -> list[float | None]:
+    """When each packet arrives, in seconds like ``sent``; None: lost. A queue without end, no path MTU.
+
+    With a rate and in order a packet is due at the later of its own delay and the due time of the packet ahead, plus its time on
+    the wire; in order without a rate, not before the packet ahead. Free with a rate, it waits for the wire and then has its delay.
+    """
+    wire_free_s = last_s = -math.inf
+    found: list[float | None] = []
+    for sent_s, octets in sent:
+        if dice.random() * 100 < path.loss_percent_at(sent_s):
+            found.append(None)
+            continue
+        delay_s = (path.delay_ms + path.jitter_ms * dice.uniform(-1, 1)) / 1e3
+        wire_s = octets * 8 / (path.rate_mbit * 1e6) if path.rate_mbit else 0.0
+        if path.ordered:
+            due_s = last_s = max(last_s, sent_s + delay_s) + wire_s
+        else:
+            wire_free_s = max(wire_free_s, sent_s) + wire_s
+            due_s = wire_free_s + delay_s
+        found.append(due_s)
+    return found
+
+
+def delays(sent: Sent, arrived: Sequence[float | None]) -> Delays | None:
+    """None where fewer than two arrived."""
+    each = sorted((there - here) * 1e3 for (here, _), there in zip(sent, arrived) if there is not None)
+    if len(each) < 2:
+        return None
+    return Delays(each[len(each) // 20], statistics.median(each), each[-1 - len(each) // 20])
+
+
+def rate_mbit(octets: Sequence[int], arrived: Sequence[float | None]) -> float | None:
+    """Of a burst: what came after half of its packets, over the time that it took; the first half may wait for jitter.
+
+    None where too little arrived, or all at once.
+    """
+    came = sorted((time, size) for time, size in zip(arrived, octets) if time is not None)
+    late = came[len(came) // 2 :]
+    if len(late) < 2 or late[-1][0] <= late[0][0]:
+        return None
+    return sum(size for _, size in late[1:]) * 8 / (late[-1][0] - late[0][0]) / 1e6
+
+
+def expected(path: PathSpec, sent: Sent, seed: int = 0) -> Expected:
+    """For a test that sends ``sent``, spaced so that they do not fill the queue."""
+    dice = random.Random(seed)
+    drawn = [found for _ in range(DRAWS) if (found := delays(sent, arrivals(path, sent, dice)))]
+    lost = sum(path.loss_percent_at(time_s) for time_s, _ in sent) / 100
+    variance = sum(p * (1 - p) for p in (path.loss_percent_at(time_s) / 100 for time_s, _ in sent))
+    around = SPREAD * math.sqrt(variance) + LOSS_SLACK_PACKETS if lost > 0 else 0
+    return Expected(
+        p5_ms=_interval([one.p5_ms for one in drawn], SLACK_MS),
+        median_ms=_interval([one.median_ms for one in drawn], SLACK_MS),
+        p95_ms=_interval([one.p95_ms for one in drawn], TAIL_SLACK_MS),
+        lost_packets=Interval(max(0, lost - around), lost + around),
+    )
+
+
+def expected_rate_mbit(path: PathSpec, octets: Sequence[int], at_s: float, seed: int = 0) -> Interval:
+    """For a burst of such packets, all sent at once ``at_s`` since the link began."""
+    dice = random.Random(seed)
+    sent = [(at_s, size) for size in octets]
+    drawn = [found for _ in range(DRAWS) if (found := rate_mbit(octets, arrivals(path, sent, dice))) is not None]
+    mean, around = _moments(drawn)
+    return Interval(mean - around - RATE_SLACK_SHARE * mean, mean + around + RATE_SLACK_SHARE * mean)
+
+
+def _interval(values: Sequence[float], slack_ms: float) -> Interval:
+    mean, around = _moments(values)
+    return Interval(mean - around - slack_ms - SLACK_SHARE * mean, mean + around + slack_ms + SLACK_SHARE * mean)
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float]:
+    """The mean, and so many standard deviations; without values nothing is expected."""
+    if len(values) < 2:
+        return math.nan, math.nan
+    return statistics.fmean(values), SPREAD * statistics.stdev(values)

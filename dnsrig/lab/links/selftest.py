@@ -1,0 +1,223 @@
+"""The self-test before each trial: is a link what it was asked to be?
+
+A plain link must let packets through. On an emulated one datagrams go both ways at once: small ones, evenly spaced, for delay,
+jitter, loss and order; where a rate was asked for, then a burst; where a path MTU was, packets of that size and larger.
+What they meet is held against what the same datagrams meet on a link as asked (``expectation.py``). It takes at most about 2 s
+and the round trip.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import platform
+import socket
+import statistics
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pyroute2 import NetNS
+
+from dnsrig.lab.host import Host, inside, set_sysctl
+from dnsrig.lab.links import expectation, schedule
+from dnsrig.lab.links.datagrams import Probe, Way, probe
+from dnsrig.rundir import LinkSpec, PathSpec
+
+PING_ROUNDS = 21
+PING_TIMEOUT_S = 2.0
+UNUSED_PORT = 9
+"""discard (RFC 863): nothing listens there on a fresh host, so a connect is refused at once."""
+ATTEMPTS = 2
+"""A machine that was busy elsewhere for a moment gets another chance."""
+MTU_COPIES = 8
+PLAIN = PathSpec()
+
+
+def check(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[str, Any]:
+    """The link as asked and as found, and in ``wrong`` what does not fit; ``works`` where nothing is wrong.
+
+    ``began_s``: CLOCK_REALTIME when the link began, from which changes of the loss over time count.
+    """
+    if not spec.emulated:
+        return plain(left, right) | {"kind": spec.kind, "kernel": platform.release()}
+    found: dict[str, Any] = {}
+    for attempt in range(1, ATTEMPTS + 1):
+        found = _emulated(left, right, spec, began_s) | {"attempts": attempt}
+        if found["works"]:
+            break
+    return {"from": left.name, "to": right.name, "kind": spec.kind, "kernel": platform.release(), **found}
+
+
+def plain(here: Host, there: Host) -> dict[str, Any]:
+    """A link as it is: round-trip times seen by refused TCP connects, MTU.
+
+    The figure includes the two system calls and Python around them, some tens of microseconds: an upper bound.
+    """
+    rtts_us = []
+    with inside(here.namespace):
+        for _ in range(PING_ROUNDS):
+            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+                sock.settimeout(PING_TIMEOUT_S)
+                start = time.monotonic_ns()
+                refused = sock.connect_ex((str(there.address), UNUSED_PORT))
+                if refused != errno.ECONNREFUSED:
+                    wrong = [f"no packets between {here.name} and {there.name}"]
+                    return {"from": here.name, "to": there.name, "works": False, "wrong": wrong}
+                rtts_us.append((time.monotonic_ns() - start) / 1000)
+    return {"from": here.name, "to": there.name, "works": True, **_rtt(rtts_us), "mtu_octets": _mtu(here, there)}
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A direction under test: where the parts of the test lie among its packets."""
+
+    name: str
+    path: PathSpec
+    steady: schedule.Steady
+    burst: list[int]
+
+
+def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[str, Any]:
+    there, back = (_direction(name, path or PLAIN, spec) for name, path in (("there", spec.there), ("back", spec.back)))
+    with probe(left, right) as link:
+        ways = ((there, link.there), (back, link.back))
+        _send_steady(link, ways)
+        for direction, way in ways:
+            if direction.burst:
+                link.send_at_once(way, len(direction.burst), direction.burst[0])
+        wait_s = max(schedule.longest_wait_s(d.path) + schedule.burst_s(d.path, d.burst) for d, _ in ways)
+        link.collect(time.monotonic() + (wait_s if there.burst or back.burst else 0))
+        judged = {d.name: _judged(d, way, began_s) for d, way in ways}
+        for direction, way in ways:
+            if direction.path.mtu_octets is not None:
+                _send_large(link, direction, way, judged[direction.name])
+    if any(d.path.mtu_octets is not None for d, _ in ways):
+        _forget_path_mtu(left, right)
+    wrong = [f"{name}: {what}" for name, one in judged.items() for what in one.pop("wrong")]
+    rtts_us = _rtts_us(link, min(there.steady.packets, back.steady.packets))
+    return {
+        "works": not wrong,
+        **(_rtt(rtts_us) if rtts_us else {}),
+        "mtu_octets": _mtu(left, right),
+        **judged,
+        **({"wrong": wrong} if wrong else {}),
+    }
+
+
+def _direction(name: str, path: PathSpec, spec: LinkSpec) -> Direction:
+    return Direction(name, path, schedule.steady(path), schedule.burst(path, spec.mtu_octets))
+
+
+def _send_steady(link: Probe, ways: tuple[tuple[Direction, Way], ...]) -> None:
+    start_s = time.monotonic()
+    due = sorted(
+        (number * d.steady.interval_s, index) for index, (d, _) in enumerate(ways) for number in range(d.steady.packets)
+    )
+    for after_s, index in due:
+        if time.monotonic() < start_s + after_s:
+            link.collect(start_s + after_s)
+        direction, way = ways[index]
+        link.send(way, direction.steady.octets)
+    link.collect(time.monotonic() + max(schedule.longest_wait_s(d.path) for d, _ in ways))
+
+
+def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
+    """Asked, found, and what is wrong with it, in one direction."""
+    count = direction.steady.packets
+    sent = [(time_s - began_s, octets) for time_s, octets in zip(way.sent_s[:count], way.octets[:count])]
+    arrived = [None if time_s is None else time_s - began_s for time_s in way.arrivals(range(count))]
+    found = expectation.delays(sent, arrived)
+    asked = direction.path.model_dump(exclude_defaults=True)
+    if found is None:
+        return {"asked": asked, "found": {"packets": count}, "wrong": ["next to nothing arrives"]}
+    expected = expectation.expected(direction.path, sent)
+    lost, early = arrived.count(None), [number for number in way.order if number < count]
+    overtaken = sum(one > other for one, other in itertools.pairwise(early))
+    figures = {
+        "packets": count,
+        "lost_packets": lost,
+        "loss_percent": round(100 * lost / count, 3),
+        "delay_p5_ms": round(found.p5_ms, 3),
+        "delay_median_ms": round(found.median_ms, 3),
+        "delay_p95_ms": round(found.p95_ms, 3),
+        "overtaken_percent": round(100 * overtaken / max(1, len(early) - 1), 2),
+    }
+    wrong = [
+        f"{what} {value:.4g} {unit} where {interval.low:.4g} to {interval.high:.4g} was to be expected"
+        for what, value, unit, interval in (
+            ("fastest delay (5 %)", found.p5_ms, "ms", expected.p5_ms),
+            ("median delay", found.median_ms, "ms", expected.median_ms),
+            ("slowest delay (95 %)", found.p95_ms, "ms", expected.p95_ms),
+            ("loss of", lost, f"of {count} packets", expected.lost_packets),
+        )
+        if value not in interval
+    ]
+    if overtaken and direction.path.ordered:
+        wrong.append(f"{overtaken} of {len(early)} packets were overtaken, which was to keep order")
+    if direction.burst:
+        wrong += _rate(direction, way, began_s, figures)
+    told = {"median_ms": [round(expected.median_ms.low, 3), round(expected.median_ms.high, 3)]}
+    return {"asked": asked, "found": figures, "expected": told, "wrong": wrong}
+
+
+def _rate(direction: Direction, way: Way, began_s: float, figures: dict[str, Any]) -> list[str]:
+    first, size = direction.steady.packets, len(direction.burst)
+    found = expectation.rate_mbit(direction.burst, way.arrivals(range(first, first + size)))
+    if found is None:
+        return ["of a burst next to nothing arrives"]
+    figures["rate_mbit"] = round(found, 3)
+    expected = expectation.expected_rate_mbit(direction.path, direction.burst, way.sent_s[first] - began_s)
+    if found in expected:
+        return []
+    return [f"rate {found:.4g} Mbit/s where {direction.path.rate_mbit:g} was asked for"]
+
+
+def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, Any]) -> None:
+    """Packets as large as the path's MTU must arrive, larger ones must not."""
+    mtu = direction.path.mtu_octets
+    assert mtu is not None
+    first, told_before = len(way.sent_s), way.told_too_large
+    for octets in (mtu, mtu + 1):
+        for _ in range(MTU_COPIES):
+            link.send(way, octets)
+    link.collect(time.monotonic() + 2 * schedule.longest_wait_s(direction.path))
+    fitting, larger = (way.arrivals(range(at, at + MTU_COPIES)) for at in (first, first + MTU_COPIES))
+    told = way.told_too_large > told_before
+    judged["found"]["too_large_told"] = told
+    if all(time_s is None for time_s in fitting):
+        judged["wrong"].append(f"no packet of {mtu} octets, the path's MTU, arrives")
+    if any(time_s is not None for time_s in larger):
+        judged["wrong"].append(f"packets of {mtu + 1} octets arrive, above the path's MTU of {mtu}")
+    if told and not direction.path.icmp:
+        judged["wrong"].append("the sender is told of packets that are too large, which was to be blocked")
+
+
+def _forget_path_mtu(*hosts: Host) -> None:
+    """The trial is to find out for itself: what ICMP told the self-test is in the routes' cache."""
+    for host in hosts:
+        with inside(host.namespace):
+            set_sysctl("net.ipv4.route.flush", "1")
+
+
+def _rtts_us(link: Probe, count: int) -> list[float]:
+    """Of pairs of datagrams, one each way, sent at the same time or nearly so: the sum of their delays."""
+    each = []
+    for number in range(count):
+        there, back = (way.arrived_s.get(number) for way in (link.there, link.back))
+        if there is not None and back is not None:
+            each.append((there - link.there.sent_s[number] + back - link.back.sent_s[number]) * 1e6)
+    return each
+
+
+def _rtt(rtts_us: list[float]) -> dict[str, float]:
+    return {
+        "rtt_min_us": round(min(rtts_us), 1),
+        "rtt_median_us": round(statistics.median(rtts_us), 1),
+        "rtt_max_us": round(max(rtts_us), 1),
+    }
+
+
+def _mtu(here: Host, there: Host) -> int:
+    with NetNS(here.namespace) as route:
+        return int(route.link("get", index=route.link_lookup(ifname=there.name)[0])[0].get("mtu"))

@@ -1,0 +1,72 @@
+"""Lowers the largest segment (RFC 9293 §3.7.1) that SYNs from and to a host name, as routers before narrow paths do.
+
+A rule of nftables in the host's own network namespace, written through netlink: no program is needed. It never raises a value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.nftables.main import NFTables
+
+from dnsrig.errors import UsageError
+from dnsrig.lab.host import Host, inside
+
+TABLE = "dnsrig"
+HOOKS = ("input", "output")
+MANGLE_PRIORITY = -150
+REGISTER = 1
+NETWORK_HEADER, TRANSPORT_HEADER = 1, 2
+PROTOCOL_OFFSET, TCP = 9, 6
+FLAGS_OFFSET, SYN = 13, 2
+MSS_OPTION = 2
+MSS_VALUE_OFFSET, MSS_VALUE_OCTETS = 2, 2
+TCP_OPTION = 1
+"""NFT_EXTHDR_OP_TCPOPT."""
+EQUAL, NOT_EQUAL = 0, 1
+ACCEPT = 1
+
+
+def clamp(host: Host, octets: int) -> None:
+    """No SYN that leaves or reaches ``host`` names more than ``octets`` from now on."""
+    with inside(host.namespace):
+        tables = NFTables(nfgen_family=2)
+    try:
+        tables.table("add", name=TABLE)
+        for hook in HOOKS:
+            tables.chain("add", table=TABLE, name=hook, hook=hook, priority=MANGLE_PRIORITY, policy=ACCEPT)
+            tables.rule("add", table=TABLE, chain=hook, expressions=[rule(octets)])
+    except NetlinkError as error:
+        raise UsageError(
+            f"this kernel cannot lower the MSS of host {host.name}: {error}",
+            hint="`modprobe nf_tables` may help; else set advmss_octets on the host at the other end",
+        ) from error
+    finally:
+        tables.close()
+
+
+def rule(octets: int) -> list[dict[str, Any]]:
+    """The expressions of: TCP, with SYN, so write ``octets`` to the option maximum segment size."""
+    value = struct.pack("!H", octets)
+    return [
+        _expression("payload", dreg=REGISTER, base=NETWORK_HEADER, offset=PROTOCOL_OFFSET, len=1),
+        _expression("cmp", sreg=REGISTER, op=EQUAL, data=_data(bytes([TCP]))),
+        _expression("payload", dreg=REGISTER, base=TRANSPORT_HEADER, offset=FLAGS_OFFSET, len=1),
+        _expression("bitwise", sreg=REGISTER, dreg=REGISTER, len=1, mask=_data(bytes([SYN])), xor=_data(b"\0")),
+        _expression("cmp", sreg=REGISTER, op=NOT_EQUAL, data=_data(b"\0")),
+        _expression("immediate", dreg=REGISTER, data=_data(value)),
+        _expression(
+            "exthdr", type=MSS_OPTION, offset=MSS_VALUE_OFFSET, len=MSS_VALUE_OCTETS, op=TCP_OPTION, sreg=REGISTER
+        ),
+    ]
+
+
+def _expression(name: str, **fields: Any) -> dict[str, Any]:
+    attributes = [(f"NFTA_{name.upper()}_{field.upper()}", value) for field, value in fields.items()]
+    return {"attrs": [("NFTA_EXPR_NAME", name), ("NFTA_EXPR_DATA", {"attrs": attributes})]}
+
+
+def _data(value: bytes) -> dict[str, Any]:
+    return {"attrs": [("NFTA_DATA_VALUE", value)]}

@@ -1,0 +1,126 @@
+"""Emulated links between real hosts: what the self-test finds, and trials over them."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dnsrig.analysis.read import Trial
+from dnsrig.lab.host import inside
+from dnsrig.lab.links import netem
+from dnsrig.lab.network import Network
+from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
+
+ASKED = PathSpec(rate_mbit=50, delay_ms=20, jitter_ms=5, loss_percent=1)
+PATH = ["path.rate_mbit=50", "path.delay_ms=20", "path.jitter_ms=5", "path.loss_percent=1", "link=tun"]
+SMALL = ["server=nsd@forky", "zones=50", "hosts.primary.server=zones@engine"]
+
+
+def hosts(**right: Any) -> dict[str, HostSpec]:
+    return {
+        "left": HostSpec(address="198.18.0.1", cpus=[0]),
+        "right": HostSpec(address="198.18.0.2", cpus=[0], **right),
+    }
+
+
+def link(there: PathSpec, back: PathSpec, kind: LinkKind = "tun") -> list[LinkSpec]:
+    return [LinkSpec(ends=("left", "right"), kind=kind, there=there, back=back)]
+
+
+@pytest.mark.parametrize("kind", ["tun", "netem"])
+@pytest.mark.parametrize(
+    ("there", "back"),
+    [
+        (ASKED, ASKED),
+        (PathSpec(delay_ms=40, jitter_ms=20, ordered=False), PathSpec(delay_ms=5, rate_mbit=2)),
+        (PathSpec(delay_ms=5, mtu_octets=1400), PathSpec(delay_ms=5, mtu_octets=1300)),
+    ],
+)
+def test_a_link_is_as_asked(kind: LinkKind, there: PathSpec, back: PathSpec, tmp_path: Path) -> None:
+    if kind == "netem" and not netem.available():
+        pytest.skip("this kernel has no netem")
+    with Network(hosts(), link(there, back, kind), directory=tmp_path) as network:
+        (check,) = network.check_links()
+        told = network.finish_links()["link"]
+    assert check["works"] and "wrong" not in check, check
+    assert check["kind"] == kind and check["kernel"]
+    asked_ms = there.delay_ms + back.delay_ms
+    assert check["rtt_median_us"] / 1e3 > asked_ms - there.jitter_ms - back.jitter_ms
+    assert check["there"]["asked"] == there.model_dump(exclude_defaults=True)
+    assert (check["there"]["found"]["overtaken_percent"] > 0) == (not there.ordered)
+    assert told["there"]["delivered_packets"] > 0 and told["back"]["delivered_octets"] > 0
+    if kind == "tun":
+        assert (tmp_path / "link-left-right.arrow").stat().st_size > 0
+
+
+def test_what_the_test_is_told_of_the_path_is_forgotten() -> None:
+    """Else the first connection of a trial would know the path's MTU already."""
+    there = PathSpec(delay_ms=1, mtu_octets=1300)
+    with Network(hosts(), link(there, there)) as network:
+        (check,) = network.check_links()
+        assert check["there"]["found"]["too_large_told"]
+        with inside(network.hosts["left"].namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect(("198.18.0.2", 1))
+            assert sock.getsockopt(socket.IPPROTO_IP, 14) == 1500, "IP_MTU (ip(7))"
+
+
+def test_a_link_that_is_something_else_is_told() -> None:
+    """Asked for far more than the machine can do, and a loss that changes where none was asked for."""
+    with Network(hosts(), link(PathSpec(rate_mbit=50_000, limit_packets=10_000), PathSpec())) as network:
+        (check,) = network.check_links()
+    assert not check["works"] and any("Mbit/s where 50000 was asked for" in what for what in check["wrong"])
+
+
+def connected(network: Network) -> tuple[socket.socket, socket.socket]:
+    with inside(network.hosts["right"].namespace):
+        listener = socket.create_server(("198.18.0.2", 5300))
+    with inside(network.hosts["left"].namespace):
+        client = socket.create_connection(("198.18.0.2", 5300), timeout=10)
+    return client, listener.accept()[0]
+
+
+@pytest.mark.parametrize("kind", ["veth", "tun"])
+def test_tcp_settings_of_a_host(kind: LinkKind) -> None:
+    specs = hosts(congestion="reno", mss_clamp_octets=812)
+    with Network(specs, [LinkSpec(ends=("left", "right"), kind=kind)]) as network:
+        client, server = connected(network)
+        with client, server:
+            name = server.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, 16).rstrip(b"\0")
+            sizes = [one.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) for one in (client, server)]
+        assert name == b"reno"
+        assert sizes == [800, 800], "12 octets are timestamps"
+        assert network.tcp["right"]["congestion"] == {"requested": "reno", "obtained": "reno"}
+
+
+def test_a_segment_size_that_a_host_asks_for() -> None:
+    with Network(hosts(advmss_octets=912), [LinkSpec(ends=("left", "right"))]) as network:
+        client, server = connected(network)
+        with client, server:
+            assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) == 900
+            assert network.tcp["right"] == {"advmss_octets": 912}
+
+
+def test_a_trial_over_a_path(measure: Callable[..., Trial]) -> None:
+    trial = measure(*SMALL, *PATH, "hosts.primary.congestion=cubic")
+    record = trial.record
+    assert (record.outcome, record.reason) == ("done", "")
+    far = next(check for check in record.link_checks if check["kind"] == "tun")
+    assert far["rtt_median_us"] > 30_000
+    assert record.conditions["hosts"]["primary"]["tcp"]["congestion"]["obtained"] == "cubic"
+    assert record.instruments["link"]["there"]["delay_ns"]["min"] >= 15_000_000
+    assert (record.metrics["transfer_time_s"] or 0) > 0.06, "a handshake, a query and an answer at least"
+    rows = trial.links()["primary-secondary"]
+    assert set(rows["direction"]) == {"there", "back"} and rows["octets"].sum() > 0
+    assert 0 < (record.metrics["link_mb"] or 0) < 1
+    assert 0 < (record.metrics["link_share_percent"] or 0) < 100
+
+
+def test_a_trial_over_a_path_that_cannot_be_is_invalid(measure: Callable[..., Trial]) -> None:
+    trial = measure(*SMALL, "path.rate_mbit=50000", "path.limit_packets=10000", "link=tun")
+    assert trial.record.outcome == "invalid"
+    assert "not as asked: there: rate" in trial.record.reason
+    assert trial.record.phases == [], "it is not begun"
