@@ -88,6 +88,7 @@ bench: setup
 	$(BIN)/python benches/load_accuracy.py
 	$(BIN)/python benches/load_speed.py
 	$(BIN)/python benches/transfer_speed.py
+	$(BIN)/python benches/link_speed.py
 
 clean:
 	rm -rf $(VENV) engine/target dist

@@ -1,6 +1,6 @@
 //! The engine of dnsrig: everything on the hot path.
 //!
-//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`change`], [`load`], [`transfer`], [`serve`], [`enter`]) and
+//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`change`], [`load`], [`transfer`], [`serve`], [`link`], [`enter`]) and
 //! a few that they share. The engine knows nothing of experiments, of servers' configuration or of charts: it takes
 //! arguments, prints JSON lines ([`events`]) and writes files of rows ([`rows`]). What decides (pacing, parsing,
 //! accounting) is kept apart from what touches sockets, files and processes, and is tested in virtual time.
@@ -13,6 +13,7 @@ pub mod events;
 pub mod failure;
 pub mod generate;
 pub mod key;
+pub mod link;
 pub mod load;
 pub mod poller;
 pub mod probe;

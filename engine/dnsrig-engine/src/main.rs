@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{change, enter, failure::Failure, generate, load, probe, serve, transfer, watch};
+use dnsrig_engine::{change, enter, failure::Failure, generate, link, load, probe, serve, transfer, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -26,6 +26,7 @@ enum Command {
     Load(load::Arguments),
     Transfer(transfer::Arguments),
     Serve(serve::Arguments),
+    Link(link::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
+        Command::Link(arguments) => ("link", link::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     result.unwrap_or_else(|failure| report(name, &failure))

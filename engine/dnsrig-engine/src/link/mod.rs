@@ -1,0 +1,78 @@
+//! `link`: an emulated path between two hosts, for machines whose kernel has no netem, and for what netem has not.
+//!
+//! Cores without I/O: [`spec`] (what is asked for), [`line`] (one direction, in virtual time) with [`loss`] and
+//! [`slots`], [`icmp`] (what senders of too large packets are told), [`account`] (what is counted). Shells: [`tun`]
+//! (interfaces), [`carrier`] (between them), [`report`] and [`rows`] (what is said and written).
+
+pub mod account;
+pub mod carrier;
+pub mod error;
+pub mod icmp;
+pub mod line;
+pub mod loss;
+mod options;
+pub mod report;
+pub mod rows;
+pub mod slots;
+pub mod spec;
+pub mod tun;
+
+use std::process::ExitCode;
+
+use crate::{
+    clock,
+    events::Anchors,
+    failure::Failure,
+    stop::{Stop, Wake},
+};
+use carrier::Carrier;
+use error::LinkError;
+use line::Line;
+pub use options::{Arguments, End};
+use report::Report;
+use tun::Tun;
+
+/// While packets keep us awake, we look at whether to end this often.
+const STOP_INTERVAL_NS: i64 = 10_000_000;
+
+/// The kernel keeps at least so many packets for us between two reads, whatever the limit: 10 ms of 10 Gbit/s. What
+/// comes while we sleep or write must find room.
+const KERNEL_QUEUE_PACKETS_MIN: u32 = 10_000;
+
+/// Carries packets until someone ends it.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    arguments.check()?;
+    let stop = Stop::new(arguments.until_eof)?;
+    let anchors = Anchors::start()?;
+    clock::wait_exactly().map_err(|errno| LinkError::System("wait exactly", errno.into()))?;
+    let make = |end: &End, spec: &spec::Spec| {
+        Tun::create(end, arguments.mtu, spec.limit_packets.max(KERNEL_QUEUE_PACKETS_MIN))
+    };
+    let tuns = [make(&arguments.left, &arguments.there)?, make(&arguments.right, &arguments.back)?];
+    let start_ns = clock::monotonic_ns();
+    let line = |spec: &spec::Spec, purpose| Line::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
+    let mut carrier = Carrier::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)])?;
+    let mut report = Report::new(arguments, start_ns, anchors)?;
+    carry(&mut carrier, &mut report, &stop)?;
+    report.finish(carrier)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn carry(carrier: &mut Carrier, report: &mut Report, stop: &Stop) -> Result<(), Failure> {
+    let mut stop_due_ns = 0;
+    loop {
+        let more = carrier.turn()?;
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= report.due_ns() {
+            report.tell(now_ns, carrier)?;
+        }
+        let idle_ns = if more { 0 } else { carrier.idle_ns().min(report.due_ns() - now_ns) };
+        if idle_ns <= 0 && now_ns < stop_due_ns {
+            continue;
+        }
+        stop_due_ns = now_ns + STOP_INTERVAL_NS;
+        if stop.wait(Some(carrier.readable()), idle_ns)? == Wake::Stop {
+            return Ok(());
+        }
+    }
+}

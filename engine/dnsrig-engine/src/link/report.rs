@@ -1,0 +1,146 @@
+//! What a link says: events on standard output, rows in a file.
+
+use serde::Serialize;
+
+use super::{
+    account::{Counts, Delay, Late},
+    carrier::{Carrier, Direction},
+    options::{Arguments, End},
+    rows::{DIRECTIONS, Row, Rows},
+    spec::Spec,
+};
+use crate::{
+    clock,
+    events::{Anchors, EventError, Rhythm, emit},
+    failure::Failure,
+};
+
+/// Progress is told this often.
+const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
+
+#[derive(Serialize)]
+struct Ready<'a> {
+    left: &'a End,
+    right: &'a End,
+    mtu_octets: u16,
+    there: &'a Spec,
+    back: &'a Spec,
+}
+
+#[derive(Serialize)]
+struct Progress {
+    there: Now,
+    back: Now,
+}
+
+#[derive(Serialize)]
+struct Now {
+    #[serde(flatten)]
+    counts: Counts,
+    queue_packets: u32,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    elapsed_ns: i64,
+    there: OfDirection,
+    back: OfDirection,
+    cpu_ns: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rows_dropped: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct OfDirection {
+    #[serde(flatten)]
+    counts: Counts,
+    /// Dropped by the kernel where the direction begins, because we read too late; not among `packets`.
+    missed: Option<u64>,
+    /// Under way when the link ended.
+    queue_packets: u32,
+    queue_packets_max: u32,
+    delay_ns: Delay,
+    late_ns: Late,
+}
+
+/// Prints and writes what comes due.
+pub struct Report {
+    start_ns: i64,
+    rhythm: Rhythm,
+    rows: Option<Rows>,
+    interval_ns: i64,
+    row_due_ns: i64,
+}
+
+impl Report {
+    /// A report of the link that began at `start_ns`; prints `ready`.
+    pub fn new(arguments: &Arguments, start_ns: i64, anchors: Anchors) -> Result<Self, Failure> {
+        let rows = arguments.out.as_deref().map(Rows::create).transpose()?;
+        let Arguments { left, right, mtu, there, back, interval: interval_ns, .. } = arguments;
+        emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back })?;
+        let rhythm = Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
+        Ok(Report { start_ns, rhythm, rows, interval_ns: *interval_ns, row_due_ns: start_ns + interval_ns })
+    }
+
+    /// When something may be due, in monotonic nanoseconds.
+    pub fn due_ns(&self) -> i64 {
+        self.rhythm.due_ns().min(self.row_due_ns)
+    }
+
+    /// Prints events and writes rows if they are due.
+    pub fn tell(&mut self, now_ns: i64, carrier: &mut Carrier) -> Result<(), EventError> {
+        if now_ns >= self.row_due_ns {
+            // Times that were slept through have no rows of their own: the next row has all.
+            let missed = (now_ns - self.row_due_ns) / self.interval_ns;
+            self.row_due_ns += (missed + 1) * self.interval_ns;
+            self.push_rows(now_ns, carrier);
+        }
+        if self.rhythm.is_progress_due(now_ns)? {
+            let [there, back] = carrier.directions.each_ref().map(|Direction { line, account }| Now {
+                counts: account.counts(),
+                queue_packets: line.waiting_packets(),
+            });
+            emit("progress", now_ns, &Progress { there, back })?;
+        }
+        Ok(())
+    }
+
+    /// Writes the last rows, ends the file and prints the `summary`.
+    pub fn finish(mut self, mut carrier: Carrier) -> Result<(), Failure> {
+        let now_ns = clock::monotonic_ns();
+        self.push_rows(now_ns, &mut carrier);
+        let rows = self.rows.map(Rows::finish).transpose()?;
+        let missed = carrier.missed_packets();
+        let of = |number: usize| {
+            let Direction { line, account } = &carrier.directions[number];
+            OfDirection {
+                counts: account.counts(),
+                missed: missed[number],
+                queue_packets: line.waiting_packets(),
+                queue_packets_max: account.queue_packets_max(),
+                delay_ns: account.delay(),
+                late_ns: account.late(),
+            }
+        };
+        let summary = Summary {
+            elapsed_ns: now_ns - self.start_ns,
+            there: of(0),
+            back: of(1),
+            cpu_ns: clock::process_cpu_ns(),
+            rows: rows.map(|(written, _)| written),
+            rows_dropped: rows.map(|(_, dropped)| dropped),
+        };
+        Ok(emit("summary", now_ns, &summary)?)
+    }
+
+    fn push_rows(&mut self, time_ns: i64, carrier: &mut Carrier) {
+        let Some(rows) = &mut self.rows else { return };
+        for (direction, Direction { line, account }) in (0..DIRECTIONS.len()).zip(&mut carrier.directions) {
+            let (counts, late_ns_max) = account.interval();
+            let (queue_packets, queue_octets) = (line.waiting_packets(), line.waiting_octets());
+            rows.push(Row { time_ns, direction, counts, queue_packets, queue_octets, late_ns_max });
+        }
+    }
+}

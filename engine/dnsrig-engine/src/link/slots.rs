@@ -1,0 +1,59 @@
+//! Room for packets, set aside once: no allocation while packets flow.
+
+/// Slots are a multiple of so many octets long: a cache line.
+const ALIGN_OCTETS: usize = 64;
+
+/// As many slots as packets may wait, and one to read the next into.
+///
+/// The room is reserved at the start and is touched, by the kernel's reckoning used, only as far as the most that ever
+/// waited at once: the slot that became free last is used first.
+pub struct Slots {
+    octets: Box<[u8]>,
+    slot_octets: usize,
+    /// The slots from here on were never used.
+    fresh: u32,
+    free: Vec<u32>,
+    spare: u32,
+}
+
+impl Slots {
+    /// For `waiting` packets of at most `mtu_octets`; a slot holds at least one octet more, so that larger ones show.
+    pub fn new(waiting: u32, mtu_octets: u16) -> Self {
+        let slot_octets = slot_octets(mtu_octets);
+        let octets = vec![0; (waiting as usize + 1) * slot_octets].into_boxed_slice();
+        Slots { octets, slot_octets, fresh: 1, free: Vec::with_capacity(waiting as usize + 1), spare: 0 }
+    }
+
+    /// The slot that is not in use, and stays so until [`Slots::keep`].
+    pub fn spare(&mut self) -> &mut [u8] {
+        let start = self.spare as usize * self.slot_octets;
+        &mut self.octets[start..start + self.slot_octets]
+    }
+
+    /// Takes the spare slot into use, and makes another one spare. At most one fewer than all may be in use.
+    pub fn keep(&mut self) -> u32 {
+        let kept = self.spare;
+        self.spare = self.free.pop().unwrap_or_else(|| {
+            self.fresh += 1;
+            self.fresh - 1
+        });
+        debug_assert!((self.spare as usize) < self.octets.len() / self.slot_octets);
+        kept
+    }
+
+    /// Gives a slot back. What it holds stays until it is spare and written to.
+    pub fn release(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// The first `length` octets of a slot.
+    pub fn get(&self, slot: u32, length: usize) -> &[u8] {
+        let start = slot as usize * self.slot_octets;
+        &self.octets[start..start + length]
+    }
+}
+
+/// How much a packet takes, in octets.
+pub fn slot_octets(mtu_octets: u16) -> usize {
+    (usize::from(mtu_octets) + 1).next_multiple_of(ALIGN_OCTETS)
+}

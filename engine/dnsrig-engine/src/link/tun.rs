@@ -1,0 +1,135 @@
+//! TUN interfaces: what is routed to one is read from a descriptor, what is written there is received from it
+//! (Documentation/networking/tuntap.rst of Linux).
+
+use std::{
+    fs::File,
+    io::{self, Read, Write},
+    os::{
+        fd::{AsFd, AsRawFd, BorrowedFd},
+        unix::fs::{FileExt, OpenOptionsExt},
+    },
+    path::Path,
+    thread,
+};
+
+use nix::{
+    errno::Errno,
+    sched::{CloneFlags, setns},
+    sys::socket::{AddressFamily, SockFlag, SockType, socket},
+};
+
+use super::{error::LinkError, options::End};
+use crate::watch::text::{Column, lines, locate, words};
+
+/// The step that fails when there is no such namespace.
+pub const OPEN_NETNS: &str = "open the network namespace for";
+
+/// A name has at most so many octets, and a zero after them.
+const NAME_OCTETS: usize = libc::IFNAMSIZ;
+
+/// Where `/proc/net/dev` has the packets that an interface did not take, counted from the name.
+const TX_DROPPED: usize = 12;
+
+/// The largest `/proc/net/dev` that is read, in octets: some hundred interfaces.
+const STATISTICS_OCTETS: usize = 16 * 1024;
+
+/// An interface of ours. It goes when this is dropped.
+pub struct Tun {
+    name: String,
+    file: File,
+    /// `/proc/net/dev` of its namespace.
+    statistics: File,
+}
+
+impl Tun {
+    /// Makes an interface, which is down and has no address, with room for `queue_packets` between two reads.
+    ///
+    /// A thread of its own joins the namespace, so that the process stays where it is.
+    pub fn create(end: &End, mtu_octets: u16, queue_packets: u32) -> Result<Self, LinkError> {
+        let made = thread::scope(|scope| scope.spawn(|| create_here(end, mtu_octets, queue_packets)).join());
+        let panicked = |_| Err((OPEN_NETNS, io::Error::other("the thread for it panicked")));
+        made.unwrap_or_else(panicked).map_err(|(step, reason)| LinkError::Interface {
+            step,
+            interface: end.interface.clone(),
+            netns: end.netns.clone(),
+            reason,
+        })
+    }
+
+    /// Reads one packet into `room`, and returns its length; none if there is none.
+    pub fn read(&self, room: &mut [u8]) -> Result<Option<usize>, LinkError> {
+        match (&self.file).read(room) {
+            Ok(octets) => Ok(Some(octets)),
+            Err(error) => match error.raw_os_error() {
+                // What a descriptor says whose interface was taken away.
+                Some(libc::EBADFD | libc::EFAULT) => Err(LinkError::Gone(self.name.clone())),
+                Some(libc::EAGAIN | libc::EINTR) => Ok(None),
+                _ => Err(LinkError::System("read from an interface", error)),
+            },
+        }
+    }
+
+    /// Lets the interface receive a packet; false if it does not take it, as one that is down (EIO).
+    pub fn write(&self, packet: &[u8]) -> bool {
+        (&self.file).write(packet).is_ok()
+    }
+
+    /// How many packets the kernel dropped because they were not read in time; none if it does not say.
+    pub fn missed_packets(&self) -> Option<u64> {
+        let mut text = vec![0; STATISTICS_OCTETS];
+        let octets = self.statistics.read_at(&mut text, 0).ok()?;
+        let place = locate(&text[..octets], self.name.as_bytes(), Column::At(TX_DROPPED))?;
+        let word = lines(&text[..octets]).nth(place.line).and_then(|line| words(line).nth(place.word))?;
+        std::str::from_utf8(word).ok()?.parse().ok()
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+type Step<T> = Result<T, (&'static str, io::Error)>;
+
+fn create_here(end: &End, mtu_octets: u16, queue_packets: u32) -> Step<Tun> {
+    let at = |step| move |error: io::Error| (step, error);
+    join(&end.netns)?;
+    // The descriptor belongs to the namespace in which it is opened.
+    let mut options = File::options();
+    let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
+    let file = file.map_err(at("open /dev/net/tun for"))?;
+    let mut request = request(&end.interface);
+    request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_TUN_EXCL) as i16;
+    ioctl(&file, libc::TUNSETIFF, &mut request).map_err(at("make"))?;
+    let control = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
+    let control = control.map_err(|errno| ("make a socket for", errno.into()))?;
+    request.ifr_ifru.ifru_mtu = mtu_octets.into();
+    ioctl(&control, libc::SIOCSIFMTU, &mut request).map_err(at("set the MTU of"))?;
+    // The same place of the request holds the length of the queue (netdevice(7)).
+    request.ifr_ifru.ifru_mtu = queue_packets.cast_signed();
+    ioctl(&control, libc::SIOCSIFTXQLEN, &mut request).map_err(at("set the queue of"))?;
+    let statistics = File::open("/proc/thread-self/net/dev").map_err(at("open the statistics of"))?;
+    Ok(Tun { name: end.interface.clone(), file, statistics })
+}
+
+fn join(netns: &Path) -> Step<()> {
+    let namespace = File::open(netns).map_err(|error| (OPEN_NETNS, error))?;
+    setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|errno| ("join the network namespace for", errno.into()))
+}
+
+/// A request about the interface `name`, which is shorter than [`NAME_OCTETS`].
+fn request(name: &str) -> libc::ifreq {
+    // SAFETY: plain numbers, for which zero is a value.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    for (place, octet) in request.ifr_name[..NAME_OCTETS - 1].iter_mut().zip(name.bytes()) {
+        *place = octet as libc::c_char;
+    }
+    request
+}
+
+fn ioctl(file: &impl AsRawFd, number: libc::Ioctl, request: &mut libc::ifreq) -> io::Result<()> {
+    // SAFETY: all three requests that we make take an ifreq, and keep no pointer to it.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), number, std::ptr::from_mut(request)) };
+    Ok(Errno::result(result).map(drop)?)
+}
