@@ -80,7 +80,10 @@ def rows(
             "state": "established",
             "congestion": congestion,
             "mss_octets": MSS_OCTETS,
-            "sacks": True, "timestamps": True, "window_scaling": True, **flags,
+            "sacks": True,
+            "timestamps": True,
+            "window_scaling": True,
+            **flags,
         }
         sender = {
             "host": "primary",

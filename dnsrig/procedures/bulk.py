@@ -67,7 +67,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[str, int | float | str | bool]:
     """What `transfer` is told: one connection that is used again, and is made anew when it is lost."""
     own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
-    one = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
+    one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
     return {**_pulling.OPTIONS, **one, **own}
 
 

@@ -4,7 +4,7 @@ To fill a path, bandwidth × delay must be under way, and all of it is kept by t
 the receiver. Buffers grow by themselves up to the third number of tcp_wmem and tcp_rmem; a path that is longer or wider than these allow for
 stays half empty, whatever the algorithm.
 
-How it is told: the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
+How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
 window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). A receiving application that does not read
 closes the window too: then octets wait at the receiver, and that is another story.
 """
@@ -57,9 +57,13 @@ def after(trial: Trial) -> Conclusion | None:
     bound = bound_of(flow)
     if bound.busy_s <= 0:
         return cannot_tell("The kernel does not count what held the sender back (Linux 4.10 and later do).")
+    path = sockets.path_of(trial, flow)
+    wanted = None if path is None else sockets.in_flight_octets(path, flow.round_trip_ms)
     if max(bound.by_receiver, bound.by_sender) < LEAST_SHARE or bound.reader_is_slow:
         return CLEAR
-    return _found(trial, flow, bound, flow.round_trip_ms)
+    if wanted is not None and bound.in_flight_bytes >= wanted:
+        return CLEAR  # more would only wait in a queue
+    return _found(trial, flow, bound, flow.round_trip_ms, wanted)
 
 
 def bound_of(flow: Flow) -> Bound:
@@ -75,10 +79,9 @@ def bound_of(flow: Flow) -> Bound:
     )
 
 
-def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float) -> Conclusion:
+def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted: float | None) -> Conclusion:
+    """``wanted``: bandwidth × delay in octets."""
     receiver_binds = bound.by_receiver >= bound.by_sender
-    path = sockets.path_of(trial, flow)
-    wanted = None if path is None else sockets.in_flight_octets(path, round_trip_ms)
     what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
     beside = "" if wanted is None else f", where the path has room for {wanted / 1e3:,.3g} kB"
     host, sysctl = (flow.receiver, "tcp_rmem") if receiver_binds else (flow.sender, "tcp_wmem")

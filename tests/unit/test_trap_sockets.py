@@ -119,6 +119,15 @@ def test_a_buffer_that_seldom_binds_or_a_reader_that_is_slow_is_none(trial: Tria
     assert judge("small-buffers", trial).verdict == "clear"
 
 
+def test_a_buffer_that_fills_the_path_is_large_enough(trial: Trial) -> None:
+    """More would only wait in the queue before the bottleneck."""
+    bulk(trial, there=WIDE, limited={"receive_window": 0.9}, cwnd=519)
+    assert judge("small-buffers", trial).verdict == "clear"
+    bulk(trial, there=WIDE.model_copy(update={"rate_mbit": None}), limited={"receive_window": 0.9}, cwnd=519)
+    found = judge("small-buffers", trial)
+    assert found.verdict == "found" and found.evidence["bandwidth_delay_bytes"] is None, "the path has no end"
+
+
 def test_an_old_kernel_does_not_count_what_held_it_back(trial: Trial) -> None:
     bulk(trial)
     trial.__dict__["sockets"] = trial.sockets.with_columns(busy_us=trial.sockets["busy_us"] * 0)
