@@ -221,7 +221,8 @@ def end_with_stdin() -> None:
     """End this trial when standard input closes: the runner holds it open while it lives, however it dies."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1 << 16):
+        # Not by `sys.stdin`: its lock, held here for ever, would keep the interpreter from ending in order.
+        while os.read(sys.stdin.fileno(), 1 << 16):
             pass
         os.kill(os.getpid(), signal.SIGTERM)
 

@@ -40,6 +40,8 @@ TELLING = ("dnsrig init:", "Kernel panic", "Out of memory")
 HIDDEN = tuple(map(Path, ("/tmp", "/run", "/dev", "/proc", "/sys")))
 """Folders of which inside has its own."""
 PASSED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "XDG_CACHE_HOME", "VIRTUAL_ENV")
+OWN_ENVIRONMENT = {"TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"}
+"""A console is a terminal, but nobody looks at it: no colours."""
 INIT = Path(__file__).with_name("init.py")
 
 ALWAYS = ("ipv6", "tun")
@@ -205,7 +207,7 @@ def _describe(
         "modules": [*ALWAYS, *modules],
         "modprobe": f"{JOB_SEEN}/{modprobe.name}",
         "command": command,
-        "environment": {**wanted, "PYTHONDONTWRITEBYTECODE": "1"},
+        "environment": {**wanted, **OWN_ENVIRONMENT},
     }
     (job / "job.json").write_text(json.dumps(description))
 

@@ -1,0 +1,105 @@
+"""A whole trial under another kernel: in User-mode Linux, with servers from the same root file systems."""
+
+from __future__ import annotations
+
+import platform
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import DNSRIG, specs
+
+from dnsrig.analysis.read import Trial
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import ledger, uml
+from dnsrig.rundir import TrialRecord, read_json
+
+CONGESTION = "net.ipv4.tcp_congestion_control"
+LIMIT_S = 120
+SLOW = ("server=bind@forky", "zones=400")
+"""By BIND's default of 20 SOA queries a second: 20 s."""
+
+
+@pytest.fixture(scope="module")
+def kernel() -> uml.Kernel:
+    if why := uml.available():
+        pytest.skip(why)
+    try:
+        return uml.install()
+    except DnsrigError as error:
+        pytest.skip(f"the package cannot be fetched: {error.message}")
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def start(folder: Path, *settings: str) -> tuple[subprocess.Popen[str], Path]:
+    """`dnsrig trial` of the only variant of the experiment tour, under kernel uml."""
+    (spec,) = specs("tour", *settings)
+    spec_file, directory = folder / "spec.json", folder / "trial"
+    spec_file.write_text(spec.model_copy(update={"kernel": "uml"}).model_dump_json())
+    command = [*DNSRIG, "trial", str(spec_file), str(directory)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), directory
+
+
+def start_slow(folder: Path) -> tuple[subprocess.Popen[str], Path]:
+    """One that is in the middle of its work."""
+    process, directory = start(folder, *SLOW)
+    running = directory.with_name("trial.running")
+    wait_until(lambda: (running / "servers/secondary/exec.json").exists() or process.poll() is not None)
+    assert process.poll() is None, process.communicate()[1]
+    return process, directory
+
+
+def test_a_trial_is_done_there(tmp_path: Path, kernel: uml.Kernel) -> None:
+    process, directory = start(
+        tmp_path, "server=knot@forky", "zones=20", f'hosts.secondary.sysctls."{CONGESTION}"=hybla'
+    )
+    output, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 0, errors
+    trial = Trial(directory, read_json(directory / "trial.json", TrialRecord))
+    record = trial.record
+    assert (record.outcome, record.metrics["zones_seen"]) == ("done", 20)
+    assert trial.zones["outcome"].to_list() == ["seen"] * 20
+    under = record.conditions["kernel"]
+    assert (under["kind"], under["release"], under["cpus"]) == ("uml", kernel.release, 1)
+    assert kernel.release != platform.release()
+    obtained = {name: host["sysctls"][CONGESTION] for name, host in record.conditions["hosts"].items()}
+    assert obtained == {"primary": "cubic", "secondary": "hybla", "observer": "cubic"}
+    assert {cpu for host in record.spec.hosts.values() for cpu in host.cpus} == {0}
+    assert '"phase": "measure"' in output and output.count('"event": "ended"') == 1
+    assert ledger.live() == []
+
+
+def test_told_to_end_it_ends_in_order(tmp_path: Path, kernel: uml.Kernel) -> None:
+    process, directory = start_slow(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 130 and "everything that this trial made was removed" in errors
+    assert "Interrupted" in (directory.with_name("trial.aborted") / "error.txt").read_text(), "it ended by itself"
+    assert ledger.live() == []
+
+
+def test_killed_from_outside_the_kernel_ends_too(tmp_path: Path, kernel: uml.Kernel) -> None:
+    process, directory = start_slow(tmp_path)
+    assert len(ledger.live()) == 1
+    process.kill()
+    process.communicate()
+    wait_until(lambda: not ledger.live())  # the kernel holds the ledger as long as it runs
+    assert directory.with_name("trial.aborted").exists() and not directory.exists()
+    subprocess.run([*DNSRIG, "clean"], check=True, capture_output=True)
+
+
+def test_what_goes_wrong_inside_is_told_outside(tmp_path: Path, kernel: uml.Kernel) -> None:
+    ports = "net.ipv4.ip_local_port_range"
+    process, directory = start(tmp_path, "server=knot@forky", "zones=20", f'hosts.secondary.sysctls."{ports}"="9 1"')
+    _, errors = process.communicate(timeout=LIMIT_S)
+    assert process.returncode != 0 and not directory.exists()
+    assert errors.startswith(f"dnsrig: the kernel refuses {ports} = '9 1'")
