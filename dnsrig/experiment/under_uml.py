@@ -75,7 +75,7 @@ def modules(spec: TrialSpec) -> list[str]:
 
 
 def _congestion(host: HostSpec) -> Iterator[str]:
-    yield from filter(None, (getattr(host, "congestion", None), host.sysctls.get(TCP_CONGESTION)))
+    yield from filter(None, (host.congestion, host.sysctls.get(TCP_CONGESTION)))
 
 
 @contextlib.contextmanager

@@ -42,9 +42,9 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 def start(folder: Path, *settings: str) -> tuple[subprocess.Popen[str], Path]:
     """`dnsrig trial` of the only variant of the experiment tour, under kernel uml."""
-    (spec,) = specs("tour", *settings)
+    (spec,) = specs("tour", "kernel=uml", *settings)
     spec_file, directory = folder / "spec.json", folder / "trial"
-    spec_file.write_text(spec.model_copy(update={"kernel": "uml"}).model_dump_json())
+    spec_file.write_text(spec.model_dump_json())
     command = [*DNSRIG, "trial", str(spec_file), str(directory)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), directory
 
