@@ -31,7 +31,12 @@ def link_rows(trial: Trial, **at_end: int) -> None:
     phase = trial.measure
     assert phase is not None
     nothing = dict.fromkeys(COUNTS, 0)
-    early = {"time_ns": trial.record.phases[0].start.monotonic_ns - SECOND, "direction": "there", **nothing, "too_big": 8}
+    early = {
+        "time_ns": trial.record.phases[0].start.monotonic_ns - SECOND,
+        "direction": "there",
+        **nothing,
+        "too_big": 8,
+    }
     late: dict[str, Any] = {"time_ns": phase.end.monotonic_ns, "direction": "there", **nothing, **at_end}
     back = {"time_ns": phase.end.monotonic_ns, "direction": "back", **nothing}
     trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame([early, late, back])}

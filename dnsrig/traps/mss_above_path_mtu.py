@@ -110,7 +110,9 @@ def _found(trial: Trial, met: Narrow) -> Conclusion:
         else f"ICMP is blocked, so that the {met.sender} does not learn it and sends the same segments again"
     )
     packets = "Packets" if met.dropped is None else f"{met.dropped:,} packets"
-    large = "" if met.mss_octets is None else f" (segments of up to {met.mss_octets:,} octets, {met.resent:,} sent again)"
+    large = (
+        "" if met.mss_octets is None else f" (segments of up to {met.mss_octets:,} octets, {met.resent:,} sent again)"
+    )
     return Conclusion(
         "found",
         summary=f"The path from {met.sender} to {met.receiver} takes packets of {met.path_octets:,} octets, the interfaces {met.interface_octets:,}. {packets} were "

@@ -73,7 +73,9 @@ def test_the_path_lies_between_the_sites() -> None:
         cycle.check(spec)
 
 
-def generation(number: int, published_s: float | None, served_s: float | None, serial: int | None = None) -> dict[str, Any]:
+def generation(
+    number: int, published_s: float | None, served_s: float | None, serial: int | None = None
+) -> dict[str, Any]:
     """As the procedure tells of one; times since `measure` began, put to the clock by `followed`."""
     return {
         "serial": 1 + number,

@@ -72,5 +72,7 @@ def generation_octets_percent(trial: Trial) -> float | None:
 @metric(title="time to publish, longest", unit="s", better="neither", order=17)
 def publication_max_s(trial: Trial) -> float | None:
     """The longest time from telling the primary to load a generation to its first answer with that serial or a later one."""
-    times = [(each.published_ns - each.told_ns) / 1e9 for each in generations.of(trial) if each.published_ns is not None]
+    times = [
+        (each.published_ns - each.told_ns) / 1e9 for each in generations.of(trial) if each.published_ns is not None
+    ]
     return max(times, default=None)
