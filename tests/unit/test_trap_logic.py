@@ -10,6 +10,7 @@ from pathlib import Path
 import load_rows
 import polars as pl
 import pytest
+import socket_data
 import synthetic
 import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
@@ -278,7 +279,7 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers likewise, the others of servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers and of far paths likewise, the others of servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in loaded.trials:
@@ -287,7 +288,10 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     for trial in pulled.trials:
         connections = [transfer_rows.Connection(0, 0, 1, 9, "full")]
         transfer_rows.put(trial, transfer_rows.pipelined([300] * 100), connections, resumption=True)
-    findings = [*examine(run), *examine(loaded), *examine(pulled)]
+    far = Run.open(synthetic.build(tmp_path / "far", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in far.trials:
+        socket_data.bulk(trial).record.spec.hosts["primary"].congestion = "cubic"
+    findings = [*examine(run), *examine(loaded), *examine(pulled), *examine(far)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"
