@@ -10,6 +10,7 @@ import polars as pl
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.socket_rows import SOCKETS
+from dnsrig.analysis.transfer_rows import TCP_INFO
 from dnsrig.rundir import HostSpec, LinkSpec, PathSpec
 
 MS = 1_000_000
@@ -34,8 +35,8 @@ def bulk(trial: Trial, *, there: PathSpec | None = None, seconds: float = 10.0, 
     spec.options = {"congestion": ""}
     phase.end.monotonic_ns = phase.start.monotonic_ns + round(seconds * 1e3) * MS
     trial.__dict__["sockets"] = rows(phase.start.monotonic_ns, seconds, **of_sender)
-    octets = int(trial.sockets["acked_octets"].max() or 0)  # type: ignore[arg-type]
-    trial.record.instruments = {"transfer": transferred(octets, seconds), "link": linked()}
+    trial.record.instruments = {"transfer": transferred(phase.start.monotonic_ns, seconds), "link": linked()}
+    trial.__dict__["tcp_info"] = looked_at(trial.sockets)
     trial.record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
     return trial
 
@@ -44,10 +45,20 @@ def _server(trial: Trial) -> Any:
     return trial.record.spec.hosts[trial.subject].server
 
 
-def transferred(octets: int, seconds: float) -> dict[str, Any]:
+def transferred(start_ns: int, seconds: float) -> dict[str, Any]:
+    """The summary of an instrument that was cut off in the middle of its zone."""
     elapsed_ns = round(seconds * 1e9)
-    done = {"done": 0, "failed": 0, "up_to_date": 0, "outcomes": {}, "records": 0, "octets": octets}
-    return {**done, "elapsed_ns": elapsed_ns, "rows_lost": 0, "busy_share": 0.1}
+    done = {"done": 0, "failed": 0, "up_to_date": 0, "outcomes": {}, "attempt_outcomes": {}, "records": 0, "octets": 0}
+    times = {"start_ns": start_ns, "elapsed_ns": elapsed_ns, "first_message_ns": start_ns + 5}
+    return {**done, **times, "rows_lost": 0, "busy_share": 0.1}
+
+
+def looked_at(listed: pl.DataFrame) -> pl.DataFrame:
+    """The receiver's rows as the instrument itself would have them."""
+    ours = listed.filter(pl.col("host") == "client").with_columns(
+        connection=pl.lit(0), sent_octets=pl.lit(60), unread_octets="receive_queue_octets"
+    )
+    return ours.select(pl.col(name).cast(kind) for name, kind in TCP_INFO.items())
 
 
 def linked(**of_there: int) -> dict[str, Any]:

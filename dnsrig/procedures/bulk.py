@@ -10,7 +10,7 @@ TCP connections of both ends are listed all the while (``sockets.arrow``). Optio
 - ``timeout_s``: how long nothing may come before the connection counts as lost and another is made
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 
-A trial is `done` when its time is over and anything came at all. It is `invalid` where the instrument did not keep up.
+A trial is `done` when its time is over and any message came, and at its `limit` when none did. It is `invalid` where the instrument did not keep up.
 """
 
 from __future__ import annotations
@@ -86,14 +86,16 @@ def measure(stage: Stage) -> Result:
     with stage.phase("drain"):
         time.sleep(float(stage.option("drain_s")))
         stage.check_servers()
-    return concluded(summary)
+    return concluded(summary, duration_s=duration_s)
 
 
-def concluded(summary: Mapping[str, Any]) -> Result:
+def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
     """What the ``summary`` of `transfer` means: whatever came until the end counts, be it the half of a zone."""
-    if not summary["octets"]:
-        failures = _pulled.outcomes(summary)
-        return Result("server-failed", "nothing came" + (f": {failures}" if failures else ""))
+    if not summary["first_message_ns"]:
+        failures = _pulled.outcomes({"outcomes": summary["attempt_outcomes"]})
+        if failures:
+            return Result("server-failed", f"no zone began to come: {failures}")
+        return Result("limit", f"no message came whole in {duration_s:g} s")
     if reason := _kept_up.why_transfer_did_not(summary):
         return Result("invalid", reason)
     return Result("done")

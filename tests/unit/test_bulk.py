@@ -62,11 +62,16 @@ def test_one_connection_is_used_again_and_made_anew_when_it_is_lost() -> None:
 
 @pytest.mark.parametrize(
     ("changes", "outcome"),
-    [({}, "done"), ({"octets": 0, "outcomes": {"refused": 9}}, "server-failed"), ({"busy_share": 1.0}, "invalid")],
+    [
+        ({}, "done"),
+        ({"first_message_ns": 0}, "limit"),
+        ({"first_message_ns": 0, "attempt_outcomes": {"refused": 9}}, "server-failed"),
+        ({"busy_share": 1.0}, "invalid"),
+    ],
 )
 def test_what_a_summary_means(changes: dict[str, object], outcome: str) -> None:
     """That no zone was whole by the end is what was to be expected."""
-    found = procedure.concluded({**socket_data.transferred(170_000, 10), **changes})
+    found = procedure.concluded({**socket_data.transferred(5, 10), **changes}, duration_s=10)
     assert found.outcome == outcome and bool(found.reason) == (outcome != "done")
 
 
@@ -76,11 +81,21 @@ def value(name: str, trial: Trial) -> float | None:
 
 def test_metrics_of_a_flow(trial: Trial) -> None:
     bulk(trial, kb_per_s=100, cwnd=20, rtt_ms=310, resent_share=0.25)
-    trial.record.instruments["transfer"] = socket_data.transferred(1_000_000, 10)
     assert value("throughput_kbytes_per_s", trial) == 100
     assert value("rtt_ms", trial) == 310
     assert value("cwnd_segments", trial) == 20
     assert value("retransmitted_percent", trial) == pytest.approx(25, rel=0.02)
+
+
+def test_throughput_is_what_the_application_has_by_the_last_look(trial: Trial) -> None:
+    """Of each connection that there was, and without what it has not read."""
+    bulk(trial, kb_per_s=100, unread_octets=98_000)
+    assert value("throughput_kbytes_per_s", trial) == pytest.approx(90, rel=1e-6), "9.8 s, 980 kB less what waits"
+    lost = trial.tcp_info.head(10).with_columns(pl.lit(1).cast(pl.UInt32).alias("connection"))
+    trial.__dict__["tcp_info"] = pl.concat([trial.tcp_info, lost])
+    assert (value("throughput_kbytes_per_s", trial) or 0) > 90
+    trial.__dict__["tcp_info"] = lost.clear()
+    assert value("throughput_kbytes_per_s", trial) is None
 
 
 def test_without_sockets_there_is_no_guess(trial: Trial) -> None:

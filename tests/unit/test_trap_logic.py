@@ -9,14 +9,16 @@ from pathlib import Path
 
 import carrier_data
 import load_rows
+import path_data
 import polars as pl
 import pytest
+import socket_data
 import synthetic
 import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.rundir import LogDrilldown, ServerLimit
+from dnsrig.rundir import LogDrilldown, PathSpec, ServerLimit
 from dnsrig.servers import all_drivers
 from dnsrig.traps import all_traps, examine
 
@@ -279,7 +281,8 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers and of a zone's cycle likewise, the others of servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers, of far paths and of a zone's cycle likewise, the others of
+    servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:
@@ -293,7 +296,13 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     sites = Run.open(synthetic.build(tmp_path / "sites", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in sites.trials:
         carrier_data.between_sites(trial)
-    findings = [finding for some in (run, loaded, pulled, sites) for finding in examine(some)]
+    far = Run.open(synthetic.build(tmp_path / "far", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in far.trials:
+        socket_data.bulk(trial).record.spec.hosts["primary"].congestion = "cubic"
+    narrow = Run.open(synthetic.build(tmp_path / "narrow", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in narrow.trials:
+        path_data.over_path(trial, PathSpec(delay_ms=50, jitter_ms=9, ordered=False, mtu_octets=1300))
+    findings = [finding for some in (run, loaded, pulled, sites, far, narrow) for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"

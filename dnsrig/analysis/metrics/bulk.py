@@ -8,7 +8,7 @@ from __future__ import annotations
 import polars as pl
 
 from dnsrig.analysis import sockets
-from dnsrig.analysis.metrics import metric, pull
+from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial
 
 
@@ -28,10 +28,16 @@ def median_of_sender(trial: Trial, column: str) -> float | None:
 
 @metric(title="throughput", unit="kB/s", better="higher", order=10, at_limit=is_bulk)
 def throughput_kbytes_per_s(trial: Trial) -> float | None:
-    """Octets of DNS messages that the instrument `transfer` received (10^3 a kB; no TCP, TLS or IP headers), divided by its time from
-    start to end: the TCP handshake, the query's round trip and slow start are part of it."""
-    octets_per_s = pull.per_second(trial, "octets") if is_bulk(trial) else None
-    return None if octets_per_s is None else octets_per_s / 1e3
+    """Octets (10^3 a kB) that the instrument `transfer` had read from its TCP connections when it last looked at them (every 0.1 s), without
+    TCP and IP headers, divided by the time from its start to that look: the handshake, the query's round trip and slow start are part
+    of it."""
+    start_ns, looks = trial.transfer.get("start_ns"), trial.tcp_info
+    if not is_bulk(trial) or start_ns is None or looks.is_empty():
+        return None
+    last = looks.sort("time_ns").group_by("connection").last()
+    octets = int(last["received_octets"].sum()) - int(last["unread_octets"].cast(pl.Int64).sum())
+    elapsed_ns = int(last["time_ns"].sort()[-1]) - int(start_ns)
+    return 1e6 * octets / elapsed_ns if elapsed_ns > 0 else None
 
 
 @metric(title="round trip of the sender, median", unit="ms", better="lower", order=34)
