@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroute2.netlink.rtnl.tcmsg import tcmsg
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import links, mss, tcp
@@ -78,6 +79,26 @@ def test_directions_as_link_takes_them() -> None:
 )
 def test_what_netem_is_told(path: PathSpec, expected: list[Any]) -> None:
     assert netem.disciplines(path) == expected
+
+
+def test_what_netem_is_told_is_a_message() -> None:
+    """pyroute2 encodes and decodes it; the delay is in ticks of the kernel's own."""
+    sent = []
+
+    class Route:
+        def nlm_request(self, message: Any, **_: Any) -> None:
+            message.encode()
+            sent.append(message.data)
+
+    (handle, parent, options), *_ = netem.disciplines(S3)
+    netem._apply(Route(), 7, handle, parent, options)
+    again = tcmsg(sent[0])
+    again.decode()
+    told = again.get_attr("TCA_OPTIONS")
+    assert again.get_attr("TCA_KIND") == "netem" and (again["index"], again["parent"]) == (7, 0xFFFFFFFF)
+    assert told["limit"] == 5000 and told["delay"] == 2.5 * told["jitter"]
+    assert told["loss"] == pytest.approx(0.001 * 2**32, rel=1e-6)
+    assert told.get_attr("TCA_NETEM_RATE")["rate"] == 2_500_000
 
 
 def test_netem_follows_the_loss_over_time() -> None:

@@ -23,7 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from pyroute2 import NetNS, netns
+from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.exceptions import NetlinkError
+from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
+from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import ledger
@@ -46,6 +49,7 @@ ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
 RULE_PREFERENCE = 1
 BLACKHOLE = 6
 """FR_ACT_BLACKHOLE."""
+NEW = NLM_F_CREATE | NLM_F_EXCL
 ROUTER_SYSCTLS = {
     **BASE_SYSCTLS,
     "net.ipv4.ip_forward": "1",
@@ -66,7 +70,7 @@ def available() -> bool:
     try:
         netns.create(name)
         with NetNS(name) as route:
-            route.tc("add", "netem", index=LOOPBACK, handle=NETEM_ROOT, delay=1000, limit=10)
+            _apply(route, LOOPBACK, NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
         return True
     except (NetlinkError, OSError):
         return False
@@ -112,8 +116,8 @@ class NetemLink:
                 if self.over.wait(after_s - before_s):
                     return
                 before_s = after_s
-                (handle, _, options), *_ = disciplines(one.path, after_s)
-                route.tc("change", "netem", index=index, handle=handle, **options)
+                (handle, parent, options), *_ = disciplines(one.path, after_s)
+                _apply(route, index, handle, parent, options, flags=0)
 
     def finish(self) -> dict[str, Any] | None:
         """The kernel's count of what left the router: packets, octets with Ethernet headers, and drops of any kind."""
@@ -203,8 +207,19 @@ def _shape(one: Exit) -> None:
     with NetNS(one.namespace) as route:
         index = route.link_lookup(ifname=one.interface)[0]
         for handle, parent, options in disciplines(one.path):
-            where = {} if parent is None else {"parent": parent | 1}
-            route.tc("add", "netem", index=index, handle=handle, **where, **options)
+            _apply(route, index, handle, parent, options)
+
+
+def _apply(route: Any, index: int, handle: int, parent: int | None, options: dict[str, Any], flags: int = NEW) -> None:
+    """Make a queueing discipline, or change one (``flags`` 0).
+
+    The message is made here: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes it for TCA_RATE as well).
+    """
+    message = tcmsg()
+    message["index"], message["handle"] = index, handle
+    message["parent"] = TC_H_ROOT if parent is None else parent | 1
+    message["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", sched_netem.get_parameters(options))]
+    route.nlm_request(message, msg_type=RTM_NEWQDISC, msg_flags=NLM_F_REQUEST | NLM_F_ACK | flags)
 
 
 def _counted(one: Exit) -> dict[str, int]:
