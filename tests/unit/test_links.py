@@ -14,7 +14,7 @@ from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import expectation, netem, schedule, selftest, tun
+from dnsrig.lab.links import _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
 from dnsrig.rundir import LinkSpec, PathSpec
 
@@ -57,12 +57,38 @@ def test_directions_as_link_takes_them() -> None:
     [
         (
             S3,
-            [(0x10000, None, {"loss": 0.1, "delay": 125_000, "jitter": 50_000, "rate": 2_500_000, "limit": 5000})],
+            [
+                (
+                    0x10000,
+                    None,
+                    {
+                        "loss": 0.1,
+                        "delay": 125_000,
+                        "jitter": 50_000,
+                        "rate": 2_500_000,
+                        "packet_overhead": -14,
+                        "limit": 5000,
+                    },
+                )
+            ],
         ),
         (PathSpec(delay_ms=10), [(0x10000, None, {"loss": 0, "delay": 10_000, "jitter": 0, "limit": 1000})]),
         (
             PathSpec(delay_ms=10, jitter_ms=5),
-            [(0x10000, None, {"loss": 0, "delay": 10_000, "jitter": 5000, "rate": 3_750_000_000, "limit": 1000})],
+            [
+                (
+                    0x10000,
+                    None,
+                    {
+                        "loss": 0,
+                        "delay": 10_000,
+                        "jitter": 5000,
+                        "rate": 3_750_000_000,
+                        "packet_overhead": -14,
+                        "limit": 1000,
+                    },
+                )
+            ],
         ),
         (
             PathSpec(delay_ms=10, jitter_ms=5, ordered=False),
@@ -71,7 +97,7 @@ def test_directions_as_link_takes_them() -> None:
         (
             PathSpec(rate_mbit=8, delay_ms=10, jitter_ms=5, ordered=False),
             [
-                (0x10000, None, {"loss": 0, "rate": 1_000_000, "limit": 1000}),
+                (0x10000, None, {"loss": 0, "rate": 1_000_000, "packet_overhead": -14, "limit": 1000}),
                 (0x20000, 0x10000, {"delay": 10_000, "jitter": 5000, "limit": 1_000_000}),
             ],
         ),
@@ -82,23 +108,16 @@ def test_what_netem_is_told(path: PathSpec, expected: list[Any]) -> None:
 
 
 def test_what_netem_is_told_is_a_message() -> None:
-    """pyroute2 encodes and decodes it; the delay is in ticks of the kernel's own."""
-    sent = []
-
-    class Route:
-        def nlm_request(self, message: Any, **_: Any) -> None:
-            message.encode()
-            sent.append(message.data)
-
+    """Read again by pyroute2; the delay is in ticks of the kernel's own."""
     (handle, parent, options), *_ = netem.disciplines(S3)
-    netem._apply(Route(), 7, handle, parent, options)
-    again = tcmsg(sent[0])
+    again = tcmsg(_qdisc.message(7, handle, parent, options, _qdisc.NEW))
     again.decode()
     told = again.get_attr("TCA_OPTIONS")
     assert again.get_attr("TCA_KIND") == "netem" and (again["index"], again["parent"]) == (7, 0xFFFFFFFF)
     assert told["limit"] == 5000 and told["delay"] == 2.5 * told["jitter"]
     assert told["loss"] == pytest.approx(0.001 * 2**32, rel=1e-6)
-    assert told.get_attr("TCA_NETEM_RATE")["rate"] == 2_500_000
+    rate = told.get_attr("TCA_NETEM_RATE")
+    assert (rate["rate"], rate["packet_overhead"]) == (2_500_000, -14)
 
 
 def test_netem_follows_the_loss_over_time() -> None:

@@ -12,10 +12,6 @@ seed of the link does not reach it.
 
 from __future__ import annotations
 
-import array
-import fcntl
-import socket
-import struct
 import threading
 from dataclasses import dataclass, field
 from functools import cache
@@ -23,16 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from pyroute2 import NetNS, netns
-from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
-from pyroute2.netlink.exceptions import NetlinkError
-from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
-from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import ledger
 from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, inside, set_sysctl
 from dnsrig.lab.ledger import Ledger
-from dnsrig.lab.links import Place, _ends, veth
+from dnsrig.lab.links import Place, _ends, _qdisc, veth
 from dnsrig.rundir import LinkSpec, PathSpec
 
 ROUTER_ADDRESS = "198.18.254.{}"
@@ -40,16 +32,15 @@ ROUTER_ADDRESS = "198.18.254.{}"
 RATE_WITHOUT_MBIT = 30_000.0
 """netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32 bits of octets/s)."""
 UNLIMITED_PACKETS = 1_000_000
+ETHERNET_HEADER_OCTETS = 14
+"""netem would count it; a path's rate is that of its IP packets, for all kinds of links."""
 NETEM_ROOT, NETEM_DELAY = 0x10000, 0x20000
 """Handles 1: and 2:."""
 MTU_LOCK = 1 << 2
 """RTAX_LOCK: not to be changed by what is learnt of the path; such an MTU also holds for forwarded packets."""
-SIOCETHTOOL = 0x8946
-ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO = 0x1F, 0x24, 0x2C
 RULE_PREFERENCE = 1
 BLACKHOLE = 6
 """FR_ACT_BLACKHOLE."""
-NEW = NLM_F_CREATE | NLM_F_EXCL
 ROUTER_SYSCTLS = {
     **BASE_SYSCTLS,
     "net.ipv4.ip_forward": "1",
@@ -69,10 +60,9 @@ def available() -> bool:
     made.add(network_namespace=name)
     try:
         netns.create(name)
-        with NetNS(name) as route:
-            _apply(route, LOOPBACK, NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
+        _qdisc.netem(name, "lo", NETEM_ROOT, None, {"delay": 1000, "rate": 1_000_000, "limit": 10})
         return True
-    except (NetlinkError, OSError):
+    except OSError:
         return False
     finally:
         if netns_exists(name):
@@ -110,14 +100,12 @@ class NetemLink:
 
     def _vary(self, one: Exit) -> None:
         before_s = 0.0
-        with NetNS(one.namespace) as route:
-            index = route.link_lookup(ifname=one.interface)[0]
-            for after_s, _ in one.path.loss_over_time:
-                if self.over.wait(after_s - before_s):
-                    return
-                before_s = after_s
-                (handle, parent, options), *_ = disciplines(one.path, after_s)
-                _apply(route, index, handle, parent, options, flags=0)
+        for after_s, _ in one.path.loss_over_time:
+            if self.over.wait(after_s - before_s):
+                return
+            before_s = after_s
+            (handle, parent, options), *_ = disciplines(one.path, after_s)
+            _qdisc.netem(one.namespace, one.interface, handle, parent, options, flags=0)
 
     def finish(self) -> dict[str, Any] | None:
         """The kernel's count of what left the router: packets, octets with Ethernet headers, and drops of any kind."""
@@ -155,7 +143,7 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
     with veth.descriptor(host.namespace_path) as host_fd, veth.descriptor(Path("/run/netns", router)) as router_fd:
         veth.pair(other.name, host_fd, host.name, router_fd)
     for namespace, interface in ((host.namespace, other.name), (router, host.name)):
-        _no_offload(namespace, interface)
+        _qdisc.no_offload(namespace, interface)
     _ends.set_up(host, other, mtu_octets=spec.mtu_octets, neighbour=_ends.hardware_address(router, host.name))
     hardware = _ends.hardware_address(host.namespace, other.name)
     metrics = {} if way.mtu_octets is None else {"mtu": way.mtu_octets, "lock": MTU_LOCK}
@@ -190,7 +178,10 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
     """
     loss = {"loss": path.loss_percent_at(after_s)}
     delay = {"delay": round(path.delay_ms * 1e3), "jitter": round(path.jitter_ms * 1e3)}
-    rate = {"rate": round((path.rate_mbit or RATE_WITHOUT_MBIT) * 1e6 / 8)}
+    rate = {
+        "rate": round((path.rate_mbit or RATE_WITHOUT_MBIT) * 1e6 / 8),
+        "packet_overhead": -ETHERNET_HEADER_OCTETS,
+    }
     limit = {"limit": path.limit_packets}
     if path.ordered:
         needs_rate = path.rate_mbit is not None or path.jitter_ms > 0
@@ -204,22 +195,8 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
 
 
 def _shape(one: Exit) -> None:
-    with NetNS(one.namespace) as route:
-        index = route.link_lookup(ifname=one.interface)[0]
-        for handle, parent, options in disciplines(one.path):
-            _apply(route, index, handle, parent, options)
-
-
-def _apply(route: Any, index: int, handle: int, parent: int | None, options: dict[str, Any], flags: int = NEW) -> None:
-    """Make a queueing discipline, or change one (``flags`` 0).
-
-    The message is made here: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes it for TCA_RATE as well).
-    """
-    message = tcmsg()
-    message["index"], message["handle"] = index, handle
-    message["parent"] = TC_H_ROOT if parent is None else parent | 1
-    message["attrs"] = [("TCA_KIND", "netem"), ("TCA_OPTIONS", sched_netem.get_parameters(options))]
-    route.nlm_request(message, msg_type=RTM_NEWQDISC, msg_flags=NLM_F_REQUEST | NLM_F_ACK | flags)
+    for handle, parent, options in disciplines(one.path):
+        _qdisc.netem(one.namespace, one.interface, handle, parent, options)
 
 
 def _counted(one: Exit) -> dict[str, int]:
@@ -236,12 +213,3 @@ def _counted(one: Exit) -> dict[str, int]:
                     "queue_packets": int(queue["qlen"]),
                 }
     return {}
-
-
-def _no_offload(namespace: str, interface: str) -> None:
-    """No segments larger than a packet on this interface (ethtool(8): tso, gso, gro)."""
-    with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        for command in (ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO):
-            value = array.array("I", [command, 0])
-            address, _ = value.buffer_info()
-            fcntl.ioctl(sock, SIOCETHTOOL, struct.pack("16sP16x", interface.encode(), address))
