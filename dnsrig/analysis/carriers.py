@@ -10,8 +10,9 @@ from dnsrig.rundir import TrialSpec
 PROCEDURE = "carriers"
 DATABASE, REPLICA = "database", "replica"
 """Hosts of the procedure, and the instruments as which it tells what it saw of them."""
-RECEIVED_SHARE = 0.999
-"""Of all octets that came: what is left are a protocol's last words and its signs of life, which never end."""
+LAST_WORDS_SHARE, LAST_WORDS_OCTETS, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
+"""What may be missing when all was received: a thousandth, or 2,000 octets if that is more, but no more than a tenth: a protocol's last words,
+and its signs of life, which never end."""
 
 
 def far_link(spec: TrialSpec) -> tuple[str, str] | None:
@@ -45,8 +46,10 @@ def arrived(trial: Trial) -> pl.DataFrame:
 
 
 def received_ns(trial: Trial) -> int | None:
-    """When all but a thousandth of the octets had come; None where nothing is known of them."""
+    """When all octets had come but a protocol's last words; None where nothing is known of them."""
     rows = arrived(trial)
-    if rows.is_empty() or not rows["octets"][-1]:
+    whole = 0 if rows.is_empty() else int(rows["octets"][-1])
+    if not whole:
         return None
-    return int(rows.filter(pl.col("octets") >= RECEIVED_SHARE * rows["octets"][-1])["time_ns"][0])
+    last_words = min(max(LAST_WORDS_SHARE * whole, LAST_WORDS_OCTETS), LAST_WORDS_SHARE_MOST * whole)
+    return int(rows.filter(pl.col("octets") >= whole - last_words)["time_ns"][0])

@@ -105,7 +105,8 @@ class PostgreSql(Database):
             f"{placement.seen_state}/data",
         ]
         copy += ["-R", "-X", "stream", "--checkpoint=fast", "--no-sync"]
-        return [*AS_NOBODY, "sh", "-c", f"{shlex.join(copy)} && exec {shlex.join(server)}"]
+        # libpq looks for a client's certificate at home, and nobody may not look into root's.
+        return [*AS_NOBODY, "sh", "-c", f"export HOME=/tmp; {shlex.join(copy)} && exec {shlex.join(server)}"]
 
     def console(self, address: Address) -> Console:
         client = pgwire.Client.connect(str(address), self.port, user=USER, database=DATABASE, timeout_s=CONSOLE_LIMIT_S)

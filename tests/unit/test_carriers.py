@@ -37,6 +37,12 @@ def test_received_is_all_but_a_thousandth_of_what_came(tmp_path: Path) -> None:
     assert value("received_s", trial) == 3, "signs of life go on"
 
 
+def test_of_a_small_volume_signs_of_life_are_a_larger_share(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=[0, 40_000, 55_000, 55_066, 55_132, 55_198]))
+    assert value("received_s", trial) == 2
+
+
 def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
     trial = replicated(tmp_path)
     start = zero_ns(trial)
