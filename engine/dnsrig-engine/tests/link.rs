@@ -207,7 +207,8 @@ fn what_is_dropped_is_counted_by_why() {
     assert_eq!((count("back", "too_big"), count("back", "lost")), (1, 0));
     for direction in ["there", "back"] {
         let parts = ["delivered_packets", "lost", "overflowed", "too_big", "refused", "queue_packets"];
-        assert_eq!(count(direction, "packets"), parts.map(|key| count(direction, key)).iter().sum(), "{summary}");
+        let sum: u64 = parts.iter().map(|key| count(direction, key)).sum();
+        assert_eq!(count(direction, "packets"), sum, "{summary}");
     }
 }
 

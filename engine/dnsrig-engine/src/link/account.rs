@@ -79,13 +79,15 @@ pub struct Account {
     late_ns_max: u64,
 }
 
-impl Account {
+impl Default for Account {
     /// Nothing yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let counts = Counts::default();
         Account { counts, queue_packets_max: 0, delay: times(), late: times(), told: counts, late_ns_max: 0 }
     }
+}
 
+impl Account {
     /// A packet of so many octets was taken; so many wait now.
     pub fn took(&mut self, octets: usize, fate: Fate, waiting_packets: u32) {
         self.counts.packets += 1;
@@ -159,7 +161,7 @@ mod tests {
 
     #[test]
     fn every_packet_is_counted_once() {
-        let mut account = Account::new();
+        let mut account = Account::default();
         for fate in [Fate::Waits, Fate::Waits, Fate::Lost, Fate::TooBig, Fate::Overflowed] {
             account.took(100, fate, 2);
         }
@@ -174,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_row_has_what_came_since_the_one_before() {
-        let mut account = Account::new();
+        let mut account = Account::default();
         account.took(100, Fate::Waits, 1);
         account.gave(departure(0, 10), 17, true);
         let (first, late_ns) = account.interval();
@@ -187,7 +189,7 @@ mod tests {
 
     #[test]
     fn times_are_those_of_delivered_packets() {
-        let mut account = Account::new();
+        let mut account = Account::default();
         assert_eq!((account.delay(), account.late()), (Delay::default(), Late::default()));
         for late_ns in 0..100 {
             account.gave(departure(0, 1000), 1000 + late_ns, true);

@@ -19,22 +19,17 @@ pub mod tun;
 
 use std::process::ExitCode;
 
-use crate::{
-    clock,
-    events::Anchors,
-    failure::Failure,
-    load::priority,
-    stop::{Stop, Wake},
-};
+use crate::{clock, events::Anchors, failure::Failure, load::priority, stop::Stop};
 use carrier::Carrier;
 use error::LinkError;
 use line::Line;
 pub use options::{Arguments, End};
 use report::Report;
+use rows::Rows;
 use tun::Tun;
 
-/// While packets keep us awake, we look at whether to end this often.
-const STOP_INTERVAL_NS: i64 = 10_000_000;
+/// We look at whether to end this often, and not at each packet.
+const STOP_INTERVAL_NS: i64 = 20_000_000;
 
 /// The kernel keeps at least so many packets for us between two reads, whatever the limit: 10 ms of 10 Gbit/s. What
 /// comes while we sleep or write must find room.
@@ -52,9 +47,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let tuns = [make(&arguments.left, &arguments.there)?, make(&arguments.right, &arguments.back)?];
     let start_ns = clock::monotonic_ns();
     let line = |spec: &spec::Spec, purpose| Line::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
-    let mut carrier = Carrier::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)])?;
+    let mut carrier = Carrier::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)]);
+    // Before real-time priority, which a thread would inherit.
+    let rows = arguments.out.as_deref().map(Rows::create).transpose()?;
     let real_time = arguments.is_real_time() && priority::real_time();
-    let mut report = Report::new(arguments, start_ns, real_time, anchors)?;
+    let mut report = Report::new(arguments, rows, start_ns, real_time, anchors)?;
     carry(&mut carrier, &mut report, &stop)?;
     report.finish(carrier)?;
     Ok(ExitCode::SUCCESS)
@@ -68,13 +65,13 @@ fn carry(carrier: &mut Carrier, report: &mut Report, stop: &Stop) -> Result<(), 
         if now_ns >= report.due_ns() {
             report.tell(now_ns, carrier)?;
         }
-        let idle_ns = if more { 0 } else { carrier.idle_ns().min(report.due_ns() - now_ns) };
-        if idle_ns <= 0 && now_ns < stop_due_ns {
-            continue;
+        if now_ns >= stop_due_ns {
+            stop_due_ns = now_ns + STOP_INTERVAL_NS;
+            if stop.asked()? {
+                return Ok(());
+            }
         }
-        stop_due_ns = now_ns + STOP_INTERVAL_NS;
-        if stop.wait(Some(carrier.readable()), idle_ns)? == Wake::Stop {
-            return Ok(());
-        }
+        let idle_ns = carrier.idle_ns().min(report.due_ns().min(stop_due_ns) - now_ns);
+        carrier.sleep(if more { 0 } else { idle_ns })?;
     }
 }

@@ -77,8 +77,13 @@ pub struct Report {
 
 impl Report {
     /// A report of the link that began at `start_ns`, perhaps with real-time priority; prints `ready`.
-    pub fn new(arguments: &Arguments, start_ns: i64, real_time: bool, anchors: Anchors) -> Result<Self, Failure> {
-        let rows = arguments.out.as_deref().map(Rows::create).transpose()?;
+    pub fn new(
+        arguments: &Arguments,
+        rows: Option<Rows>,
+        start_ns: i64,
+        real_time: bool,
+        anchors: Anchors,
+    ) -> Result<Self, Failure> {
         let Arguments { left, right, mtu, there, back, interval: interval_ns, .. } = arguments;
         emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back, real_time })?;
         let rhythm = Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
