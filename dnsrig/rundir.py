@@ -10,6 +10,7 @@
         log-<host>.arrow               one row a zone, as that server's log tells it
         profile-<host>.folded          where a host's CPU time went: stacks, folded (outermost frame first) with a count
         samples.arrow                  what `watch` saw
+        sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
         servers/<host>/                configuration as used, log (packed when large)
         instruments/                   standard error of the instruments

@@ -10,8 +10,9 @@ from dnsrig.rundir import TrialSpec
 PROCEDURE = "carriers"
 DATABASE, REPLICA = "database", "replica"
 """Hosts of the procedure, and the instruments as which it tells what it saw of them."""
-RECEIVED_SHARE = 0.999
-"""Of all octets that came: what is left are a protocol's last words and its signs of life, which never end."""
+LAST_WORDS_SHARE, LAST_WORDS_OCTETS, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
+"""What may be missing when all was received: a thousandth, or 2,000 octets if that is more, but no more than a tenth: a protocol's last words,
+and its signs of life, which never end."""
 
 
 def far_link(spec: TrialSpec) -> tuple[str, str] | None:
@@ -34,22 +35,21 @@ def arrived(trial: Trial) -> pl.DataFrame:
     if ends is None or phase is None:
         return empty
     near, far = ends
-    for left, right, direction in ((near, far, "there"), (far, near, "back")):
-        path = trial.directory / f"link-{left}-{right}.arrow"
-        if path.exists() and path.stat().st_size:
-            start_ns, end_ns = phase.start.monotonic_ns, phase.end.monotonic_ns
-            rows = pl.read_ipc_stream(path).filter(
-                (pl.col("direction").cast(pl.String) == direction) & pl.col("time_ns").is_between(start_ns, end_ns)
-            )
+    for link in trial.record.spec.links:
+        if set(link.ends) == {near, far} and not (seen := trial.links().get(link.name, empty)).is_empty():
+            in_measure = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
+            direction = pl.col("direction") == ("there" if link.ends[0] == near else "back")
             octets = pl.col("delivered_octets").cast(pl.Int64).cum_sum().alias("octets")
-            return rows.sort("time_ns").select(pl.col("time_ns").cast(pl.Int64), octets)
+            return seen.filter(in_measure & direction).sort("time_ns").select("time_ns", octets)
     rows = trial.during_measure(far, f"link:{near}", "rx_bytes")
     return empty if rows.is_empty() else rows.select("time_ns", octets=pl.col("value") - rows["value"][0])
 
 
 def received_ns(trial: Trial) -> int | None:
-    """When all but a thousandth of the octets had come; None where nothing is known of them."""
+    """When all octets had come but a protocol's last words; None where nothing is known of them."""
     rows = arrived(trial)
-    if rows.is_empty() or not rows["octets"][-1]:
+    whole = 0 if rows.is_empty() else int(rows["octets"][-1])
+    if not whole:
         return None
-    return int(rows.filter(pl.col("octets") >= RECEIVED_SHARE * rows["octets"][-1])["time_ns"][0])
+    last_words = min(max(LAST_WORDS_SHARE * whole, LAST_WORDS_OCTETS), LAST_WORDS_SHARE_MOST * whole)
+    return int(rows.filter(pl.col("octets") >= whole - last_words)["time_ns"][0])

@@ -10,7 +10,7 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis import transfer_rows
+from dnsrig.analysis import socket_rows, transfer_rows
 from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Anchor, LogDrilldown, Manifest, Phase, ServerRecord, TrialRecord, read_json, trial_dir
@@ -151,6 +151,17 @@ class Trial:
         received_octets, sent_octets, unread_octets.
         """
         return _read_rows(self.directory / "tcp-info.arrow", transfer_rows.TCP_INFO)
+
+    @cached_property
+    def sockets(self) -> pl.DataFrame:
+        """What the kernel told of the TCP connections of hosts, one row a socket and interval, of procedures that want it.
+
+        Columns: time_ns, host, local, remote (ADDRESS:PORT), state, congestion, cwnd, ssthresh (segments), rtt_us, rttvar_us,
+        min_rtt_us, retransmissions, lost, unacked, sent_data_segments (segments), send_queue_octets (not acknowledged),
+        receive_queue_octets (not read), mss_octets, delivery_rate_octets_per_s, acked_octets, received_octets, busy_us and of it
+        receive_window_limited_us and send_buffer_limited_us; sacks, timestamps, window_scaling (bool: agreed on by both ends).
+        """
+        return _read_rows(self.directory / "sockets.arrow", socket_rows.SOCKETS)
 
     def links(self) -> dict[str, pl.DataFrame]:
         """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval, 0.1 s by default.

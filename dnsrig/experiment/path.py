@@ -146,11 +146,13 @@ def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
             f"path.jitter_ms = {made.jitter_ms:g} is more than the delay of {made.delay_ms:g} ms",
             hint="a packet cannot arrive before it was sent: raise delay_ms",
         )
-    if made.mtu_octets is not None and made.mtu_octets >= path.interface_mtu_octets:
+    if made.mtu_octets is not None and made.mtu_octets > path.interface_mtu_octets:
         raise UsageError(
-            f"path.mtu_octets = {made.mtu_octets} is not below the interfaces' {path.interface_mtu_octets}",
+            f"path.mtu_octets = {made.mtu_octets} is above the interfaces' {path.interface_mtu_octets}",
             hint="leave it out, or raise path.interface_mtu_octets",
         )
+    if made.mtu_octets == path.interface_mtu_octets:
+        made.mtu_octets = None  # nobody can send what would not pass
     if "limit_packets" not in values:
         made.limit_packets = _room_packets(made)
     return made

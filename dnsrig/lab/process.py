@@ -52,6 +52,8 @@ class Process:
     popen: subprocess.Popen[str]
     stamp_file: Path | None = None
     stopped_by_us: bool = False
+    stop_signal: signal.Signals = signal.SIGTERM
+    """Asks it to end; SIGKILL follows if it does not."""
 
     @property
     def pid(self) -> int:
@@ -70,10 +72,10 @@ class Process:
         return int(json.loads(text)["exec_monotonic_ns"]) if text else None
 
     def stop(self, *, limit_s: float = STOP_LIMIT_S) -> None:
-        """SIGTERM, then SIGKILL after ``limit_s``."""
+        """``stop_signal``, then SIGKILL after ``limit_s``."""
         if self.running:
             self.stopped_by_us = True
-            self.popen.send_signal(signal.SIGTERM)
+            self.popen.send_signal(self.stop_signal)
             try:
                 self.popen.wait(limit_s)
             except subprocess.TimeoutExpired:

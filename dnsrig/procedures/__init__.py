@@ -7,6 +7,8 @@ A procedure is a module of this folder with
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions; ``next_version(values, options)``
   (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
+- ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, also without an
+  emulated path,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,

@@ -16,7 +16,7 @@ def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Resu
     """
     arrived = summary["done"] + summary["up_to_date"]
     failures = outcomes(summary)
-    if not arrived:
+    if not arrived and not summary.get("unfinished"):
         return Result(
             "server-failed", f"none of {zones:,} zones was transferred" + (f": {failures}" if failures else "")
         )

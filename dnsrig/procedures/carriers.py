@@ -34,6 +34,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 WITHOUT_ANSWERS = True
+SOCKETS = True
 OTHER_HOSTS = ("database",)
 """So that an experiment over several carriers says once which database it is about."""
 FAR_LINKS = {

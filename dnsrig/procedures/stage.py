@@ -19,7 +19,7 @@ from dnsrig.lab import clock, process
 from dnsrig.lab.network import Host, Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
-from dnsrig.procedures import _pulling, placing
+from dnsrig.procedures import _pulling, placing, procedure
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_summary, last_words
 from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, Scalar, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
@@ -30,6 +30,8 @@ PREPARATION_LIMIT_S = 1800.0
 PROBE_GRACE_S = 30.0
 """How long after its limit `probe` may take to say so."""
 ANCHOR_EVERY_S = 10.0
+OBSERVER = "observer"
+"""The host of the instruments that stand in nobody's place; its own connections say nothing of the trial."""
 NEXT = ".next"
 """Ending of a zone file that waits to take the place of the one without it."""
 STORED_BYTES_PER_ZONE = 32_768
@@ -177,6 +179,7 @@ class Stage:
                 stderr=subprocess.STDOUT,
                 **placing.view(self.spec, placement),
             )
+        started.stop_signal = kind.stop_signal
         self.servers[name] = Server(placement, started, log)
 
     def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
@@ -286,22 +289,35 @@ class Stage:
         if any(host.profile for host in self.spec.hosts.values()):
             _ = self._no_profiler
         arguments = ["watch", "--out", str(self.directory / "samples.arrow"), "--until-eof"]
+        emulated = any(link.emulated for link in self.spec.links)
+        lists_sockets = emulated or bool(getattr(procedure(self.spec.procedure), "SOCKETS", False))
+        if lists_sockets:
+            arguments += ["--sockets-out", str(self.directory / "sockets.arrow")]
         for host in self.network.hosts.values():
-            folders = "".join(f",cgroup={folder}" for folder in host.cgroups)
-            arguments += ["--host", f"{host.name},netns={host.namespace_path}{folders}"]
+            parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
+            if lists_sockets and host.name != OBSERVER:
+                parts += ",sockets"
+            arguments += ["--host", f"{host.name},netns={host.namespace_path}{parts}"]
         self._start_instrument("watch", arguments)
 
     def start_probe(
-        self, name: str, target: str, *, limit_s: float, out: Path | None = None, next_version: bool = False
+        self,
+        name: str,
+        target: str,
+        *,
+        limit_s: float,
+        out: Path | None = None,
+        next_version: bool = False,
+        serial: int | None = None,
     ) -> Instrument:
-        """Watch for the serial of the dataset, or of its next version, to become visible on host ``target``."""
+        """Watch for the serial of the dataset, of its next version, or this ``serial`` to become visible on host ``target``."""
         dataset = self.spec.next_dataset if next_version else self.spec.dataset
         assert dataset is not None
         arguments = [
             "probe",
             str(self.host(target).address),
             f"--zones={Path(dataset.path) / 'zones.list'}",
-            f"--serial={dataset.serial}",
+            f"--serial={dataset.serial if serial is None else serial}",
             f"--rate={self.option('probe_rate_per_s')}",
             f"--limit-s={limit_s}",
             "--until-eof",
@@ -383,6 +399,15 @@ class Stage:
             if event["event"] == "progress":
                 self.report({**event, "instrument": instrument.name})
 
+    def rest(self, seconds: float) -> None:
+        """Let time go by while the servers live; nothing where ``seconds`` are negative."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._take_anchor()
+            self._note_pids()
+            self.check_servers()
+            time.sleep(min(left, 0.1))
+
     def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
         """The phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
         limit_s = self.spec.limit_s
@@ -432,7 +457,7 @@ class Stage:
         if started.popen.returncode != 0:
             raise ServerFailed(f"{command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
 
-    def _start_instrument(self, name: str, arguments: list[str], host: str = "observer") -> Instrument:
+    def _start_instrument(self, name: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
         errors = self.directory / "instruments" / f"{name}.stderr"
         self.instruments[name] = Instrument.start(name, self.host(host), arguments, errors)
         return self.instruments[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -184,6 +185,8 @@ class Driver(ABC):
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
     only_source: ClassVar[str] = ""
     """The one source that there is of it, where Debian's suites and builds of the user's own make no sense."""
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    """Asks it to end at once and in order."""
     answers: ClassVar[bool] = True
     """Whether it answers queries."""
     finishes: ClassVar[bool] = False

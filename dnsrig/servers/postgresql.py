@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -58,6 +59,8 @@ class PostgreSql(Database):
     version_package = r"postgresql-\d+"
     version_arguments = ("--version",)
     version_pattern = r"postgres \(PostgreSQL\) (\d\S*)"
+    # At SIGTERM it waits until every client has gone.
+    stop_signal = signal.SIGINT
     port = 5432
     tls_port = 5432
     settings = (
@@ -102,7 +105,8 @@ class PostgreSql(Database):
             f"{placement.seen_state}/data",
         ]
         copy += ["-R", "-X", "stream", "--checkpoint=fast", "--no-sync"]
-        return [*AS_NOBODY, "sh", "-c", f"{shlex.join(copy)} && exec {shlex.join(server)}"]
+        # libpq looks for a client's certificate at home, and nobody may not look into root's.
+        return [*AS_NOBODY, "sh", "-c", f"export HOME=/tmp; {shlex.join(copy)} && exec {shlex.join(server)}"]
 
     def console(self, address: Address) -> Console:
         client = pgwire.Client.connect(str(address), self.port, user=USER, database=DATABASE, timeout_s=CONSOLE_LIMIT_S)

@@ -46,7 +46,7 @@ def find(name: str) -> ServerSource | None:
         return _system(server)
     if source.startswith(("/", ".", "~")):
         return _build(server, source)
-    built = debian.roots(source, server.kind)
+    built = _roots(server, source)
     return _from_root(server, built[-1]) if built else None
 
 
@@ -71,9 +71,14 @@ def installed() -> dict[str, list[ServerSource]]:
         with contextlib.suppress(DnsrigError):
             found[kind].append(_system(server))
         for folder in sorted((paths.cache() / "roots").glob("*")):
-            if built := debian.roots(folder.name, kind):
+            if built := _roots(server, folder.name):
                 found[kind].append(_from_root(server, built[-1]))
     return found
+
+
+def _roots(server: Driver, suite: str) -> list[debian.Root]:
+    """Those built from ``suite`` with all packages that this version of dnsrig wants, the newest last."""
+    return [root for root in debian.roots(suite, server.kind) if set(server.packages) <= set(root.packages)]
 
 
 def _from_root(server: Driver, root: debian.Root) -> ServerSource:

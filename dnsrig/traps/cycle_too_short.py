@@ -7,6 +7,7 @@ looks harmless; only beside the cycle (``options.cycle_s``) does it say that the
 
 from __future__ import annotations
 
+from dnsrig.analysis import generations
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -37,7 +38,12 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _took_s(trial: Trial) -> tuple[float | None, bool]:
-    """The time of the transfer, and whether it was over: a trial at its limit took at least as long as it was watched."""
+    """The time of the transfer, and whether it was over: a trial at its limit took at least as long as it was watched.
+
+    Where one generation after another is made, that of the slowest.
+    """
+    if generations.of(trial):
+        return generations.slowest_s(trial)
     if trial.record.outcome == "limit":
         return _watched_s(trial), False
     if trial.time_s is not None:

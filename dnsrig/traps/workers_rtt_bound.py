@@ -38,11 +38,12 @@ def after(trial: Trial) -> Conclusion | None:
     rate, busy = _rate(trial), _cpu_share(trial)
     if rate is None or busy is None:
         return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against round trips.")
-    each = workers / (rate * rtt_s)
+    rtt_s = path.rtt_s(trial, path.PACKETS_A_ZONE * rate) or rtt_s
+    each = round_trips.implied(1 / rate, 1, rtt_s, workers)
     waits = FEWEST_ROUND_TRIPS <= each <= MOST_ROUND_TRIPS and busy < IDLE_BELOW
     if not waits or _has_own_limit(trial, rate):
         return CLEAR
-    return _found(trial, rate, busy, rtt_s, workers)
+    return _found(trial, rate, busy, rtt_s, workers, each)
 
 
 def _pulls(trial: Trial) -> bool:
@@ -82,9 +83,7 @@ def _has_own_limit(trial: Trial, rate: float) -> bool:
     return any(limit.zones_per_s and abs(rate / limit.zones_per_s - 1) <= RATE_TOLERANCE for limit in limits)
 
 
-def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int) -> Conclusion:
-    spec, zones = trial.record.spec, trial.record.spec.dataset.zones
-    each = round_trips.implied(zones / rate, zones, rtt_s, workers)
+def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int, each: float) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"{rate:.1f} zones a second by {workers:,} at a time over {1e3 * rtt_s:.1f} ms come to {each:.1f} round trips a zone, with the "
@@ -97,7 +96,7 @@ def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int) -
             "cpu_busy_percent": round(100 * busy, 1),
         },
         series=(f"{trial.subject}/cgroup/cpu_usage_us",),
-        metrics=(spec.main_metric, "time_per_zone_ms", "zones_per_s"),
+        metrics=(trial.record.spec.main_metric, "time_per_zone_ms", "zones_per_s"),
         remedy=_remedy(trial),
     )
 

@@ -64,7 +64,7 @@ def test_all_zones_come_through_a_database(
     assert record.servers["database"].server.version[0].isdigit()
     assert record.instruments["database"]["zones"] == record.logs["secondary"].zones == ZONES
     assert metrics["served_s"] == metrics["transfer_time_s"]
-    assert (metrics["publish_s"] or 0) > 0 and (metrics["link_mb"] or 0) > ZONES * 100 / 1e6
+    assert (metrics["publish_s"] or 0) > 0 and (metrics["received_s"] or 0) > 0
     assert (metrics["stored_s"] is not None) == (carrier == "replica")
     assert "transfer_bytes" in metrics and metrics["transfer_bytes"] is None, "nothing was transferred"
     ends = carriers.far_link(record.spec)

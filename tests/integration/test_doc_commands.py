@@ -23,6 +23,7 @@ PAGES = [
     "docs/how-to/experiment.md",
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
+    "docs/how-to/plan.md",
     "docs/how-to/transfer.md",
     "docs/how-to/transfers-of-a-primary.md",
 ]

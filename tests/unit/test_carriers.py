@@ -6,40 +6,19 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from trial_data import SECOND, clean_trial, judge, measured, series, use
+from carrier_data import answered, replicated, zero_ns
+from trial_data import SECOND, clean_trial, judge, series, use
 
 from dnsrig.analysis import carriers
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import HostSpec
+from dnsrig.rundir import LinkSpec
 
 MB = 1_000_000
 
 
-def replicated(directory: Path) -> Trial:
-    """A secondary that reads from a replica beside it, which was executed half a second before it."""
-    trial = clean_trial(directory)
-    spec, servers = trial.record.spec, trial.record.servers
-    spec.procedure = "carriers"
-    spec.options = {"carrier": "replica"}
-    spec.hosts["database"] = HostSpec(address="198.18.0.3", cpus=[0], role="database")
-    spec.hosts["replica"] = HostSpec(
-        address="198.18.0.4", cpus=[1], role="database", under_test=True, database="database", database_far=True
-    )
-    spec.hosts["secondary"].database = "replica"
-    start_ns = measured(trial, 60)
-    servers["replica"] = servers["secondary"].model_copy(update={"exec_ns": start_ns, "host": "replica"})
-    servers["secondary"].exec_ns = start_ns + SECOND // 2
-    return trial
-
-
 def value(name: str, trial: Trial) -> float | None:
     return all_metrics()[name].compute(trial)
-
-
-def zero_ns(trial: Trial) -> int:
-    assert trial.exec_ns is not None
-    return trial.exec_ns
 
 
 def test_times_begin_with_the_first_exec_at_the_far_site(tmp_path: Path) -> None:
@@ -54,9 +33,14 @@ def test_times_begin_with_the_first_exec_at_the_far_site(tmp_path: Path) -> None
 def test_received_is_all_but_a_thousandth_of_what_came(tmp_path: Path) -> None:
     trial = replicated(tmp_path)
     came = [0, 40 * MB, 99 * MB, 99_950_000, 99_950_066, 100 * MB]
-    use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=came, replica__link_database__tx_bytes=[0] * 6))
+    use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=came))
     assert value("received_s", trial) == 3, "signs of life go on"
-    assert value("link_mb", trial) == 100
+
+
+def test_of_a_small_volume_signs_of_life_are_a_larger_share(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=[0, 40_000, 55_000, 55_066, 55_132, 55_198]))
+    assert value("received_s", trial) == 2
 
 
 def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
@@ -67,8 +51,10 @@ def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
         for n, octets in enumerate([0, 600, 400, 0, 0])
         for direction in ("there", "back")
     ]
-    frame = pl.DataFrame(rows, schema=["time_ns", "direction", "delivered_octets"], orient="row")
-    frame.write_ipc_stream(trial.directory / "link-database-replica.arrow")
+    link = LinkSpec(ends=("database", "replica"), kind="tun")
+    trial.record.spec.links.append(link)
+    columns = ["time_ns", "direction", "delivered_octets"]
+    trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
     assert value("received_s", trial) == pytest.approx(0.2)
     assert carriers.arrived(trial)["octets"].to_list() == [0, 600, 1000, 1000, 1000]
 
@@ -76,24 +62,13 @@ def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
 def test_a_procedure_without_sites_has_none_of_these(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path)
     assert carriers.far_link(trial.record.spec) is None
-    assert [value(name, trial) for name in ("received_s", "stored_s", "served_s", "link_mb", "publish_s")] == [None] * 5
+    assert [value(name, trial) for name in ("received_s", "stored_s", "served_s", "publish_s")] == [None] * 4
 
 
 def test_the_far_link_of_transfers_is_that_to_the_primary(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path)
     trial.record.spec.procedure = "carriers"
     assert carriers.far_link(trial.record.spec) == ("primary", "secondary")
-
-
-def answered(trial: Trial, *, first_s: float, stored_s: float | None, servfail: int) -> None:
-    start = zero_ns(trial)
-    stored_ns = None if stored_s is None else start + int(stored_s * SECOND)
-    trial.record.instruments["replica"] = {"stored_ns": stored_ns}
-    trial.record.instruments["probe"] |= {
-        "first_answer_ns": start + int(first_s * SECOND),
-        "first_seen_ns": start + 6 * SECOND,
-        "answers": {"servfail": servfail},
-    }
 
 
 def test_answers_before_the_replica_has_the_zones_are_found(tmp_path: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_replica_of_postgresql_copies_when_it_starts(tmp_path: Path, owners: d
     assert server.preparations(place) == [], "what comes over the network is a part of its start"
     script = server.command(place)[-1]
     copy, _, start = script.partition(" && exec ")
-    assert copy.startswith("/usr/lib/postgresql/18/bin/pg_basebackup") and "sslmode=verify-ca" in copy
+    assert "/usr/lib/postgresql/18/bin/pg_basebackup -d" in copy and "sslmode=verify-ca" in copy
     assert start.startswith("/usr/lib/postgresql/18/bin/postgres")
 
 

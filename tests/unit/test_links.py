@@ -194,6 +194,8 @@ def test_a_rate_is_judged_by_the_second_half_of_a_burst() -> None:
     burst = schedule.burst(S3, 1500)
     interval = expectation.expected_rate_mbit(S3, burst, 0.0)
     assert 20 in interval and 15 not in interval and 27 not in interval
+    coarse = expectation.expected_rate_mbit(S3, burst, 0.0, tick_s=0.01)
+    assert coarse.low < interval.low - 0.5 and coarse.high > interval.high + 0.5, "timers of 100 Hz clump packets"
 
 
 # The schedule

@@ -105,7 +105,7 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
         (["path.delay_ms=1", "link=netem"], "has no netem"),
         (["link=tun"], "without a"),
         (["path.delay_ms=1", "path.jitter_ms=2"], "more than the delay of 1 ms"),
-        (["path.mtu_octets=1500"], "not below the interfaces' 1500"),
+        (["path.mtu_octets=1501"], "above the interfaces' 1500"),
         (["path.site=soul"], "there is no site 'soul'"),
         (["path.loss_over_time=[[5, 1], [2, 1]]"], "rising times"),
         (["path.loss_over_time=[[5]]"], "rising times"),

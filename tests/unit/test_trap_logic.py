@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import carrier_data
 import load_rows
+import path_data
 import polars as pl
 import pytest
+import socket_data
 import synthetic
 import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.rundir import LogDrilldown, ServerLimit
+from dnsrig.rundir import LogDrilldown, PathSpec, ServerLimit
 from dnsrig.servers import all_drivers
 from dnsrig.traps import all_traps, examine
 
@@ -278,16 +281,28 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers likewise, the others of servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers, of far paths and of a zone's cycle likewise, the others of
+    servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in run.trials:
+        trial.record.spec.options["cycle_s"] = 60.0
     for trial in loaded.trials:
         load_rows.load(trial, load_rows.Asked(), load_rows.log_normal(0.2, 0.4))
     pulled = Run.open(synthetic.build(tmp_path / "pulled", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in pulled.trials:
         connections = [transfer_rows.Connection(0, 0, 1, 9, "full")]
         transfer_rows.put(trial, transfer_rows.pipelined([300] * 100), connections, resumption=True)
-    findings = [*examine(run), *examine(loaded), *examine(pulled)]
+    sites = Run.open(synthetic.build(tmp_path / "sites", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in sites.trials:
+        carrier_data.between_sites(trial)
+    far = Run.open(synthetic.build(tmp_path / "far", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in far.trials:
+        socket_data.bulk(trial).record.spec.hosts["primary"].congestion = "cubic"
+    narrow = Run.open(synthetic.build(tmp_path / "narrow", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in narrow.trials:
+        path_data.over_path(trial, PathSpec(delay_ms=50, jitter_ms=9, ordered=False, mtu_octets=1300))
+    findings = [finding for some in (run, loaded, pulled, sites, far, narrow) for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"

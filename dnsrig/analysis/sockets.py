@@ -1,0 +1,94 @@
+"""The connection that carried most of a trial, as both its ends saw it. Pure functions over `Trial.sockets`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import LinkSpec, PathSpec
+
+FULL_PACKET_OCTETS = 1500
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A connection, from the end that sent more to the other; rows as in `Trial.sockets`, by time."""
+
+    sender: str
+    """Host names."""
+    receiver: str
+    """Empty where the address is no host's."""
+    sent: pl.DataFrame
+    """At the sender, during `measure`; never empty."""
+    received: pl.DataFrame
+    """At the receiver, at the same times; empty where its sockets were not listed."""
+
+    @property
+    def octets(self) -> int:
+        """Acknowledged by the receiver, since the connection began."""
+        return int(self.sent["acked_octets"][-1])
+
+    @property
+    def congestion(self) -> str:
+        """What the sender sent by, as the kernel says of its socket."""
+        return str(self.sent["congestion"][-1])
+
+    @property
+    def round_trip_ms(self) -> float | None:
+        """The shortest that the sender saw; None before it had seen one."""
+        known = self.sent.filter(pl.col("min_rtt_us") > 0)["min_rtt_us"]
+        return None if known.is_empty() else int(known[-1]) / 1e3
+
+
+def largest(trial: Trial) -> Flow | None:
+    """The connection on which most was acknowledged during `measure`; None where no socket was listed, or none sent anything."""
+    rows, phase = trial.sockets, trial.measure
+    if phase is None or rows.is_empty():
+        return None
+    rows = rows.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)).sort("time_ns")
+    ends = rows.group_by("host", "local", "remote").agg(octets=pl.col("acked_octets").max())
+    ends = ends.filter(pl.col("octets") > 0).sort(["octets", "host", "local"], descending=[True, False, False])
+    if ends.is_empty():
+        return None
+    host, local, remote, _ = ends.row(0)
+    receiver = host_of(trial, remote)
+    at_sender = (pl.col("host") == host) & (pl.col("local") == local) & (pl.col("remote") == remote)
+    at_receiver = (pl.col("host") == receiver) & (pl.col("local") == remote) & (pl.col("remote") == local)
+    return Flow(host, receiver, rows.filter(at_sender), rows.filter(at_receiver))
+
+
+def host_of(trial: Trial, address: str) -> str:
+    """The host that an ADDRESS:PORT belongs to; empty where it is none's."""
+    plain = address.rpartition(":")[0].strip("[]")
+    for name, host in trial.record.spec.hosts.items():
+        if plain in (host.address, *host.source_addresses):
+            return name
+    return ""
+
+
+def link_of(trial: Trial, flow: Flow) -> LinkSpec | None:
+    """The link between the two ends of a connection."""
+    ends = {flow.sender, flow.receiver}
+    return next((link for link in trial.record.spec.links if set(link.ends) == ends), None)
+
+
+def path_of(trial: Trial, flow: Flow) -> PathSpec | None:
+    """What the path was asked to be in the direction in which a connection sent; None where it is not emulated."""
+    link = link_of(trial, flow)
+    if link is None:
+        return None
+    return link.there if link.ends[0] == flow.sender else link.back
+
+
+def in_flight_octets(path: PathSpec, round_trip_ms: float) -> float | None:
+    """Bandwidth × delay: what has to be under way to fill a path with this round trip; None where no rate was asked for."""
+    return None if path.rate_mbit is None else path.rate_mbit * 1e6 / 8 * round_trip_ms / 1e3
+
+
+def growth(rows: pl.DataFrame, counter: str) -> int:
+    """By how much a counter of one socket grew over ``rows``; all of it if the connection began with them."""
+    if rows.is_empty():
+        return 0
+    return int(rows[counter][-1]) - (int(rows[counter][0]) if rows.height > 1 else 0)

@@ -1,0 +1,101 @@
+"""Bulk: one connection over a far path for a fixed time; how much it brings is what the sender's congestion control makes of the path.
+
+The instrument `transfer` takes a zone from the primary, from the host ``client`` at the other end of the path, and begins again when
+it has it whole: the zone should be larger than what can come in the time (``zones@engine`` with the setting ``large``). Nothing is stored. The
+TCP connections of both ends are listed all the while (``sockets.arrow``). Options:
+
+- ``duration_s``: how long; from the start of the instrument, so that the handshake and slow start are part of it
+- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)). The sender's congestion control, the one that matters, is that of
+  its host: ``hosts.primary.congestion``
+- ``timeout_s``: how long nothing may come before the connection counts as lost and another is made
+- ``settle_s``, ``drain_s``: the rest after the start and at the end
+
+A trial is `done` when its time is over and any message came, and at its `limit` when none did. It is `invalid` where the instrument did not keep up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
+from dnsrig.procedures.stage import Result, Stage
+
+DESCRIPTION = "one connection over a far path for a fixed time: what it brings by congestion control"
+MAIN_METRIC = "throughput_kbytes_per_s"
+SOCKETS = True
+OPTIONS: dict[str, int | float | str | bool] = {
+    "duration_s": 10.0,
+    "quickack": False,
+    "nagle": False,
+    "congestion": "",
+    "timeout_s": 60.0,
+    "settle_s": 0.3,
+    "probe_rate_per_s": 10_000,
+    "ready_limit_s": 900,
+    "drain_s": 0.3,
+}
+GRACE_S = 30.0
+"""How long `transfer` may take beyond its time to say what it saw."""
+RETRIES = 1000
+"""A connection that is lost is made anew at once, as often as the time allows: what that costs is part of the result."""
+RETRY_AFTER_S = 0.1
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    _pulling.check(transfer_options(options))
+    if float(options["duration_s"]) <= 0:
+        raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
+    primary = HostRole(role="primary", under_test=True)
+    return {"primary": primary, "client": HostRole(), "observer": HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    return [("client", "primary"), ("observer", "primary")]
+
+
+def far(hosts: Iterable[str], options: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [("primary", "client")]
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    return float(options["duration_s"])
+
+
+def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[str, int | float | str | bool]:
+    """What `transfer` is told: one connection that is used again, and is made anew when it is lost."""
+    own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
+    one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
+    return {**_pulling.OPTIONS, **one, **own}
+
+
+def measure(stage: Stage) -> Result:
+    duration_s = float(stage.option("duration_s"))
+    options = transfer_options(stage.spec.options)
+    with stage.phase("setup"):
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
+        time.sleep(float(stage.option("settle_s")))
+    words = [*_pulling.policy(options), f"--duration-s={duration_s:g}", "--repeat"]
+    with stage.profiled(), stage.phase("measure"):
+        transfer = stage.start_transfer("transfer", "client", "primary", words, options=options)
+        summary = stage.wait(transfer, limit_s=duration_s + GRACE_S)
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    return concluded(summary, duration_s=duration_s)
+
+
+def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
+    """What the ``summary`` of `transfer` means: whatever came until the end counts, be it the half of a zone."""
+    if not summary["first_message_ns"]:
+        failures = _pulled.outcomes({"outcomes": summary["attempt_outcomes"]})
+        if failures:
+            return Result("server-failed", f"no zone began to come: {failures}")
+        return Result("limit", f"no message came whole in {duration_s:g} s")
+    if reason := _kept_up.why_transfer_did_not(summary):
+        return Result("invalid", reason)
+    return Result("done")

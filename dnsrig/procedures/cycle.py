@@ -1,0 +1,177 @@
+"""Cycle: a zone is made anew every so many seconds, and a far secondary follows; does each generation arrive before the next is made?
+
+The primary is told to load a new zone file every ``cycle_s``, which differs in ``changed_percent`` of its records from the one before, and finds
+the differences itself. It tells its secondary (NOTIFY), which asks for IXFR. Whether IXFR is answered by the whole zone, or given up for AXFR, is
+for the two servers to decide: by size (BIND `max-ixfr-ratio`, NSD `ixfr-size`), by how much history the primary kept, or because a transfer failed.
+
+Two probes watch each generation, from a host that is near both: when the primary first answers with its serial or a later one (it is
+*published*), and when the secondary does (it is *served*). A secondary that is late may go from one generation to the next but one: it
+has *skipped* one, and the probe then sees a later serial. Option ``generations``: how many are made; after the last one the trial waits until
+the secondary has it.
+
+A trial is `done` when the secondary has the last generation, however late the others were, and at its `limit` when it never had it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from dnsrig import datasets
+from dnsrig.datasets import tld
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _generations, transfer
+from dnsrig.procedures.instrument import Instrument
+from dnsrig.procedures.stage import PROBE_GRACE_S, Result, Stage
+from dnsrig.rundir import Scalar, TrialSpec
+
+DESCRIPTION = "a zone that is made anew every so often, and whether a far secondary has each generation before the next"
+MAIN_METRIC = "cycle_share_percent"
+NEXT_VERSION = True
+OPTIONS: dict[str, int | float | str | bool] = {
+    "cycle_s": 10.0,
+    "generations": 5,
+    "changed_percent": 12.0,
+    "probe_rate_per_s": 200,
+    "ready_limit_s": 900,
+    "settle_s": 2.0,
+    "drain_s": 0.3,
+}
+GENERATIONS_MAX = 100
+AHEAD_S = 0.2
+"""Probes begin so long before the primary is told, so that they are at work when it publishes."""
+INSTRUMENT = "cycle"
+"""As which the record holds what was seen of the generations."""
+links = transfer.links
+far = transfer.far
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    if not 1 <= int(options["generations"]) <= GENERATIONS_MAX:
+        raise UsageError(
+            f"options.generations = {options['generations']}", hint=f"a number from 1 to {GENERATIONS_MAX}"
+        )
+    if float(options["cycle_s"]) < 2 * AHEAD_S:
+        raise UsageError(f"options.cycle_s = {options['cycle_s']}", hint=f"seconds, {2 * AHEAD_S:g} or more")
+    most = 100 * tld.CHANGED_MOST / tld.RECORDS_PER_DELEGATION
+    if not 0 < float(options["changed_percent"]) <= most:
+        raise UsageError(
+            f"options.changed_percent = {options['changed_percent']}", hint=f"more than 0, at most {most:.0f}"
+        )
+    return transfer.hosts({"primaries": 1})
+
+
+def expected_s(options: Mapping[str, Any]) -> float:
+    return float(options["generations"] * options["cycle_s"])
+
+
+def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    """The dataset one serial later, with its share of the records changed; other datasets are refused later, by `check`."""
+    following = datasets.next_version(values)
+    if "delegations" in values:
+        _, records = tld.size(values)
+        following["records_changed"] = max(1, round(records * float(options["changed_percent"]) / 100))
+    return following
+
+
+def check(spec: TrialSpec) -> None:
+    """Refuse what cannot follow, and a trial that ends before its last generation is made."""
+    if spec.dataset.kind != "tld":
+        raise UsageError(
+            f"the next version of the dataset {spec.dataset.kind} differs in its serial alone", hint='take kind = "tld"'
+        )
+    if not (spec.transfer.ixfr and spec.transfer.notify):
+        raise UsageError(
+            "a secondary follows by NOTIFY and IXFR", hint="set transfer.ixfr = true and transfer.notify = true"
+        )
+    if expected_s(spec.options) > spec.limit_s:
+        raise UsageError(
+            f"{spec.options['generations']} generations of {spec.options['cycle_s']:g} s are not made within {spec.limit_s:g} s",
+            hint="raise limit_s, or make fewer generations",
+        )
+
+
+def measure(stage: Stage) -> Result:
+    ready_limit_s = float(stage.option("ready_limit_s"))
+    with stage.phase("setup"):
+        stage.start_watch()
+        stage.start_ready("primary", limit_s=ready_limit_s)
+        stage.start_ready("secondary", limit_s=ready_limit_s)
+    with stage.phase("warmup"):
+        # Servers that have just started still write zones down and finish connections.
+        stage.rest(float(stage.option("settle_s")))
+    with stage.profiled(), stage.phase("measure"):
+        deadline_s = time.monotonic() + stage.spec.limit_s
+        made = _make(stage, deadline_s)
+        generations = [_ended(stage, number, told_ns, deadline_s) for number, told_ns in made.items()]
+        stage.told[INSTRUMENT] = {"event": "summary", "generations": generations}
+        stage.count_threads()
+    with stage.phase("drain"):
+        time.sleep(float(stage.option("drain_s")))
+        stage.check_servers()
+    return concluded(generations, limit_s=stage.spec.limit_s)
+
+
+def _make(stage: Stage, deadline_s: float) -> dict[int, int]:
+    """Make all generations, each when it is due; when the primary was told of each (CLOCK_MONOTONIC, ns)."""
+    cycle_s, made = float(stage.option("cycle_s")), {}
+    begin_s = time.monotonic() + AHEAD_S
+    for number in range(1, int(stage.option("generations")) + 1):
+        _generations.lay_out(stage, "primary", number)
+        due_s = begin_s + (number - 1) * cycle_s
+        stage.rest(due_s - AHEAD_S - time.monotonic())
+        for host in ("primary", "secondary"):
+            _watch(stage, host, number, deadline_s)
+        stage.rest(due_s - time.monotonic())
+        made[number] = time.monotonic_ns()
+        stage.change_zones("primary")
+    return made
+
+
+def _name(host: str, number: int) -> str:
+    return f"generation-{number}-{host}"
+
+
+def _watch(stage: Stage, host: str, number: int, deadline_s: float) -> Instrument:
+    name = _name(host, number)
+    return stage.start_probe(
+        name,
+        host,
+        limit_s=max(1.0, deadline_s - time.monotonic()),
+        out=stage.directory / f"{name}.arrow",
+        serial=_generations.serial(stage, number),
+    )
+
+
+def _ended(stage: Stage, number: int, told_ns: int, deadline_s: float) -> dict[str, Any]:
+    """Wait for both probes of a generation; what they saw."""
+    found = {}
+    for host in ("primary", "secondary"):
+        name = _name(host, number)
+        left_s = max(0.0, deadline_s - time.monotonic())
+        stage.wait(stage.instruments[name], limit_s=left_s + PROBE_GRACE_S)
+        rows = stage.directory / f"{name}.arrow"
+        found[host] = _generations.seen(rows)
+        # What there is to know of it stands in the record of the trial.
+        rows.unlink(missing_ok=True)
+        del stage.instruments[name]
+    published, served = found["primary"], found["secondary"]
+    return {
+        "serial": _generations.serial(stage, number),
+        "told_ns": told_ns,
+        "published_ns": published.seen_ns,
+        "published_serial": published.serial,
+        "served_ns": served.seen_ns,
+        "served_last_unseen_ns": served.last_unseen_ns,
+        "served_serial": served.serial,
+    }
+
+
+def concluded(generations: list[dict[str, Any]], *, limit_s: float) -> Result:
+    """Late is a result of its own; at its limit is a trial of which a generation is still missing."""
+    for what, who in (("published", "the primary"), ("served", "the secondary")):
+        if missing := [each["serial"] for each in generations if each[f"{what}_ns"] is None]:
+            count = len(generations)
+            return Result("limit", f"{who} had {count - len(missing)} of {count} generations after {limit_s:g} s")
+    return Result("done")

@@ -1,0 +1,55 @@
+"""A congestion control was set on the side that receives, where it changes nothing.
+
+It governs what its own side sends (RFC 5681): of a zone transfer that is the primary's side. The secondary, however far away it is,
+sends queries and acknowledgements. Who tunes the far site only measures the primary's default again.
+
+How it is told: a host was given a congestion control, and the connection that carried most was sent by another host, whose socket
+had a different one.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis import sockets
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.sockets import Flow
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 42
+TITLE = "congestion control set on the receiver only"
+SOURCE = "S4: M. Prause: only the sender's algorithm matters (2015); RFC 5681"
+
+
+def after(trial: Trial) -> Conclusion | None:
+    asked = asked_of(trial)
+    if not asked or trial.record.outcome not in JUDGED:
+        return None
+    flow = sockets.largest(trial)
+    if flow is None:
+        return cannot_tell("The sockets of this trial were not listed, so nothing tells which side sent, and by what.")
+    of_receiver = asked.get(flow.receiver)
+    if of_receiver is None or flow.congestion == of_receiver:
+        return CLEAR
+    return _found(trial, flow, of_receiver)
+
+
+def asked_of(trial: Trial) -> dict[str, str]:
+    """Host -> the congestion control that the experiment gave it, by its routes or, for the client of an instrument, by its sockets."""
+    found = {name: host.congestion for name, host in trial.record.spec.hosts.items() if host.congestion}
+    of_instrument = trial.record.spec.options.get("congestion")
+    return {**found, "client": str(of_instrument)} if of_instrument else found
+
+
+def _found(trial: Trial, flow: Flow, asked: str) -> Conclusion:
+    return Conclusion(
+        "found",
+        summary=f"The {flow.receiver} was given {asked}, but it received: what brought {flow.octets / 1e6:,.3g} MB was sent by the "
+        f"{flow.sender}, whose socket had {flow.congestion}.",
+        evidence={
+            "asked_of_receiver": asked,
+            "used_by_sender": flow.congestion,
+            "asked_of_sender": asked_of(trial).get(flow.sender),
+            "octets": flow.octets,
+        },
+        metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "cwnd_segments"),
+        remedy=f'Set it where the zone is sent from: hosts.{flow.sender}.congestion = "{asked}" (ip-route(8), congctl).',
+    )

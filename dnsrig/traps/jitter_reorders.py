@@ -1,0 +1,114 @@
+"""The emulated jitter lets packets overtake each other, as most real paths do not.
+
+netem gives each packet a delay of its own. With a rate it keeps their order; without, or asked not to, a packet with a short delay overtakes those
+ahead of it. TCP takes what is missing for lost after a few packets, sends it again and halves its window: what is measured then is
+how well the sender tells reordering from loss (RACK, RFC 8985), not how it copes with a delay that varies. A source that states jitter together with a rate
+had its packets in order.
+
+How it is told: jitter without order in the document, and packets overtaken in the link's self-test, or more segments sent again than the link lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.traps import CLEAR, JUDGED, Conclusion
+
+ORDER = 43
+TITLE = "jitter that reorders packets"
+SOURCE = "tc-netem(8), delay and reorder; RFC 4737; RFC 8985, RACK; S3 and S4 state links with jitter"
+
+
+@dataclass(frozen=True)
+class Free:
+    """A direction of a link in which packets may overtake, and what was seen of it; None: not known."""
+
+    sender: str
+    receiver: str
+    path: PathSpec
+    overtaken_percent: float | None
+    resent: int | None
+    """Segments sent again by the sender's host, to anyone, during `measure`."""
+    lost: int | None
+    """Packets that the link did not deliver, in the same time."""
+
+    @property
+    def needless(self) -> int:
+        """Segments sent again beyond those that were lost."""
+        return max(0, (self.resent or 0) - (self.lost or 0)) if self.lost is not None else 0
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether the order was kept all the same: jitter below the distance of packets."""
+        return self.overtaken_percent == 0 and not self.needless
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if trial.record.outcome not in JUDGED or not any(path.jitter_ms for _, _, path in _ways(trial)):
+        return None
+    free = [
+        Free(*ends, path, _overtaken(trial, link, direction), *_resent_and_lost(trial, link, direction, ends[0]))
+        for link, direction, path in _ways(trial)
+        if path.jitter_ms and not path.ordered
+        for ends in [link.ends if direction == "there" else link.ends[::-1]]
+    ]
+    met = [one for one in free if not one.is_clean]
+    return _found(trial, max(met, key=lambda one: one.needless)) if met else CLEAR
+
+
+def _ways(trial: Trial) -> Iterator[tuple[LinkSpec, str, PathSpec]]:
+    for link in trial.record.spec.links:
+        for direction, path in (("there", link.there), ("back", link.back)):
+            if path is not None:
+                yield link, direction, path
+
+
+def _overtaken(trial: Trial, link: LinkSpec, direction: str) -> float | None:
+    """Of the packets of the self-test, in percent."""
+    for check in trial.record.link_checks:
+        if (check.get("from"), check.get("to")) == link.ends:
+            found: dict[str, Any] = (check.get(direction) or {}).get("found", {})
+            return found.get("overtaken_percent")
+    return None
+
+
+def _resent_and_lost(trial: Trial, link: LinkSpec, direction: str, sender: str) -> tuple[int | None, int | None]:
+    resent, rows, phase = trial.growth(sender, "tcp", "retrans_segs"), trial.links().get(link.name), trial.measure
+    lost = None
+    if rows is not None and phase is not None and not rows.is_empty():
+        during = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
+        rows = rows.filter(during & (pl.col("direction") == direction))
+        lost = sum(int(rows[name].sum()) for name in ("lost", "overflowed", "too_big"))
+    return None if resent is None else int(resent), lost
+
+
+def _found(trial: Trial, met: Free) -> Conclusion:
+    seen = (
+        []
+        if met.overtaken_percent is None
+        else [f"{met.overtaken_percent:.3g} % of the packets of its self-test were overtaken"]
+    )
+    if met.resent is not None and met.lost is not None:
+        seen.append(f"the {met.sender} sent {met.resent:,} segments again where {met.lost:,} packets were dropped")
+    detail = f": {', and '.join(seen)}" if seen else ""
+    return Conclusion(
+        "found",
+        summary=f"Packets from {met.sender} to {met.receiver} have a delay of {met.path.delay_ms:g} ± {met.path.jitter_ms:g} ms each for itself, "
+        f"and overtake each other{detail}. TCP takes such packets for lost.",
+        evidence={
+            "jitter_ms": met.path.jitter_ms,
+            "delay_ms": met.path.delay_ms,
+            "overtaken_percent": met.overtaken_percent,
+            "retransmissions": met.resent,
+            "dropped_packets": met.lost,
+            "needless_retransmissions": met.needless if met.lost is not None else None,
+        },
+        metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "retransmissions"),
+        remedy="Set path.ordered = true, unless the path that is meant does reorder (several ways at a time, some radio links).",
+    )

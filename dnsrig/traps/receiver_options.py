@@ -1,0 +1,77 @@
+"""A long path without selective acknowledgements, timestamps or window scaling: one side does not offer them, so neither uses them.
+
+All three are agreed on in the handshake and need both sides. Without window scaling (RFC 7323) no more than 65,535 octets are under
+way, so 300 ms of round trip allow 218 kB/s however wide the path is. Without SACK (RFC 2018) a sender learns of one lost segment a
+round trip. Without timestamps it measures few round trips, and none of what it sent again. Old tuning advice, and some firewalls, turn them off.
+
+How it is told: the sender's socket says what was agreed on. On a short path it hardly matters, and nothing is said.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis import sockets
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.sockets import Flow
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 42
+TITLE = "no SACK, timestamps or window scaling over a long path"
+SOURCE = "S4: M. Prause: the receiver needs SACK, timestamps and window scaling (2015); RFC 7323; RFC 2018"
+LONG_MS = 10.0
+"""Round trips from here on."""
+SYSCTLS = {
+    "sacks": "net.ipv4.tcp_sack",
+    "timestamps": "net.ipv4.tcp_timestamps",
+    "window_scaling": "net.ipv4.tcp_window_scaling",
+}
+"""What was agreed on, as `Trial.sockets` names it, and what turns it off."""
+WORDS = {"sacks": "SACK", "timestamps": "timestamps", "window_scaling": "window scaling"}
+LARGEST_WINDOW_OCTETS = 65_535
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if trial.record.outcome not in JUDGED:
+        return None
+    flow = sockets.largest(trial)
+    if flow is None:
+        return None
+    if flow.round_trip_ms is None:
+        return cannot_tell("No round trip of the connection that carried most is known.")
+    missing = [name for name in SYSCTLS if not flow.sent[name][-1]]
+    if not missing or flow.round_trip_ms < LONG_MS:
+        return CLEAR
+    return _found(trial, flow, missing, flow.round_trip_ms)
+
+
+def _found(trial: Trial, flow: Flow, missing: list[str], round_trip_ms: float) -> Conclusion:
+    sides = {SYSCTLS[name]: sides_without(trial, flow, SYSCTLS[name]) for name in missing}
+    blamed = sorted({side for found in sides.values() for side in found})
+    where = f" The {' and the '.join(blamed)} had turned it off." if blamed else ""
+    most = ""
+    if "window_scaling" in missing:
+        most = f" Without window scaling this path carries at most {LARGEST_WINDOW_OCTETS / round_trip_ms:,.3g} kB/s a connection."
+    return Conclusion(
+        "found",
+        summary=f"{flow.sender} and {flow.receiver} did not agree on {', '.join(WORDS[name] for name in missing)}, over a path of "
+        f"{round_trip_ms:.3g} ms.{where}{most}",
+        evidence={
+            **{f"agreed_{name}": bool(flow.sent[name][-1]) for name in SYSCTLS},
+            **{sysctl: ", ".join(found) or None for sysctl, found in sides.items()},
+            "round_trip_ms": round(round_trip_ms, 3),
+        },
+        metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "retransmitted_percent"),
+        remedy=f"Set {' and '.join(f'{sysctl} = 1' for sysctl in sides)} on both sides, and look for what else strips options from a SYN.",
+    )
+
+
+def sides_without(trial: Trial, flow: Flow, sysctl: str) -> list[str]:
+    """Which of the two hosts had it turned off, by the conditions as read back, or else by what was asked for."""
+    recorded = trial.record.conditions.get("hosts", {})
+    found = []
+    for host in (flow.receiver, flow.sender):
+        spec = trial.record.spec.hosts.get(host)
+        asked = spec.sysctls.get(sysctl) if spec else None
+        value = recorded.get(host, {}).get("sysctls", {}).get(sysctl, asked)
+        if value is not None and str(value).strip() == "0":
+            found.append(host)
+    return found

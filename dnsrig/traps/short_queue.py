@@ -1,0 +1,94 @@
+"""The emulated link dropped packets because its own queue was short, which no real path of that kind would have done.
+
+An emulated delay is a queue: all that is under way waits in it. If it takes fewer packets than bandwidth × delay, the link is never
+full, and it drops what it was asked to delay: the throughput is that of the emulation. netem's default of 1,000 packets is 1.5 MB, which
+is enough for 60 Mbit/s over 200 ms and for no more.
+
+How it is told: packets that found no room, as the link itself counts them, while its limit is below bandwidth × delay; or without a
+rate, where any such packet is one. A queue that overflows although it holds more than that is a full path: that is what was asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.sockets import FULL_PACKET_OCTETS
+from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 42
+TITLE = "the emulated link's own queue was too short"
+SOURCE = "tc-netem(8), limit; measured on this project's links: limit must exceed bandwidth × delay"
+
+
+def after(trial: Trial) -> Conclusion | None:
+    emulated = [link for link in trial.record.spec.links if link.emulated]
+    if not emulated or trial.record.outcome not in JUDGED:
+        return None
+    unknown = False
+    for link in emulated:
+        told = summary_of(trial, link, alone=len(emulated) == 1)
+        for direction, path in (("there", link.there), ("back", link.back)):
+            if path is None or not is_short(path):
+                continue
+            overflowed = told.get(direction, {}).get("overflowed")
+            if overflowed is None:
+                unknown = True
+            elif overflowed:
+                return _found(trial, link, direction, path, told[direction])
+    if unknown:
+        return cannot_tell(
+            "A queue is shorter than bandwidth × delay, but this kind of link does not count what found no room in it."
+        )
+    return CLEAR
+
+
+def summary_of(trial: Trial, link: LinkSpec, *, alone: bool) -> dict[str, Any]:
+    """What the link itself summed up; empty where it is one that sums up nothing."""
+    left, right = link.ends
+    names = (*(["link"] if alone else []), f"link-{left}-{right}", f"link-{right}-{left}")
+    return next((trial.record.instruments[name] for name in names if name in trial.record.instruments), {})
+
+
+def wanted_packets(path: PathSpec) -> int | None:
+    """Full packets under way when the path is full, at the longest delay; None where no rate was asked for."""
+    if path.rate_mbit is None:
+        return None
+    return math.ceil(path.rate_mbit * 1e6 / 8 * (path.delay_ms + path.jitter_ms) / 1e3 / FULL_PACKET_OCTETS)
+
+
+def is_short(path: PathSpec) -> bool:
+    """Whether the queue may be full before the path is: always possible where nothing else bounds what is under way."""
+    wanted = wanted_packets(path)
+    delayed = path.delay_ms > 0 or path.jitter_ms > 0
+    return delayed and (wanted is None or path.limit_packets < wanted)
+
+
+def _found(trial: Trial, link: LinkSpec, direction: str, path: PathSpec, told: dict[str, Any]) -> Conclusion:
+    sender, receiver = link.ends if direction == "there" else link.ends[::-1]
+    wanted, overflowed, packets = wanted_packets(path), int(told["overflowed"]), int(told.get("packets") or 0)
+    carries_mbit = path.limit_packets * FULL_PACKET_OCTETS * 8 / max(path.delay_ms, path.jitter_ms) / 1e3
+    if wanted is None:
+        need = (
+            f"; over {path.delay_ms:g} ms it carries no more than {carries_mbit:,.3g} Mbit/s, and no rate was asked for"
+        )
+    else:
+        need = f", where {path.rate_mbit:g} Mbit/s over {path.delay_ms:g} ms are {wanted:,}"
+    return Conclusion(
+        "found",
+        summary=f"The link from {sender} to {receiver} dropped {overflowed:,} of {packets:,} packets for want of room in its own queue: it takes "
+        f"{path.limit_packets:,}{need}.",
+        evidence={
+            "overflowed": overflowed,
+            "packets": packets,
+            "limit_packets": path.limit_packets,
+            "bandwidth_delay_packets": wanted,
+            "limit_carries_mbit": round(carries_mbit, 3),
+        },
+        metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "retransmitted_percent"),
+        remedy=f"Set path.limit_packets to {2 * wanted:,} or more, or leave it out."
+        if wanted
+        else "Raise path.limit_packets, or ask for a rate.",
+    )

@@ -1,0 +1,103 @@
+"""The buffers of the sockets bound the throughput, not the path and not congestion control.
+
+To fill a path, bandwidth × delay must be under way, and all of it is kept by the sender until it is acknowledged and has room at
+the receiver. Buffers grow by themselves up to the third number of tcp_wmem and tcp_rmem; a path that is longer or wider than these allow for
+stays half empty, whatever the algorithm.
+
+How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
+window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). A receiving application that does not read
+closes the window too: then octets wait at the receiver, and that is another story.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dnsrig.analysis import sockets
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.sockets import Flow, growth
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 42
+TITLE = "socket buffers below bandwidth × delay"
+SOURCE = "RFC 7323, 1.1; tcp(7), tcp_rmem and tcp_wmem; S4: M. Prause: network tuning (2015)"
+LEAST_SHARE = 0.2
+"""Of the time in which the sender had something to send: from here on buffers decide."""
+LONG_MS = 10.0
+"""Round trips from here on; on a short path a full buffer says only that the application writes faster than the other reads."""
+UNREAD_SHARE = 0.25
+"""Of what is under way: a receiver with so much waiting to be read is slow itself."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What held a sender back, as shares of the time in which it had something to send."""
+
+    busy_s: float
+    by_receiver: float
+    by_sender: float
+    in_flight_bytes: float
+    """Most that was under way at a listing."""
+    unread_bytes: float
+    """Median of what waited at the receiver."""
+
+    @property
+    def reader_is_slow(self) -> bool:
+        return self.by_receiver > self.by_sender and self.unread_bytes > UNREAD_SHARE * self.in_flight_bytes
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if trial.record.outcome not in JUDGED:
+        return None
+    flow = sockets.largest(trial)
+    if flow is None or flow.round_trip_ms is None or flow.round_trip_ms < LONG_MS:
+        return None
+    bound = bound_of(flow)
+    if bound.busy_s <= 0:
+        return cannot_tell("The kernel does not count what held the sender back (Linux 4.10 and later do).")
+    path = sockets.path_of(trial, flow)
+    wanted = None if path is None else sockets.in_flight_octets(path, flow.round_trip_ms)
+    if max(bound.by_receiver, bound.by_sender) < LEAST_SHARE or bound.reader_is_slow:
+        return CLEAR
+    if wanted is not None and bound.in_flight_bytes >= wanted:
+        return CLEAR  # more would only wait in a queue
+    return _found(trial, flow, bound, flow.round_trip_ms, wanted)
+
+
+def bound_of(flow: Flow) -> Bound:
+    busy_us = growth(flow.sent, "busy_us")
+    under_way = (pl.col("unacked").cast(pl.Int64) * pl.col("mss_octets")).alias("octets")
+    unread = flow.received["receive_queue_octets"].median()
+    return Bound(
+        busy_s=busy_us / 1e6,
+        by_receiver=growth(flow.sent, "receive_window_limited_us") / max(1, busy_us),
+        by_sender=growth(flow.sent, "send_buffer_limited_us") / max(1, busy_us),
+        in_flight_bytes=float(flow.sent.select(under_way)["octets"].max() or 0),  # type: ignore[arg-type]
+        unread_bytes=float(unread) if isinstance(unread, int | float) else 0.0,
+    )
+
+
+def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted: float | None) -> Conclusion:
+    """``wanted``: bandwidth × delay in octets."""
+    receiver_binds = bound.by_receiver >= bound.by_sender
+    what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
+    beside = "" if wanted is None else f", where the path has room for {wanted / 1e3:,.3g} kB"
+    host, sysctl = (flow.receiver, "tcp_rmem") if receiver_binds else (flow.sender, "tcp_wmem")
+    return Conclusion(
+        "found",
+        summary=f"For {max(bound.by_receiver, bound.by_sender):.0%} of the time in which the {flow.sender} had something to send, only {what} held "
+        f"it back: at most {bound.in_flight_bytes / 1e3:,.3g} kB were under way over {round_trip_ms:.3g} ms{beside}.",
+        evidence={
+            "limited_by_receive_window_percent": round(100 * bound.by_receiver, 1),
+            "limited_by_send_buffer_percent": round(100 * bound.by_sender, 1),
+            "in_flight_max_bytes": bound.in_flight_bytes,
+            "bandwidth_delay_bytes": None if wanted is None else round(wanted),
+            "unread_median_bytes": bound.unread_bytes,
+            "round_trip_ms": round(round_trip_ms, 3),
+        },
+        metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "cwnd_segments"),
+        remedy=f'Raise the third number of net.ipv4.{sysctl} on the {host} to twice bandwidth × delay (hosts.{host}.sysctls."net.ipv4.{sysctl}"), and see '
+        "that the server does not set a buffer of its own.",
+    )

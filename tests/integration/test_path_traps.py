@@ -1,0 +1,78 @@
+"""Each trap of far transfers is provoked for real over an emulated path, and is silent without its cause. Trials of a few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from test_traps_provoked import eventually, finding
+
+from dnsrig.analysis import sockets
+from dnsrig.analysis.read import Trial
+
+Measure = Callable[..., Trial]
+TRAPS = ("congestion-on-receiver", "receiver-options", "small-buffers", "short-queue")
+
+
+@pytest.fixture
+def far(measure: Measure) -> Measure:
+    """One trial of `congestion-control` over a path without loss, 50 ms each way, 40 Mbit/s, unless ``settings`` say something else."""
+
+    def one(*settings: str) -> Trial:
+        path = {"path.delay_ms": "50", "path.rate_mbit": "40", "path.loss_percent": "0", "path.limit_packets": "2000"}
+        usual = {**path, "congestion": "cubic", "options.duration_s": "4", "baseline": "{}"}
+        said = dict(setting.split("=", 1) for setting in settings)
+        return measure(*(f"{name}={value}" for name, value in (usual | said).items()), experiment="congestion-control")
+
+    return one
+
+
+def test_a_clean_flow(far: Measure) -> None:
+    trial = far()
+    assert trial.record.outcome == "done", trial.record.reason
+    assert {trap: finding(trap, trial).verdict for trap in TRAPS} == dict.fromkeys(TRAPS, "clear")
+    flow = sockets.largest(trial)
+    assert flow is not None and (flow.sender, flow.receiver, flow.congestion) == ("primary", "client", "cubic")
+    assert flow.round_trip_ms is not None and flow.round_trip_ms >= 100
+    metrics = trial.record.metrics
+    assert (metrics["rtt_ms"] or 0) >= 100 and (metrics["cwnd_segments"] or 0) > 10
+    # What the instrument read came over that connection; between two looks at it some more did.
+    octets = 1e3 * (metrics["throughput_kbytes_per_s"] or 0) * float(trial.transfer["elapsed_ns"]) / 1e9
+    assert octets == pytest.approx(flow.octets, rel=0.2)
+
+
+def test_congestion_on_receiver(far: Measure) -> None:
+    trial = far("congestion=reno", "hosts.client.congestion=cubic", "options.duration_s=2")
+    found = finding("congestion-on-receiver", trial)
+    assert found.verdict == "found"
+    assert (found.evidence["asked_of_receiver"], found.evidence["used_by_sender"]) == ("cubic", "reno")
+
+
+@pytest.mark.parametrize(
+    ("option", "sysctl"),
+    [("sacks", "tcp_sack"), ("timestamps", "tcp_timestamps"), ("window_scaling", "tcp_window_scaling")],
+)
+def test_receiver_options(far: Measure, option: str, sysctl: str) -> None:
+    trial = far(f'hosts.client.sysctls."net.ipv4.{sysctl}"=0', "options.duration_s=2")
+    found = finding("receiver-options", trial)
+    assert found.verdict == "found"
+    assert [name for name, value in found.evidence.items() if value is False] == [f"agreed_{option}"]
+    assert found.evidence[f"net.ipv4.{sysctl}"] == "client"
+
+
+def test_small_receive_buffer(far: Measure) -> None:
+    """500 kB fill the path."""
+    found = eventually("small-buffers", "found", far, 'hosts.client.sysctls."net.ipv4.tcp_rmem"="4096 65536 131072"')
+    assert "tcp_rmem on the client" in found.remedy
+    assert float(found.evidence["in_flight_max_bytes"] or 0) < 131_072
+
+
+def test_small_send_buffer(far: Measure) -> None:
+    found = eventually("small-buffers", "found", far, 'hosts.primary.sysctls."net.ipv4.tcp_wmem"="4096 16384 65536"')
+    assert "tcp_wmem on the primary" in found.remedy
+
+
+def test_short_queue(far: Measure) -> None:
+    found = finding("short-queue", far("path.limit_packets=40"))
+    assert found.verdict == "found"
+    assert found.evidence["bandwidth_delay_packets"] == 167 and int(found.evidence["overflowed"] or 0) > 0

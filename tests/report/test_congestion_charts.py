@@ -1,0 +1,119 @@
+"""The charts of congestion control, on runs of which every number is known."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import synthetic
+from html_facts import read
+from socket_data import bulk
+
+from dnsrig.analysis.published import held_against
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report import svg
+from dnsrig.report.charts import _over_time, all_charts, congestion, sender_over_time
+from dnsrig.rundir import Outcome
+
+RATES = {"cubic": 17.0, "illinois": 21.0, "hybla": 140.0, "bbr": 1728.0}
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Run:
+    """Four algorithms × three repeats over S4's link; each repeat a tenth faster than the one before."""
+    plan = synthetic.Plan(servers=["zones@engine"], zones=[1], extra_axes={"congestion": list(RATES)}, baseline={})
+    run = Run.open(synthetic.build(tmp_path / "run", plan))
+    run.manifest.experiment, run.manifest.procedure = "congestion-control", "bulk"
+    for trial in run.trials:
+        algorithm, repeat = str(trial.record.spec.variant.parameters["congestion"]), trial.record.spec.repeat
+        bulk(trial, kb_per_s=RATES[algorithm] * (1 + repeat / 10), congestion=algorithm, cwnd=int(RATES[algorithm]))
+        run.manifest.specs[trial.record.spec.variant.id] = trial.record.spec
+    return run
+
+
+def of(run: Run, algorithm: str) -> list[Trial]:
+    return [t for t in run.trials if t.record.spec.variant.parameters["congestion"] == algorithm]
+
+
+def test_each_applies_only_where_there_is_something_to_draw(far: Run, run: Run) -> None:
+    charts = [next(chart for chart in all_charts() if chart.id == id_) for id_ in ("congestion", "sender-over-time")]
+    assert [chart.applies(far) for chart in charts] == [True, True]
+    assert not any(chart.applies(run) for chart in charts)
+
+
+def test_measured_stands_beside_published(far: Run) -> None:
+    (drawing,) = congestion.draw(far)
+    text = read(svg.render(drawing.chart)).text
+    for word in (*RATES, congestion.MEASURED, "published: S4", "kB/s (log scale)"):
+        assert word in text
+    rows = list(congestion._measured(far))
+    assert len(rows) == 12 and {row["outcome"] for row in rows} == {"done"}
+    assert {(row["algorithm"], row["low"], row["high"]) for row in congestion._published(far)} == {
+        ("cubic", 10, 10),
+        ("illinois", 15, 20),
+        ("hybla", 60, 80),
+    }, "bbr was not published"
+
+
+def test_nothing_published_stands_beside_another_path(far: Run) -> None:
+    for spec in far.manifest.specs.values():
+        path = spec.links[0].there
+        assert path is not None
+        path.loss_percent = 1
+    assert congestion._published(far) == []
+    assert "published: S4" not in read(svg.render(congestion.draw(far)[0].chart)).text
+    assert "S4" not in congestion.caption(far)
+
+
+@pytest.mark.parametrize(("outcome", "marks"), [("invalid", 12), ("server-failed", 9)])
+def test_what_did_not_count_is_told_apart_or_not_there(far: Run, outcome: Outcome, marks: int) -> None:
+    for trial in of(far, "cubic"):
+        trial.record.outcome = outcome
+    assert len(list(congestion._measured(far))) == marks
+    assert "NaN" not in " ".join(read(svg.render(congestion.draw(far)[0].chart)).values("d"))
+
+
+def test_a_line_a_variant_of_its_median_repeat(far: Run) -> None:
+    (trial,) = [t for t in of(far, "hybla") if t.record.spec.repeat == 2]
+    rows = sender_over_time.course(trial)
+    assert rows["acked_kb_per_s"].drop_nulls().is_between(150, 190).all(), "140 and a fifth"
+    assert rows["cwnd"].is_between(139, 141).all()
+    assert math.isclose(rows["retransmitted_percent"][-1], 10, rel_tol=0.02)
+    assert rows["time_s"][0] == 0
+    chosen = list(sender_over_time._chosen(far))
+    assert [trial.record.spec.repeat for _, trial in chosen] == [2] * 4
+    (drawing,) = sender_over_time.draw(far)
+    text = read(svg.render(drawing.chart)).text
+    assert all(word in text for word in (*RATES, *sender_over_time.TITLES.values()))
+
+
+def test_long_courses_are_thinned(far: Run) -> None:
+    trial = bulk(of(far, "bbr")[0], seconds=120)
+    assert sender_over_time.course(trial).height <= _over_time.MOST_POINTS
+
+
+def test_a_trial_of_a_moment_has_no_course(far: Run) -> None:
+    for trial in far.trials:
+        bulk(trial, seconds=0.6)
+    assert not sender_over_time.applies(far)
+
+
+def test_s4_is_held_against_the_same_algorithm(far: Run) -> None:
+    found = {measured.figure.variant: measured for measured in held_against(far)}
+    assert set(found) == {"cubic", "illinois", "hybla"}
+    cubic = found["cubic"]
+    assert cubic.comparable and cubic.middle[0] == "median"
+    assert cubic.middle[1] == sorted(t.record.metrics["throughput_kbytes_per_s"] or 0 for t in of(far, "cubic"))[1]
+    assert any("the source does not say" in sentence for sentence in cubic.differs)
+
+
+def test_s4_is_not_held_against_another_path(far: Run) -> None:
+    for spec in far.manifest.specs.values():
+        path = spec.links[0].there
+        assert path is not None
+        path.delay_ms, path.rate_mbit = 20, 50
+    found = held_against(far)
+    assert found and not any(measured.comparable for measured in found)
+    differs = " ".join(found[0].differs)
+    assert "about 300 ms in the source" in differs and "Rate 50 Mbit/s here" in differs

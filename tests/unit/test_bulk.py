@@ -1,0 +1,158 @@
+"""Procedure bulk: what the instrument is told, what its summary means, and what is read off the sockets of both ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+import socket_data
+import synthetic
+from socket_data import bulk
+from trial_data import clean_trial
+
+from dnsrig.analysis import sockets
+from dnsrig.analysis.metrics import all_metrics
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.socket_rows import SOCKETS
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import model, plan
+from dnsrig.procedures import _pulling
+from dnsrig.procedures import bulk as procedure
+from dnsrig.rundir import TrialSpec
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+
+
+def specs(*settings: str, scale: str = "quick") -> list[TrialSpec]:
+    document = model.load(model.find("congestion-control"), scale, list(settings))
+    return [plan.provisional("congestion-control", point, [0, 1]) for point in model.points(document)]
+
+
+def test_the_experiment_is_s4s_link_in_the_direction_of_the_data() -> None:
+    found = specs()
+    assert {"cubic", "illinois", "hybla"} <= {str(spec.hosts["primary"].congestion) for spec in found}
+    for spec in found:
+        (link,) = [link for link in spec.links if link.emulated]
+        assert link.ends == ("primary", "client") and link.there is not None and link.back is not None
+        assert link.there.delay_ms + link.back.delay_ms == 300
+        assert (link.there.loss_percent, link.back.loss_percent) == (10, 0)
+        assert spec.limit_s > spec.options["duration_s"]
+
+
+def test_at_standard_there_are_repeats_enough_for_a_test() -> None:
+    document = model.load(model.find("congestion-control"), "standard", [])
+    assert document.repeats >= 10 and document.options["duration_s"] >= 120
+    assert model.load(model.find("congestion-control"), "published", []).repeats >= 20
+
+
+def test_one_connection_is_used_again_and_made_anew_when_it_is_lost() -> None:
+    options = procedure.transfer_options({**procedure.OPTIONS, "congestion": "reno"})
+    words = _pulling.policy(options)
+    assert {"--policy=reused", "--connections=1", "--congestion=reno", "--timeout=60s"} <= set(words)
+    assert options["retries"] == procedure.RETRIES
+    with pytest.raises(UsageError, match="duration_s"):
+        procedure.hosts({**procedure.OPTIONS, "duration_s": 0.0})
+    with pytest.raises(UsageError, match="timeout_s"):
+        procedure.hosts({**procedure.OPTIONS, "timeout_s": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome"),
+    [
+        ({}, "done"),
+        ({"first_message_ns": 0}, "limit"),
+        ({"first_message_ns": 0, "attempt_outcomes": {"refused": 9}}, "server-failed"),
+        ({"busy_share": 1.0}, "invalid"),
+    ],
+)
+def test_what_a_summary_means(changes: dict[str, object], outcome: str) -> None:
+    """That no zone was whole by the end is what was to be expected."""
+    found = procedure.concluded({**socket_data.transferred(5, 10), **changes}, duration_s=10)
+    assert found.outcome == outcome and bool(found.reason) == (outcome != "done")
+
+
+def value(name: str, trial: Trial) -> float | None:
+    return all_metrics()[name].compute(trial)
+
+
+def test_metrics_of_a_flow(trial: Trial) -> None:
+    bulk(trial, kb_per_s=100, cwnd=20, rtt_ms=310, resent_share=0.25)
+    assert value("throughput_kbytes_per_s", trial) == 100
+    assert value("rtt_ms", trial) == 310
+    assert value("cwnd_segments", trial) == 20
+    assert value("retransmitted_percent", trial) == pytest.approx(25, rel=0.02)
+
+
+def test_throughput_is_what_the_application_has_by_the_last_look(trial: Trial) -> None:
+    """Of each connection that there was, and without what it has not read."""
+    bulk(trial, kb_per_s=100, unread_octets=98_000)
+    assert value("throughput_kbytes_per_s", trial) == pytest.approx(90, rel=1e-6), "9.8 s, 980 kB less what waits"
+    lost = trial.tcp_info.head(10).with_columns(pl.lit(1).cast(pl.UInt32).alias("connection"))
+    trial.__dict__["tcp_info"] = pl.concat([trial.tcp_info, lost])
+    assert (value("throughput_kbytes_per_s", trial) or 0) > 90
+    trial.__dict__["tcp_info"] = lost.clear()
+    assert value("throughput_kbytes_per_s", trial) is None
+
+
+def test_without_sockets_there_is_no_guess(trial: Trial) -> None:
+    names = ("rtt_ms", "cwnd_segments", "retransmitted_percent", "throughput_kbytes_per_s")
+    assert [value(name, trial) for name in names] == [None] * 4, "no sockets were listed"
+    bulk(trial)
+    trial.__dict__["sockets"] = trial.sockets.with_columns(pl.lit(0).cast(pl.UInt64).alias("acked_octets"))
+    assert sockets.largest(trial) is None, "nobody sent anything"
+
+
+def test_the_largest_flow_is_told_from_its_other_end_and_from_small_ones(trial: Trial) -> None:
+    bulk(trial, congestion="reno")
+    small = trial.sockets.with_columns(
+        acked_octets=pl.col("acked_octets") // 2, local=pl.lit("198.18.0.1:5353"), remote=pl.lit("198.18.0.9:1")
+    )
+    trial.__dict__["sockets"] = pl.concat([small, trial.sockets])
+    flow = sockets.largest(trial)
+    assert flow is not None
+    assert (flow.sender, flow.receiver, flow.congestion) == ("primary", "client", "reno")
+    assert flow.sent.height == flow.received.height == 50
+    assert flow.received["received_octets"][-1] == flow.octets
+    assert flow.round_trip_ms == 300
+    path = sockets.path_of(trial, flow)
+    assert path is not None and path.loss_percent == 10
+    link = trial.record.spec.links[0]
+    link.ends = ("client", "primary")
+    back = sockets.path_of(trial, flow)
+    assert back is not None and back.loss_percent == 0, "the direction is the sender's"
+
+
+def test_only_what_was_listed_during_measure_counts(trial: Trial) -> None:
+    bulk(trial, seconds=10)
+    phase = trial.measure
+    assert phase is not None
+    phase.start.monotonic_ns += 4_000_000_000
+    flow = sockets.largest(trial)
+    assert flow is not None and flow.sent.height == 30
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [("198.18.0.2:53", "client"), ("[2001:db8::1]:53", ""), ("198.19.0.7:1", "client"), ("", "")],
+)
+def test_whose_address_it_is(trial: Trial, address: str, host: str) -> None:
+    bulk(trial)
+    trial.record.spec.hosts["client"].source_addresses = ["198.19.0.7"]
+    assert sockets.host_of(trial, address) == host
+
+
+def test_rows_are_read_as_the_engine_writes_them(trial: Trial) -> None:
+    made = socket_data.rows(5_000)
+    words = ("host", "state", "congestion")
+    made.with_columns(pl.col(words).cast(pl.Categorical)).write_ipc_stream(trial.directory / "sockets.arrow")
+    assert trial.sockets.equals(made) and trial.sockets.schema == pl.Schema(SOCKETS)
+
+
+def test_rows_of_another_version_are_refused(trial: Trial) -> None:
+    socket_data.rows(5_000).drop("sacks").write_ipc_stream(trial.directory / "sockets.arrow")
+    with pytest.raises(DnsrigError, match="lacks the column sacks"):
+        _ = trial.sockets

@@ -1,0 +1,168 @@
+"""Procedure cycle: generations of a zone, what is refused, what was seen of them, and its trap. No server, no clock."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import synthetic
+from trial_data import SECOND, clean_trial, judge, measured, series, use
+
+from dnsrig import datasets
+from dnsrig.analysis import generations
+from dnsrig.analysis.metrics import all_metrics
+from dnsrig.analysis.read import Trial
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import model, plan
+from dnsrig.procedures import _generations, cycle, procedure, versions
+from dnsrig.rundir import TrialSpec
+
+ZONE = (
+    "$ORIGIN example.\n$TTL 86400\n@\tIN SOA a.nic hostmaster.nic 1 3600 900 1209600 300\n"
+    "\t86400 IN RRSIG SOA 13 1 86400 20450101000000 20250101000000 41446 example. Mtx0==\n"
+)
+
+
+def made(*settings: str) -> TrialSpec:
+    narrow = ("server=knot@forky", "congestion=cubic", "changed_percent=12.0")
+    (point,) = model.points(model.load(model.find("generation-cycle"), "quick", [*narrow, *settings]))
+    return plan.provisional("generation-cycle", point, [0, 1])
+
+
+def test_a_generation_has_a_serial_of_its_own(tmp_path: Path) -> None:
+    source, target = tmp_path / "example.zone", tmp_path / "example.zone.next"
+    source.write_text(ZONE + "x" * 10_000)
+    _generations.copy_with_serial(source, target, 17)
+    assert target.read_text() == ZONE.replace("hostmaster.nic 1 3600", "hostmaster.nic 17 3600") + "x" * 10_000
+    source.write_text("; no zone\n")
+    with pytest.raises(DnsrigError, match="has no SOA record"):
+        _generations.copy_with_serial(source, target, 17)
+
+
+def test_the_share_of_the_zone_that_changes() -> None:
+    values = datasets.parameters("tld", {"delegations": 1000})
+    base, following = versions(procedure("cycle"), values, {**cycle.OPTIONS, "changed_percent": 10.0})
+    assert base == values and following == {**values, "serial": 2, "records_changed": 545}
+    _, least = versions(procedure("cycle"), values, {**cycle.OPTIONS, "changed_percent": 0.001})
+    assert least["records_changed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("transfer.notify=false",), "follows by NOTIFY and IXFR"),
+        (("transfer.ixfr=false",), "follows by NOTIFY and IXFR"),
+        (("options.generations=100",), "100 generations of 5 s are not made within 90 s"),
+        (("options.generations=0",), r"options\.generations = 0"),
+        (("options.cycle_s=0.1",), r"options\.cycle_s = 0\.1"),
+        (("options.changed_percent=56.0",), r"options\.changed_percent = 56"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(settings: tuple[str, ...], words: str) -> None:
+    settings = tuple(name.replace("options.changed_percent", "changed_percent") for name in settings)
+    with pytest.raises(UsageError, match=words):
+        made(*settings)
+
+
+def test_the_path_lies_between_the_sites() -> None:
+    spec = made()
+    assert [link.ends for link in spec.links if link.emulated] == [("primary", "secondary")]
+    spec.dataset.kind = "tiny-zones"
+    with pytest.raises(UsageError, match="its serial alone"):
+        cycle.check(spec)
+
+
+def generation(
+    number: int, published_s: float | None, served_s: float | None, serial: int | None = None
+) -> dict[str, Any]:
+    """As the procedure tells of one; times since `measure` began, put to the clock by `followed`."""
+    return {
+        "serial": 1 + number,
+        "told_ns": round((published_s or 0) * SECOND) - SECOND // 10,
+        "published_ns": None if published_s is None else round(published_s * SECOND),
+        "published_serial": None if published_s is None else 1 + number,
+        "served_ns": None if served_s is None else round(served_s * SECOND),
+        "served_last_unseen_ns": None,
+        "served_serial": None if served_s is None else serial or 1 + number,
+    }
+
+
+def followed(trial: Trial, *told: dict[str, Any], cycle_s: float = 10.0, outcome: str = "done") -> Trial:
+    """Let a secondary have followed: 1,000 octets for the whole zone before `measure`, then 100 a second."""
+    begin_ns = measured(trial, 40)
+    for each in told:
+        for name in ("told_ns", "published_ns", "served_ns"):
+            each[name] = None if each[name] is None else each[name] + begin_ns
+    trial.record.spec.procedure, trial.record.spec.main_metric = "cycle", cycle.MAIN_METRIC
+    trial.record.spec.options = {**cycle.OPTIONS, "cycle_s": cycle_s}
+    trial.record.instruments["cycle"] = {"event": "summary", "generations": list(told)}
+    trial.record.outcome = outcome  # type: ignore[assignment]
+    octets = [5000, *[6000 + 100 * second for second in range(42)]]
+    use(trial, series(begin_ns - SECOND, secondary__link_primary__rx_bytes=octets))
+    trial.record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
+    return trial
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+
+
+def values(trial: Trial, *names: str) -> list[float | None]:
+    return [trial.record.metrics[name] for name in names]
+
+
+def test_generations_that_fit(trial: Trial) -> None:
+    followed(trial, generation(1, 0.5, 1.5), generation(2, 10.5, 14.5))
+    assert values(trial, "cycle_share_percent", "generation_max_s", "generation_p50_s") == [40, 4, 2.5]
+    assert values(trial, "generations_late", "generations_skipped") == [0, 0]
+    assert trial.record.metrics["publication_max_s"] == pytest.approx(0.1)
+    assert judge("cycle-too-short", trial).verdict == "clear"
+
+
+def test_generations_that_do_not(trial: Trial) -> None:
+    """The second arrives with the third, after longer than a cycle."""
+    followed(trial, generation(1, 0, 9), generation(2, 10, 26, serial=4), generation(3, 20, 26, serial=4))
+    assert values(trial, "cycle_share_percent", "generations_late", "generations_skipped") == [160, 1, 1]
+    found = judge("cycle-too-short", trial)
+    assert found.verdict == "found"
+    assert (found.evidence["transfer_s"], found.evidence["at_limit"]) == (16, False)
+
+
+def test_a_generation_that_never_came(trial: Trial) -> None:
+    followed(trial, generation(1, 0, 9), generation(2, 10, None), outcome="limit")
+    assert values(trial, "cycle_share_percent", "generations_late") == [None, 1]
+    found = judge("cycle-too-short", trial)
+    assert found.verdict == "found" and (found.evidence["transfer_s"], found.evidence["at_limit"]) == (30, True)
+    followed(trial, generation(1, 0, 9), generation(2, 10, None), cycle_s=31, outcome="limit")
+    assert judge("cycle-too-short", trial).verdict == "cannot-tell"
+
+
+def test_octets_between_two_serials(trial: Trial) -> None:
+    followed(trial, generation(1, 0, 2), generation(2, 10, 26.5, serial=4), generation(3, 20, 26.5, serial=4))
+    assert generations.whole_octets(trial) == 1000
+    first, second = generations.arrivals(trial)
+    assert (first.serial, first.generations, first.octets, first.whole) == (2, 1, 200, False)
+    assert (second.serial, second.generations, second.octets, second.whole) == (4, 2, 2450, True)
+    assert values(trial, "generations_whole", "generation_octets_percent") == [1, pytest.approx(132.5)]
+
+
+def test_without_samples_there_are_no_octets(trial: Trial) -> None:
+    followed(trial, generation(1, 0, 2))
+    use(trial, series(0))
+    assert generations.arrivals(trial) == [] and generations.whole_octets(trial) is None
+
+
+def test_other_procedures_have_no_generations(trial: Trial) -> None:
+    names = ("cycle_share_percent", "generations_late", "generations_skipped", "generations_whole", "publication_max_s")
+    assert [all_metrics()[name].compute(trial) for name in names] == [None] * len(names)
+
+
+def test_how_a_trial_ends() -> None:
+    both = [generation(1, 0, 9), generation(2, 10, 19)]
+    assert cycle.concluded(both, limit_s=90).outcome == "done"
+    late = cycle.concluded([both[0], generation(2, 10, None)], limit_s=90)
+    assert (late.outcome, late.reason) == ("limit", "the secondary had 1 of 2 generations after 90 s")
+    unpublished = cycle.concluded([both[0], generation(2, None, None)], limit_s=90)
+    assert "the primary had 1 of 2" in unpublished.reason

@@ -1,0 +1,174 @@
+"""Traps of far transfers: each provoked on made-up listings of sockets, and silent on clean ones.
+
+Each is provoked for real in tests/integration/test_path_traps.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import socket_data
+import synthetic
+from socket_data import bulk, linked
+from trial_data import clean_trial, judge
+
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import PathSpec
+from dnsrig.traps import all_traps
+from dnsrig.traps.short_queue import is_short, wanted_packets
+
+TRAPS = ("congestion-on-receiver", "receiver-options", "small-buffers", "short-queue")
+WIDE = PathSpec(rate_mbit=20, delay_ms=150, limit_packets=5000)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    return clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+
+
+def test_they_say_nothing_of_a_trial_without_a_path(trial: Trial) -> None:
+    assert [all_traps()[trap].after(trial) for trap in TRAPS] == [None] * len(TRAPS)
+
+
+def test_they_say_nothing_of_a_trial_that_was_our_error(trial: Trial) -> None:
+    bulk(trial).record.spec.hosts["primary"].congestion = "cubic"
+    trial.record.outcome = "error"
+    assert [all_traps()[trap].after(trial) for trap in TRAPS] == [None] * len(TRAPS)
+
+
+def test_all_are_clear_of_a_clean_flow(trial: Trial) -> None:
+    bulk(trial).record.spec.hosts["primary"].congestion = "cubic"
+    assert {trap: judge(trap, trial).verdict for trap in TRAPS} == dict.fromkeys(TRAPS, "clear")
+
+
+def test_congestion_on_receiver(trial: Trial) -> None:
+    bulk(trial, congestion="cubic").record.spec.hosts["client"].congestion = "bbr"
+    found = judge("congestion-on-receiver", trial)
+    assert found.verdict == "found"
+    assert (found.evidence["asked_of_receiver"], found.evidence["used_by_sender"]) == ("bbr", "cubic")
+    assert "hosts.primary.congestion" in found.remedy
+
+
+def test_congestion_of_the_instruments_sockets_is_the_receivers_too(trial: Trial) -> None:
+    bulk(trial, congestion="cubic").record.spec.options["congestion"] = "reno"
+    assert judge("congestion-on-receiver", trial).evidence["asked_of_receiver"] == "reno"
+
+
+@pytest.mark.parametrize("sender", ["cubic", None])
+def test_the_same_on_both_sides_is_no_trap(trial: Trial, sender: str | None) -> None:
+    hosts = bulk(trial, congestion="cubic").record.spec.hosts
+    hosts["client"].congestion, hosts["primary"].congestion = "cubic", sender
+    assert judge("congestion-on-receiver", trial).verdict == "clear"
+
+
+def test_another_on_both_sides_is_none(trial: Trial) -> None:
+    """The receiver's own says nothing where it is the sender's that was varied."""
+    hosts = bulk(trial, congestion="bbr").record.spec.hosts
+    hosts["primary"].congestion = "bbr"
+    assert judge("congestion-on-receiver", trial).verdict == "clear"
+
+
+def test_who_sent_cannot_be_told_without_sockets(trial: Trial) -> None:
+    trial.record.spec.hosts["secondary"].congestion = "bbr"
+    assert judge("congestion-on-receiver", trial).verdict == "cannot-tell"
+
+
+@pytest.mark.parametrize("option", ["sacks", "timestamps", "window_scaling"])
+def test_receiver_options(trial: Trial, option: str) -> None:
+    sysctl = {"sacks": "tcp_sack", "timestamps": "tcp_timestamps", "window_scaling": "tcp_window_scaling"}[option]
+    bulk(trial, **{option: False}).record.spec.hosts["client"].sysctls = {f"net.ipv4.{sysctl}": "0"}
+    found = judge("receiver-options", trial)
+    assert found.verdict == "found"
+    assert found.evidence[f"agreed_{option}"] is False and found.evidence[f"net.ipv4.{sysctl}"] == "client"
+    assert "The client had turned it off" in found.summary and f"net.ipv4.{sysctl} = 1" in found.remedy
+    assert ("218 kB/s" in found.summary) == (option == "window_scaling")
+
+
+def test_what_was_read_back_counts_for_more_than_what_was_asked(trial: Trial) -> None:
+    bulk(trial, sacks=False).record.conditions["hosts"] = {"primary": {"sysctls": {"net.ipv4.tcp_sack": "0"}}}
+    assert "The primary had turned it off" in judge("receiver-options", trial).summary
+    trial.record.conditions = {}
+    found = judge("receiver-options", trial)
+    assert found.verdict == "found" and "turned it off" not in found.summary, "a firewall, perhaps"
+
+
+def test_on_a_short_path_options_hardly_matter(trial: Trial) -> None:
+    bulk(trial, sacks=False, rtt_ms=0.2, min_rtt_ms=0.1)
+    assert judge("receiver-options", trial).verdict == "clear"
+    assert all_traps()["small-buffers"].after(trial) is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "host", "sysctl"),
+    [("receive_window", "client", "tcp_rmem"), ("send_buffer", "primary", "tcp_wmem")],
+)
+def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None:
+    bulk(trial, there=WIDE, limited={limit: 0.9}, cwnd=44, kb_per_s=210)
+    found = judge("small-buffers", trial)
+    assert found.verdict == "found"
+    assert found.evidence[f"limited_by_{limit}_percent"] == pytest.approx(90, abs=1)
+    assert found.evidence["in_flight_max_bytes"] == 44 * socket_data.MSS_OCTETS
+    assert found.evidence["bandwidth_delay_bytes"] == 750_000, "20 Mbit/s over 300 ms"
+    assert f"net.ipv4.{sysctl} on the {host}" in found.remedy
+
+
+@pytest.mark.parametrize(("share", "unread"), [(0.1, 0), (0.9, 60_000)])
+def test_a_buffer_that_seldom_binds_or_a_reader_that_is_slow_is_none(trial: Trial, share: float, unread: int) -> None:
+    bulk(trial, limited={"receive_window": share}, cwnd=44, unread_octets=unread)
+    assert judge("small-buffers", trial).verdict == "clear"
+
+
+def test_a_buffer_that_fills_the_path_is_large_enough(trial: Trial) -> None:
+    """More would only wait in the queue before the bottleneck."""
+    bulk(trial, there=WIDE, limited={"receive_window": 0.9}, cwnd=519)
+    assert judge("small-buffers", trial).verdict == "clear"
+    bulk(trial, there=WIDE.model_copy(update={"rate_mbit": None}), limited={"receive_window": 0.9}, cwnd=519)
+    found = judge("small-buffers", trial)
+    assert found.verdict == "found" and found.evidence["bandwidth_delay_bytes"] is None, "the path has no end"
+
+
+def test_an_old_kernel_does_not_count_what_held_it_back(trial: Trial) -> None:
+    bulk(trial)
+    trial.__dict__["sockets"] = trial.sockets.with_columns(busy_us=trial.sockets["busy_us"] * 0)
+    assert judge("small-buffers", trial).verdict == "cannot-tell"
+
+
+@pytest.mark.parametrize(
+    ("path", "packets", "short"),
+    [
+        (PathSpec(rate_mbit=20, delay_ms=150, limit_packets=250), 250, False),
+        (PathSpec(rate_mbit=20, delay_ms=150, limit_packets=249), 250, True),
+        (PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, limit_packets=291), 292, True),
+        (PathSpec(delay_ms=150, limit_packets=100_000), None, True),
+        (PathSpec(rate_mbit=20, limit_packets=1), 0, False),
+    ],
+)
+def test_how_long_a_queue_has_to_be(path: PathSpec, packets: int | None, short: bool) -> None:
+    assert (wanted_packets(path), is_short(path)) == (packets, short)
+
+
+def test_short_queue(trial: Trial) -> None:
+    bulk(trial, there=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50))
+    trial.record.instruments["link"] = linked(overflowed=123)
+    found = judge("short-queue", trial)
+    assert found.verdict == "found"
+    assert (found.evidence["overflowed"], found.evidence["bandwidth_delay_packets"]) == (123, 250)
+    assert "path.limit_packets to 500" in found.remedy
+    trial.record.instruments["link"] = linked(overflowed=0)
+    assert judge("short-queue", trial).verdict == "clear", "short, but it was never full"
+    del trial.record.instruments["link"]
+    assert judge("short-queue", trial).verdict == "cannot-tell", "netem does not tell them from what was lost"
+
+
+def test_a_queue_that_is_full_as_the_path_is_is_none(trial: Trial) -> None:
+    bulk(trial, there=WIDE)
+    trial.record.instruments["link"] = linked(overflowed=5000)
+    assert judge("short-queue", trial).verdict == "clear"
+
+
+def test_without_a_rate_nothing_may_overflow(trial: Trial) -> None:
+    bulk(trial, there=PathSpec(delay_ms=150, limit_packets=100))
+    trial.record.instruments = {"link-primary-client": linked(overflowed=7)}
+    found = judge("short-queue", trial)
+    assert found.verdict == "found" and found.evidence["limit_carries_mbit"] == 8
