@@ -20,7 +20,7 @@ from dnsrig.lab.profile import Profiler
 from dnsrig.traps import Conclusion, all_traps
 
 Measure = Callable[..., Trial]
-SLOW_DISK_BYTES_PER_S = 100_000_000
+SLOW_DISK_BYTES_PER_S = 20_000_000
 FAST_BIND = ("server=bind@forky", 'hosts.secondary.settings."serial-query-rate"=10000')
 
 
