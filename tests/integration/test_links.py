@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroute2 import NetNS
 
 from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
-from dnsrig.lab.links import netem
+from dnsrig.lab.links import _qdisc, datagrams, netem
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
 
@@ -66,6 +68,34 @@ def test_what_the_test_is_told_of_the_path_is_forgotten() -> None:
         with inside(network.hosts["left"].namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
             sock.connect(("198.18.0.2", 1))
             assert sock.getsockopt(socket.IPPROTO_IP, 14) == 1500, "IP_MTU (ip(7))"
+
+
+@pytest.mark.parametrize("icmp", [True, False])
+def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp: bool) -> None:
+    """All but the queueing discipline is there on any kernel: forwarding, path MTU, ICMP, packets that are packets."""
+    monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
+    path = PathSpec(mtu_octets=1400, icmp=icmp)
+    specs = hosts(source_addresses=["198.19.1.1"])
+    with Network(specs, link(path, path, "netem")) as network:
+        (check,) = network.check_links()
+        assert check["works"] and check["there"]["found"]["too_large_told"] == icmp, check
+        left, right = (network.hosts[name] for name in ("left", "right"))
+        before = sent_packets(left.namespace)
+        with datagrams.probe(left, right) as ends:
+            ends.send_at_once(ends.there, 100, 1400)
+            ends.collect(time.monotonic() + 0.3)
+            assert len(ends.there.arrived_s) == 100
+        assert sent_packets(left.namespace) - before == 100, "large segments do not leave the host whole"
+        with inside(right.namespace):
+            listener = socket.create_server(("198.19.1.1", 5300))
+        with inside(left.namespace), listener, socket.create_connection(("198.19.1.1", 5300), timeout=5):
+            pass
+
+
+def sent_packets(namespace: str) -> int:
+    with NetNS(namespace) as route:
+        (interface,) = route.get_links(ifname="right")
+        return int(interface.get_attr("IFLA_STATS64")["tx_packets"])
 
 
 def test_a_link_that_is_something_else_is_told() -> None:

@@ -9,6 +9,7 @@ import socket
 import struct
 from typing import Any
 
+from pyroute2 import NetNS
 from pyroute2.netlink import NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST
 from pyroute2.netlink.rtnl import RTM_NEWQDISC, TC_H_ROOT
 from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
@@ -51,7 +52,9 @@ def message(index: int, handle: int, parent: int | None, options: dict[str, Any]
 
 
 def no_offload(namespace: str, interface: str) -> None:
-    """No segments larger than a packet on this interface (ethtool(8): tso, gso, gro)."""
+    """No segments larger than a packet on this interface, of TCP (ethtool(8): tso, gso, gro) or of UDP (ip-link(8): gso_max_segs)."""
+    with NetNS(namespace) as route:
+        route.link("set", index=route.link_lookup(ifname=interface)[0], gso_max_segs=1)
     with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for command in (ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO):
             value = array.array("I", [command, 0])
