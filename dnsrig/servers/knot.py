@@ -175,6 +175,12 @@ class Knot(Driver):
         Setting("server.udp-workers", "CPUs", "threads that answer over UDP (set by dnsrig to the host's CPUs)"),
         Setting("server.tcp-workers", "CPUs, at least 10", "threads that answer over TCP"),
         Setting("server.remote-pool-limit", "0", "outgoing TCP connections kept for reuse; 0 opens one a transfer"),
+        Setting(
+            "server.tcp-io-timeout",
+            "500 ms",
+            "how long a write may wait for the peer: a primary cuts a transfer that is over a slow, long link",
+        ),
+        Setting("server.tcp-remote-io-timeout", "5000 ms", "the same of a secondary that waits for its primary"),
         Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),
         Setting("template.zonefile-sync", "0", "seconds before a changed zone is written to its file; -1 never"),
         Setting(
