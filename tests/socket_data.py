@@ -78,9 +78,11 @@ def rows(
     resent_share: float = 0.1,
     limited: Mapping[str, float] | None = None,
     unread_octets: int = 0,
+    under_way: int | None = None,
     **flags: bool,
 ) -> pl.DataFrame:
-    """Both ends of one connection, from the primary's; ``limited``: share of the busy time by name, e.g. receive_window."""
+    """Both ends of one connection, from the primary's; ``limited``: share of the busy time by name, e.g. receive_window;
+    ``under_way``: segments, of which nothing more is written, by default as many as the window has."""
     made = []
     for tick in range(int(seconds * 1e3) // EVERY_MS):
         at_s = tick * EVERY_MS / 1e3
@@ -101,7 +103,8 @@ def rows(
             "local": PRIMARY,
             "remote": CLIENT,
             "cwnd": cwnd + tick % 3 - 1,
-            "unacked": cwnd,
+            "unacked": cwnd if under_way is None else under_way,
+            "send_queue_octets": MSS_OCTETS * (2 * cwnd if under_way is None else under_way),
             "rtt_us": round(1e3 * rtt_ms),
             "min_rtt_us": round(1e3 * min_rtt_ms),
             "acked_octets": acked,

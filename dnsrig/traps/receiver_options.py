@@ -66,12 +66,5 @@ def _found(trial: Trial, flow: Flow, missing: list[str], round_trip_ms: float) -
 
 def sides_without(trial: Trial, flow: Flow, sysctl: str) -> list[str]:
     """Which of the two hosts had it turned off, by the conditions as read back, or else by what was asked for."""
-    recorded = trial.record.conditions.get("hosts", {})
-    found = []
-    for host in (flow.receiver, flow.sender):
-        spec = trial.record.spec.hosts.get(host)
-        asked = spec.sysctls.get(sysctl) if spec else None
-        value = recorded.get(host, {}).get("sysctls", {}).get(sysctl, asked)
-        if value is not None and str(value).strip() == "0":
-            found.append(host)
-    return found
+    hosts = (flow.receiver, flow.sender)
+    return [host for host in hosts if sockets.sysctl_of(trial, host, sysctl) == "0"]

@@ -5,7 +5,8 @@ the receiver. Buffers grow by themselves up to the third number of tcp_wmem and 
 stays half empty, whatever the algorithm.
 
 How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
-window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). A receiving application that does not read
+window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as full where
+most of what it may hold is written, all of it is under way, and the congestion window has room for more. A receiving application that does not read
 closes the window too: then octets wait at the receiver, and that is another story.
 """
 
@@ -27,6 +28,10 @@ LEAST_SHARE = 0.2
 """Of the time in which the sender had something to send: from here on buffers decide."""
 LONG_MS = 10.0
 """Round trips from here on; on a short path a full buffer says only that the application writes faster than the other reads."""
+FULL_SHARE = 0.5
+"""Of the largest send buffer: with so much written it is full, for the kernel counts what it needs beside the octets."""
+WINDOW_ROOM = 1.1
+"""So many times what is under way is the congestion window, and it is not the window that holds back."""
 UNREAD_SHARE = 0.25
 """Of what is under way: a receiver with so much waiting to be read is slow itself."""
 
@@ -54,7 +59,7 @@ def after(trial: Trial) -> Conclusion | None:
     flow = sockets.largest(trial)
     if flow is None or flow.round_trip_ms is None or flow.round_trip_ms < LONG_MS:
         return None
-    bound = bound_of(flow)
+    bound = bound_of(flow, largest_buffer_octets(trial, flow))
     if bound.busy_s <= 0:
         return cannot_tell("The kernel does not count what held the sender back (Linux 4.10 and later do).")
     path = sockets.path_of(trial, flow)
@@ -66,17 +71,37 @@ def after(trial: Trial) -> Conclusion | None:
     return _found(trial, flow, bound, flow.round_trip_ms, wanted)
 
 
-def bound_of(flow: Flow) -> Bound:
+def largest_buffer_octets(trial: Trial, flow: Flow) -> int | None:
+    """Up to which the kernel lets the sender's buffer grow: the third number of tcp_wmem."""
+    words = (sockets.sysctl_of(trial, flow.sender, "net.ipv4.tcp_wmem") or "").split()
+    return int(words[2]) if len(words) == 3 and words[2].isdecimal() else None
+
+
+def bound_of(flow: Flow, buffer_octets: int | None = None) -> Bound:
+    """``buffer_octets``: the largest send buffer, where it is known."""
     busy_us = growth(flow.sent, "busy_us")
     under_way = (pl.col("unacked").cast(pl.Int64) * pl.col("mss_octets")).alias("octets")
     unread = flow.received["receive_queue_octets"].median()
     return Bound(
         busy_s=busy_us / 1e6,
         by_receiver=growth(flow.sent, "receive_window_limited_us") / max(1, busy_us),
-        by_sender=growth(flow.sent, "send_buffer_limited_us") / max(1, busy_us),
+        by_sender=max(growth(flow.sent, "send_buffer_limited_us") / max(1, busy_us), _full_share(flow, buffer_octets)),
         in_flight_bytes=float(flow.sent.select(under_way)["octets"].max() or 0),  # type: ignore[arg-type]
         unread_bytes=float(unread) if isinstance(unread, int | float) else 0.0,
     )
+
+
+def _full_share(flow: Flow, buffer_octets: int | None) -> float:
+    """Of the listings with something to send, those in which a full send buffer alone held the sender back."""
+    written = pl.col("send_queue_octets").cast(pl.Int64)
+    busy = flow.sent.filter(written > 0)
+    if buffer_octets is None or busy.is_empty():
+        return 0.0
+    # What is written and not under way is less than a segment and the one that is being filled.
+    all_under_way = written <= (pl.col("unacked").cast(pl.Int64) + 2) * pl.col("mss_octets")
+    window_has_room = pl.col("cwnd") >= WINDOW_ROOM * pl.col("unacked")
+    full = busy.filter(all_under_way & window_has_room & (written >= FULL_SHARE * buffer_octets))
+    return full.height / busy.height
 
 
 def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted: float | None) -> Conclusion:

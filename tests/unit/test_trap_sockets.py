@@ -113,6 +113,28 @@ def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None
     assert f"net.ipv4.{sysctl} on the {host}" in found.remedy
 
 
+@pytest.mark.parametrize(
+    ("wmem", "under_way", "verdict"),
+    [
+        ("4096 16384 65536", 57, "found"),  # as it was seen over 100 ms: the kernel counted nothing
+        ("4096 16384 4194304", 57, "clear"),  # the application writes no more
+        ("4096 16384 65536", 160, "clear"),  # the window is full
+        ("4096 16384 65536", None, "clear"),  # more is written than the window takes
+        (None, 57, "clear"),
+    ],
+)
+def test_a_full_send_buffer_that_the_kernel_does_not_count(
+    trial: Trial, wmem: str | None, under_way: int | None, verdict: str
+) -> None:
+    bulk(trial, there=WIDE, cwnd=160, under_way=under_way)
+    trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": wmem} if wmem else {}
+    trial.record.conditions = {}
+    found = judge("small-buffers", trial)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert found.evidence["limited_by_send_buffer_percent"] == 100 and "tcp_wmem" in found.remedy
+
+
 @pytest.mark.parametrize(("share", "unread"), [(0.1, 0), (0.9, 60_000)])
 def test_a_buffer_that_seldom_binds_or_a_reader_that_is_slow_is_none(trial: Trial, share: float, unread: int) -> None:
     bulk(trial, limited={"receive_window": share}, cwnd=44, unread_octets=unread)
