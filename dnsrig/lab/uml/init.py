@@ -1,7 +1,7 @@
 """The first program under the kernel: makes a system out of the machine's files, runs one command, and powers off.
 
 Run by the kernel as ``python -I -S init.py JOB``, JOB being a folder of the machine outside with ``job.json``:
-``folders`` (of outside to be seen at the same path: [path, writable]), ``modules`` to load, ``modprobe`` (a program),
+``folders`` (of outside to be seen at the same path: [path, writable]), ``modules`` to load, ``modprobe`` (a program), ``open_files`` (a limit),
 ``command`` and ``environment``. It imports nothing but Python's own library, as few of it as it can: all is slow here.
 
 The root file system is the machine's own, read-only, through hostfs. /tmp, /run, /dev/shm are memory of this kernel.
@@ -73,6 +73,14 @@ def modules(modprobe: str, names: list[str]) -> None:
         write(f"{prefix}allowed_congestion_control", file.read())
 
 
+def limits(open_files: int) -> None:
+    """As many open files as outside: this kernel's own hard limit is 4,096."""
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, open_files))
+
+
 def console(number: int, flags: int) -> int:
     """A console that passes every octet on as it is."""
     tty = os.open(f"/dev/tty{number}", flags | os.O_NOCTTY)
@@ -102,6 +110,7 @@ def main() -> int:
     for path, writable in job["folders"]:
         mount("hostfs", path, path, 0 if writable else MS_RDONLY)
     loopback()
+    limits(job["open_files"])
     modules(job["modprobe"], job["modules"])
     streams = (console(3, os.O_RDONLY), console(1, os.O_WRONLY), console(2, os.O_WRONLY))
     os.write(streams[1], json.dumps({"event": "booted", "release": os.uname().release}).encode() + b"\n")

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import resource
 import shlex
 import subprocess
 import sys
@@ -33,6 +34,8 @@ MEMORY_SHARE = 0.5
 BOOT_LIMIT_S = 120.0
 STOP_LIMIT_S = 45.0
 """How long what runs inside may take to end in order; less than the runner waits for a trial."""
+OPEN_FILES_MAX = 1 << 20
+"""fs.nr_open of a kernel that nobody told otherwise (proc_sys_fs(5))."""
 READ_LIMIT_S = 5.0
 CONSOLE_LINES = 200
 """Kept of the kernel's own console and of standard error."""
@@ -206,6 +209,7 @@ def _describe(
         "folders": shared,
         "modules": [*ALWAYS, *modules],
         "modprobe": f"{JOB_SEEN}/{modprobe.name}",
+        "open_files": min(resource.getrlimit(resource.RLIMIT_NOFILE)[1], OPEN_FILES_MAX),
         "command": command,
         "environment": {**wanted, **OWN_ENVIRONMENT},
     }
