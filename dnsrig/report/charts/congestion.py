@@ -51,7 +51,9 @@ def draw(run: Run) -> list[Drawing]:
     ends = pl.concat([measured["value"].cast(pl.Float64), published["low"], published["high"]])
     low, high = _look.extent(ends.filter(ends > 0))
     scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
-    y = alt.Y("value:Q", title="kB/s (log scale)", scale=scale, axis=alt.Axis(tickCount=6, format="~s"))
+    ticks = [step * 10.0**power for power in range(-1, 7) for step in (1, 2, 5)]
+    shown = [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
+    y = alt.Y("value:Q", title="kB/s (log scale)", scale=scale, axis=alt.Axis(values=shown, format=",~r"))
     x = alt.X("algorithm:N", title=None, scale=alt.Scale(domain=algorithms), axis=alt.Axis(labelAngle=0))
     aside = alt.XOffset("group:N", scale=alt.Scale(domain=groups))
     colour = alt.Color("group:N", scale=_look.colours(groups), legend=alt.Legend(columns=3))
@@ -70,10 +72,13 @@ def _spans(
     both = pl.concat([spans, published.select(spans.columns)])
     ranges = both.filter(pl.col("high") > pl.col("low"))
     bars = alt.Chart(ranges).mark_bar(size=11, opacity=0.28)
-    ticks = alt.Chart(both.drop_nulls("middle").select("algorithm", "group", value="middle"))
+    medians, told = (
+        alt.Chart(rows.drop_nulls("middle").select("algorithm", "group", value="middle")) for rows in (spans, published)
+    )
     return [
         bars.encode(x, alt.Y("low:Q", scale=y["scale"]), alt.Y2("high:Q"), aside, colour),
-        ticks.mark_tick(thickness=2, size=15, color=_look.INK).encode(x, y, aside),
+        medians.mark_tick(thickness=2, size=15, color=_look.INK).encode(x, y, aside),
+        told.mark_tick(thickness=3, size=15).encode(x, y, aside, colour),
     ]
 
 
