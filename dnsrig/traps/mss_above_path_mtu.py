@@ -110,13 +110,13 @@ def _found(trial: Trial, met: Narrow) -> Conclusion:
         else f"ICMP is blocked, so that the {met.sender} does not learn it and sends the same segments again"
     )
     packets = "Packets" if met.dropped is None else f"{met.dropped:,} packets"
-    large = (
-        "" if met.mss_octets is None else f" (segments of up to {met.mss_octets:,} octets, {met.resent:,} sent again)"
-    )
+    resent = f" ({met.resent:,} segments were sent again)" if met.resent else ""
+    if met.mss_octets is not None and met.mss_octets > met.fits_octets:
+        resent = f" (segments of up to {met.mss_octets:,} octets where {met.fits_octets:,} fit; {met.resent:,} sent again)"
     return Conclusion(
         "found",
         summary=f"The path from {met.sender} to {met.receiver} takes packets of {met.path_octets:,} octets, the interfaces {met.interface_octets:,}. {packets} were "
-        f"larger and dropped{large}. {told}.",
+        f"larger and dropped{resent}. {told}.",
         evidence={
             "path_mtu_octets": met.path_octets,
             "interface_mtu_octets": met.interface_octets,
