@@ -112,7 +112,9 @@ def _found(trial: Trial, met: Narrow) -> Conclusion:
     packets = "Packets" if met.dropped is None else f"{met.dropped:,} packets"
     resent = f" ({met.resent:,} segments were sent again)" if met.resent else ""
     if met.mss_octets is not None and met.mss_octets > met.fits_octets:
-        resent = f" (segments of up to {met.mss_octets:,} octets where {met.fits_octets:,} fit; {met.resent:,} sent again)"
+        resent = (
+            f" (segments of up to {met.mss_octets:,} octets where {met.fits_octets:,} fit; {met.resent:,} sent again)"
+        )
     return Conclusion(
         "found",
         summary=f"The path from {met.sender} to {met.receiver} takes packets of {met.path_octets:,} octets, the interfaces {met.interface_octets:,}. {packets} were "
