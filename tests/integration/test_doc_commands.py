@@ -27,13 +27,15 @@ PAGES = [
     "docs/how-to/transfer.md",
     "docs/how-to/transfers-of-a-primary.md",
 ]
+PLANNED = ["docs/how-to/databases.md", "docs/how-to/long-distance.md"]
+"""Their runs take many minutes, so here they are only planned: every word of them is still understood."""
 BACKGROUND = " &"
 END_LIMIT_S = 10
 BLOCK = re.compile(r"^```(?P<kind>\w+)(?: file=(?P<file>\S+))?\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES, *PLANNED])
 def test_commands(page: str, tmp_path: Path) -> None:
     binaries = Path(sys.executable).parent
     (tmp_path / ".venv").symlink_to(binaries.parent)
@@ -48,6 +50,8 @@ def test_commands(page: str, tmp_path: Path) -> None:
             for line in block["text"].splitlines():
                 assert line.startswith("$ "), line
                 command = line.removeprefix("$ ")
+                if page in PLANNED:
+                    command = command.replace("dnsrig run ", "dnsrig run --dry-run ")
                 if command.endswith(BACKGROUND):
                     servers.start(command.removesuffix(BACKGROUND))
                 else:
