@@ -6,7 +6,15 @@ import time
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from dnsrig.experiment.trial import describe
 from dnsrig.rundir import TrialRecord, TrialSpec
@@ -25,31 +33,43 @@ def result_text(record: TrialRecord | None, reason: str) -> str:
     return f"{record.outcome}: {record.reason}" if record.reason else record.outcome
 
 
+Key = tuple[str, int]
+
+
+def _key(spec: TrialSpec) -> Key:
+    return spec.variant.id, spec.repeat
+
+
+def _name(spec: TrialSpec) -> str:
+    return f"{spec.variant.label} repeat {spec.repeat}"
+
+
 class PlainProgress:
-    """A line when a trial starts or ends, and now and then in between."""
+    """A line when a trial ends, and now and then in between."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._last = 0.0
+        self._names: dict[Key, str] = {}
+        self._last: dict[Key, float] = {}
 
     def note(self, text: str) -> None:
         self.console.print(text, markup=False)
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
-        self._name = f"[{number}/{total}] {spec.variant.label} repeat {spec.repeat}"
-        self._last = time.monotonic()
+        self._names[_key(spec)] = f"[{number}/{total}] {_name(spec)}"
+        self._last[_key(spec)] = time.monotonic()
 
-    def trial_event(self, event: dict[str, Any]) -> None:
-        if time.monotonic() - self._last > PLAIN_EVERY_S:
-            self._last = time.monotonic()
-            self.note(f"{self._name}: {describe(event)}")
+    def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
+        if time.monotonic() - self._last[_key(spec)] > PLAIN_EVERY_S:
+            self._last[_key(spec)] = time.monotonic()
+            self.note(f"{self._names[_key(spec)]}: {describe(event)}")
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
-        self.note(f"{self._name}: {result_text(record, reason)}")
+        self.note(f"{self._names[_key(spec)]}: {result_text(record, reason)}")
 
 
 class LiveProgress:
-    """One bar for the run, one line for the trial."""
+    """One bar for the run, one for each trial that runs."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -63,7 +83,7 @@ class LiveProgress:
             console=console,
         )
         self._run = self._bars.add_task("trials", total=None)
-        self._trial: Any = None
+        self._trials: dict[Key, TaskID] = {}
 
     def __enter__(self) -> LiveProgress:
         self._bars.start()
@@ -76,17 +96,17 @@ class LiveProgress:
         self.console.print(text, markup=False)
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
-        self._bars.update(self._run, completed=number - 1, total=total)
-        self._name = f"{spec.variant.label} repeat {spec.repeat}"
-        self._trial = self._bars.add_task(f"{self._name}: setup", total=spec.dataset.zones)
+        self._bars.update(self._run, completed=number - 1 - len(self._trials), total=total)
+        self._trials[_key(spec)] = self._bars.add_task(f"{_name(spec)}: setup", total=spec.dataset.zones)
 
-    def trial_event(self, event: dict[str, Any]) -> None:
+    def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
+        bar = self._trials[_key(spec)]
         if event["event"] == "phase":
-            self._bars.update(self._trial, description=f"{self._name}: {event['phase']}", completed=0)
+            self._bars.update(bar, description=f"{_name(spec)}: {event['phase']}", completed=0)
         elif event["event"] == "progress" and "zones" in event:
-            self._bars.update(self._trial, completed=event.get("seen", event.get("done", 0)))
+            self._bars.update(bar, completed=event.get("seen", event.get("done", 0)))
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
-        self._bars.remove_task(self._trial)
+        self._bars.remove_task(self._trials.pop(_key(spec)))
         self._bars.advance(self._run)
-        self.note(f"{self._name}: {result_text(record, reason)}")
+        self.note(f"{_name(spec)}: {result_text(record, reason)}")

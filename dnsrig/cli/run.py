@@ -43,6 +43,12 @@ def command(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="print matrix, order and an estimate of the time")] = False,
     runs: Annotated[Path, typer.Option(help="folder of the runs")] = Path("runs"),
+    at_once: Annotated[
+        int,
+        typer.Option(
+            min=1, metavar="N", help="so many trials at a time, each on a CPU of its own: only under User-mode Linux"
+        ),
+    ] = 1,
     max_trials: Annotated[int, typer.Option(help="refuse a matrix that is larger, by mistake")] = 1000,
 ) -> None:
     """Execute EXPERIMENT: every variant of its matrix, repeated and interleaved; then its report.
@@ -57,7 +63,7 @@ def command(
     if resume is not None:
         if experiment is not None:
             raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {resume}")
-        _resume(resume, console)
+        _resume(resume, console, at_once)
         return
     if experiment is None:
         raise UsageError(
@@ -69,7 +75,7 @@ def command(
     if dry_run:
         _dry_run(request)
         return
-    _start(request, runs, console)
+    _start(request, runs, console, at_once)
 
 
 def _dry_run(request: Request) -> None:
@@ -78,7 +84,7 @@ def _dry_run(request: Request) -> None:
     show(request)
 
 
-def _start(request: Request, runs: Path, console: Console) -> None:
+def _start(request: Request, runs: Path, console: Console, at_once: int) -> None:
     from dnsrig.experiment import runner
 
     runner.draft(request)  # bad input is told before anything is installed or made
@@ -88,18 +94,19 @@ def _start(request: Request, runs: Path, console: Console) -> None:
     except KeyboardInterrupt:
         complain("interrupted before the first trial; what was made for the cache is whole or absent")
         sys.exit(EXIT_INTERRUPTED)
+    runner.check_at_once(manifest, at_once)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}", markup=False)
-    _execute(manifest, directory, console)
+    _execute(manifest, directory, console, at_once)
 
 
-def _resume(directory: Path, console: Console) -> None:
+def _resume(directory: Path, console: Console, at_once: int) -> None:
     from dnsrig.experiment import runner
 
     manifest = read_json(directory / "manifest.json", Manifest)
     runner.check_unchanged(manifest)
     _need_root()
-    _execute(manifest, directory, console)
+    _execute(manifest, directory, console, at_once)
 
 
 def _need_root() -> None:
@@ -107,7 +114,7 @@ def _need_root() -> None:
         raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
 
 
-def _execute(manifest: Manifest, directory: Path, console: Console) -> None:
+def _execute(manifest: Manifest, directory: Path, console: Console, at_once: int) -> None:
     from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.experiment import runner
     from dnsrig.lab import ledger, network
@@ -126,7 +133,7 @@ def _execute(manifest: Manifest, directory: Path, console: Console) -> None:
         with contextlib.ExitStack() as stack:
             live = console.is_terminal
             progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
-            errors = runner.execute(manifest, directory, progress)
+            errors = runner.execute(manifest, directory, progress, at_once=at_once)
     except KeyboardInterrupt:
         complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
         sys.exit(EXIT_INTERRUPTED)

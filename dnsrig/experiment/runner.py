@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
+import queue
 import secrets
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-import threading
-import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -21,17 +16,14 @@ from typing import Any, Protocol
 
 import dnsrig
 from dnsrig import cached, datasets, paths
-from dnsrig.errors import DnsrigError
-from dnsrig.experiment import model, path, plan
-from dnsrig.experiment.trial import set_aside
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import children, model, path, plan
+from dnsrig.experiment.children import Child
 from dnsrig.lab import conditions, ledger, uml
 from dnsrig.procedures import procedure, versions
-from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir, write_json
+from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, trial_dir, write_json
 from dnsrig.servers import debian, sources
 
-TEARDOWN_LIMIT_S = 60.0
-"""How long a trial may take to remove what it made after it was told to end."""
-TRIAL_COMMAND = [sys.executable, "-m", "dnsrig", "trial", "--until-eof"]
 UML_KERNEL = "uml_kernel"
 """In the manifest's conditions: the release of the kernel of those trials that run under User-mode Linux."""
 ERRORS_IN_A_ROW = 3
@@ -45,7 +37,7 @@ class Progress(Protocol):
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None: ...
 
-    def trial_event(self, event: dict[str, Any]) -> None: ...
+    def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None: ...
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None: ...
 
@@ -175,30 +167,89 @@ def missing(manifest: Manifest, directory: Path) -> list[TrialKey]:
     return [k for k in manifest.order if not (trial_dir(directory, k.variant, k.repeat) / "trial.json").exists()]
 
 
-def execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
-    """Run every trial that is not finished. Returns how many failed by our own fault."""
+def check_at_once(manifest: Manifest, at_once: int) -> None:
+    """Refuse what would measure itself: trials share a kernel and its CPUs unless each has a kernel and a CPU of its own."""
+    if at_once == 1:
+        return
+    if any(spec.kernel != "uml" for spec in manifest.specs.values()):
+        raise UsageError(
+            f"--at-once {at_once}: trials under the running kernel would measure each other",
+            hint="it is for experiments under User-mode Linux: --set kernel=uml",
+        )
+    if at_once > len(_cpus()):
+        raise UsageError(
+            f"--at-once {at_once}: each needs a CPU of its own, and there are {len(_cpus())}",
+            hint=f"--at-once {len(_cpus())} at most",
+        )
+
+
+def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once: int = 1) -> int:
+    """Run every trial that is not finished, ``at_once`` at a time. Returns how many failed by our own fault."""
+    check_at_once(manifest, at_once)
     with cached.only_one(directory, "somebody else is executing this run already"), _own_cpus_kept():
-        return _execute(manifest, directory, progress)
+        return _execute(manifest, directory, progress, _lanes(manifest, at_once))
 
 
-def _execute(manifest: Manifest, directory: Path, progress: Progress) -> int:
-    todo, errors, in_a_row = missing(manifest, directory), 0, 0
-    done_before = len(manifest.order) - len(todo)
-    for number, key in enumerate(todo, start=1 + done_before):
-        spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
-        _check_disk(directory, f"then `dnsrig run --resume {directory}`")
-        _move_to(set(spec.hosts["observer"].cpus))
-        progress.trial_started(number, len(manifest.order), spec)
-        record, reason = _run_child(spec, trial_dir(directory, key.variant, key.repeat), progress)
-        progress.trial_ended(spec, record, reason)
-        errors += record is None
-        in_a_row = in_a_row + 1 if record is None else 0
-        if in_a_row == ERRORS_IN_A_ROW:
-            raise DnsrigError(
-                f"{in_a_row} trials in a row failed: {reason}",
-                hint=f"their logs are kept as *.aborted under {directory}/trials; then `dnsrig run --resume {directory}`",
-            )
+def _lanes(manifest: Manifest, at_once: int) -> list[int | None]:
+    """For each trial that may run at once the CPU that is its own, or None where hosts have those that their specs say."""
+    if any(spec.kernel != "uml" for spec in manifest.specs.values()):
+        return [None]
+    return [*_cpus()[-at_once:]]
+
+
+def _execute(manifest: Manifest, directory: Path, progress: Progress, free: list[int | None]) -> int:
+    """``free``: the lanes of `_lanes`."""
+    todo = missing(manifest, directory)
+    waiting = deque(enumerate(todo, start=1 + len(manifest.order) - len(todo)))
+    running: list[Child] = []
+    events: children.Events = queue.SimpleQueue()
+    errors = in_a_row = 0
+    try:
+        while waiting or running:
+            while waiting and free:
+                number, key = waiting.popleft()
+                running.append(_start(manifest, directory, progress, number, key, events, free.pop()))
+            child, event = events.get()
+            if event is not None:
+                progress.trial_event(child.spec, event)
+                continue
+            running.remove(child)
+            free.append(child.cpu)
+            record, reason = child.result()
+            progress.trial_ended(child.spec, record, reason)
+            errors += record is None
+            in_a_row = in_a_row + 1 if record is None else 0
+            if in_a_row == ERRORS_IN_A_ROW:
+                raise _too_many(directory, in_a_row, reason)
+    finally:
+        for child in running:
+            child.end()
     return errors
+
+
+def _start(
+    manifest: Manifest,
+    directory: Path,
+    progress: Progress,
+    number: int,
+    key: TrialKey,
+    events: children.Events,
+    cpu: int | None,
+) -> Child:
+    """Start trial ``number`` of the run."""
+    spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
+    _check_disk(directory, f"then `dnsrig run --resume {directory}`")
+    if cpu is None:
+        _move_to(set(spec.hosts["observer"].cpus))
+    progress.trial_started(number, len(manifest.order), spec)
+    return Child(spec, trial_dir(directory, key.variant, key.repeat), events, cpu)
+
+
+def _too_many(directory: Path, in_a_row: int, reason: str) -> DnsrigError:
+    return DnsrigError(
+        f"{in_a_row} trials in a row failed: {reason}",
+        hint=f"their logs are kept as *.aborted under {directory}/trials; then `dnsrig run --resume {directory}`",
+    )
 
 
 @contextlib.contextmanager
@@ -216,74 +267,6 @@ def _move_to(cpus: set[int]) -> None:
     for thread in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):  # it may have ended, or the machine may have fewer CPUs
             os.sched_setaffinity(int(thread.name), cpus)
-
-
-def _run_child(spec: TrialSpec, target: Path, progress: Progress) -> tuple[TrialRecord | None, str]:
-    """One trial as a child process of its own session; it ends when we do."""
-    set_aside(target.with_name(f"{target.name}.running"))
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        file.write(spec.model_dump_json())
-        file.flush()
-        child = subprocess.Popen(
-            [*TRIAL_COMMAND, file.name, str(target)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-        errors: list[str] = []
-        reader = threading.Thread(target=_collect, args=(child, errors), daemon=True)
-        reader.start()
-        try:
-            assert child.stdout is not None
-            for line in child.stdout:
-                progress.trial_event(_event(line))
-            child.wait()
-        except BaseException:
-            _end(child)
-            raise
-        reader.join(5)
-    if (target / "trial.json").exists():
-        return read_json(target / "trial.json", TrialRecord), ""
-    return None, _reason(errors)
-
-
-def _event(line: str) -> dict[str, Any]:
-    """An event of the trial; whatever else a program may print there counts as none."""
-    try:
-        event = json.loads(line)
-    except ValueError:
-        event = None
-    return event if isinstance(event, dict) and "event" in event else {"event": "noise"}
-
-
-def _reason(errors: list[str]) -> str:
-    """The sentence among what a failed trial wrote to standard error."""
-    lines = [line for line in errors if line.strip()]
-    ours = [line.removeprefix("dnsrig: ") for line in lines if line.startswith("dnsrig: ")]
-    return (ours or lines[-1:] or ["it ended at once"])[0]
-
-
-def _collect(child: subprocess.Popen[str], lines: list[str]) -> None:
-    assert child.stderr is not None
-    for line in child.stderr:
-        if len(lines) < 1000:
-            lines.append(line.rstrip())
-
-
-def _end(child: subprocess.Popen[str]) -> None:
-    """Tell a trial to end and wait until it has removed what it made."""
-    child.send_signal(signal.SIGTERM)
-    deadline = time.monotonic() + TEARDOWN_LIMIT_S
-    while child.poll() is None and time.monotonic() < deadline:
-        try:
-            child.wait(1)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            continue
-    if child.poll() is None:
-        child.kill()
-        child.wait()
 
 
 def _check_disk(directory: Path, then: str) -> None:

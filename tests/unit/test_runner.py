@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,18 +13,26 @@ import pytest
 import synthetic
 
 from dnsrig import paths
-from dnsrig.errors import DnsrigError
-from dnsrig.experiment import runner
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import children, runner
 from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, trial_dir
 from dnsrig.servers import sources
 
 PRETEND = """
-import json, pathlib, sys
+import json, os, pathlib, sys, time
 spec, target = json.load(open(sys.argv[-2])), pathlib.Path(sys.argv[-1])
 print(json.dumps({"event": "phase", "phase": "measure"}), flush=True)
 if spec["repeat"] in FAIL:
     print("dnsrig: the moon is full", file=sys.stderr)
     sys.exit(1)
+if MEET:
+    begun = pathlib.Path(__file__).with_name("begun")
+    with begun.open("a") as file:
+        file.write(f"{os.sched_getaffinity(0)}\\n")
+    deadline = time.monotonic() + 20
+    while len(begun.read_text().splitlines()) < MEET:
+        assert time.monotonic() < deadline, "nobody else came"
+        time.sleep(0.01)
 target.mkdir(parents=True)
 record = {"spec": spec, "outcome": "done", "phases": [], "servers": {}, "instruments": {}}
 (target / "trial.json").write_text(json.dumps(record))
@@ -42,7 +52,7 @@ class Silent:
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self.started.append((spec.variant.id, spec.repeat))
 
-    def trial_event(self, event: dict[str, Any]) -> None:
+    def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
         self.events += 1
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
@@ -59,10 +69,11 @@ def run(tmp_path: Path) -> tuple[Manifest, Path]:
     return read_json(directory / "manifest.json", Manifest), directory
 
 
-def pretend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, fail: set[int] = frozenset()) -> None:  # type: ignore[assignment]
+def pretend(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *, fail: set[int] = frozenset(), meet: int = 0) -> None:  # type: ignore[assignment]
+    """``meet``: so many must have begun before any ends."""
     program = tmp_path / "pretend.py"
-    program.write_text(PRETEND.replace("FAIL", repr(set(fail))))
-    monkeypatch.setattr(runner, "TRIAL_COMMAND", [sys.executable, str(program)])
+    program.write_text(PRETEND.replace("FAIL", repr(set(fail))).replace("MEET", str(meet)))
+    monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])
 
 
 def test_everything_in_the_planned_order(
@@ -173,3 +184,57 @@ def test_resume_refuses_what_would_mix_two_machines(
     with pytest.raises(DnsrigError, match=sentence) as caught:
         runner.check_unchanged(Manifest.model_validate(changed))
     assert "start anew" in caught.value.hint
+
+
+def under_uml(manifest: Manifest) -> Manifest:
+    specs = {name: spec.model_copy(update={"kernel": "uml"}) for name, spec in manifest.specs.items()}
+    return manifest.model_copy(update={"specs": specs})
+
+
+def test_two_at_once_have_a_cpu_each(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    manifest, directory = under_uml(run[0]), run[1]
+    mine = sorted(os.sched_getaffinity(0))
+    if len(mine) < 2:
+        pytest.skip("one CPU")
+    pretend(monkeypatch, tmp_path, meet=2)
+    progress = Silent()
+    assert runner.execute(manifest, directory, progress, at_once=2) == 0
+    assert progress.started == [(key.variant, key.repeat) for key in manifest.order]
+    assert runner.missing(manifest, directory) == []
+    begun = (tmp_path / "begun").read_text().splitlines()
+    assert set(begun[:2]) == {str({cpu}) for cpu in mine[-2:]}, "both at once, on two CPUs"
+    assert sorted(os.sched_getaffinity(0)) == mine
+
+
+def test_at_once_is_for_trials_with_a_kernel_and_a_cpu_of_their_own(run: tuple[Manifest, Path]) -> None:
+    manifest, directory = run
+    with pytest.raises(UsageError, match="would measure each other"):
+        runner.execute(manifest, directory, Silent(), at_once=2)
+    with pytest.raises(UsageError, match="a CPU of its own"):
+        runner.execute(under_uml(manifest), directory, Silent(), at_once=10_000)
+
+
+def test_an_interrupt_ends_all_that_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run: tuple[Manifest, Path]
+) -> None:
+    manifest, directory = under_uml(run[0]), run[1]
+    pretend(monkeypatch, tmp_path, meet=10_000)
+
+    class Interrupted(Silent):
+        def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.execute(manifest, directory, Interrupted(), at_once=min(2, len(os.sched_getaffinity(0))))
+    assert not list(directory.glob("trials/*/*/trial.json"))
+    assert not [line for line in processes() if str(tmp_path / "pretend.py") in line]
+
+
+def processes() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found

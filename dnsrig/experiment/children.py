@@ -1,0 +1,116 @@
+"""Trials as child processes: started, listened to, ended. One queue has the events of all that run."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dnsrig.experiment.trial import set_aside
+from dnsrig.rundir import TrialRecord, TrialSpec, read_json
+
+TEARDOWN_LIMIT_S = 60.0
+"""How long a trial may take to remove what it made after it was told to end."""
+TRIAL_COMMAND = [sys.executable, "-m", "dnsrig", "trial", "--until-eof"]
+ERROR_LINES_MAX = 1000
+
+Events = queue.SimpleQueue[tuple["Child", dict[str, Any] | None]]
+"""Of which child, and what it said; None when it has ended."""
+
+
+class Child:
+    """One trial as a child process of its own session; it ends when we do."""
+
+    def __init__(self, spec: TrialSpec, target: Path, events: Events, cpu: int | None = None) -> None:
+        """Starts it; ``cpu``: the only one that it may use, None: all that we may."""
+        self.spec, self.target, self.cpu = spec, target, cpu
+        self._errors: list[str] = []
+        set_aside(target.with_name(f"{target.name}.running"))
+        self._file = tempfile.NamedTemporaryFile("w", suffix=".json")  # noqa: SIM115 (it lives as long as the child)
+        self._file.write(spec.model_dump_json())
+        self._file.flush()
+        with _on(cpu):
+            self._popen = subprocess.Popen(
+                [*TRIAL_COMMAND, self._file.name, str(target)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        self._errors_reader = threading.Thread(target=self._collect, daemon=True)
+        self._errors_reader.start()
+        threading.Thread(target=self._listen, args=(events,), daemon=True).start()
+
+    def result(self) -> tuple[TrialRecord | None, str]:
+        """After its end: its record, or None and why there is none."""
+        self._errors_reader.join(5)
+        self._file.close()
+        if (self.target / "trial.json").exists():
+            return read_json(self.target / "trial.json", TrialRecord), ""
+        return None, _reason(self._errors)
+
+    def end(self) -> None:
+        """Tell it to end and wait until it has removed what it made."""
+        self._popen.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + TEARDOWN_LIMIT_S
+        while self._popen.poll() is None and time.monotonic() < deadline:
+            try:
+                self._popen.wait(1)
+            except (subprocess.TimeoutExpired, KeyboardInterrupt):
+                continue
+        if self._popen.poll() is None:
+            self._popen.kill()
+            self._popen.wait()
+        self._file.close()
+
+    def _listen(self, events: Events) -> None:
+        assert self._popen.stdout is not None
+        for line in self._popen.stdout:
+            events.put((self, _event(line)))
+        self._popen.wait()
+        events.put((self, None))
+
+    def _collect(self) -> None:
+        assert self._popen.stderr is not None
+        for line in self._popen.stderr:
+            if len(self._errors) < ERROR_LINES_MAX:
+                self._errors.append(line.rstrip())
+
+
+@contextlib.contextmanager
+def _on(cpu: int | None) -> Iterator[None]:
+    """What this thread starts inside may run on ``cpu`` only."""
+    before = os.sched_getaffinity(0)
+    try:
+        if cpu is not None:
+            os.sched_setaffinity(0, {cpu})
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _event(line: str) -> dict[str, Any]:
+    """An event of the trial; whatever else a program may print there counts as none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    return event if isinstance(event, dict) and "event" in event else {"event": "noise"}
+
+
+def _reason(errors: list[str]) -> str:
+    """The sentence among what a failed trial wrote to standard error."""
+    lines = [line for line in errors if line.strip()]
+    ours = [line.removeprefix("dnsrig: ") for line in lines if line.startswith("dnsrig: ")]
+    return (ours or lines[-1:] or ["it ended at once"])[0]
