@@ -21,7 +21,8 @@ from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 TEARDOWN_LIMIT_S = 60.0
 """How long a trial may take to remove what it made after it was told to end."""
-TRIAL_COMMAND = [sys.executable, "-m", "dnsrig", "trial", "--until-eof"]
+TRIAL_COMMAND = [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof"]
+"""`-P`: the dnsrig that is installed, not a folder of that name where the run was started (python(1))."""
 ERROR_LINES_MAX = 1000
 
 Events = queue.SimpleQueue[tuple["Child", dict[str, Any] | None]]

@@ -36,7 +36,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
         machine = uml.Machine.start(
             kernel,
             job,
-            [sys.executable, "-m", "dnsrig", "trial", "--until-eof", seen, str(directory.resolve())],
+            [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof", seen, str(directory.resolve())],
             writable=[directory.parent],
             seen=needed(spec),
             modules=[name for name in modules(spec) if kernel.has(name)],
