@@ -80,12 +80,12 @@ class Probe:
         control = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("H", size))]
         while packets > 0:
             count, first = min(packets, most), len(way.sent_s)
-            content = b"".join(HEADER.pack(MARK, first + number).ljust(size, b"\0") for number in range(count))
+            parts = [HEADER.pack(MARK, first + number).ljust(size, b"\0") for number in range(count)]
             way.octets += [octets] * count
             way.sent_s += [time.clock_gettime(time.CLOCK_REALTIME)] * count
             packets -= count
             try:
-                sender.sendmsg([content], control)
+                _send_parts(sender, parts, control)
             except OSError as error:
                 self._told(way, error)
 
@@ -129,6 +129,20 @@ def probe(left: Host, right: Host) -> Iterator[Probe]:
     with ExitStack() as stack:
         one, other = (stack.enter_context(_socket(here, there)) for here, there in ((left, right), (right, left)))
         yield Probe(one, other)
+
+
+def _send_parts(sender: socket.socket, parts: Sequence[bytes], control: Sequence[tuple[int, int, bytes]]) -> None:
+    """All in one system call, or one by one where the kernel cannot cut them.
+
+    Before Linux 6.10 it refuses with EIO over a device without checksums of its own, such as TUN (net/ipv4/udp.c, udp_send_skb).
+    """
+    try:
+        sender.sendmsg(parts, control)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        for part in parts:
+            sender.send(part)
 
 
 def _socket(here: Host, there: Host) -> socket.socket:
