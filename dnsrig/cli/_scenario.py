@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from dnsrig.analysis import path as measured_path
-from dnsrig.analysis.models import fit, scenario
+from dnsrig.analysis.models import congestion, fit, scenario
 from dnsrig.analysis.models.held_out import Row, wall_s
 from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
 from dnsrig.analysis.models.scenario import Path, Scenario
@@ -91,6 +91,7 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
     default_workers = (
         server.workers(asked.settings) if server and policy not in ("replica", "remote") else scenario.WINDOW
     )
+    default_connections = server.connections(asked.settings) if server else 1
     found = Scenario(
         zones=zones,
         records=RECORDS if records is None else records,
@@ -99,7 +100,7 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         workers=default_workers if asked.workers is None else asked.workers,
         transport=transport,
         congestion=asked.congestion,
-        connections=asked.connections or (server.connections(asked.settings) if server else 1),
+        connections=default_connections if asked.connections is None else asked.connections,
         sites=asked.sites,
         uplink_octets_per_s=asked.uplink_octets_per_s,
     )
@@ -109,11 +110,29 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         found = replace(found, window_octets=asked.window_octets)
     if kind and server and policy not in ("replica", "remote"):
         found, notes = _as_server(found, kind, server, asked)
+    if asked.path.loss > congestion.HELD_LOSS_MAX:
+        notes.append(
+            f"the laws of congestion control were held against measurements up to {congestion.HELD_LOSS_MAX:.0%} of loss: beyond it take "
+            "the answer for an order of magnitude"
+        )
     if asked.sites > 1 and asked.uplink_octets_per_s is None:
         notes.append(
             "without --uplink each site has its path to itself: what the primary sends to all of them is not counted"
         )
     return found, notes
+
+
+def without_effect(asked: Asked, kind: str, zones: int, records: float | None) -> list[str]:
+    """Notes of the settings that change nothing here: misspelt, without a usable value, or not in the model."""
+    found, _ = build(asked, kind, zones, records)
+    notes = []
+    for name in asked.settings:
+        others = {other: value for other, value in asked.settings.items() if other != name}
+        if build(replace(asked, settings=others), kind, zones, records)[0] == found:
+            notes.append(
+                f"the setting {name} = {asked.settings[name]} makes no difference here: is it spelt as {kind} has it?"
+            )
+    return notes
 
 
 def _as_server(found: Scenario, kind: str, server: Secondary, asked: Asked) -> tuple[Scenario, list[str]]:
@@ -150,8 +169,8 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
     host = spec.hosts[spec.subject]
     kind = host.server.kind if host.server and host.server.kind in SECONDARIES else None
     far = asked.path
-    if row.rtt_s and asked.path == Path():
-        far = Path(rtt_s=row.rtt_s, jitter_s=min(measured_path.jitter_s(row.example), row.rtt_s / 2))
+    if row.rtt_s and not asked.path.rtt_s:
+        far = replace(far, rtt_s=row.rtt_s, jitter_s=min(measured_path.jitter_s(row.example), row.rtt_s / 2))
     as_run = replace(
         asked,
         path=far,
@@ -166,8 +185,6 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
     seen = fit.forecast(row.fitted, size)
     if seen is None:
         return found, [*notes, f"{row.label}: too few trials to fit, so what is known of the server in general counts"]
-    if row.round_trips is not None and row.round_trips >= FROM_DISTANCE:
-        return replace(found, measured_round_trips=row.round_trips, zone_s=None, record_s=None), notes
     if row.off > 1:
         missed = (
             f"{row.unseen[0].size:,} {row.unit} took {row.measured_s:.3g} s where the fit says {row.forecast.time_s:.3g} s"
@@ -179,6 +196,11 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         )
     if not seen.is_narrow:
         notes.append(f"the interval of the fit is wider than ±{fit.WIDEST:.0%}: more repeats, or larger sizes")
+    factor = max(row.off, seen.high_s / seen.time_s, seen.time_s / seen.low_s)
+    if row.round_trips is not None and row.round_trips >= FROM_DISTANCE:
+        wrong = max(found.round_trips_factor, factor)
+        counted = replace(found, measured_round_trips=row.round_trips, round_trips_factor=wrong)
+        return replace(counted, zone_s=None, record_s=None), notes
     if found.time_wait and row.unit == "zones" and not wall_s(row.example, zones):
         found = replace(found, time_wait=False)  # it did not open a connection for each zone
     return replace(
@@ -188,7 +210,7 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         record_s=seen.line.each_s if row.unit == "records" else None,
         primary_zone_s=row.primary_zone_s if asked.sites > 1 and row.unit == "zones" else None,
         work_source="fitted on the run",
-        work_factor=max(row.off, seen.high_s / seen.time_s, seen.time_s / seen.low_s),
+        work_factor=factor,
     ), notes
 
 

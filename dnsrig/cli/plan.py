@@ -121,15 +121,27 @@ def command(
         raise UsageError("how many zones?", hint="e.g. dnsrig plan --zones 100000 --rtt 250ms --rate 20mbit")
     if only and from_run is None:
         raise UsageError("--only chooses among the variants of a run", hint="say which with --from RUN")
+    if set_ and from_run is None and secondary is None:
+        raise UsageError(
+            "--set without --secondary", hint="say whose setting it is: --secondary bind, knot, nsd or powerdns"
+        )
+    if secondary and from_run:
+        raise UsageError(
+            "--secondary beside --from: the run says which server it was", hint="choose among its variants by --only"
+        )
+    if zones is None and (within or svg or png):
+        raise UsageError("how many zones?", hint="--within, --svg and --png are about a prediction: say --zones")
     rows = _rows(from_run, only or []) if from_run else []
     if zones is None:
         made = []
     elif from_run:
         made = [_scenario.of_row(asked, row, zones, records) for row in rows]
     else:
-        made = [_scenario.build(asked, secondary, zones, records)]
+        scenario, notes = _scenario.build(asked, secondary, zones, records)
+        unused = _scenario.without_effect(asked, secondary, zones, records) if secondary else []
+        made = [(scenario, [*notes, *unused])]
     answers = [_answer(scenario, notes) for scenario, notes in made]
-    _print(answers, rows, from_run, as_json)
+    _print(answers, rows, from_run, as_json, within_s)
     for file in (svg, png):
         if file is not None:
             _draw([scenario for scenario, _ in made], file)
@@ -172,7 +184,7 @@ def _answer(scenario: Scenario, notes: list[str]) -> Answer:
     return Answer(title, prediction, alternatives(scenario), notes)
 
 
-def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bool) -> None:
+def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bool, within_s: float | None) -> None:
     from dnsrig.analysis.models import held_out
     from dnsrig.report import plan
 
@@ -184,6 +196,10 @@ def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bo
         console.print(plan.held_out_text(str(run), rows, held_out.coverage(rows)))
     for number, answer in enumerate(answers):
         console.print(*([""] if number or rows else []), plan.as_text(answer), sep="\n")
+    if answers:
+        console.print(plan.SAID)
+    if within_s is not None:
+        console.print(plan.within_sentence(within_s, _status(answers, within_s)))
 
 
 def _draw(scenarios: list[Scenario], file: Path) -> None:
@@ -191,7 +207,10 @@ def _draw(scenarios: list[Scenario], file: Path) -> None:
 
     if len(scenarios) != 1:
         raise UsageError("a chart is of one prediction", hint="with --from, choose by --only and say --zones")
-    plan_chart.write(scenarios[0], file)
+    try:
+        plan_chart.write(scenarios[0], file)
+    except OSError as error:
+        raise UsageError(f"cannot write {file}: {error.strerror}", hint="a file in a folder that exists") from error
 
 
 def _status(answers: list[Answer], within_s: float | None) -> int:

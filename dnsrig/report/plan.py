@@ -17,8 +17,20 @@ from dnsrig.analysis.models.held_out import Coverage, Row
 from dnsrig.analysis.models.law import Limit
 from dnsrig.report import figures
 
+SAID = (
+    "Predicted, nothing was run. `between` is how far off each law was where it was held against figures (of a fit: its interval); it is no "
+    "confidence interval. Another policy is judged by the path alone, without a server's work. See docs/explanation/model.md."
+)
+VERDICTS = {
+    0: "yes, the whole interval",
+    1: "no, not even the shortest time of the interval",
+    3: "undecided, the interval holds it",
+}
+"""By the exit status of `dnsrig plan`."""
 TOLD = 5
 """Alternatives that are shown."""
+LEAST_S = 1e-3
+"""What is shorter is not told apart."""
 _UNITS = ((2 * 86_400.0, 86_400.0, "d"), (2 * 3600.0, 3600.0, "h"), (120.0, 60.0, "min"))
 """From so many seconds on: the unit's seconds, the unit."""
 
@@ -38,7 +50,9 @@ def duration(time_s: float) -> str:
     for least_s, unit_s, unit in _UNITS:
         if time_s >= least_s:
             return f"{_digits(time_s / unit_s)} {unit}"
-    return figures.figure(time_s, "s") if time_s >= 1e-3 else "0 s"
+    if 0 < time_s < LEAST_S:
+        return "< 1 ms"
+    return figures.figure(time_s, "s") if time_s > 0 else "0 s"
 
 
 def _digits(value: float) -> str:
@@ -51,7 +65,21 @@ def as_text(answer: Answer) -> RenderableType:
     if answer.alternatives:
         parts.append(_alternatives(answer.alternatives))
     parts += [Text(f"note: {figures.visible(note)}") for note in answer.notes]
+    parts.append(Text("\n" + sources(answer.prediction)))
     return Group(*parts, Text("\n" + sentence(answer.prediction)))
+
+
+def within_sentence(within_s: float, status: int) -> str:
+    """``Within 30 min: yes, …``; ``status`` is the exit status."""
+    return f"Within {duration(within_s)}: {VERDICTS[status]}."
+
+
+def sources(prediction: Prediction) -> str:
+    """Where each law comes from; limits of one source together."""
+    found: dict[str, list[str]] = {}
+    for limit in prediction.limits:
+        found.setdefault(limit.source, []).append(limit.name)
+    return "sources: " + "; ".join(f"{', '.join(names)}: {source}" for source, names in found.items())
 
 
 def sentence(prediction: Prediction) -> str:
@@ -62,6 +90,8 @@ def sentence(prediction: Prediction) -> str:
     reach = f"about {duration(prediction.time_s)} ({duration(prediction.low_s)} to {duration(prediction.high_s)})"
     if prediction.at_least:
         reach = f"at least {duration(prediction.low_s)}, and more by what a retry timer adds"
+    if prediction.at_most:
+        reach = f"at most {duration(prediction.high_s)}; how much less is not known, but not below {duration(prediction.low_s)}"
     return f"{what}{sites}: {reach}. What binds: {binding.name}, {binding.says}. To lift it: {binding.remedy}."
 
 
@@ -77,7 +107,7 @@ def _limits(answer: Answer) -> Table:
     for number, limit in enumerate(answer.prediction.limits):
         table.add_row(
             limit.name,
-            ("≥ " if limit.at_least else "") + duration(limit.time_s),
+            _bounded(limit),
             _between(limit),
             "binds" if number == 0 else "",
             figures.visible(limit.says),
@@ -86,14 +116,24 @@ def _limits(answer: Answer) -> Table:
     return table
 
 
+def _bounded(limit: Limit) -> str:
+    sign = "≥ " if limit.at_least else "≤ " if limit.at_most else ""
+    return sign + duration(limit.time_s)
+
+
 def _between(limit: Limit) -> str:
-    return "" if limit.at_least else f"{duration(limit.low_s)} .. {duration(limit.high_s)}"
+    return "" if limit.at_least or limit.at_most else f"{duration(limit.low_s)} .. {duration(limit.high_s)}"
 
 
 def _alternatives(alternatives: Sequence[Alternative]) -> Table:
-    table = _table("\nwhat would lift it", "change", "time", "then binds")
+    table = _table(
+        "\nwhat would lift it",
+        "change",
+        "time",
+        "then binds",
+    )
     for other in alternatives[:TOLD]:
-        table.add_row(other.change, duration(other.prediction.time_s), other.prediction.binding.name)
+        table.add_row(other.change, _bounded(other.prediction.binding), other.prediction.binding.name)
     return table
 
 
@@ -130,11 +170,20 @@ def _held_out_row(row: Row) -> tuple[str, ...]:
 
 
 def coverage_sentence(coverage: Coverage) -> str:
+    left_out = "".join(
+        f" Not counted: {number} {what}."
+        for number, what in (
+            (coverage.unfinished, "that did not finish, of any size"),
+            (coverage.behind_wall, "behind the port wall, of which the law says only a least time"),
+            (coverage.unfitted, "of a largest size with too few trials below it"),
+        )
+        if number
+    )
     if not coverage.trials:
-        return "Coverage: no trial of a largest size stands against an interval."
+        return f"Coverage: no trial of a largest size stands against an interval.{left_out}"
     return (
         f"Coverage: {coverage.held} of {coverage.trials} trials that the fit had not seen lie in their {fit.CONFIDENCE:.0%} interval; "
-        f"{coverage.narrow} of {coverage.rows} intervals are within ±{fit.WIDEST:.0%}."
+        f"{coverage.narrow} of {coverage.rows} intervals are within ±{fit.WIDEST:.0%}.{left_out}"
     )
 
 
@@ -150,6 +199,9 @@ def as_json(answers: Sequence[Answer], rows: Sequence[Row] = ()) -> dict[str, An
             "trials_inside": covered.held,
             "intervals": covered.rows,
             "intervals_narrow": covered.narrow,
+            "trials_unfinished": covered.unfinished,
+            "trials_behind_ports": covered.behind_wall,
+            "trials_without_interval": covered.unfitted,
         }
     return found
 
@@ -166,6 +218,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
                 "low_s": limit.low_s,
                 "high_s": None if limit.at_least else limit.high_s,
                 "at_least": limit.at_least,
+                "at_most": limit.at_most,
                 "binds": limit is prediction.binding,
                 "says": limit.says,
                 "remedy": limit.remedy,

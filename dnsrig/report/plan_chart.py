@@ -11,7 +11,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.models.combine import Prediction, predict
-from dnsrig.analysis.models.scenario import Scenario
+from dnsrig.analysis.models.scenario import MOST, Scenario
 from dnsrig.report import figures, svg
 from dnsrig.report.charts import _look
 
@@ -57,7 +57,7 @@ def draw(scenario: Scenario) -> alt.VConcatChart:
 
 
 def _sizes(zones: int) -> list[int]:
-    low, high = max(0.0, math.log10(zones) - DECADES), math.log10(zones) + DECADES
+    low, high = max(0.0, math.log10(zones) - DECADES), min(math.log10(MOST), math.log10(zones) + DECADES)
     return sorted({round(10 ** (low + (high - low) * i / (POINTS - 1))) for i in range(POINTS)})
 
 

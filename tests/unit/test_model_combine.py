@@ -126,6 +126,20 @@ def test_what_would_lift_it() -> None:
     assert best.binding.name == "link rate"
 
 
+@pytest.mark.parametrize("policy", ["pipelined", "reused", "remote"])
+def test_nobody_is_told_to_do_what_is_done(policy: Policy) -> None:
+    limits = predict(replace(MANY, policy=policy)).limits
+    (remedy,) = (limit.remedy for limit in limits if limit.name == "round trips")
+    assert "connections that are kept" not in remedy and ("pipelining" in remedy) is (policy == "reused")
+
+
+def test_loss_beside_a_rate_is_counted() -> None:
+    """Lost before the narrowest link a packet takes nothing of its rate, behind it its share."""
+    limits = predict(replace(MANY, path=replace(S3, loss=0.1), congestion="bbr", policy="pipelined")).limits
+    (link,) = (limit for limit in limits if limit.name == "link rate")
+    assert link.factor == pytest.approx(1.15 / 0.9)
+
+
 def test_what_cannot_be_lifted_has_no_alternatives() -> None:
     full = Scenario(100_000, 4, Path(rtt_s=0.01, rate_octets_per_s=1e6), "pipelined", 10_000, congestion="bbr")
     assert predict(full).binding.name == "link rate" and alternatives(full) == []

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from dnsrig.analysis.models import fit, held_out
 from dnsrig.analysis.models.fit import Line, Measured
+from dnsrig.analysis.models.scenario import Path as Far
 from dnsrig.analysis.read import Run
+from dnsrig.cli import _scenario
 from dnsrig.rundir import LinkSpec, PathSpec
 
 SIZES = (100, 300, 1_000, 3_000)
@@ -108,7 +110,8 @@ def test_a_run_is_held_against_its_largest_size(tmp_path: Path) -> None:
         assert row.forecast is not None and row.behind_wall
     # 100 ports: with 3,000 zones of a connection each the wall is 29 × 60 s, and the made-up times are not.
     assert found[0].wall_s == 29 * 60
-    assert held_out.coverage(found).trials == 0
+    covered = held_out.coverage(found)
+    assert (covered.trials, covered.behind_wall, covered.unfinished) == (0, 10, 0)
 
 
 def without_wall(run: Run) -> Run:
@@ -140,8 +143,9 @@ def test_a_largest_size_that_does_not_follow_is_seen(tmp_path: Path) -> None:
 
 def test_trials_that_did_not_finish_say_nothing(tmp_path: Path) -> None:
     outcomes = {("bind@system", 3000, repeat): "limit" for repeat in range(1, 6)}
-    bind, _ = held_out.rows(without_wall(made_up(tmp_path, outcomes=outcomes)))
-    assert (bind.unseen[0].size, bind.unfinished) == (1000, 5)
+    found = held_out.rows(without_wall(made_up(tmp_path, outcomes=outcomes)))
+    assert (found[0].unseen[0].size, found[0].unfinished) == (1000, 5)
+    assert held_out.coverage(found).unfinished == 5
 
 
 def test_runs_without_sizes_have_no_rows(tmp_path: Path) -> None:
@@ -166,6 +170,31 @@ def test_a_run_over_a_far_path_gives_its_round_trips(tmp_path: Path) -> None:
     assert bind.round_trips == pytest.approx(2, rel=0.1)
     near, _ = held_out.rows(far(without_wall(made_up(tmp_path / "near")), 0.03, 100))
     assert near.rtt_s is None and near.round_trips is None
+
+
+def asked(**changed: object) -> _scenario.Asked:
+    nothing = dict.fromkeys(("uplink_octets_per_s", "octets_per_record", "window_octets", "policy", "transport"))
+    given = {"path": Far(), "sites": 1, "congestion": "cubic", "workers": None, "connections": None, "settings": {}}
+    return _scenario.Asked(**{**nothing, **given, **changed})  # type: ignore[arg-type]
+
+
+def test_a_far_run_that_missed_its_largest_size_is_no_surer_than_a_near_one(tmp_path: Path) -> None:
+    slow = {("bind@system", 3000, repeat): 4.0 for repeat in range(1, 6)}
+    bind, knot = held_out.rows(far(without_wall(made_up(tmp_path, slow=slow)), 100, 100))
+    missed, notes = _scenario.of_row(asked(), bind, 10_000, None)
+    assert missed.measured_round_trips == bind.round_trips
+    assert missed.round_trips_factor == pytest.approx(4, rel=0.1) and any(
+        "something else decides" in note for note in notes
+    )
+    assert _scenario.of_row(asked(), knot, 10_000, None)[0].round_trips_factor == pytest.approx(1.3, abs=0.1)
+
+
+def test_a_far_run_keeps_its_round_trip_where_another_rate_is_asked_for(tmp_path: Path) -> None:
+    bind, _ = held_out.rows(far(without_wall(made_up(tmp_path)), 100, 100))
+    found, _ = _scenario.of_row(asked(path=Far(rate_octets_per_s=1e6)), bind, 10_000, None)
+    assert found.path == Far(rtt_s=0.1, rate_octets_per_s=1e6)
+    nearer, _ = _scenario.of_row(asked(path=Far(rtt_s=0.02)), bind, 10_000, None)
+    assert nearer.path.rtt_s == 0.02
 
 
 def test_jitter_that_keeps_order_is_counted(tmp_path: Path) -> None:

@@ -48,6 +48,36 @@ def test_within(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
     assert plan(monkeypatch, capsys, *S3, *POOLED, "--within", within)[0] == status
 
 
+@pytest.mark.parametrize(
+    ("within", "words"), [("30min", "Within 30 min: yes"), ("5min", "Within 5.0 min: no"), ("21min", "undecided")]
+)
+def test_within_is_answered_in_words_too(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], within: str, words: str
+) -> None:
+    assert words in plan(monkeypatch, capsys, *S3, *POOLED, "--within", within)[1]
+
+
+def test_what_nothing_is_known_of_is_not_foretold(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """BBR with 30 % of loss: no slower than Reno, which takes hours; and no faster than the other limits."""
+    lossy = ["--zones", "1", "--records", "1e6", "--rtt", "300ms", "--loss", "30%", "--rate", "100mbit"]
+    code, out, _ = plan(monkeypatch, capsys, *lossy, "--congestion", "bbr", "--within", "1min")
+    said = " ".join(out.split())
+    assert code == 3 and "at most 8.5 h; how much less is not known" in said and "up to 10% of loss" in said
+
+
+@pytest.mark.parametrize(
+    ("setting", "noted"),
+    [("transfers-per-n=100", True), ("transfers-per-ns=many", True), ("transfers-per-ns=9", False)],
+)
+def test_a_setting_that_changes_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], setting: str, noted: bool
+) -> None:
+    near = ["--zones", "1000", "--rtt", "100ms", "--secondary", "bind", "--set", setting]
+    assert ("makes no difference here" in plan(monkeypatch, capsys, *near)[1]) is noted
+
+
 def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """How much longer than the port wall it takes nobody knows."""
     near = ["--zones", "30000", "--rtt", "1ms", "--workers", "1000", "--policy", "one"]
@@ -60,7 +90,7 @@ def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
     [
         ([], "how many zones?", "--zones 100000"),
         (["--zones", "10"], "nothing is known that could limit it", "--rtt"),
-        (["--zones", "0", "--rtt", "1ms"], "zones = 0", "from 1 on"),
+        (["--zones", "0", "--rtt", "1ms"], "zones = 0", "from 1 to"),
         (["--zones", "10", "--rtt", "250"], "--rtt '250'", "250ms"),
         (["--zones", "10", "--rtt", "1ms", "--loss", "0.1"], "--loss '0.1'", "0.2%"),
         (["--zones", "10", "--rtt", "1ms", "--loss", "100%"], "a loss of 1", "less than 100 %"),
@@ -73,6 +103,15 @@ def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (["--zones", "10", "--rtt", "1ms", "--secondary", "tinydns"], "'tinydns'", "bind, knot"),
         (["--zones", "10", "--secondary", "knot", "--set", "x"], "--set 'x'", "NAME=VALUE"),
         (["--zones", "10", "--rtt", "1ms", "--only", "server=x"], "--only", "--from RUN"),
+        (["--zones", "10", "--rtt", "1ms", "--set", "x=1"], "--set without --secondary", "bind"),
+        (["--zones", "10", "--from", "x", "--secondary", "bind"], "--secondary beside --from", "--only"),
+        (["--from", "x", "--within", "1h"], "how many zones?", "--zones"),
+        (["--zones", "10", "--rtt", "1ms", "--records", "nan"], "records: nan", "above 0"),
+        (["--zones", "10", "--rtt", "1ms", "--records", "inf"], "records: inf", "at most 10^12"),
+        (["--zones", "10", "--rtt", "1ms", "--octets", "inf"], "octets per record: inf", "at most 10^12"),
+        (["--zones", "1" + "0" * 24, "--rtt", "1ms"], "zones = 1000", "10^12"),
+        (["--zones", "10", "--rtt", "999h"], "round trips of", "at most an hour"),
+        (["--zones", "10", "--rtt", "1ms", "--policy", "pipelined", "--connections", "0"], "connections = 0", "from 1"),
         (["--from", "nowhere"], "there is no run at nowhere", ""),
     ],
 )
@@ -94,6 +133,7 @@ def test_from_a_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
     code, out, _ = plan(monkeypatch, capsys, "--from", str(run))
     assert code == 0
     assert "server=knot@system" in out and "3,000 zones" in out and "Coverage: " in out
+    assert "Not counted: 10 behind the port wall" in " ".join(out.split())
 
 
 def test_a_fit_answers_for_a_million_zones(
@@ -125,10 +165,24 @@ def test_chart(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_chart_that_cannot_be_written(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, _, err = plan(monkeypatch, capsys, *S3, "--svg", str(tmp_path / "none" / "x.svg"))
+    assert code == 2 and "cannot write" in err and "Traceback" not in err
+
+
+def test_a_chart_of_as_many_zones_as_there_may_be(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    most = ["--zones", str(10**12), "--rtt", "250ms", "--svg", str(tmp_path / "most.svg")]
+    assert plan(monkeypatch, capsys, *most)[0] == 0
+
+
 def test_a_chart_is_of_one_prediction(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path, tmp_path: Path
 ) -> None:
-    code, _, err = plan(monkeypatch, capsys, "--from", str(run), "--svg", str(tmp_path / "x.svg"))
+    code, _, err = plan(monkeypatch, capsys, "--from", str(run), "--zones", "9", "--svg", str(tmp_path / "x.svg"))
     assert code == 2 and "a chart is of one prediction" in err
 
 

@@ -1,6 +1,8 @@
 """Buffers: a connection has no more under way than its receiver has room for, so throughput ≤ window / RTT.
 
-RFC 7323 §1.1. Linux lets a receive buffer grow to the third figure of tcp_rmem, 6 MiB by default, and gives half of it to the window.
+RFC 7323 §1.1. Linux lets a receive buffer grow to the third figure of tcp_rmem and gives about half of it to the window. The figure was
+6 MiB by default for long and is 32 MiB in newer kernels (6.18 has it); here it is 6 MiB, for the sender's own buffer, 4 MiB by default (tcp_wmem), is then
+no wider.
 """
 
 from __future__ import annotations

@@ -16,6 +16,12 @@ from dnsrig.analysis.models.scenario import Scenario
 
 ROUNDS = 12
 """Of the fixed point of round trip and packets a second: each halves the error at least."""
+BY_POLICY = {
+    "pipelined": "more zones asked for at once ({setting})",
+    "reused": "more workers ({setting}), or pipelining",
+    "remote": "more workers ({setting}), or a replica of the database near the secondary",
+}
+"""What there is to do about round trips, where not every zone has a connection of its own."""
 SHARE_TOLD = 0.01
 """Of the slowest: limits below it are left out of alternatives."""
 FILLS = "bbr"
@@ -52,6 +58,11 @@ class Prediction:
     def at_least(self) -> bool:
         """Whether nothing says how much longer it takes."""
         return self.binding.at_least
+
+    @property
+    def at_most(self) -> bool:
+        """Whether nothing says how much less it takes, beside what other limits ask for."""
+        return self.binding.at_most
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,8 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
         yield Limit(
             "link rate",
             volume.time_s(octets, rate),
-            volume.FACTOR * spread,
+            # What is lost behind the narrowest link took its share of the rate, what is lost before it did not.
+            volume.FACTOR * spread / (1 - path.loss),
             f"{_size(octets)} at {_size(rate)}/s",
             "a wider link, or less to send: IXFR, fewer zones",
             volume.SOURCE,
@@ -120,14 +132,18 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
     each, rtt_s = _throughput(scenario)
     if math.isfinite(each) and not _in_first_window(scenario):
         law = congestion.ALGORITHMS[scenario.congestion]
-        kind = "at least " if congestion.is_bound(law.name, path.loss) else ""
+        bound = congestion.is_bound(law.name, path.loss)
+        kind = "at least " if bound else ""
         yield Limit(
             "congestion control",
             volume.time_s(octets, each * scenario.flows),
             law.factor * spread,
             f"{law.name} makes {kind}{_size(each)}/s of {1e3 * rtt_s:.3g} ms and {100 * path.loss:.3g} % loss{_times(scenario)}",
-            "an algorithm that does not take loss for congestion, on the sender; or more connections",
+            "less loss, or more connections"
+            if law.window is None
+            else "an algorithm that does not take loss for congestion, on the sender; or more connections",
             law.source,
+            at_most=bound,
         )
     room = buffers.octets_per_s(path.rtt_s, scenario.window_octets)
     if math.isfinite(room):
@@ -149,6 +165,14 @@ def _size(octets: float) -> str:
     """``22.8 MB``: powers of ten."""
     factor, unit = next(((f, u) for f, u in _SIZES if octets >= f), (1.0, "B"))
     return f"{octets / factor:.3g} {unit}"
+
+
+def _zones(scenario: Scenario) -> str:
+    return f"{scenario.zones:,} zone{'s' if scenario.zones > 1 else ''}"
+
+
+def _sites(scenario: Scenario) -> str:
+    return f"{scenario.sites:,} site{'s' if scenario.sites > 1 else ''}"
 
 
 def _in_first_window(scenario: Scenario) -> bool:
@@ -184,11 +208,18 @@ def _waiting(scenario: Scenario) -> Iterator[Limit]:
     yield Limit(
         "round trips",
         time_s,
-        round_trips.FACTOR,
-        f"{scenario.zones:,} zones × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {min(scenario.workers, scenario.zones):,}",
-        f"more workers ({scenario.workers_setting}), connections that are kept, or pipelining",
+        scenario.round_trips_factor,
+        f"{_zones(scenario)} × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {min(scenario.workers, scenario.zones):,}",
+        _fewer_round_trips(scenario),
         round_trips.SOURCE,
     )
+
+
+def _fewer_round_trips(scenario: Scenario) -> str:
+    if scenario.workers >= scenario.zones:
+        return "fewer round trips a zone, or a shorter way; more workers do not help, all zones are fetched at once already"
+    least = "more workers ({setting}), connections that are kept, or pipelining"
+    return BY_POLICY.get(scenario.policy, least).format(setting=scenario.workers_setting)
 
 
 def _wall(scenario: Scenario) -> Iterator[Limit]:
@@ -226,7 +257,7 @@ def _secondary(scenario: Scenario) -> Iterator[Limit]:
                 limit.setting,
                 scenario.zones / limit.zones_per_s,
                 round_trips.FACTOR,
-                f"{scenario.zones:,} zones at {limit.zones_per_s:g} a second ({limit.setting} = {limit.value}, {whose})",
+                f"{_zones(scenario)} at {limit.zones_per_s:g} a second ({limit.setting} = {limit.value}, {whose})",
                 limit.remedy,
                 f"{scenario.secondary}'s manual",
             )
@@ -238,7 +269,7 @@ def _secondary(scenario: Scenario) -> Iterator[Limit]:
             "secondary's work",
             scenario.start_s + scenario.zones * scenario.zone_s + records * (scenario.record_s or 0.0),
             max(1.0, scenario.work_factor),
-            f"{begun}{scenario.zones:,} zones × {1e3 * scenario.zone_s:.3g} ms{more}",
+            f"{begun}{_zones(scenario)} × {1e3 * scenario.zone_s:.3g} ms{more}",
             "a faster machine or server; what it costs at no distance says `dnsrig run many-zones`",
             scenario.work_source,
         )
@@ -251,7 +282,7 @@ def _primary(scenario: Scenario) -> Iterator[Limit]:
             "primary's uplink",
             sharing.uplink_time_s(scenario.octets, scenario.sites, rate),
             sharing.FACTOR,
-            f"{_size(scenario.octets * scenario.sites)} to {scenario.sites:,} sites at {_size(rate)}/s",
+            f"{_size(scenario.octets * scenario.sites)} to {_sites(scenario)} at {_size(rate)}/s",
             "more primaries, or sites that pass zones on to others",
             sharing.SOURCE,
         )
@@ -260,7 +291,7 @@ def _primary(scenario: Scenario) -> Iterator[Limit]:
             "primary's work",
             sharing.work_time_s(scenario.zones, scenario.sites, scenario.primary_zone_s),
             max(sharing.FACTOR, scenario.work_factor),
-            f"{scenario.zones:,} zones × {scenario.sites:,} sites × {1e3 * scenario.primary_zone_s:.3g} ms on one CPU",
+            f"{_zones(scenario)} × {_sites(scenario)} × {1e3 * scenario.primary_zone_s:.3g} ms on one CPU",
             "more CPUs or more primaries, or sites that pass zones on to others",
             sharing.SOURCE,
         )

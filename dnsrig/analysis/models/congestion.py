@@ -38,6 +38,8 @@ ILLINOIS_WINDOW = 15
 BBR_LOSS_MAX = 0.2
 RTO_MIN_S = 0.2
 """Linux adds at least so much to the round trip (TCP_RTO_MIN), or four times its deviation (RFC 6298)."""
+HELD_LOSS_MAX = 0.1
+"""The most loss at which anything was measured that the laws were held against."""
 LARGEST_WINDOW = 1e9
 LEAST_LOSS = 1e-12
 """Below it nothing is lost in any transfer there will be."""
@@ -50,7 +52,7 @@ class Algorithm:
     name: str
     window: Callable[[float, float], float] | None
     factor: float
-    """As far as throughput measured with Linux lay from the law, and as published: see docs/explanation/model.md."""
+    """As far as throughput that was published, or measured with Linux over minutes, lay from the law: see docs/explanation/model.md."""
     coarse: bool
     source: str
 
@@ -80,8 +82,8 @@ def illinois_window(loss: float, rtt_s: float) -> float:
 _FOUND = (
     Algorithm("reno", reno_window, 1.7, False, "Mathis et al. (1997); Padhye et al. (1998)"),
     Algorithm("cubic", cubic_window, 1.7, False, "RFC 9438 §5.1; Padhye et al. (1998)"),
-    Algorithm("hybla", hybla_window, 2.2, True, "Caini, Firrincieli (2004); Padhye et al. (1998)"),
-    Algorithm("illinois", illinois_window, 2.2, True, "Liu, Başar, Srikant (2008); Padhye et al. (1998)"),
+    Algorithm("hybla", hybla_window, 2.6, True, "Caini, Firrincieli (2004); Padhye et al. (1998)"),
+    Algorithm("illinois", illinois_window, 2.6, True, "Liu, Başar, Srikant (2008); Padhye et al. (1998)"),
     Algorithm("bbr", None, 1.25, False, "Cardwell et al. (2016)"),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _FOUND}

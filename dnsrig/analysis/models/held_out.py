@@ -105,6 +105,12 @@ class Coverage:
     narrow: int
     """Rows whose interval is within ± `fit.WIDEST`."""
     rows: int
+    unfinished: int
+    """Trials that are not counted, of any size, because they did not finish."""
+    behind_wall: int
+    """Trials of largest sizes that are not counted because their ports run out."""
+    unfitted: int
+    """Trials of largest sizes that are not counted because there are too few below."""
 
 
 def rows(run: Run) -> list[Row]:
@@ -127,7 +133,15 @@ def coverage(found: list[Row]) -> Coverage:
     counted = [row for row in found if row.forecast is not None and not row.behind_wall]
     held = [one for row in counted for one in row.held]
     narrow = sum(row.forecast.is_narrow for row in counted if row.forecast is not None)
-    return Coverage(sum(held), len(held), narrow, len(counted))
+    return Coverage(
+        held=sum(held),
+        trials=len(held),
+        narrow=narrow,
+        rows=len(counted),
+        unfinished=sum(row.unfinished for row in found),
+        behind_wall=sum(len(row.unseen) for row in found if row.behind_wall),
+        unfitted=sum(len(row.unseen) for row in found if row.forecast is None),
+    )
 
 
 def workers_in(trial: Trial) -> int | None:

@@ -19,6 +19,8 @@ class Limit:
     source: str
     at_least: bool = False
     """Whether the law is a lower bound only: what makes the time longer still is known, but not by how much."""
+    at_most: bool = False
+    """Whether the law is an upper bound only: how much less it may take is not known."""
 
     def __post_init__(self) -> None:
         if self.time_s < 0 or self.factor < 1:
@@ -26,6 +28,8 @@ class Limit:
 
     @property
     def low_s(self) -> float:
+        if self.at_most:
+            return 0.0
         return self.time_s if self.at_least else self.time_s / self.factor
 
     @property

@@ -11,6 +11,9 @@ from dnsrig.analysis.models.round_trips import POLICIES, Policy, Soa, Transport
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerLimit
 
+MOST = 10**12
+"""Of zones, records, octets, workers, connections and sites: more there will not be."""
+RTT_MOST_S = 3600.0
 WINDOW = 100
 """Zones asked for at once on a connection, where nothing else is said: as `dnsrig transfer` does it."""
 
@@ -29,6 +32,8 @@ class Path:
     def __post_init__(self) -> None:
         if not 0 <= self.loss < 1:
             raise UsageError(f"a loss of {self.loss:.4g}", hint="from 0 % to less than 100 %")
+        if self.rtt_s > RTT_MOST_S:
+            raise UsageError(f"round trips of {self.rtt_s:g} s", hint="at most an hour")
         if self.rtt_s < 0 or not 0 <= self.jitter_s <= self.rtt_s / 2:
             raise UsageError(
                 f"round trips of {self.rtt_s:g} s with a jitter of {self.jitter_s:g} s each way",
@@ -61,11 +66,13 @@ class Scenario:
     """Of the sender: the primary, or the near database."""
     octets_per_record: float = volume.OCTETS_PER_RECORD
     secondary: str = "a secondary"
-    workers_setting: str = "the workers"
+    workers_setting: str = "here: --workers"
     time_wait: bool = True
     """Whether a connection a zone leaves a port in TIME_WAIT on the secondary."""
     measured_round_trips: float | None = None
     """Of a zone, in the place of those that the policy says."""
+    round_trips_factor: float = round_trips.FACTOR
+    """By which the time that they take may be wrong."""
     start_s: float = 0.0
     zone_s: float | None = None
     """The secondary's own work, beside its start; None: not known."""
@@ -83,10 +90,13 @@ class Scenario:
 
     def __post_init__(self) -> None:
         for name in ("zones", "workers", "connections", "sites", "ports"):
-            if getattr(self, name) < 1:
-                raise UsageError(f"{name} = {getattr(self, name)}", hint="a whole number from 1 on")
-        if self.records <= 0 or self.octets_per_record <= 0 or self.window_octets <= 0:
-            raise UsageError("zones without records or octets", hint="numbers above 0")
+            if not 1 <= getattr(self, name) <= MOST:
+                raise UsageError(f"{name} = {getattr(self, name)}", hint="a whole number from 1 to 10^12")
+        for name in ("records", "octets_per_record", "window_octets"):
+            if not 0 < getattr(self, name) <= MOST:
+                raise UsageError(
+                    f"{name.replace('_', ' ')}: {getattr(self, name):g}", hint="a number above 0, at most 10^12"
+                )
         if self.uplink_octets_per_s is not None and self.uplink_octets_per_s <= 0:
             raise UsageError("an uplink that carries nothing", hint="a rate above 0, e.g. 1gbit")
         if self.policy not in POLICIES:
