@@ -124,8 +124,8 @@ def rates(hosts: Pair) -> None:
         print(f"    CPU share of link {spread([cpu for _, cpu, _ in found])}; target at 200 Mbit/s ≤ {CPU_SHARE_MAX}")
         for percentile in ("p50", "p99", "p99.9"):
             print(f"    late, {percentile:5s} {spread([one[percentile] / 1e3 for one in late])} µs")
-        missed = sum(summary[way]["missed"] or 0 for _, _, summary in found for way in ("there", "back"))
-        print(f"    missed {missed}", flush=True)
+        missed = [summary[way]["missed"] for _, _, summary in found for way in ("there", "back")]
+        print(f"    missed {'unknown' if None in missed else sum(missed)}", flush=True)
 
 
 def main() -> None:

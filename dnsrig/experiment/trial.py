@@ -20,6 +20,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
+from dnsrig.lab.links import selftest, tun
 from dnsrig.lab.network import Network
 from dnsrig.procedures import procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
@@ -142,6 +143,10 @@ def _validated(record: TrialRecord) -> TrialRecord:
     if emulated != sum(name.partition("-")[0] == "link" for name in record.instruments):
         record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
         return record
+    for link in record.spec.links:
+        fault = tun.fault(link, record.instruments.get(f"link-{link.name}", {}), tick_s=selftest.tick_s())
+        if fault is not None and record.outcome in ("done", "limit"):
+            record.outcome, record.reason = "invalid", f"link-{link.name} {fault}"
     watch = record.instruments.get("watch")
     if watch is None:
         record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"

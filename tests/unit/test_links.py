@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import statistics
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -10,8 +11,10 @@ from typing import Any
 
 import pytest
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
+from trial_data import clean_trial
 
 from dnsrig.errors import DnsrigError
+from dnsrig.experiment import trial
 from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import _qdisc, expectation, netem, schedule, selftest, tun
@@ -268,3 +271,49 @@ def test_a_dead_link_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(DnsrigError, match=r"link-primary-secondary exited with status 1: no TUN here$") as caught:
         tun.make(LEFT, RIGHT, LinkSpec(ends=("primary", "secondary"), kind="tun"), place)
     assert caught.value.hint == "modprobe tun"
+
+
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [
+        ({}, None),
+        ({"there": {"missed": 0, "late_ns": {"p99": 4_400_000, "max": 90_000_000}}, "rows_dropped": 0}, None),
+        ({"there": {"missed": None}, "back": {"late_ns": {"p99": 2_000_000}}}, None),
+        (
+            {"there": {"missed": 0, "late_ns": {"p99": 4_600_000}}},
+            r"\(there\) leave 4.6 ms late or later, above 4.5 ms",
+        ),
+        ({"back": {"missed": 0, "late_ns": {"p99": 2_100_000}}}, r"\(back\) leave 2.1 ms late"),
+        ({"back": {"missed": 1234}}, r"lost 1,234 packets \(back\)"),
+        ({"rows_dropped": 2}, "dropped 2 rows"),
+    ],
+)
+def test_a_link_that_was_late_or_lost_packets_of_its_own_says_so(told: dict[str, Any], says: str | None) -> None:
+    spec = LinkSpec(ends=("primary", "secondary"), kind="tun", there=S3)
+    found = tun.fault(spec, told, tick_s=0)
+    assert found is None if says is None else re.search(says, found or "")
+
+
+def test_timers_that_are_coarse_may_make_a_link_later() -> None:
+    spec, told = LinkSpec(ends=("primary", "secondary"), kind="tun"), {"there": {"late_ns": {"p99": 11_000_000}}}
+    assert tun.fault(spec, told, tick_s=0) and tun.fault(spec, told, tick_s=0.01) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "missed", "judged"),
+    [
+        ("done", 0, "done"),
+        ("done", 1, "invalid"),
+        ("limit", 1, "invalid"),
+        ("server-failed", 1, "server-failed"),
+    ],
+)
+def test_a_trial_over_a_link_that_lost_packets_of_its_own_is_invalid(
+    outcome: str, missed: int, judged: str, tmp_path: Path
+) -> None:
+    record = clean_trial(tmp_path).record
+    record.outcome = outcome
+    record.spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", there=S3)]
+    record.instruments["link-primary-secondary"] = {"there": {"missed": missed}}
+    found = trial._validated(record)
+    assert found.outcome == judged and ("link-primary-secondary lost 1" in found.reason) == (judged == "invalid")

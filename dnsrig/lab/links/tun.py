@@ -10,21 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import NetNS
-
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import Place, _ends
+from dnsrig.lab.links import Place, _ends, expectation
 from dnsrig.lab.process import Process
 from dnsrig.rundir import LinkSpec, PathSpec
 
 READY_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
-QUEUE_PACKETS = 10_000
-"""Room of a TUN interface for packets that `link` has not read yet: 100 ms at 1 Gbit/s. The kernel's 500 would drop bursts that
-the path itself has room for."""
 TUN_DEVICE = Path("/dev/net/tun")
 
 
@@ -98,7 +93,6 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> TunLink:
         link.await_ready()
         started.go_first()
         for here, there in ((left, right), (right, left)):
-            _set_queue(here, there)
             _ends.set_up(here, there, mtu_octets=spec.mtu_octets)
     except BaseException:
         link.finish()
@@ -138,11 +132,26 @@ def direction(path: PathSpec) -> str:
     return ",".join(words)
 
 
+def fault(spec: LinkSpec, summary: dict[str, Any], *, tick_s: float) -> str | None:
+    """Why the path was not as asked during the trial, by what `link` says of itself when it ends; None if it was, or is not `link`'s.
+
+    Packets may be as late as the self-test lets them be (``expectation.py``), but for one in a hundred.
+    """
+    if summary.get("rows_dropped"):
+        return f"dropped {summary['rows_dropped']:,} rows of what it carried"
+    for name, path in (("there", spec.there), ("back", spec.back)):
+        told = summary.get(name, {})
+        if told.get("missed"):
+            return f"lost {told['missed']:,} packets ({name}) that it had no time to read: its CPU was overloaded"
+        late_ms = told.get("late_ns", {}).get("p99", 0) / 1e6
+        limit_ms = expectation.SLACK_MS + expectation.SLACK_SHARE * (path.delay_ms if path else 0) + tick_s * 1e3
+        if late_ms > limit_ms:
+            return (
+                f"let one in a hundred packets ({name}) leave {late_ms:.3g} ms late or later, above {limit_ms:.3g} ms"
+            )
+    return None
+
+
 def _number(value: float) -> str:
     """Without an exponent: 0.00001, not 1e-05."""
     return f"{value:.9f}".rstrip("0").rstrip(".")
-
-
-def _set_queue(here: Host, there: Host) -> None:
-    with NetNS(here.namespace) as route:
-        route.link("set", index=route.link_lookup(ifname=there.name)[0], txqlen=QUEUE_PACKETS)

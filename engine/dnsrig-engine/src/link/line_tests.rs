@@ -81,6 +81,12 @@ fn without_a_rate_free_packets_have_the_delays_asked_for() {
     // The mean's standard error is 100 ms / √12 / 100 = 0.29 ms.
     let mean_ns = delays.iter().sum::<i64>() / 10_000;
     assert!((mean_ns - 125 * MS).abs() < 1_200 * US, "{mean_ns}");
+    // As many in each quarter: 2,500, with a standard deviation of √(10,000 × 1/4 × 3/4) = 43.
+    for quarter in 0..4 {
+        let from = 75 * MS + quarter * 25 * MS;
+        let count = delays.iter().filter(|delay| (from..from + 25 * MS).contains(delay)).count();
+        assert!(count.abs_diff(2_500) < 4 * 43, "{quarter}: {count}");
+    }
     // Each second packet or so comes before the one that was sent 1 ms earlier.
     let overtakes = delays.windows(2).filter(|pair| pair[1] + MS < pair[0]).count();
     assert!((4_500..5_200).contains(&overtakes), "{overtakes}");
@@ -183,6 +189,28 @@ fn a_seed_makes_the_same_decisions_again() {
     assert!(decide(7, 0) != decide(8, 0) && decide(7, 0) != decide(7, 1));
 }
 
+/// Due times as netem_enqueue() of net/sched/sch_netem.c (Linux 6.1) reckons them with a rate: from the last of those that wait, or
+/// from now if none does. `packets`: octets and the time since the one before; `random`: of the delays.
+fn due_by_netem_ns(spec: &Spec, packets: &[(usize, i64)], mut random: Random) -> Vec<i64> {
+    let mut queue: Vec<i64> = Vec::new();
+    let (mut due, mut clock_ns) = (Vec::new(), 0);
+    for (octets, gap_ns) in packets {
+        clock_ns += gap_ns;
+        queue.retain(|due_ns| *due_ns > clock_ns);
+        let spread = 2 * spec.jitter_ns.unsigned_abs() + 1;
+        let drawn = if spec.jitter_ns == 0 { 0 } else { random.below(spread) as i64 - spec.jitter_ns };
+        let (mut delay_ns, mut now_ns) = (spec.delay_ns + drawn, clock_ns);
+        if let Some(last_ns) = queue.iter().max() {
+            delay_ns = (delay_ns - (last_ns - now_ns)).max(0);
+            now_ns = *last_ns;
+        }
+        delay_ns += (*octets as u64 * 8 * 1_000_000_000).div_ceil(spec.rate_bit_per_s.unwrap()) as i64;
+        queue.push(now_ns + delay_ns);
+        due.push(now_ns + delay_ns);
+    }
+    due
+}
+
 fn specs() -> impl Strategy<Value = Spec> {
     let path = (proptest::option::of(1_000_u64..1_000_000_000), 0..50 * MS, 0.0..=1.0_f64, any::<bool>());
     let drops = (prop_oneof![Just(0.0), 0.0..=1.0_f64], 1..20_u32, proptest::option::of(68..1500_u16));
@@ -199,6 +227,27 @@ fn specs() -> impl Strategy<Value = Spec> {
 }
 
 proptest! {
+    #[test]
+    fn with_a_rate_and_order_kept_it_is_netem(
+        spec in specs(),
+        rate in 1_000_u64..1_000_000_000,
+        packets in vec((20..=1500_usize, 0..5 * MS), 0..200),
+    ) {
+        let spec = Spec {
+            rate_bit_per_s: Some(rate), order: Order::Kept, loss: vec![(0, 0.0)], limit_packets: 1000, mtu_octets: None, ..spec
+        };
+        let mut line = Line::new(spec.clone(), 1500, 1, 0, 0);
+        let (mut due, mut now_ns) = (Vec::new(), 0);
+        for (octets, gap_ns) in &packets {
+            now_ns += gap_ns;
+            leave(&mut line, now_ns, |departure| due.push(departure.due_ns));
+            prop_assert_eq!(line.take(*octets, now_ns), Fate::Waits);
+        }
+        leave(&mut line, i64::MAX, |departure| due.push(departure.due_ns));
+        // The second of a direction's two streams, as in `Line::new`.
+        prop_assert_eq!(due, due_by_netem_ns(&spec, &packets, Random::new(1, 1)));
+    }
+
     #[test]
     fn packets_come_out_as_they_went_in_and_never_early(
         spec in specs(),

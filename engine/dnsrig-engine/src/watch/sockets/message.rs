@@ -172,10 +172,10 @@ pub fn read(datagram: &[u8], sequence: u32, mut found: impl FnMut(Socket)) -> Re
                     found(socket);
                 }
             }
-            NLMSG_DONE => return Ok(true),
-            NLMSG_ERROR => {
-                return Err(Refused(i32::from_ne_bytes(array(payload, 0).unwrap_or_default()).wrapping_neg()));
-            }
+            // An end bears the result of the listing: it fails there, after a start without error, where the kernel lacks
+            // tcp_diag (netlink_dump_done() of net/netlink/af_netlink.c).
+            NLMSG_DONE => return if error(payload) > 0 { Err(Refused(error(payload))) } else { Ok(true) },
+            NLMSG_ERROR => return Err(Refused(error(payload))),
             _ => {}
         }
     }
@@ -189,6 +189,11 @@ fn message(octets: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     let kind = u16::from_ne_bytes(array(octets, 4)?);
     let sequence = u32::from_ne_bytes(array(octets, 8)?);
     Some((kind, sequence, payload, octets.get(aligned(length)..).unwrap_or_default()))
+}
+
+/// The number of errno(3) at the beginning of what is in a message, where it stands negated.
+fn error(payload: &[u8]) -> i32 {
+    i32::from_ne_bytes(array(payload, 0).unwrap_or_default()).wrapping_neg()
 }
 
 /// Reads a `struct inet_diag_msg` and its attributes; numbers are their places in it.

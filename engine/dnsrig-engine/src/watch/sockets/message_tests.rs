@@ -114,6 +114,9 @@ fn a_refusal_is_told() {
     let refused = message_of(NLMSG_ERROR, SEQUENCE, &(-libc::ENOENT).to_ne_bytes());
     assert_eq!(read(&refused, SEQUENCE, |_| {}), Err(Refused(libc::ENOENT)));
     assert!(Refused(libc::ENOENT).to_string().contains("No such file"));
+    let ended = message_of(NLMSG_DONE, SEQUENCE, &(-libc::ENOENT).to_ne_bytes());
+    assert_eq!(read(&ended, SEQUENCE, |_| {}), Err(Refused(libc::ENOENT)), "an end may be a refusal");
+    assert_eq!(read(&message_of(NLMSG_DONE, SEQUENCE, &[]), SEQUENCE, |_| {}), Ok(true));
     assert_eq!(read(&message_of(NLMSG_ERROR, SEQUENCE, &[]), SEQUENCE, |_| {}), Err(Refused(0)), "a cut one too");
 }
 
