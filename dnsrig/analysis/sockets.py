@@ -43,16 +43,27 @@ class Flow:
 
 
 def largest(trial: Trial) -> Flow | None:
-    """The connection on which most was acknowledged during `measure`; None where no socket was listed, or none sent anything."""
+    """The connection on which most was acknowledged during `measure`; None where no socket was listed, or none sent anything.
+
+    Of those over an emulated path where there is one: what a site does within itself, as a server that reads from the database beside it, says
+    nothing of the path.
+    """
     rows, phase = trial.sockets, trial.measure
     if phase is None or rows.is_empty():
         return None
+    key = ["host", "local", "remote"]
+    before = rows.filter(pl.col("time_ns") < phase.start.monotonic_ns)
     rows = rows.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)).sort("time_ns")
-    ends = rows.group_by("host", "local", "remote").agg(octets=pl.col("acked_octets").max())
-    ends = ends.filter(pl.col("octets") > 0).sort(["octets", "host", "local"], descending=[True, False, False])
-    if ends.is_empty():
+    acked = pl.col("acked_octets").cast(pl.Int64).max()
+    ends = rows.group_by(key).agg(acked.alias("octets"))
+    ends = ends.join(before.group_by(key).agg(acked.alias("before")), on=key, how="left")
+    ends = ends.with_columns(pl.col("octets") - pl.col("before").fill_null(0)).filter(pl.col("octets") > 0)
+    ends = ends.sort(["octets", "host", "local"], descending=[True, False, False])
+    paths = [set(link.ends) for link in trial.record.spec.links if link.emulated]
+    found = (end for end in ends.iter_rows() if not paths or {end[0], host_of(trial, end[2])} in paths)
+    host, local, remote, *_ = next(found, ("", "", ""))
+    if not host:
         return None
-    host, local, remote, _ = ends.row(0)
     receiver = host_of(trial, remote)
     at_sender = (pl.col("host") == host) & (pl.col("local") == local) & (pl.col("remote") == remote)
     at_receiver = (pl.col("host") == receiver) & (pl.col("local") == remote) & (pl.col("remote") == local)

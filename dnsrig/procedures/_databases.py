@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +16,8 @@ from dnsrig.servers._database import Console, Database
 
 LOOK_EVERY_S = 0.02
 """Between two looks at a database: 20 ms, what its moments are known to."""
+LOOK_SHARE_MOST = 0.2
+"""Of the time, for which a database is kept busy by looks at it: the list of very many zones takes it a while."""
 CLOSE_LIMIT_S = 60.0
 
 
@@ -57,12 +58,14 @@ def _wait(stage: Stage, done: Callable[[], bool], limit_s: float, otherwise: str
 def _succeeds(stage: Stage, done: Callable[[], bool], limit_s: float) -> bool:
     """Try ``done`` again and again, while the servers live."""
     deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        with contextlib.suppress(OSError, DnsrigError):
+    while (begun := time.monotonic()) < deadline:
+        try:
             if done():
                 return True
-        stage.check_servers()
-        time.sleep(LOOK_EVERY_S)
+        except (OSError, DnsrigError):
+            pass  # not ready yet
+        took_s = time.monotonic() - begun
+        stage.rest(max(LOOK_EVERY_S, took_s / LOOK_SHARE_MOST))
     return False
 
 
@@ -112,15 +115,20 @@ class Follower:
         at: Console | None = None
         while not self._ended.is_set():
             asked_ns = time.monotonic_ns()
+            self._told["looks"] += 1
             try:
                 at = at or console(self.stage, self.name)
                 if at.has_all(self.position):
-                    self._told |= {"stored_ns": time.monotonic_ns(), **at.facts()}
+                    self._told["stored_ns"] = time.monotonic_ns()
+                    self._told |= at.facts()
                     break
             except (OSError, DnsrigError):
+                if self._told["stored_ns"] is not None:
+                    break  # it has all, and only its facts are missing
+                if at is not None:
+                    at.close()
                 at = None
             self._told["unstored_ns"] = asked_ns
-            self._told["looks"] += 1
             self._ended.wait(LOOK_EVERY_S)
         if at is not None:
             at.close()

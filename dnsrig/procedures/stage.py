@@ -427,8 +427,11 @@ class Stage:
         self.instruments[name].stop()
 
     def close(self) -> None:
-        """End everything, servers first; then forget what they stored."""
-        for server in self.servers.values():
+        """End everything, servers first; then forget what they stored.
+
+        The last started ends first: a database that stops would wait for a replica that has not followed yet.
+        """
+        for server in reversed(self.servers.values()):
             server.process.stop()
         for instrument in self.instruments.values():
             instrument.process.stop(limit_s=STOP_LIMIT_S)

@@ -81,7 +81,7 @@ def lies(measured: Measured) -> str:
     figure = measured.figure
     name, middle = measured.middle
     if not measured.comparable:
-        return "Not held against the published figure, which is of another size."
+        return "Not held against the published figure, which is of another size or of other conditions."
     if figure.kind == "about":
         told = figure.value is not None and min(figure.value, middle) > 0 and not measured.bound
         return f"The {name} is {middle / figure.value:.2g} times the published figure." if told and figure.value else ""

@@ -5,6 +5,7 @@ https://www.postgresql.org/docs/current/protocol.html: a message is a type, its 
 
 from __future__ import annotations
 
+import re
 import socket
 import struct
 from typing import BinaryIO
@@ -18,6 +19,9 @@ MESSAGES_MOST = 1_000_000
 """In one answer."""
 AUTHENTICATION, ERROR, READY, ROW = b"R", b"E", b"Z", b"D"
 TRUSTED = 0
+
+NUMBER = re.compile(r"-?[0-9]{1,19}")
+"""A bigint as text."""
 
 Row = list[str | None]
 

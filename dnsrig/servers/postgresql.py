@@ -142,8 +142,12 @@ class PostgreSqlConsole:
         self._client.close()
 
     def _number(self, sql: str) -> int:
-        (row,) = self._client.ask(sql)
-        return int(row[0] or 0)
+        """The one value of the one row that ``sql`` gives; 0 for none, which is what a server says of what it does not do."""
+        found = self._client.ask(sql)
+        text = (found[0][0] or "0") if len(found) == 1 and len(found[0]) == 1 else ""
+        if not pgwire.NUMBER.fullmatch(text):
+            raise pgwire.Refused(f"the database answered {found!r:.40} where a number belongs")
+        return int(text)
 
 
 def connection(placement: Placement) -> str:

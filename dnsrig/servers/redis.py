@@ -107,7 +107,12 @@ class Redis(Database):
         return [self.executable, f"{placement.seen_directory}/{self.kind}.conf"]
 
     def console(self, address: Address) -> Console:
-        return RedisConsole(resp.Client.connect(str(address), self.port, timeout_s=CONSOLE_LIMIT_S))
+        client = resp.Client.connect(str(address), self.port, timeout_s=CONSOLE_LIMIT_S)
+        try:
+            return RedisConsole(client)
+        except BaseException:
+            client.close()
+            raise
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%d %b %Y %H:%M:%S")
@@ -122,19 +127,20 @@ class RedisConsole:
             raise DnsrigError("what listens there is no Redis")
 
     def zones(self) -> int:
+        """A zone is listed when it was committed, which is when it is whole (src/redis/internal.h of Knot DNS, zone_commit)."""
         found = self._client.ask("KNOT.ZONE.LIST", str(ZONE_INSTANCE))
         return len(found) if isinstance(found, list) else 0
 
     def position(self) -> int:
-        return int(self._info("replication").get("master_repl_offset", 0))
+        return resp.number(self._info("replication").get("master_repl_offset", "0"))
 
     def has_all(self, position: int) -> bool:
         """Its link is up once it has the snapshot; then it follows the original by an offset in octets."""
         found = self._info("replication")
-        return found.get("master_link_status") == "up" and int(found.get("slave_repl_offset", -1)) >= position
+        return found.get("master_link_status") == "up" and resp.number(found.get("slave_repl_offset", "-1")) >= position
 
     def facts(self) -> dict[str, Scalar]:
-        return {"memory_bytes": int(self._info("memory").get("used_memory", 0))}
+        return {"memory_bytes": resp.number(self._info("memory").get("used_memory", "0"))}
 
     def close(self) -> None:
         self._client.close()

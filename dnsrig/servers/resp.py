@@ -12,8 +12,8 @@ from dnsrig.errors import DnsrigError
 
 Reply = str | int | list["Reply"] | None
 LINE_MOST = 65_536
-SIZE_MOST = 1 << 30
-"""Of a string in octets, of a list in items: far above what is asked for here."""
+SIZE_MOST = 1 << 26
+"""Of a string in octets, of a list in items: far above what is asked for here, at most a list of a few million zones."""
 DIGITS_MOST = 19
 DEPTH_MOST = 8
 
@@ -63,7 +63,7 @@ def read(stream: BinaryIO, depth: int = 0) -> Reply:
     if kind == b"-":
         raise Refused(f"the database says: {text}")
     if kind == b":":
-        return _number(text)
+        return number(text)
     if kind == b"$":
         return _bulk(stream, _size(text))
     if kind == b"*" and depth < DEPTH_MOST:
@@ -81,7 +81,8 @@ def _bulk(stream: BinaryIO, size: int) -> str | None:
     return found[:-2].decode(errors="replace")
 
 
-def _number(text: str) -> int:
+def number(text: str) -> int:
+    """A whole number as the server writes it."""
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdecimal()) or len(digits) > DIGITS_MOST:
         raise Refused(f"the database answered {text[:40]!r} where a number belongs")
@@ -90,7 +91,7 @@ def _number(text: str) -> int:
 
 def _size(text: str) -> int:
     """Of what follows; -1: nothing does."""
-    if (size := _number(text)) > SIZE_MOST:
+    if (size := number(text)) > SIZE_MOST:
         raise Refused(f"the database announces {size:,} octets or items", hint="is that port really the database's?")
     return size
 

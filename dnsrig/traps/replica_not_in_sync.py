@@ -49,8 +49,8 @@ def _found(trial: Trial, too_early_s: float, refused: int) -> Conclusion:
     in_sync = "never in sync" if since["stored_s"] is None else f"in sync after {since['stored_s']:.3g} s"
     return Conclusion(
         "found",
-        summary=f"The secondary answered after {since['first_answer_s']:.3g} s, but its database was {in_sync}: {refused:,} of probe's "
-        f"queries in the {too_early_s:.3g} s between were answered SERVFAIL.",
+        summary=f"The secondary answered after {since['first_answer_s']:.3g} s, but its database was {in_sync}: for {too_early_s:.3g} s it "
+        f"was asked for zones that it did not all have. {refused:,} of probe's queries were answered SERVFAIL.",
         evidence={**since, "too_early_s": round(too_early_s, 3), "servfail_answers": refused},
         metrics=(trial.record.spec.main_metric, "first_answer_s", "stored_s"),
         remedy="Start the secondary, or announce its address, when the replica says `master_link_status:up`; let checks ask for a zone, not for any "

@@ -7,12 +7,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 from carrier_data import answered, replicated, zero_ns
+from socket_data import rows
 from trial_data import SECOND, clean_trial, judge, series, use
 
-from dnsrig.analysis import carriers
+from dnsrig.analysis import carriers, sockets
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import LinkSpec
+from dnsrig.rundir import LinkSpec, PathSpec
 
 MB = 1_000_000
 
@@ -91,3 +92,34 @@ def test_a_replica_in_time_is_clear(tmp_path: Path, first_s: float, stored_s: fl
 
 def test_without_the_replicas_word_it_cannot_be_told(tmp_path: Path) -> None:
     assert judge("replica-not-in-sync", replicated(tmp_path)).verdict == "cannot-tell"
+
+
+def test_the_connection_that_counts_is_the_one_between_the_sites(tmp_path: Path) -> None:
+    """What the replica gives the secondary beside it is more, and what the primary published was before."""
+    trial = replicated(tmp_path)
+    hosts, phase = trial.record.spec.hosts, trial.measure
+    assert phase is not None
+    start_ns = phase.start.monotonic_ns
+
+    def sent(host: str, to: str, octets: list[int], *, since_ns: int = start_ns) -> pl.DataFrame:
+        made = rows(since_ns, len(octets) * 0.2).filter(pl.col("host") == "primary")
+        local, remote = f"{hosts[host].address}:6379", f"{hosts[to].address}:50000"
+        return made.with_columns(
+            host=pl.lit(host),
+            local=pl.lit(local),
+            remote=pl.lit(remote),
+            acked_octets=pl.Series(octets, dtype=pl.UInt64),
+        )
+
+    across = sent("database", "replica", [0, 10 * MB, 20 * MB])
+    beside = sent("replica", "secondary", [0, 20 * MB, 40 * MB])
+    earlier = sent("primary", "database", [90 * MB, 90 * MB, 90 * MB], since_ns=start_ns - SECOND // 5)
+    trial.__dict__["sockets"] = pl.concat([across, beside, earlier])
+    flow = sockets.largest(trial)
+    assert flow is not None and (flow.sender, flow.receiver) == ("replica", "secondary"), "without a path, the largest"
+    way = PathSpec(rate_mbit=20, delay_ms=125)
+    trial.record.spec.links.append(LinkSpec(ends=("database", "replica"), kind="tun", there=way, back=way))
+    flow = sockets.largest(trial)
+    assert flow is not None and (flow.sender, flow.receiver) == ("database", "replica")
+    trial.__dict__["sockets"] = pl.concat([beside, earlier])
+    assert sockets.largest(trial) is None

@@ -259,6 +259,25 @@ def test_what_cannot_be_is_refused_before_the_start(settings: list[str], words: 
     assert words in str(raised.value)
 
 
+@pytest.mark.parametrize("carrier", ["axfr", "replica", "remote+tls", "pipelined from nsd"])
+def test_every_host_that_zones_pass_has_the_congestion_control(carrier: str) -> None:
+    hosts = spec(f'carrier="{carrier}"').hosts
+    assert {host.congestion for name, host in hosts.items() if name != "observer"} == {"cubic"}
+
+
+@pytest.mark.parametrize(("scale", "trials"), [("quick", 62), ("standard", 62), ("published", 60)])
+def test_long_distance_can_be_planned_at_every_scale(scale: str, trials: int) -> None:
+    points = model.points(model.load(model.find("long-distance"), scale, []))
+    specs = [plan.provisional("long-distance", point, [0, 1]) for point in points]
+    assert len(specs) == trials
+    of_tls = [s for s in specs if str(s.variant.parameters["carrier"]).startswith("pipelined+tls")]
+    assert all(s.transfer.tls and s.options["carrier"] == "pipelined" for s in of_tls)
+    if scale == "published":
+        return
+    assert {(s.dataset.kind, s.hosts["primary"].congestion) for s in of_tls} == {("tiny-zones", "bbr")}
+    assert {s.hosts["primary"].server.kind for s in of_tls if s.hosts["primary"].server} == {"knot", "nsd"}
+
+
 def test_a_database_that_a_carrier_lacks_is_no_error() -> None:
     assert "database" not in spec('carrier="axfr"').hosts
     assert procedure("carriers") is carriers

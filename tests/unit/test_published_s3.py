@@ -15,7 +15,8 @@ from dnsrig.analysis.published.s3 import CARRIERS, CELLS
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Spread
 
-OF_CARRIER = {carrier: name for name, carrier in CARRIERS.items()}
+WAY = {"rate_mbit": 20.0, "delay_ms": 125.0, "jitter_ms": 50.0, "loss_percent": 0.1}
+"""The source's link, one way."""
 
 
 def opened(
@@ -33,8 +34,8 @@ def opened(
     return Run.open(directory)
 
 
-def cells(directory: Path, **sizes: int) -> Run:
-    """All twelve cells, and one of pipelined transfers, which the source has not."""
+def cells(directory: Path, way: dict[str, Any] | None = WAY, **sizes: int) -> Run:
+    """All twelve cells, and one of pipelined transfers, which the source has not; ``way``: both directions of the link."""
 
     def change(spec: dict[str, Any]) -> None:
         chosen = spec["variant"]["parameters"]
@@ -42,6 +43,7 @@ def cells(directory: Path, **sizes: int) -> Run:
         spec["options"] = {"carrier": carrier}
         spec["transfer"]["transport"] = "xot" if tls else "tcp"
         spec["dataset"] |= {"kind": chosen["case"], **sizes}
+        spec["links"][0] |= {"kind": "tun" if way else "veth", "there": way, "back": way}
 
     carriers = [carrier + tls for carrier in CARRIERS.values() for tls in ("", "+tls")] + ["pipelined"]
     return opened(directory, "long-distance", {"carrier": carriers, "case": ["tld", "tiny-zones"]}, change)
@@ -64,24 +66,55 @@ def test_at_the_sources_size_it_is_comparable_and_at_another_both_are_told(tmp_p
     assert large.differs[0].endswith(" µs a record against 208.")
     assert many.differs[0].startswith("2,000 zones here, 100,000 in the source: ")
     assert all("does not state its congestion control" in " ".join(m.differs) for m in other)
-    assert all("No far link was emulated here." in m.differs for m in other), "these links are plain"
+
+
+def test_another_link_or_another_server_is_no_place_to_compare(tmp_path: Path) -> None:
+    whole = {"zones": 100_000, "records": 8_000_000}
+    plain = held_against(cells(tmp_path / "plain", None, **whole))
+    assert len(plain) == 12 and not any(m.comparable for m in plain)
+    assert all("No far link was emulated here." in m.differs for m in plain)
+    near = held_against(cells(tmp_path / "near", {**WAY, "delay_ms": 60.0}, **whole))
+    assert not any(m.comparable for m in near)
+    assert "The far link here has 20 Mbit/s, 60 ± 50 ms and 0.1 % loss." in near[0].differs
+    run = cells(tmp_path / "bind", **whole)
+    for spec in run.manifest.specs.values():
+        server = spec.hosts["secondary"].server
+        assert server is not None
+        server.kind = "bind"
+    others = held_against(run)
+    assert not any(m.comparable for m in others)
+    assert all("The source had Knot DNS with Redis." in m.differs for m in others)
+
+
+def test_a_cell_whose_server_failed_once_is_not_left_out(tmp_path: Path) -> None:
+    run = cells(tmp_path, zones=100_000, records=8_000_000)
+    for path in run.directory.glob("trials/*/01/trial.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"outcome": "server-failed"}))
+    found = held_against(Run.open(run.directory))
+    assert len(found) == 12 and not any(m.comparable for m in found)
+    assert all(m.values.n == 1 and "In 1 of 2 repeats a server failed" in m.differs[0] for m in found)
 
 
 def _of(found: list[Measured], experiment: str) -> list[Measured]:
     return [measured for measured in found if measured.figure.experiment == experiment]
 
 
-def test_twice_the_workers_are_a_ratio_of_rates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("outcome", ["done", "invalid"])
+def test_twice_the_workers_are_a_ratio_of_rates_of_what_counts(tmp_path: Path, outcome: str) -> None:
     run = opened(tmp_path, "workers", {"workers": ["1", "2", "50", "100", "400"]}, lambda spec: None)
     for path in run.directory.glob("trials/*/*/trial.json"):
         record = json.loads(path.read_text())
         workers = int(record["spec"]["variant"]["parameters"]["workers"])
-        record["metrics"]["zones_per_s"] = 3.0 * min(workers, 80)
+        second = record["spec"]["repeat"] == 2
+        record["metrics"]["zones_per_s"] = 3.0 * min(workers, 80) * (5 if second and workers == 100 else 1)
+        record["outcome"] = outcome if second else "done"
         path.write_text(json.dumps(record))
     found = held_against(Run.open(run.directory))
     assert [m.subject for m in found] == [
         "1 to 2 workers, server knot@system, zones 100",
         "50 to 100 workers, server knot@system, zones 100",
     ]
-    assert all(isinstance(m.values, Spread) for m in found)
-    assert [m.middle[1] for m in found] == [pytest.approx(2), pytest.approx(1.6)]
+    (doubled, bound) = (m.values for m in found)
+    assert isinstance(doubled, Spread) and isinstance(bound, Spread)
+    assert (doubled.median, doubled.n) == (pytest.approx(2), 2 if outcome == "done" else 1)
+    assert (bound.low, bound.high) == (pytest.approx(1.6), pytest.approx(8 if outcome == "done" else 1.6))

@@ -1,6 +1,7 @@
 """What one connection brought over a path, and what its sender's congestion control saw of it.
 
-The second kind is of the connection that carried most in a trial, in every trial whose sockets were listed (``sockets.arrow``).
+The second kind is of the connection that carried most in a trial, over the emulated path where it has one, in every trial whose sockets were
+listed (``sockets.arrow``).
 """
 
 from __future__ import annotations
@@ -43,21 +44,21 @@ def throughput_kbytes_per_s(trial: Trial) -> float | None:
 @metric(title="round trip of the sender, median", unit="ms", better="lower", order=34)
 def rtt_ms(trial: Trial) -> float | None:
     """Median over the listings of sockets during `measure` (every 0.2 s) of the smoothed round-trip time (RFC 6298) of the
-    connection that carried most, as its sender sees it: with what waits in queues."""
+    connection that carried most (over the emulated path, where there is one), as its sender sees it: with what waits in queues."""
     us = median_of_sender(trial, "rtt_us")
     return None if us is None else us / 1e3
 
 
 @metric(title="congestion window of the sender, median", unit="segments", better="neither", order=34)
 def cwnd_segments(trial: Trial) -> float | None:
-    """Median over the listings of sockets during `measure` (every 0.2 s) of the congestion window of the connection that carried most, at
-    its sender."""
+    """Median over the listings of sockets during `measure` (every 0.2 s) of the congestion window of the connection that carried most (over
+    the emulated path, where there is one), at its sender."""
     return median_of_sender(trial, "cwnd")
 
 
 @metric(title="retransmitted", unit="%", better="lower", order=34)
 def retransmitted_percent(trial: Trial) -> float | None:
-    """Segments that the sender of the connection that carried most sent again, of all segments with data that it sent, from the beginning of the connection
+    """Segments that the sender of the connection that carried most (over the emulated path, where there is one) sent again, of all segments with data that it sent, from the beginning of the connection
     to the last listing of sockets during `measure`."""
     flow = sockets.largest(trial)
     sent = int(flow.sent["sent_data_segments"][-1]) if flow else 0

@@ -62,7 +62,7 @@ class Measured:
     bound: Sign = ""
     """Trials that hit their limit are in it: the true value is at least, or at most, this."""
     comparable: bool = True
-    """Whether it was measured at the size of the source's, so that one may lie within the other's range."""
+    """Whether it was measured at the size of the source's and under its conditions, so that one may lie within the other's range."""
     differs: list[str] = field(default_factory=list)
     """How it was measured differently, a sentence each."""
 

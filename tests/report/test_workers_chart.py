@@ -1,0 +1,56 @@
+"""The chart of workers, on a run of which every number is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import synthetic
+from html_facts import read
+
+from dnsrig.analysis.read import Run
+from dnsrig.report import svg
+from dnsrig.report.charts import all_charts, workers
+
+
+@pytest.fixture
+def law(tmp_path: Path) -> Run:
+    """Three zones a second for each worker up to 80 of them; with a connection a zone half as many."""
+    axes = {"workers": ["1", "10", "100", "400"], "connections": ["reused", "one a zone"]}
+    plan = synthetic.Plan(servers=["knot@forky"], zones=[100], repeats=2, extra_axes=axes, baseline={}, samples=False)
+    run = Run.open(synthetic.build(tmp_path / "run", plan))
+    for trial in run.trials:
+        chosen = trial.record.spec.variant.parameters
+        share = 1.0 if chosen["connections"] == "reused" else 0.5
+        trial.record.metrics["zones_per_s"] = 3 * share * min(int(chosen["workers"]), 80)
+    return run
+
+
+def test_it_applies_where_workers_vary(law: Run, run: Run) -> None:
+    chart = next(chart for chart in all_charts() if chart.id == "workers")
+    assert chart.applies(law) and not chart.applies(run)
+    for trial in law.trials:
+        trial.record.outcome = "invalid"
+    assert not chart.applies(law)
+
+
+def test_the_law_goes_on_from_the_fewest_workers(law: Run) -> None:
+    marks = workers._measured(law)
+    assert marks.height == 16 and set(marks["line"]) == {"reused", "one a zone"}
+    (drawing,) = workers.draw(law)
+    found = read(svg.render(drawing.chart))
+    for word in ("reused", "one a zone", workers.LAW, "400", "workers (log scale)"):
+        assert word in found.text
+    assert "NaN" not in " ".join(found.values("d"))
+    medians = marks.group_by("line", "workers").agg(value=marks["value"].first()).sort("workers")
+    assert workers._law(medians.with_columns(value=1.5))["value"].to_list() == [1.5, 600.0]
+
+
+def test_what_did_not_count_is_in_no_line(law: Run) -> None:
+    for trial in law.trials:
+        outcome = {"100": "invalid", "400": "limit"}.get(str(trial.record.spec.variant.parameters["workers"]), "done")
+        trial.record.outcome = outcome  # type: ignore[assignment]
+    marks = workers._measured(law)
+    assert set(marks.filter("counts")["workers"]) == {1, 10}
+    assert set(marks.filter(~marks["counts"])["workers"]) == {100}
+    assert workers.draw(law)

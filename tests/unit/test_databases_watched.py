@@ -1,0 +1,150 @@
+"""How a trial waits for databases and follows a replica: without a database, and without time that passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from dnsrig.procedures import _databases
+from dnsrig.procedures.stage import ServerFailed, Stage
+from dnsrig.rundir import Scalar
+from dnsrig.servers import pgwire, resp
+from dnsrig.servers.postgresql import PostgreSqlConsole
+from dnsrig.servers.redis import Redis, RedisConsole
+
+
+class FakeStage:
+    """Remembers how long it was told to rest, and does not."""
+
+    def __init__(self, limit_s: float = 0.05) -> None:
+        self.told: dict[str, Any] = {}
+        self.spec = SimpleNamespace(limit_s=limit_s, dataset=SimpleNamespace(zones=3))
+        self.rested: list[float] = []
+        self.dead = False
+
+    def rest(self, seconds: float) -> None:
+        self.rested.append(seconds)
+        if self.dead:
+            raise ServerFailed("redis exited with status 1")
+
+
+class FakeConsole:
+    """Has what it is given, look by look; an exception is raised."""
+
+    def __init__(self, *looks: bool | Exception, facts: dict[str, Scalar] | Exception) -> None:
+        self.looks, self.told, self.closed = list(looks), facts, False
+
+    def has_all(self, position: int) -> bool:
+        found = self.looks.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def facts(self) -> dict[str, Scalar]:
+        if isinstance(self.told, Exception):
+            raise self.told
+        return self.told
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def followed(monkeypatch: pytest.MonkeyPatch, *consoles: FakeConsole | Exception) -> dict[str, Any]:
+    """What a follower tells that meets these consoles, one at each attempt to connect."""
+    left = list(consoles)
+
+    def connect(stage: Stage, name: str) -> FakeConsole:
+        found = left.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(_databases, "console", connect)
+    monkeypatch.setattr(_databases, "LOOK_EVERY_S", 0.0)
+    stage = FakeStage()
+    follower = _databases.Follower(cast(Stage, stage), "replica", position=7)
+    follower._follow()
+    follower.stop()
+    found: dict[str, Any] = stage.told["replica"]
+    return found
+
+
+def test_a_replica_is_stored_when_it_says_so_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = FakeConsole(False, resp.Refused("LOADING"), facts={})
+    whole = FakeConsole(False, True, facts={"memory_bytes": 5})
+    told = followed(monkeypatch, ConnectionRefusedError(), lost, whole)
+    assert told["stored_ns"] >= told["unstored_ns"] > 0
+    assert told["looks"] == 5 and told["memory_bytes"] == 5
+    assert lost.closed and whole.closed, "no connection is left open"
+
+
+def test_what_it_weighs_does_not_decide_when_it_was_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    console = FakeConsole(True, facts=resp.Refused("no"))
+    assert followed(monkeypatch, console)["stored_ns"] is not None
+    assert console.closed
+
+
+def test_a_database_that_is_never_ready_at_the_far_site_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_databases, "console", _refuse)
+    with pytest.raises(_databases.TooLate, match=r"replica was not ready after 0\.05 s"):
+        _databases.wait_far(cast(Stage, FakeStage()), "replica")
+
+
+def test_a_database_that_ended_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_databases, "console", _refuse)
+    stage = FakeStage(limit_s=3600)
+    stage.dead = True
+    with pytest.raises(ServerFailed, match="exited with status 1"):
+        _databases.wait_far(cast(Stage, stage), "replica")
+
+
+def test_a_database_that_is_not_filled_is_no_result_of_the_far_site() -> None:
+    stage, console = FakeStage(), SimpleNamespace(zones=lambda: 2)
+    with pytest.raises(ServerFailed, match="did not get all 3 zones"):
+        _databases.wait_filled(cast(Stage, stage), "database", cast(Any, console), limit_s=0.01)
+    assert min(stage.rested) >= _databases.LOOK_EVERY_S
+
+
+def _refuse(stage: Stage, name: str) -> None:
+    raise ConnectionRefusedError
+
+
+class FakeClient:
+    def __init__(self, answer: Callable[[Any], Any]) -> None:
+        self.ask: Callable[..., Any] = lambda *words: answer(words)
+        self.closed = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.parametrize(
+    ("status", "offset", "wanted"), [("up", "7", True), ("up", "6", False), ("down", "7", False), ("up", None, False)]
+)
+def test_a_replica_of_redis_has_all_when_its_link_is_up_and_its_offset_there(
+    status: str, offset: str | None, wanted: bool
+) -> None:
+    info = f"master_link_status:{status}\r\n" + (f"slave_repl_offset:{offset}\r\n" if offset else "")
+    client = FakeClient(lambda words: "PONG" if words == ("PING",) else info)
+    assert RedisConsole(cast(resp.Client, client)).has_all(7) is wanted
+
+
+def test_what_is_no_number_is_refused() -> None:
+    client = FakeClient(lambda words: "PONG" if words == ("PING",) else "master_repl_offset:many\r\n")
+    with pytest.raises(resp.Refused):
+        RedisConsole(cast(resp.Client, client)).position()
+    for answer in ([["many"]], [["1", "2"]], [], [["1"], ["2"]]):
+        with pytest.raises(pgwire.Refused):
+            PostgreSqlConsole(cast(pgwire.Client, FakeClient(lambda words, rows=answer: rows))).zones()  # type: ignore[misc]
+    assert PostgreSqlConsole(cast(pgwire.Client, FakeClient(lambda words: [[None]]))).zones() == 0
+
+
+def test_a_database_that_loads_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = FakeClient(lambda words: "LOADING")
+    monkeypatch.setattr(resp.Client, "connect", lambda *_, **__: client)
+    with pytest.raises(Exception, match="no Redis"):
+        Redis().console(cast(Any, "198.18.0.1"))
+    assert client.closed
