@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -21,9 +22,9 @@ from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
 from dnsrig.lab.network import Network
-from dnsrig.procedures import procedure
+from dnsrig.procedures import _kept_up, procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
-from dnsrig.rundir import LogDrilldown, TrialRecord, TrialSpec, write_json
+from dnsrig.rundir import LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20
@@ -142,6 +143,9 @@ def _validated(record: TrialRecord) -> TrialRecord:
     if emulated != sum(name.partition("-")[0] == "link" for name in record.instruments):
         record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
         return record
+    if record.outcome in ("done", "limit") and (why := next(_late_links(record), "")):
+        record.outcome, record.reason = "invalid", why
+        return record
     watch = record.instruments.get("watch")
     if watch is None:
         record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"
@@ -153,6 +157,16 @@ def _validated(record: TrialRecord) -> TrialRecord:
         record.outcome = "invalid"
         record.reason = f"watch missed {watch['missed_ticks']} of {ticks} ticks: the instruments' CPU was overloaded"
     return record
+
+
+def _late_links(record: TrialRecord) -> Iterator[str]:
+    """What is wrong with how each emulated link did its work."""
+    emulated = [link for link in record.spec.links if link.kind != "veth"]
+    for link in emulated:
+        told = record.instruments.get("link" if len(emulated) == 1 else f"link-{link.name}", {})
+        for name, path in (("there", link.there), ("back", link.back)):
+            if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec()):
+                yield f"{link.name}, {name}: {why}"
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:
