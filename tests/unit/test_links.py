@@ -383,3 +383,17 @@ def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> 
     record.outcome = "done"
     del record.instruments["link"]
     assert trial._validated(record).reason == "an emulated link ended before the trial did"
+
+
+def test_netem_whose_loss_did_not_change_is_not_as_asked() -> None:
+    gone = netem.Exit("no-such-namespace", "none", PathSpec(loss_over_time=[(0, 0), (0.001, 5)]))
+    link = netem.NetemLink({"there": gone}, told={"there": {}})
+    link._vary(gone)
+    link.over.set()
+    assert link.finish() is None
+
+
+def test_netem_takes_no_rate_that_its_message_has_no_room_for() -> None:
+    (_, _, options), *_ = netem.disciplines(PathSpec(rate_mbit=100_000))
+    assert options["rate"] < 1 << 32
+    assert _qdisc.message(7, 1, None, options, _qdisc.NEW)

@@ -213,6 +213,19 @@ def test_short_queue(trial: Trial) -> None:
     assert judge("short-queue", trial).verdict == "cannot-tell", "netem does not tell them from what was lost"
 
 
+@pytest.mark.parametrize(
+    ("loss_percent", "dropped", "verdict"), [(0, 12, "found"), (0, 0, "clear"), (1, 12, "cannot-tell")]
+)
+def test_netem_counts_all_drops_together(trial: Trial, loss_percent: float, dropped: int, verdict: str) -> None:
+    bulk(trial, there=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50, loss_percent=loss_percent))
+    nothing = {"delivered_packets": 1000, "delivered_octets": 10**6, "queue_packets": 0}
+    trial.record.instruments["link"] = {"there": {**nothing, "dropped": dropped}, "back": {**nothing, "dropped": 0}}
+    found = judge("short-queue", trial)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert (found.evidence["overflowed"], found.evidence["packets"]) == (12, 1012)
+
+
 def test_a_queue_that_is_full_as_the_path_is_is_none(trial: Trial) -> None:
     bulk(trial, there=WIDE)
     trial.record.instruments["link"] = linked(overflowed=5000)
