@@ -13,6 +13,7 @@ seed of the link does not reach it.
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -93,6 +94,7 @@ class NetemLink:
     told: dict[str, Any] | None = None
     is_as_asked: bool = True
     """False once a change of the loss failed."""
+    began_s: float = field(default_factory=lambda: time.clock_gettime(time.CLOCK_REALTIME))
 
     def vary(self) -> None:
         """Change the loss at its times, until the link ends."""

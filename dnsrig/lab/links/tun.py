@@ -44,6 +44,7 @@ class TunLink:
     scratch: tempfile.TemporaryDirectory[str] | None = None
     summary: dict[str, Any] | None = None
     ended_early: bool = field(default=False)
+    began_s: float = 0.0
 
     def finish(self) -> dict[str, Any] | None:
         if not self.process.stopped_by_us and not self.ended_early:
@@ -69,10 +70,12 @@ class TunLink:
     def await_ready(self) -> None:
         """Until both interfaces are there."""
         deadline = time.monotonic() + READY_LIMIT_S
-        while self.last("ready") is None:
+        while (ready := self.last("ready")) is None:
             if not self.process.running or time.monotonic() > deadline:
                 raise self._failed()
             time.sleep(0.005)
+        ago_s = time.monotonic() - ready["monotonic_ns"] / 1e9
+        self.began_s = time.clock_gettime(time.CLOCK_REALTIME) - ago_s
 
     def _failed(self) -> DnsrigError:
         how = self.process.how_it_ended() if not self.process.running else f"was not ready in {READY_LIMIT_S:g} s"
