@@ -21,6 +21,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
+from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _kept_up, procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
@@ -165,7 +166,7 @@ def _late_links(record: TrialRecord) -> Iterator[str]:
     for link in emulated:
         told = record.instruments.get("link" if len(emulated) == 1 else f"link-{link.name}", {})
         for name, path in (("there", link.there), ("back", link.back)):
-            if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec()):
+            if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
                 yield f"{link.name}, {name}: {why}"
 
 

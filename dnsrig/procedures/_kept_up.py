@@ -43,12 +43,15 @@ def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
     )
 
 
-def why_link_did_not(summary: Mapping[str, Any], path: PathSpec) -> str:
-    """The same of a direction of `link`; ``summary``: what it says of that direction. netem says nothing of the kind."""
+def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: float = 0.0) -> str:
+    """The same of a direction of `link`; ``summary``: what it says of that direction. netem says nothing of the kind.
+
+    ``tick_s``: how coarse the kernel's timers are, without which nobody wakes in time.
+    """
     late = summary.get("late_ns")
     if late is None:
         return ""
-    late_ms, allowed_ms = late["p99"] / 1e6, max(LATE_MS_MAX, LATE_SHARE_MAX * path.delay_ms)
+    late_ms, allowed_ms = late["p99"] / 1e6, max(LATE_MS_MAX, LATE_SHARE_MAX * path.delay_ms) + 1e3 * tick_s
     if late_ms > allowed_ms:
         return f"the link was late: 1 % of its packets arrived {late_ms:.3g} ms after they were due or later, where {allowed_ms:.3g} ms are allowed"
     dropped = (summary.get("missed") or 0) + summary["refused"]

@@ -367,6 +367,12 @@ def test_a_link_that_did_not_keep_up(changes: dict[str, Any], delay_ms: float, s
     assert found.startswith(says) if says else not found
 
 
+def test_where_timers_are_coarse_a_link_may_be_a_tick_later() -> None:
+    late = told(late_ns={"p99": 12_000_000})
+    assert _kept_up.why_link_did_not(late, PathSpec())
+    assert not _kept_up.why_link_did_not(late, PathSpec(), tick_s=0.01)
+
+
 def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> None:
     record = clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1)).record
     record.link_checks = [{"works": True}]
