@@ -6,6 +6,7 @@ import sys
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
@@ -28,6 +29,8 @@ def command() -> None:
         table.add_column(column, overflow="fold")
     found = list(check.remarks())
     for remark in found:
-        table.add_row(remark.what, f"[{STYLES[remark.grade]}]{remark.grade}[/]", remark.says, remark.remedy)
+        table.add_row(
+            remark.what, f"[{STYLES[remark.grade]}]{remark.grade}[/]", escape(remark.says), escape(remark.remedy)
+        )
     Console(highlight=False).print(table)
     sys.exit(1 if any(remark.grade == "bad" for remark in found) else 0)

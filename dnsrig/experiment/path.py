@@ -19,6 +19,8 @@ LEAST_LIMIT_PACKETS = 1000
 RATE_OF_MACHINE_MBIT = 1000.0
 """Assumed for the room of a queue where no rate is asked for."""
 MOST_FAR_LINKS = 16
+MOST_AFTER_S = 2 * 86_400.0
+"""Of a change of the loss: longer than any trial, whose limit is a day."""
 
 
 def kernel(document: Document) -> Kernel:
@@ -160,7 +162,7 @@ def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
 
 def _steps(said: object) -> list[tuple[float, float]]:
     steps = [tuple(step) for step in said] if isinstance(said, list) else []
-    good = all(len(step) == 2 and step[0] >= 0 and 0 <= step[1] <= 100 for step in steps)
+    good = all(len(step) == 2 and 0 <= step[0] <= MOST_AFTER_S and 0 <= step[1] <= 100 for step in steps)
     if not good or steps != sorted(steps):
         raise UsageError(
             f"path.loss_over_time = {said!r} is not a list of rising times, each with a loss in percent",

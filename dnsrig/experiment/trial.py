@@ -10,6 +10,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,11 +21,11 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
-from dnsrig.lab.links import selftest, tun
+from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
-from dnsrig.procedures import procedure
+from dnsrig.procedures import _kept_up, procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
-from dnsrig.rundir import LogDrilldown, TrialRecord, TrialSpec, write_json
+from dnsrig.rundir import LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20
@@ -143,10 +144,9 @@ def _validated(record: TrialRecord) -> TrialRecord:
     if emulated != sum(name.partition("-")[0] == "link" for name in record.instruments):
         record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
         return record
-    for link in record.spec.links:
-        fault = tun.fault(link, record.instruments.get(f"link-{link.name}", {}), tick_s=selftest.tick_s())
-        if fault is not None and record.outcome in ("done", "limit"):
-            record.outcome, record.reason = "invalid", f"link-{link.name} {fault}"
+    if record.outcome in ("done", "limit") and (why := next(_late_links(record), "")):
+        record.outcome, record.reason = "invalid", why
+        return record
     watch = record.instruments.get("watch")
     if watch is None:
         record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"
@@ -158,6 +158,18 @@ def _validated(record: TrialRecord) -> TrialRecord:
         record.outcome = "invalid"
         record.reason = f"watch missed {watch['missed_ticks']} of {ticks} ticks: the instruments' CPU was overloaded"
     return record
+
+
+def _late_links(record: TrialRecord) -> Iterator[str]:
+    """What is wrong with how each emulated link did its work."""
+    emulated = [link for link in record.spec.links if link.kind != "veth"]
+    for link in emulated:
+        told = record.instruments.get("link" if len(emulated) == 1 else f"link-{link.name}", {})
+        if told.get("rows_dropped"):
+            yield f"{link.name}: {told['rows_dropped']:,} rows of the link's account were dropped"
+        for name, path in (("there", link.there), ("back", link.back)):
+            if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
+                yield f"{link.name}, {name}: {why}"
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:

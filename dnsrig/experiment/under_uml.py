@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,8 @@ from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_jso
 
 CPU = 0
 """The only one inside."""
+SILENCE_LIMIT_S = 3600.0
+"""Beyond the trial's own limit: how long nothing may be heard of it. A server may be prepared for half an hour, in which it is silent."""
 TCP_CONGESTION = "net.ipv4.tcp_congestion_control"
 
 
@@ -45,7 +48,7 @@ def run_trial(spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
         )
         try:
             machine.wait_until_booted()
-            _follow(machine, report)
+            _follow(machine, report, limit_s=spec.limit_s + SILENCE_LIMIT_S)
         finally:
             machine.stop()
         if not (directory / "trial.json").exists():
@@ -95,11 +98,17 @@ def _job() -> Iterator[tuple[Path, int]]:
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
 
 
-def _follow(machine: uml.Machine, report: Report) -> None:
-    """Pass events on until the trial has ended; its last one is for our own caller to say."""
-    while (event := machine.events.get()) is not None:
-        if event["event"] != "ended":
-            report(event)
+def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
+    """Pass events on until the trial has ended; its last one is for our own caller to say. Raises after so long without any."""
+    try:
+        while (event := machine.events.get(timeout=limit_s)) is not None:
+            if event["event"] != "ended":
+                report(event)
+    except queue.Empty:
+        raise DnsrigError(
+            f"nothing was heard for {limit_s:,.0f} s of the trial under kernel uml: {machine.last_words()}",
+            hint="the kernel hangs; is there enough memory?",
+        ) from None
 
 
 def _complaint(machine: uml.Machine) -> DnsrigError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
@@ -15,7 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import cgroup, clock, conditions, congestion, ledger
+from dnsrig.lab import cgroup, clock, conditions, congestion, ledger, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
@@ -79,17 +78,25 @@ def _network() -> Iterator[Remark]:
 
 
 def _links() -> Iterator[Remark]:
-    """What paths can be emulated with."""
+    """What paths can be emulated with: one is enough."""
     if os.geteuid() != 0:
         return
-    if netem.available():
-        yield Remark("link netem", "good", "this kernel emulates paths itself")
+    by_kernel, by_engine = netem.available(), tun.available()
+    if by_kernel:
+        yield Remark("link netem", "good", "this kernel emulates paths itself, and does so by default")
     else:
-        yield Remark("link netem", "note", "this kernel has no netem", 'modprobe sch_netem; link = "tun" needs none')
-    if tun.available():
+        instead = 'experiments with a [path] take link = "tun" by themselves' if by_engine else 'kernel = "uml" has one'
+        says = "this kernel has no netem, or this user may not ask it"
+        yield Remark(
+            "link netem", "note", says, f"none needed: {instead}; `modprobe sch_netem` loads it where there is one"
+        )
+    if by_engine:
         yield Remark("link tun", "good", "the engine emulates paths, at up to some hundred Mbit/s")
     else:
-        yield Remark("link tun", "note", f"there is no {tun.TUN_DEVICE}", "modprobe tun")
+        remedy = (
+            f"`modprobe tun`; in a container also `mkdir -p {tun.TUN_DEVICE.parent} && mknod {tun.TUN_DEVICE} c 10 200`"
+        )
+        yield Remark("link tun", "note", f"there is no {tun.TUN_DEVICE}", remedy)
 
 
 def _congestion() -> Iterator[Remark]:
@@ -97,22 +104,29 @@ def _congestion() -> Iterator[Remark]:
     lacking = [name for name in WANTED_CONTROLS if name not in controls]
     says = f"congestion controls {', '.join(controls)}"
     if lacking:
-        remedy = f'`modprobe {" ".join("tcp_" + name for name in lacking)}` if they are built; else kernel = "uml"'
+        remedy = (
+            f'experiments that ask for them run under kernel = "uml" by themselves; or `modprobe {" ".join("tcp_" + name for name in lacking)}`, '
+            "with a kernel that has them"
+        )
         yield Remark("kernel running", "note", f"{says}; not {', '.join(lacking)}", remedy)
     else:
         yield Remark("kernel running", "good", says)
 
 
 def _uml() -> Iterator[Remark]:
-    try:
-        uml = importlib.import_module("dnsrig.lab.uml")
-    except ModuleNotFoundError:
-        return
-    why = uml.available()
-    if why is None:
-        yield Remark("kernel uml", "good", "a stock kernel runs as a process, with netem and all congestion controls")
-    else:
+    if why := uml.available():
         yield Remark("kernel uml", "note", why, "only experiments that need another kernel need it")
+    elif kernel := uml.find():
+        controls = ", ".join(kernel.congestion_controls())
+        yield Remark(
+            "kernel uml", "good", f"Linux {kernel.release} as a process, with netem; congestion controls {controls}"
+        )
+    else:
+        yield Remark(
+            "kernel uml",
+            "good",
+            "a stock kernel as a process, with netem and all congestion controls: fetched when it is first needed",
+        )
 
 
 def _cpus() -> Iterator[Remark]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -48,8 +47,6 @@ class Network:
     """Where emulated links keep what they write; None: nowhere."""
     repeat: int = 0
     """Added to the seeds of the links."""
-    began_s: list[float] = field(default_factory=list)
-    """CLOCK_REALTIME when each link began."""
     made: list[tuple[LinkSpec, Link]] = field(default_factory=list)
     """In the order of ``links``."""
     tcp: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -62,7 +59,6 @@ class Network:
                 self.hosts[name] = host.make(self.ledger, name, spec)
             for number, link in enumerate(self.links):
                 self.made.append((link, self._join(link, number)))
-                self.began_s.append(time.clock_gettime(time.CLOCK_REALTIME))
             for one in self.hosts.values():
                 if found := tcp.settle(one, [there for there in self.hosts.values() if self._joined(one, there)]):
                     self.tcp[one.name] = found
@@ -86,9 +82,9 @@ class Network:
     def check_links(self) -> list[dict[str, Any]]:
         """Each link as asked and as found (``links/selftest.py``)."""
         found = []
-        for (spec, _), began_s in zip(self.made, self.began_s):
+        for spec, link in self.made:
             left, right = (self.hosts[end] for end in spec.ends)
-            found.append(selftest.check(left, right, spec, began_s))
+            found.append(selftest.check(left, right, spec, link.began_s))
         return found
 
     def finish_links(self) -> dict[str, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whether the instrument kept up: the one place that says when a load says something of the instrument, not of the server.
+"""Whether the instrument kept up: the one place that says when a result says something of the instrument, not of the server.
 
 A rate is kept when every query that was due was sent, and in time. In a closed loop nothing is ever due, so there the sign is an
 instrument that never waits. In a ramp the engine itself tells steps at which it could not send from those that did not hold.
@@ -10,10 +10,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.analysis import lag
+from dnsrig.rundir import PathSpec
 
 BUSY_SHARE_MAX = 0.98
 BUSY_FROM_S = 0.2
 """A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
+
+LATE_MS_MAX = 5.0
+LATE_SHARE_MAX = 0.1
+"""Of the delay that was asked for: so much more of it shows in no result."""
+LINK_DROPS_SHARE_MAX = 1e-3
 
 
 def why_not(summary: Mapping[str, Any]) -> str:
@@ -35,6 +41,23 @@ def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
         f"the instrument was the bottleneck: its busiest thread had work {summary['busy_share']:.0%} of the time"
         f" (less than {BUSY_SHARE_MAX:.0%} is wanted)"
     )
+
+
+def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: float = 0.0) -> str:
+    """The same of a direction of `link`; ``summary``: what it says of that direction. netem says nothing of the kind.
+
+    ``tick_s``: how coarse the kernel's timers are, without which nobody wakes in time.
+    """
+    late = summary.get("late_ns")
+    if late is None:
+        return ""
+    late_ms, allowed_ms = late["p99"] / 1e6, max(LATE_MS_MAX, LATE_SHARE_MAX * path.delay_ms) + 1e3 * tick_s
+    if late_ms > allowed_ms:
+        return f"the link was late: 1 % of its packets arrived {late_ms:.3g} ms after they were due or later, where {allowed_ms:.3g} ms are allowed"
+    dropped = (summary.get("missed") or 0) + summary["refused"]
+    if dropped > LINK_DROPS_SHARE_MAX * (summary["packets"] + dropped):
+        return f"the link was too slow: {dropped:,} packets beside the {summary['packets']:,} that it carried were dropped at its ends"
+    return ""
 
 
 def _rate(summary: Mapping[str, Any]) -> str:

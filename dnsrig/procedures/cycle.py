@@ -9,7 +9,8 @@ Two probes watch each generation, from a host that is near both: when the primar
 has *skipped* one, and the probe then sees a later serial. Option ``generations``: how many are made; after the last one the trial waits until
 the secondary has it.
 
-A trial is `done` when the secondary has the last generation, however late the others were, and at its `limit` when it never had it.
+A trial is `done` when the secondary has the last generation, however late the others were, and at its `limit` when it never had it. It is `invalid` where the
+rig itself was late to make a generation: then the cycle was a longer one.
 """
 
 from __future__ import annotations
@@ -41,6 +42,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
 GENERATIONS_MAX = 100
 AHEAD_S = 0.2
 """Probes begin so long before the primary is told, so that they are at work when it publishes."""
+LATE_SHARE_MAX = 0.1
+"""Of the cycle: so much later than due a generation may be made. Its file is copied before; the primary may take long to be told."""
 INSTRUMENT = "cycle"
 """As which the record holds what was seen of the generations."""
 links = transfer.links
@@ -110,7 +113,7 @@ def measure(stage: Stage) -> Result:
     with stage.phase("drain"):
         time.sleep(float(stage.option("drain_s")))
         stage.check_servers()
-    return concluded(generations, limit_s=stage.spec.limit_s)
+    return concluded(generations, cycle_s=float(stage.option("cycle_s")), limit_s=stage.spec.limit_s)
 
 
 def _make(stage: Stage, deadline_s: float) -> dict[int, int]:
@@ -168,8 +171,12 @@ def _ended(stage: Stage, number: int, told_ns: int, deadline_s: float) -> dict[s
     }
 
 
-def concluded(generations: list[dict[str, Any]], *, limit_s: float) -> Result:
+def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: float) -> Result:
     """Late is a result of its own; at its limit is a trial of which a generation is still missing."""
+    first_ns = generations[0]["told_ns"]
+    late_s = max((each["told_ns"] - first_ns) / 1e9 - number * cycle_s for number, each in enumerate(generations))
+    if late_s > LATE_SHARE_MAX * cycle_s:
+        return Result("invalid", f"a generation was made {late_s:.3g} s later than its cycle of {cycle_s:g} s wants")
     for what, who in (("published", "the primary"), ("served", "the secondary")):
         if missing := [each["serial"] for each in generations if each[f"{what}_ns"] is None]:
             count = len(generations)

@@ -6,7 +6,8 @@ has lost a round trip and part of its window (RFC 1191). Where a firewall drops 
 again: small zones arrive, large ones hang.
 
 How it is told: packets that the emulated link dropped because they were larger than its path MTU, not counting those of the self-test; where the link does not count them, sockets whose
-segments were larger than what fits.
+segments were larger than what fits. These are listed every 0.2 s, and over a shorter path a sender may have learnt its lesson by then: without a lower MSS
+on either host small segments prove nothing.
 """
 
 from __future__ import annotations
@@ -44,6 +45,8 @@ class Narrow:
     mss_octets: int | None
     """The largest segments of any connection that sent in this direction; None: none was listed."""
     resent: int
+    agreed_octets: int | None
+    """What the hosts were told to agree on at most, by their routes or on the way; None: nothing."""
 
     @property
     def fits_octets(self) -> int:
@@ -53,7 +56,10 @@ class Narrow:
     def is_met(self) -> bool | None:
         if self.dropped is not None:
             return self.dropped > 0
-        return None if self.mss_octets is None else self.mss_octets > self.fits_octets
+        if self.mss_octets is not None and self.mss_octets > self.fits_octets:
+            return True
+        lowered = self.agreed_octets is not None and self.agreed_octets <= self.fits_octets
+        return False if lowered and self.mss_octets is not None else None
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -66,7 +72,7 @@ def after(trial: Trial) -> Conclusion | None:
         return _found(trial, max(met, key=lambda one: one.dropped or 0))
     if any(one.is_met is None for one in narrow):
         return cannot_tell(
-            "The path takes less than its interfaces, but what was too large was not counted, and no socket listed."
+            "The path takes less than its interfaces, but what was too large was not counted, and no socket was listed with segments of that size."
         )
     return CLEAR
 
@@ -79,7 +85,15 @@ def _narrow(trial: Trial) -> Iterator[Narrow]:
                 continue
             sender, receiver = link.ends if direction == "there" else link.ends[::-1]
             dropped, (mss, resent) = _dropped(trial, link, direction), _sent(trial, sender, receiver)
-            yield Narrow(sender, receiver, link.mtu_octets, path, path.mtu_octets, dropped, mss, resent)
+            agreed = _agreed(trial, sender, receiver)
+            yield Narrow(sender, receiver, link.mtu_octets, path, path.mtu_octets, dropped, mss, resent, agreed)
+
+
+def _agreed(trial: Trial, sender: str, receiver: str) -> int | None:
+    """The largest segments that ``sender`` may learn of from ``receiver``, where something lowers them."""
+    hosts = trial.record.spec.hosts
+    said = (hosts[receiver].advmss_octets, hosts[receiver].mss_clamp_octets, hosts[sender].mss_clamp_octets)
+    return min((octets for octets in said if octets is not None), default=None)
 
 
 def _dropped(trial: Trial, link: LinkSpec, direction: Direction) -> int | None:

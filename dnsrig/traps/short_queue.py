@@ -33,16 +33,24 @@ def after(trial: Trial) -> Conclusion | None:
         for direction, path in (("there", link.there), ("back", link.back)):
             if path is None or not is_short(path):
                 continue
-            overflowed = told.get(direction, {}).get("overflowed")
+            overflowed = _overflowed(told.get(direction, {}), path)
             if overflowed is None:
                 unknown = True
             elif overflowed:
-                return _found(trial, link, direction, path, told[direction])
+                return _found(link, trial.record.spec.main_metric, direction, path, told[direction], overflowed)
     if unknown:
         return cannot_tell(
             "A queue is shorter than bandwidth × delay, but this kind of link does not count what found no room in it."
         )
     return CLEAR
+
+
+def _overflowed(told: dict[str, Any], path: PathSpec) -> int | None:
+    """Packets that found no room; netem counts them together with those that it lost, so only where it is to lose none."""
+    if "overflowed" in told:
+        return int(told["overflowed"])
+    lossless = not path.loss_percent and not path.loss_over_time
+    return int(told["dropped"]) if lossless and "dropped" in told else None
 
 
 def summary_of(trial: Trial, link: LinkSpec, *, alone: bool) -> dict[str, Any]:
@@ -66,9 +74,12 @@ def is_short(path: PathSpec) -> bool:
     return delayed and (wanted is None or path.limit_packets < wanted)
 
 
-def _found(trial: Trial, link: LinkSpec, direction: str, path: PathSpec, told: dict[str, Any]) -> Conclusion:
+def _found(
+    link: LinkSpec, main_metric: str, direction: str, path: PathSpec, told: dict[str, Any], overflowed: int
+) -> Conclusion:
     sender, receiver = link.ends if direction == "there" else link.ends[::-1]
-    wanted, overflowed, packets = wanted_packets(path), int(told["overflowed"]), int(told.get("packets") or 0)
+    wanted = wanted_packets(path)
+    packets = int(told["packets"] if "packets" in told else told.get("delivered_packets", 0) + overflowed)
     carries_mbit = path.limit_packets * FULL_PACKET_OCTETS * 8 / max(path.delay_ms, path.jitter_ms) / 1e3
     if wanted is None:
         need = (
@@ -87,7 +98,7 @@ def _found(trial: Trial, link: LinkSpec, direction: str, path: PathSpec, told: d
             "bandwidth_delay_packets": wanted,
             "limit_carries_mbit": round(carries_mbit, 3),
         },
-        metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "retransmitted_percent"),
+        metrics=(main_metric, "throughput_kbytes_per_s", "transfer_time_s", "retransmitted_percent"),
         remedy=f"Set path.limit_packets to {2 * wanted:,} or more, or leave it out."
         if wanted
         else "Raise path.limit_packets, or ask for a rate.",

@@ -1,8 +1,10 @@
 """The buffers of the sockets bound the throughput, not the path and not congestion control.
 
 To fill a path, bandwidth × delay must be under way, and all of it is kept by the sender until it is acknowledged and has room at
-the receiver. Buffers grow by themselves up to the third number of tcp_wmem and tcp_rmem; a path that is longer or wider than these allow for
-stays half empty, whatever the algorithm.
+the receiver. Buffers begin with the second number of tcp_wmem and tcp_rmem and grow by themselves up to the third; a path that is longer or wider
+than the third allows for stays half empty, whatever the algorithm. The sender's grows with its congestion window, at once. The receiver's follows what its
+application read in the last round trip (tcp(7), tcp_moderate_rcvbuf): over a long path with loss that takes tens of seconds, and until then it is the
+second number that decides, however large the third is.
 
 How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
 window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as full where
@@ -24,6 +26,7 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 42
 TITLE = "socket buffers below bandwidth × delay"
 SOURCE = "RFC 7323, 1.1; tcp(7), tcp_rmem and tcp_wmem; S4: M. Prause: network tuning (2015)"
+SEND_SYSCTL, RECEIVE_SYSCTL = "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"
 LEAST_SHARE = 0.2
 """Of the time in which the sender had something to send: from here on buffers decide."""
 LONG_MS = 10.0
@@ -32,6 +35,9 @@ FULL_SHARE = 0.5
 """Of the largest send buffer: with so much written it is full, for the kernel counts what it needs beside the octets."""
 WINDOW_ROOM = 1.1
 """So many times what is under way is the congestion window, and it is not the window that holds back."""
+GROWN_SHARE = 0.25
+"""Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for the octets themselves
+(ip-sysctl, tcp_adv_win_scale = 1), and a socket that is listed every 0.2 s is seldom seen at its fullest."""
 UNREAD_SHARE = 0.25
 """Of what is under way: a receiver with so much waiting to be read is slow itself."""
 
@@ -59,7 +65,8 @@ def after(trial: Trial) -> Conclusion | None:
     flow = sockets.largest(trial)
     if flow is None or flow.round_trip_ms is None or flow.round_trip_ms < LONG_MS:
         return None
-    bound = bound_of(flow, largest_buffer_octets(trial, flow))
+    sizes = buffer_octets(trial, flow.sender, SEND_SYSCTL)
+    bound = bound_of(flow, sizes[2] if sizes else None)
     if bound.busy_s <= 0:
         return cannot_tell("The kernel does not count what held the sender back (Linux 4.10 and later do).")
     path = sockets.path_of(trial, flow)
@@ -71,10 +78,13 @@ def after(trial: Trial) -> Conclusion | None:
     return _found(trial, flow, bound, flow.round_trip_ms, wanted)
 
 
-def largest_buffer_octets(trial: Trial, flow: Flow) -> int | None:
-    """Up to which the kernel lets the sender's buffer grow: the third number of tcp_wmem."""
-    words = (sockets.sysctl_of(trial, flow.sender, "net.ipv4.tcp_wmem") or "").split()
-    return int(words[2]) if len(words) == 3 and words[2].isdecimal() else None
+def buffer_octets(trial: Trial, host: str, sysctl: str) -> tuple[int, int, int] | None:
+    """The three numbers of tcp_rmem or tcp_wmem of a host: least, first, largest; None where they are not known."""
+    words = (sockets.sysctl_of(trial, host, sysctl) or "").split()
+    if len(words) != 3 or not all(word.isdecimal() for word in words):
+        return None
+    least, first, largest = map(int, words)
+    return least, first, largest
 
 
 def bound_of(flow: Flow, buffer_octets: int | None = None) -> Bound:
@@ -109,7 +119,9 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
     receiver_binds = bound.by_receiver >= bound.by_sender
     what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
     beside = "" if wanted is None else f", where the path has room for {wanted / 1e3:,.3g} kB"
-    host, sysctl = (flow.receiver, "tcp_rmem") if receiver_binds else (flow.sender, "tcp_wmem")
+    host, sysctl = (flow.receiver, RECEIVE_SYSCTL) if receiver_binds else (flow.sender, SEND_SYSCTL)
+    sizes = buffer_octets(trial, host, sysctl)
+    still_small = receiver_binds and sizes is not None and bound.in_flight_bytes < GROWN_SHARE * sizes[2]
     return Conclusion(
         "found",
         summary=f"For {max(bound.by_receiver, bound.by_sender):.0%} of the time in which the {flow.sender} had something to send, only {what} held "
@@ -120,9 +132,25 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
             "in_flight_max_bytes": bound.in_flight_bytes,
             "bandwidth_delay_bytes": None if wanted is None else round(wanted),
             "unread_median_bytes": bound.unread_bytes,
+            "buffer_first_bytes": sizes[1] if sizes else None,
+            "buffer_largest_bytes": sizes[2] if sizes else None,
             "round_trip_ms": round(round_trip_ms, 3),
         },
         metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "cwnd_segments"),
-        remedy=f'Raise the third number of net.ipv4.{sysctl} on the {host} to twice bandwidth × delay (hosts.{host}.sysctls."net.ipv4.{sysctl}"), and see '
-        "that the server does not set a buffer of its own.",
+        remedy=_remedy(host, sysctl, sizes if still_small else None, wanted),
+    )
+
+
+def _remedy(host: str, sysctl: str, still_small: tuple[int, int, int] | None, wanted: float | None) -> str:
+    """``still_small``: the sizes of a buffer that had not grown to its end."""
+    where = f'of {sysctl} on the {host} to twice bandwidth × delay (hosts.{host}.sysctls."{sysctl}")'
+    own = "see that the server does not set a buffer of its own"
+    if still_small is None:
+        return f"Raise the third number {where}, and {own}."
+    _, first, largest = still_small
+    if wanted is not None and largest < 2 * wanted:
+        return f"Raise the second and the third number {where}, and {own}."
+    return (
+        f"Raise the second number {where}: the buffer begins with {first:,} octets and had not grown far when it bound; the third number, {largest:,}, "
+        f"was not what bound. And {own}."
     )

@@ -13,7 +13,7 @@ from pyroute2 import NetNS
 
 from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
-from dnsrig.lab.links import _qdisc, datagrams, netem
+from dnsrig.lab.links import _qdisc, datagrams, netem, selftest
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
 
@@ -39,7 +39,8 @@ def link(there: PathSpec, back: PathSpec, kind: LinkKind = "tun") -> list[LinkSp
     [
         (ASKED, ASKED),
         (PathSpec(delay_ms=40, jitter_ms=20, ordered=False), PathSpec(delay_ms=5, rate_mbit=2)),
-        (PathSpec(delay_ms=5, mtu_octets=1400), PathSpec(delay_ms=5, mtu_octets=1300)),
+        (PathSpec(delay_ms=5, mtu_octets=1400), PathSpec(delay_ms=150, mtu_octets=1300)),
+        (PathSpec(delay_ms=5, loss_over_time=[(0, 0), (0.7, 40)]), PathSpec(delay_ms=5, loss_percent=2)),
     ],
 )
 def test_a_link_is_as_asked(kind: LinkKind, there: PathSpec, back: PathSpec, tmp_path: Path) -> None:
@@ -99,10 +100,35 @@ def sent_packets(namespace: str) -> int:
 
 
 def test_a_link_that_is_something_else_is_told() -> None:
-    """Asked for far more than the machine can do, and a loss that changes where none was asked for."""
+    """Asked for far more than the machine can do."""
     with Network(hosts(), link(PathSpec(rate_mbit=50_000, limit_packets=10_000), PathSpec())) as network:
         (check,) = network.check_links()
     assert not check["works"] and any("Mbit/s where 50000 was asked for" in what for what in check["wrong"])
+
+
+@pytest.mark.parametrize(
+    ("real", "says"),
+    [
+        ({"delay_ms": 45}, "median delay"),
+        ({"jitter_ms": 0}, "median delay"),
+        ({"loss_percent": 0}, "loss of 0 of 1000 packets"),
+        ({"loss_percent": 8}, "loss of"),
+        ({"rate_mbit": 15}, "Mbit/s where 20 was asked for"),
+        ({"ordered": False}, "were overtaken"),
+        ({"mtu_octets": None}, "octets arrive, above the path's MTU of 1400"),
+        ({"mtu_octets": 1300}, "no packet of 1400 octets"),
+        ({"icmp": False}, "the sender is not told"),
+    ],
+)
+def test_a_real_link_that_is_another_one_is_told(real: dict[str, Any], says: str) -> None:
+    """Each in one way alone: `there` is wrong, `back` is right."""
+    asked = PathSpec(rate_mbit=20, delay_ms=30, jitter_ms=15, loss_percent=2, mtu_octets=1400)
+    with Network(hosts(), link(asked.model_copy(update=real), asked)) as network:
+        left, right = (network.hosts[name] for name in ("left", "right"))
+        (_, made), *_ = network.made
+        check = selftest.check(left, right, link(asked, asked)[0], made.began_s)
+    assert not check["works"] and any(says in what for what in check["wrong"]), check
+    assert all(what.startswith("there: ") for what in check["wrong"])
 
 
 def connected(network: Network) -> tuple[socket.socket, socket.socket]:

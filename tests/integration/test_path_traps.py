@@ -63,8 +63,22 @@ def test_receiver_options(far: Measure, option: str, sysctl: str) -> None:
 def test_small_receive_buffer(far: Measure) -> None:
     """500 kB fill the path."""
     found = eventually("small-buffers", "found", far, 'hosts.client.sysctls."net.ipv4.tcp_rmem"="4096 65536 131072"')
-    assert "tcp_rmem on the client" in found.remedy
+    assert "third number of net.ipv4.tcp_rmem on the client" in found.remedy
     assert float(found.evidence["in_flight_max_bytes"] or 0) < 131_072
+
+
+def test_a_receive_buffer_that_has_to_grow(far: Measure) -> None:
+    """As it was first met: bbr over the experiment's own path, which takes 1.9 MB, into a buffer that begins as the kernel has it."""
+    path = (
+        "path.delay_ms=150",
+        "path.rate_mbit=50",
+        "path.limit_packets=10000",
+        "path.loss_percent=10",
+        "path.back.loss_percent=0",
+    )
+    growing = 'hosts.client.sysctls."net.ipv4.tcp_rmem"="4096 131072 67108864"'
+    found = eventually("small-buffers", "found", far, *path, growing, "congestion=bbr", "options.duration_s=10")
+    assert "second number of net.ipv4.tcp_rmem on the client" in found.remedy
 
 
 def test_small_send_buffer(far: Measure) -> None:

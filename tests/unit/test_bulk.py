@@ -98,6 +98,13 @@ def test_throughput_is_what_the_application_has_by_the_last_look(trial: Trial) -
     assert value("throughput_kbytes_per_s", trial) is None
 
 
+def test_time_without_a_connection_counts(trial: Trial) -> None:
+    """One that was lost in the middle and could not be made again: 10 s of which it brought something in five."""
+    bulk(trial, kb_per_s=100)
+    trial.__dict__["tcp_info"] = trial.tcp_info.sort("time_ns").head(25)
+    assert value("throughput_kbytes_per_s", trial) == pytest.approx(48), "480 kB by the look at 4.8 s"
+
+
 def test_without_sockets_there_is_no_guess(trial: Trial) -> None:
     names = ("rtt_ms", "cwnd_segments", "retransmitted_percent", "throughput_kbytes_per_s")
     assert [value(name, trial) for name in names] == [None] * 4, "no sockets were listed"

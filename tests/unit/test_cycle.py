@@ -161,8 +161,15 @@ def test_other_procedures_have_no_generations(trial: Trial) -> None:
 
 def test_how_a_trial_ends() -> None:
     both = [generation(1, 0, 9), generation(2, 10, 19)]
-    assert cycle.concluded(both, limit_s=90).outcome == "done"
-    late = cycle.concluded([both[0], generation(2, 10, None)], limit_s=90)
+    assert cycle.concluded(both, cycle_s=10, limit_s=90).outcome == "done"
+    late = cycle.concluded([both[0], generation(2, 10, None)], cycle_s=10, limit_s=90)
     assert (late.outcome, late.reason) == ("limit", "the secondary had 1 of 2 generations after 90 s")
-    unpublished = cycle.concluded([both[0], generation(2, None, None)], limit_s=90)
+    unpublished = cycle.concluded([both[0], generation(2, None, None)], cycle_s=10, limit_s=90)
     assert "the primary had 1 of 2" in unpublished.reason
+
+
+def test_a_cycle_that_the_rig_did_not_keep() -> None:
+    made = [generation(1, 0, 9), generation(2, 12, 19)]
+    found = cycle.concluded(made, cycle_s=10, limit_s=90)
+    assert found.outcome == "invalid" and "2 s later than its cycle of 10 s" in found.reason
+    assert cycle.concluded([made[0], generation(2, 10.9, 19)], cycle_s=10, limit_s=90).outcome == "done"

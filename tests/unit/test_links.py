@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import random
-import re
 import statistics
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
 
 import pytest
+import synthetic
 from pyroute2.netlink.rtnl.tcmsg import tcmsg
 from trial_data import clean_trial
 
@@ -19,6 +20,7 @@ from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
+from dnsrig.procedures import _kept_up
 from dnsrig.rundir import LinkSpec, PathSpec
 
 S3 = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
@@ -185,12 +187,40 @@ def test_what_is_as_asked_is_within_and_what_is_not_is_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("percent", "good", "bad"), [(0, (0,), (1,)), (0.1, (0, 1, 7), (20,)), (10, (60, 100, 140), (30, 170))]
+    ("percent", "good", "bad"),
+    [
+        (0, (0,), (1,)),
+        (0.1, (0, 1, 7), (20,)),
+        (2, (4, 20, 40), (0, 1, 70)),  # none at all is not 2 %
+        (10, (60, 100, 140), (30, 170)),
+        (100, (1000,), (999,)),
+    ],
 )
 def test_loss_is_within_the_binomial_bounds(percent: float, good: tuple[int, ...], bad: tuple[int, ...]) -> None:
     sent = [(number * 0.001, 60) for number in range(1000)]
     lost = expectation.expected(PathSpec(loss_percent=percent), sent).lost_packets
     assert all(count in lost for count in good) and not any(count in lost for count in bad)
+
+
+def test_loss_as_asked_is_seldom_condemned_and_none_at_all_is_seen() -> None:
+    """By the exact binomial distribution: what lies outside is as unlikely as it says."""
+    for percent in (0.1, 1, 2, 10, 50):
+        p, n = percent / 100, 1000
+        interval = expectation.lost_packets([p] * n)
+        chance = [
+            math.exp(
+                math.lgamma(n + 1)
+                - math.lgamma(k + 1)
+                - math.lgamma(n - k + 1)
+                + k * math.log(p)
+                + (n - k) * math.log1p(-p)
+            )
+            for k in range(n + 1)
+        ]
+        assert sum(chance[k] for k in range(n + 1) if k not in interval) < 2 * expectation.LOSS_ERROR
+        assert (0 in interval) == (percent < 1.5)
+    few = expectation.lost_packets([0.1] * 20)
+    assert 0 in few and 10 in few and 20 not in few
 
 
 def test_a_rate_is_judged_by_the_second_half_of_a_burst() -> None:
@@ -242,6 +272,9 @@ def judged(asked: PathSpec, real: PathSpec) -> list[str]:
         PathSpec(rate_mbit=10, delay_ms=50, jitter_ms=20, ordered=False),
         PathSpec(),
         PathSpec(loss_over_time=[(0, 0), (0.5, 20)]),
+        PathSpec(delay_ms=20, loss_over_time=[(0, 100), (60, 0)]),
+        PathSpec(delay_ms=20, jitter_ms=1, ordered=False),
+        PathSpec(rate_mbit=0.1, delay_ms=20, jitter_ms=1, ordered=False),
     ],
 )
 def test_a_link_as_asked_is_found_so(path: PathSpec) -> None:
@@ -262,6 +295,43 @@ def test_what_is_not_as_asked_is_told(real: dict[str, Any], says: str) -> None:
     assert any(says in what for what in judged(S3, S3.model_copy(update=real)))
 
 
+def test_a_link_that_keeps_order_is_not_one_that_does_not() -> None:
+    """± 1 ms: by their delays alone the two cannot be told apart."""
+    free = PathSpec(delay_ms=20, jitter_ms=1, ordered=False)
+    assert judged(free, free.model_copy(update={"ordered": True})) == [
+        "no packet was overtaken, where each was to have a delay of its own"
+    ]
+
+
+def test_a_link_without_loss_is_not_one_of_two_percent() -> None:
+    asked = PathSpec(delay_ms=20, loss_percent=2)
+    assert judged(asked, PathSpec(delay_ms=20)) == ["loss of 0 of 1000 packets where 2 to 50 was to be expected"]
+
+
+@pytest.mark.parametrize(
+    ("icmp", "told", "says"),
+    [(True, False, "is not told"), (False, True, "was to be blocked"), (True, True, None), (False, False, None)],
+)
+def test_whether_the_sender_is_told_of_what_is_too_large(icmp: bool, told: bool, says: str | None) -> None:
+    """On a link that takes what fits, and only that."""
+    path, way = PathSpec(mtu_octets=1300, icmp=icmp), Way()
+
+    class Link:
+        def send(self, way: Way, octets: int) -> None:
+            way.sent_s.append(0.0)
+            if octets <= 1300:
+                way.arrived_s[len(way.sent_s) - 1] = 0.0
+
+        def collect(self, _until_s: float) -> None:
+            way.told_too_large += told
+
+    found: dict[str, Any] = {"found": {}, "wrong": []}
+    direction = selftest._direction("there", path, LinkSpec(ends=("primary", "secondary")))
+    selftest._send_large(Link(), direction, way, found, 0.1)  # type: ignore[arg-type]
+    assert found["found"]["too_large_told"] == told
+    assert len(found["wrong"]) == (says is not None) and all(says in what for what in found["wrong"] if says)
+
+
 def test_a_dead_link_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = tmp_path / "dnsrig-engine"
     engine.write_text("#!/bin/sh\necho 'no TUN here' >&2; echo 'hint: modprobe tun' >&2; exit 1\n")
@@ -273,47 +343,66 @@ def test_a_dead_link_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert caught.value.hint == "modprobe tun"
 
 
-@pytest.mark.parametrize(
-    ("told", "says"),
-    [
-        ({}, None),
-        ({"there": {"missed": 0, "late_ns": {"p99": 4_400_000, "max": 90_000_000}}, "rows_dropped": 0}, None),
-        ({"there": {"missed": None}, "back": {"late_ns": {"p99": 2_000_000}}}, None),
-        (
-            {"there": {"missed": 0, "late_ns": {"p99": 4_600_000}}},
-            r"\(there\) leave 4.6 ms late or later, above 4.5 ms",
-        ),
-        ({"back": {"missed": 0, "late_ns": {"p99": 2_100_000}}}, r"\(back\) leave 2.1 ms late"),
-        ({"back": {"missed": 1234}}, r"lost 1,234 packets \(back\)"),
-        ({"rows_dropped": 2}, "dropped 2 rows"),
-    ],
-)
-def test_a_link_that_was_late_or_lost_packets_of_its_own_says_so(told: dict[str, Any], says: str | None) -> None:
-    spec = LinkSpec(ends=("primary", "secondary"), kind="tun", there=S3)
-    found = tun.fault(spec, told, tick_s=0)
-    assert found is None if says is None else re.search(says, found or "")
+# During the trial
 
 
-def test_timers_that_are_coarse_may_make_a_link_later() -> None:
-    spec, told = LinkSpec(ends=("primary", "secondary"), kind="tun"), {"there": {"late_ns": {"p99": 11_000_000}}}
-    assert tun.fault(spec, told, tick_s=0) and tun.fault(spec, told, tick_s=0.01) is None
+def told(**changes: Any) -> dict[str, Any]:
+    """A direction as `link` sums it up, which did its work."""
+    return {"packets": 2000, "missed": 0, "refused": 0, "late_ns": {"p50": 30_000, "p99": 3_100_000}, **changes}
 
 
 @pytest.mark.parametrize(
-    ("outcome", "missed", "judged"),
+    ("changes", "delay_ms", "says"),
     [
-        ("done", 0, "done"),
-        ("done", 1, "invalid"),
-        ("limit", 1, "invalid"),
-        ("server-failed", 1, "server-failed"),
+        ({}, 0, ""),
+        ({"late_ns": {"p99": 6_000_000}}, 50, "the link was late: 1 % of its packets arrived 6 ms after"),
+        ({"late_ns": {"p99": 6_000_000}}, 150, ""),
+        ({"missed": 2}, 0, ""),
+        ({"missed": 2, "refused": 1}, 0, "the link was too slow: 3 packets beside the 2,000"),
+        ({"missed": None}, 0, ""),
     ],
 )
-def test_a_trial_over_a_link_that_lost_packets_of_its_own_is_invalid(
-    outcome: str, missed: int, judged: str, tmp_path: Path
-) -> None:
-    record = clean_trial(tmp_path).record
-    record.outcome = outcome
-    record.spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", there=S3)]
-    record.instruments["link-primary-secondary"] = {"there": {"missed": missed}}
-    found = trial._validated(record)
-    assert found.outcome == judged and ("link-primary-secondary lost 1" in found.reason) == (judged == "invalid")
+def test_a_link_that_did_not_keep_up(changes: dict[str, Any], delay_ms: float, says: str) -> None:
+    found = _kept_up.why_link_did_not(told(**changes), PathSpec(delay_ms=delay_ms))
+    assert found.startswith(says) if says else not found
+
+
+def test_where_timers_are_coarse_a_link_may_be_a_tick_later() -> None:
+    late = told(late_ns={"p99": 12_000_000})
+    assert _kept_up.why_link_did_not(late, PathSpec())
+    assert not _kept_up.why_link_did_not(late, PathSpec(), tick_s=0.01)
+
+
+def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> None:
+    record = clean_trial(tmp_path / "run", synthetic.Plan(servers=["knot@system"], repeats=1)).record
+    record.link_checks = [{"works": True}]
+    record.instruments["watch"] = {"samples": 100}
+    record.spec.links = [
+        LinkSpec(ends=("primary", "secondary"), kind="tun", there=PathSpec(delay_ms=1), back=PathSpec())
+    ]
+    record.instruments["link"] = {"there": told(), "back": told()}
+    assert trial._validated(record).outcome == "done"
+    record.instruments["link"]["back"] = told(missed=50)
+    assert trial._validated(record).outcome == "invalid" and record.reason.startswith(
+        "primary-secondary, back: the link was too slow"
+    )
+    record.outcome = "done"
+    record.instruments["link"] = {"there": told(), "back": told(), "rows_dropped": 2}
+    assert "2 rows of the link's account" in trial._validated(record).reason
+    record.outcome = "done"
+    del record.instruments["link"]
+    assert trial._validated(record).reason == "an emulated link ended before the trial did"
+
+
+def test_netem_whose_loss_did_not_change_is_not_as_asked() -> None:
+    gone = netem.Exit("no-such-namespace", "none", PathSpec(loss_over_time=[(0, 0), (0.001, 5)]))
+    link = netem.NetemLink({"there": gone}, told={"there": {}})
+    link._vary(gone)
+    link.over.set()
+    assert link.finish() is None
+
+
+def test_netem_takes_no_rate_that_its_message_has_no_room_for() -> None:
+    (_, _, options), *_ = netem.disciplines(PathSpec(rate_mbit=100_000))
+    assert options["rate"] < 1 << 32
+    assert _qdisc.message(7, 1, None, options, _qdisc.NEW)

@@ -54,9 +54,21 @@ def test_segments_that_fit(trial: Trial) -> None:
     assert judge("mss-above-path-mtu", trial).verdict == "clear"
 
 
-@pytest.mark.parametrize(("mss_octets", "verdict"), [(1448, "found"), (1248, "clear"), (None, "cannot-tell")])
-def test_where_the_link_does_not_count_them(trial: Trial, mss_octets: int | None, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("mss_octets", "clamp", "verdict"),
+    [
+        (1448, None, "found"),
+        (1248, 1260, "clear"),
+        (1248, None, "cannot-tell"),  # told so by ICMP, before it was listed
+        (1388, 1400, "found"),
+        (None, 1260, "cannot-tell"),
+    ],
+)
+def test_where_the_link_does_not_count_them(
+    trial: Trial, mss_octets: int | None, clamp: int | None, verdict: str
+) -> None:
     over_path(trial, NARROW, kind="netem")
+    trial.record.spec.hosts["secondary"].mss_clamp_octets = clamp
     if mss_octets is not None:
         sockets(trial, mss_octets)
     assert judge("mss-above-path-mtu", trial).verdict == verdict

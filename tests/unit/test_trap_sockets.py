@@ -114,6 +114,36 @@ def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None
 
 
 @pytest.mark.parametrize(
+    ("rmem", "number"),
+    [
+        (
+            "4096 131072 67108864",
+            "second number",
+        ),  # as it was seen over 300 ms and 10 % loss: it grew for tens of seconds
+        ("4096 65536 131072", "third number"),  # 64 kB are all that it allows
+        ("4096 65536 1000000", "second and the third number"),  # it had not grown, and would not have been enough
+        ("", "third number"),
+    ],
+)
+def test_which_number_of_the_receive_buffer(trial: Trial, rmem: str, number: str) -> None:
+    bulk(trial, there=WIDE, limited={"receive_window": 0.4}, cwnd=44)
+    trial.record.spec.hosts["client"].sysctls = {"net.ipv4.tcp_rmem": rmem} if rmem else {}
+    trial.record.conditions = {}
+    found = judge("small-buffers", trial)
+    assert found.verdict == "found"
+    assert f"Raise the {number} of net.ipv4.tcp_rmem on the client" in found.remedy
+    assert found.evidence["buffer_largest_bytes"] == (int(rmem.split()[2]) if rmem else None)
+
+
+def test_a_send_buffer_grows_with_the_window(trial: Trial) -> None:
+    """So there the first size is never what decides."""
+    bulk(trial, there=WIDE, limited={"send_buffer": 0.9}, cwnd=44)
+    trial.record.conditions = {}
+    trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}
+    assert "Raise the third number of net.ipv4.tcp_wmem on the primary" in judge("small-buffers", trial).remedy
+
+
+@pytest.mark.parametrize(
     ("wmem", "under_way", "verdict"),
     [
         ("4096 16384 65536", 57, "found"),  # as it was seen over 100 ms: the kernel counted nothing
@@ -181,6 +211,19 @@ def test_short_queue(trial: Trial) -> None:
     assert judge("short-queue", trial).verdict == "clear", "short, but it was never full"
     del trial.record.instruments["link"]
     assert judge("short-queue", trial).verdict == "cannot-tell", "netem does not tell them from what was lost"
+
+
+@pytest.mark.parametrize(
+    ("loss_percent", "dropped", "verdict"), [(0, 12, "found"), (0, 0, "clear"), (1, 12, "cannot-tell")]
+)
+def test_netem_counts_all_drops_together(trial: Trial, loss_percent: float, dropped: int, verdict: str) -> None:
+    bulk(trial, there=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50, loss_percent=loss_percent))
+    nothing = {"delivered_packets": 1000, "delivered_octets": 10**6, "queue_packets": 0}
+    trial.record.instruments["link"] = {"there": {**nothing, "dropped": dropped}, "back": {**nothing, "dropped": 0}}
+    found = judge("short-queue", trial)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert (found.evidence["overflowed"], found.evidence["packets"]) == (12, 1012)
 
 
 def test_a_queue_that_is_full_as_the_path_is_is_none(trial: Trial) -> None:

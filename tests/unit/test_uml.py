@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import queue
 from collections import deque
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import synthetic
@@ -123,3 +125,15 @@ def spec(tmp_path: Path) -> TrialSpec:
     found = next(iter(read_json(synthetic.build(tmp_path) / "manifest.json", Manifest).specs.values()))
     host = HostSpec(address="198.18.0.2", cpus=[3], sysctls={under_uml.TCP_CONGESTION: "hybla"}, under_test=True)
     return found.model_copy(update={"hosts": {**found.hosts, "secondary": host}})
+
+
+def test_a_kernel_that_falls_silent_is_given_up() -> None:
+    machine = SimpleNamespace(events=queue.Queue(), last_words=lambda: "Kernel panic")
+    heard: list[dict[str, Any]] = []
+    for event in ({"event": "phase"}, {"event": "ended"}):
+        machine.events.put(event)
+    with pytest.raises(DnsrigError, match=r"nothing was heard .*: Kernel panic"):
+        under_uml._follow(machine, heard.append, limit_s=0.01)  # type: ignore[arg-type]
+    assert heard == [{"event": "phase"}]
+    machine.events.put(None)
+    under_uml._follow(machine, heard.append, limit_s=0.01)  # type: ignore[arg-type]

@@ -10,7 +10,8 @@ What is common to the ends of all kinds is in ``_ends.py``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -39,6 +40,10 @@ class Place:
 class Link(Protocol):
     """A link that exists. Its interfaces go with the namespaces of the hosts, or before."""
 
+    @property
+    def began_s(self) -> float:
+        """CLOCK_REALTIME from which changes of its loss count."""
+
     def finish(self) -> dict[str, Any] | None:
         """End it, if it is not ended, and take what it says of itself; None where it says nothing. Safe to call twice."""
 
@@ -46,6 +51,8 @@ class Link(Protocol):
 @dataclass(frozen=True)
 class Plain:
     """A link with no life of its own."""
+
+    began_s: float = field(default_factory=lambda: time.clock_gettime(time.CLOCK_REALTIME))
 
     def finish(self) -> dict[str, Any] | None:
         return None

@@ -8,6 +8,7 @@ deviations and a slack for the machine.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 import statistics
@@ -25,6 +26,11 @@ TAIL_SLACK_MS = 5.0
 SLACK_SHARE = 0.02
 RATE_SLACK_SHARE = 0.05
 LOSS_SLACK_PACKETS = 2
+"""A busy machine may lose a few more than were asked for; never fewer."""
+LOSS_ERROR = 2.9e-7
+"""How likely a number of lost packets outside the interval is at most, at either end: what five standard deviations of a normal variate are."""
+SELDOM_OVERTAKEN_PACKETS = 5
+"""Where no draw has fewer than these overtaken, none at all is a link that keeps order."""
 
 Sent = Sequence[tuple[float, int]]
 """Seconds since the link began, octets of the IP packet; in this order."""
@@ -58,6 +64,8 @@ class Expected:
     median_ms: Interval
     p95_ms: Interval
     lost_packets: Interval
+    overtaken_packets: int
+    """Fewest of all draws."""
 
 
 def arrivals(path: PathSpec, sent: Sent, dice: random.Random) -> list[float | None]:
@@ -91,6 +99,34 @@ def delays(sent: Sent, arrived: Sequence[float | None]) -> Delays | None:
     return Delays(each[len(each) // 20], statistics.median(each), each[-1 - len(each) // 20])
 
 
+def overtaken(arrived: Sequence[float | None]) -> int:
+    """How many arrived later than one that was sent after them; of the packets next to each other in the order of arrival."""
+    came = sorted((time_s, number) for number, time_s in enumerate(arrived) if time_s is not None)
+    return sum(one > other for (_, one), (_, other) in itertools.pairwise(came))
+
+
+def lost_packets(chances: Sequence[float]) -> Interval:
+    """How many of packets are lost that are lost with these probabilities, each for itself.
+
+    Hoeffding's bound (1963, theorem 1) for the sum of independent variates: so many or more (or fewer) are less likely than
+    exp(-n × the relative entropy of found and expected share). It holds for few and seldom losses too, where the binomial distribution is far
+    from normal: five of its standard deviations would let a link without any loss pass for one of 2 %.
+    """
+    count, mean = len(chances), math.fsum(chances)
+    if mean == 0 or mean == count:
+        return Interval(mean, mean)
+    within = [
+        lost for lost in range(count + 1) if count * _entropy(lost / count, mean / count) <= -math.log(LOSS_ERROR)
+    ]
+    return Interval(within[0], min(count, within[-1] + LOSS_SLACK_PACKETS))
+
+
+def _entropy(found: float, expected: float) -> float:
+    """Relative entropy (Kullback and Leibler) of two shares."""
+    pairs = ((found, expected), (1 - found, 1 - expected))
+    return sum(one * math.log(one / other) for one, other in pairs if one > 0)
+
+
 def rate_mbit(octets: Sequence[int], arrived: Sequence[float | None]) -> float | None:
     """Of a burst: what came after half of its packets, over the time that it took; the first half may wait for jitter.
 
@@ -107,15 +143,14 @@ def expected(path: PathSpec, sent: Sent, *, tick_s: float = 0.0, seed: int = 0) 
     """For a test that sends ``sent``, spaced so that they do not fill the queue. ``tick_s``: how coarse the kernel's timers are."""
     tick_ms = tick_s * 1e3
     dice = random.Random(seed)
-    drawn = [found for _ in range(DRAWS) if (found := delays(sent, arrivals(path, sent, dice)))]
-    lost = sum(path.loss_percent_at(time_s) for time_s, _ in sent) / 100
-    variance = sum(p * (1 - p) for p in (path.loss_percent_at(time_s) / 100 for time_s, _ in sent))
-    around = SPREAD * math.sqrt(variance) + LOSS_SLACK_PACKETS if lost > 0 else 0
+    draws = [arrivals(path, sent, dice) for _ in range(DRAWS)]
+    drawn = [found for one in draws if (found := delays(sent, one))]
     return Expected(
         p5_ms=_interval([one.p5_ms for one in drawn], SLACK_MS + tick_ms),
         median_ms=_interval([one.median_ms for one in drawn], SLACK_MS + tick_ms),
         p95_ms=_interval([one.p95_ms for one in drawn], TAIL_SLACK_MS + tick_ms),
-        lost_packets=Interval(max(0, lost - around), lost + around),
+        lost_packets=lost_packets([path.loss_percent_at(time_s) / 100 for time_s, _ in sent]),
+        overtaken_packets=0 if path.ordered or not path.jitter_ms else min(map(overtaken, draws)),
     )
 
 

@@ -89,9 +89,10 @@ def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[s
         wait_s = max(schedule.longest_wait_s(d.path) + schedule.burst_s(d.path, d.burst) for d, _ in ways)
         link.collect(time.monotonic() + (wait_s if there.burst or back.burst else 0))
         judged = {d.name: _judged(d, way, began_s) for d, way in ways}
+        round_trip_s = sum(schedule.longest_wait_s(d.path) for d, _ in ways)
         for direction, way in ways:
             if direction.path.mtu_octets is not None:
-                _send_large(link, direction, way, judged[direction.name])
+                _send_large(link, direction, way, judged[direction.name], round_trip_s)
     if any(d.path.mtu_octets is not None for d, _ in ways):
         _forget_path_mtu(left, right)
     wrong = [f"{name}: {what}" for name, one in judged.items() for what in one.pop("wrong")]
@@ -129,10 +130,11 @@ def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
     arrived = [None if time_s is None else time_s - began_s for time_s in way.arrivals(range(count))]
     found = expectation.delays(sent, arrived)
     asked = direction.path.model_dump(exclude_defaults=True)
-    if found is None:
-        return {"asked": asked, "found": {"packets": count}, "wrong": ["next to nothing arrives"]}
     expected = expectation.expected(direction.path, sent, tick_s=tick_s())
     lost, early = arrived.count(None), [number for number in way.order if number < count]
+    if found is None:
+        wrong = [] if lost in expected.lost_packets else ["next to nothing arrives"]
+        return {"asked": asked, "found": {"packets": count, "lost_packets": lost}, "wrong": wrong}
     overtaken = sum(one > other for one, other in itertools.pairwise(early))
     figures = {
         "packets": count,
@@ -155,6 +157,8 @@ def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
     ]
     if overtaken and direction.path.ordered:
         wrong.append(f"{overtaken} of {len(early)} packets were overtaken, which was to keep order")
+    if not overtaken and expected.overtaken_packets >= expectation.SELDOM_OVERTAKEN_PACKETS:
+        wrong.append("no packet was overtaken, where each was to have a delay of its own")
     if direction.burst:
         wrong += _rate(direction, way, began_s, figures)
     told = {"median_ms": [round(expected.median_ms.low, 3), round(expected.median_ms.high, 3)]}
@@ -174,15 +178,18 @@ def _rate(direction: Direction, way: Way, began_s: float, figures: dict[str, Any
     return [f"rate {found:.4g} Mbit/s where {direction.path.rate_mbit:g} was asked for"]
 
 
-def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, Any]) -> None:
-    """Packets as large as the path's MTU must arrive, larger ones must not."""
+def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, Any], round_trip_s: float) -> None:
+    """Packets as large as the path's MTU must arrive, larger ones must not, and the sender is told so or is not.
+
+    What tells it may come over the way back, with its delay.
+    """
     mtu = direction.path.mtu_octets
     assert mtu is not None
     first, told_before = len(way.sent_s), way.told_too_large
     for octets in (mtu, mtu + 1):
         for _ in range(MTU_COPIES):
             link.send(way, octets)
-    link.collect(time.monotonic() + 2 * schedule.longest_wait_s(direction.path))
+    link.collect(time.monotonic() + round_trip_s)
     fitting, larger = (way.arrivals(range(at, at + MTU_COPIES)) for at in (first, first + MTU_COPIES))
     told = way.told_too_large > told_before
     judged["found"]["too_large_told"] = told
@@ -192,6 +199,8 @@ def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, A
         judged["wrong"].append(f"packets of {mtu + 1} octets arrive, above the path's MTU of {mtu}")
     if told and not direction.path.icmp:
         judged["wrong"].append("the sender is told of packets that are too large, which was to be blocked")
+    if not told and direction.path.icmp:
+        judged["wrong"].append("the sender is not told of packets that are too large")
 
 
 def _forget_path_mtu(*hosts: Host) -> None:

@@ -14,7 +14,7 @@ from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import Place, _ends, expectation
+from dnsrig.lab.links import Place, _ends
 from dnsrig.lab.process import Process
 from dnsrig.rundir import LinkSpec, PathSpec
 
@@ -39,6 +39,7 @@ class TunLink:
     scratch: tempfile.TemporaryDirectory[str] | None = None
     summary: dict[str, Any] | None = None
     ended_early: bool = field(default=False)
+    began_s: float = 0.0
 
     def finish(self) -> dict[str, Any] | None:
         if not self.process.stopped_by_us and not self.ended_early:
@@ -64,10 +65,12 @@ class TunLink:
     def await_ready(self) -> None:
         """Until both interfaces are there."""
         deadline = time.monotonic() + READY_LIMIT_S
-        while self.last("ready") is None:
+        while (ready := self.last("ready")) is None:
             if not self.process.running or time.monotonic() > deadline:
                 raise self._failed()
             time.sleep(0.005)
+        ago_s = time.monotonic() - ready["monotonic_ns"] / 1e9
+        self.began_s = time.clock_gettime(time.CLOCK_REALTIME) - ago_s
 
     def _failed(self) -> DnsrigError:
         how = self.process.how_it_ended() if not self.process.running else f"was not ready in {READY_LIMIT_S:g} s"
@@ -130,26 +133,6 @@ def direction(path: PathSpec) -> str:
     if path.mtu_octets is not None:
         words += [f"mtu={path.mtu_octets}", f"icmp={'sent' if path.icmp else 'blocked'}"]
     return ",".join(words)
-
-
-def fault(spec: LinkSpec, summary: dict[str, Any], *, tick_s: float) -> str | None:
-    """Why the path was not as asked during the trial, by what `link` says of itself when it ends; None if it was, or is not `link`'s.
-
-    Packets may be as late as the self-test lets them be (``expectation.py``), but for one in a hundred.
-    """
-    if summary.get("rows_dropped"):
-        return f"dropped {summary['rows_dropped']:,} rows of what it carried"
-    for name, path in (("there", spec.there), ("back", spec.back)):
-        told = summary.get(name, {})
-        if told.get("missed"):
-            return f"lost {told['missed']:,} packets ({name}) that it had no time to read: its CPU was overloaded"
-        late_ms = told.get("late_ns", {}).get("p99", 0) / 1e6
-        limit_ms = expectation.SLACK_MS + expectation.SLACK_SHARE * (path.delay_ms if path else 0) + tick_s * 1e3
-        if late_ms > limit_ms:
-            return (
-                f"let one in a hundred packets ({name}) leave {late_ms:.3g} ms late or later, above {limit_ms:.3g} ms"
-            )
-    return None
 
 
 def _number(value: float) -> str:
