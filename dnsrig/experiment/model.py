@@ -333,7 +333,9 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
         whole = _path(axis) if isinstance(values, list) else (axis,)
         if path in (whole, whole[-1:]):
             chosen = value if isinstance(value, list) else [value]
-            narrowed = {v: values[v] for v in chosen if v in values} if isinstance(values, dict) else chosen
+            narrowed = (
+                {str(v): values[str(v)] for v in chosen if str(v) in values} if isinstance(values, dict) else chosen
+            )
             if len(narrowed) != len(chosen):
                 raise UsageError(f"axis {axis} has no {text}", hint=f"it has: {', '.join(values)}")
             return {**raw, "matrix": {**raw["matrix"], axis: narrowed}}

@@ -7,6 +7,7 @@ is known only to the log's resolution.
 
 from __future__ import annotations
 
+from dnsrig.analysis.metrics.transfer import floor_ns
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -20,8 +21,8 @@ LARGEST_SHARE = 0.1
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     log, time_s = trial.log, trial.time_s
-    if record.outcome != "done" or time_s is None or not trial.is_cold_start:
-        return None
+    if record.outcome != "done" or time_s is None or not trial.is_cold_start or floor_ns(trial) is not None:
+        return None  # the instrument has no log
     from_log_s = None if log is None else trial.since_exec_s(log.last_realtime_ns)
     if log is None or from_log_s is None:
         return cannot_tell(f"The log of the {trial.subject} has no line with a time for a finished transfer.")

@@ -7,6 +7,7 @@ been finished long before: Knot DNS looks only now and then whether it may begin
 
 from __future__ import annotations
 
+from dnsrig.analysis.metrics.transfer import floor_ns
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import ServerRecord
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
@@ -22,8 +23,8 @@ SHORTEST_S = 0.1
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     server = trial.server
-    if record.outcome != "done" or server is None or not trial.is_cold_start:
-        return None  # of a primary the start is what was asked for
+    if record.outcome != "done" or server is None or not trial.is_cold_start or floor_ns(trial) is not None:
+        return None  # of a primary the start is what was asked for, and the instrument answers nobody
     whole_s, first_s = trial.time_s, record.metrics.get("first_answer_s")
     if not whole_s or first_s is None:
         return cannot_tell("There is no time of the first answer.")

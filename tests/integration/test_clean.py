@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from clean import CLEAN, MAY_BE_UNSURE, TRUE_HERE
+from clean import CLEAN, MAY_BE_UNSURE, TRUE_HERE, TRUE_OF
 
 from dnsrig.analysis.read import Trial
 from dnsrig.experiment import model
@@ -43,7 +43,7 @@ def alarms(trial: Trial) -> list[str]:
         name: conclusion
         for name, conclusion in conclusions.items()
         if conclusion is not None
-        and name not in TRUE_HERE
+        and name not in TRUE_HERE | TRUE_OF.get(trial.record.spec.experiment, set())
         and (conclusion.verdict == "found" or (conclusion.verdict == "cannot-tell" and name not in MAY_BE_UNSURE))
     }
     return [f"{name} {conclusion.verdict}: {conclusion.summary}" for name, conclusion in wrong.items()]

@@ -17,7 +17,7 @@ def test_installing_again_changes_nothing(kind: str) -> None:
     first = sources.install(f"{kind}@forky")
     assert sources.install(f"{kind}@forky") == first == sources.find(f"{kind}@forky")
     assert first.root is not None
-    assert first.version in first.packages[all_drivers()[kind].packages[0]]
+    assert any(first.version in version for version in first.packages.values()), first.packages
     assert (Path(first.root) / debian.RECORD).is_file()
 
 
