@@ -63,7 +63,7 @@ perf:
 
 test: lint servers browser perf
 	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --release --quiet
-	$(BIN)/pytest
+	$(BIN)/pytest --durations=20
 
 unit: setup
 	cd engine && cargo test --release --quiet

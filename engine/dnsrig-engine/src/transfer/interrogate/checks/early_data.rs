@@ -10,6 +10,7 @@ use crate::transfer::{
         answer::{Answer, Transport},
         asking::{Asking, DOT, Talk},
         line::{Line, Loss, Records},
+        message::ZoneName,
         tls::Sessions,
     },
     wire::Ask,
@@ -29,39 +30,55 @@ struct Early {
     loss: Option<Loss>,
 }
 
+/// A server may reject early data that it took a moment ago and would take again, e.g. because the ticket looks too old or too new to
+/// it (RFC 8446 §8.3), which a machine that stalls is enough for. So only several rejections say that it takes none.
+const ATTEMPTS: usize = 3;
+
 fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
-    let sessions = Arc::new(Sessions::default());
-    let first = || -> Result<(), Loss> {
-        let mut line = asking.server.open_tls(&[DOT], Some(&sessions))?;
-        asking.server.ask_in_turn(&mut line, &[(&zone.name, Ask::Soa)]);
-        Ok(())
-    };
-    let second = || -> Result<Early, Loss> {
-        let (config, name) = (asking.server.tls.config(&[DOT], Some(&sessions)), asking.server.tls.name());
-        let mut talk = Talk::new(None);
-        let query = talk.draft(&zone.name, Ask::Soa);
-        let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, name, &query)?;
-        let is_accepted = line.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
-        let mut early = Early { is_sent, is_accepted, ..Early::default() };
-        if is_accepted {
-            talk.listen(&mut line);
-            early.is_answered = talk.exchange.done() > 0;
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let sessions = Arc::new(Sessions::default());
+        if let Err(loss) = take_ticket(asking, &zone.name, &sessions) {
+            return no_connection(transport, &loss);
         }
-        if is_accepted && talk.exchange.loss == Some(Loss::TimedOut) {
-            talk.exchange.loss = None;
-            let another = talk.draft(&zone.name, Ask::Soa);
-            talk.note(line.send(&[another], Records::OneEach));
-            talk.listen(&mut line);
-            early.is_answered_then = talk.exchange.transfers[0].is_done();
+        let early = use_ticket(asking, &zone.name, &sessions);
+        let is_rejected = matches!(early, Ok(Early { is_sent: true, is_accepted: false, .. }));
+        if !is_rejected || attempts == ATTEMPTS {
+            return judge(sessions.early_data_octets(), &early).with("attempts", attempts);
         }
-        early.loss = talk.exchange.loss;
-        Ok(early)
-    };
-    match first() {
-        Ok(()) => judge(sessions.early_data_octets(), &second()),
-        Err(loss) => no_connection(transport, &loss),
     }
+}
+
+/// A connection whose tickets come into `sessions`.
+fn take_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<(), Loss> {
+    let mut line = asking.server.open_tls(&[DOT], Some(sessions))?;
+    asking.server.ask_in_turn(&mut line, &[(zone, Ask::Soa)]);
+    Ok(())
+}
+
+/// A connection that is resumed, with a query in its first flight.
+fn use_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<Early, Loss> {
+    let (config, name) = (asking.server.tls.config(&[DOT], Some(sessions)), asking.server.tls.name());
+    let mut talk = Talk::new(None);
+    let query = talk.draft(zone, Ask::Soa);
+    let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, name, &query)?;
+    let is_accepted = line.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
+    let mut early = Early { is_sent, is_accepted, ..Early::default() };
+    if is_accepted {
+        talk.listen(&mut line);
+        early.is_answered = talk.exchange.done() > 0;
+    }
+    if is_accepted && talk.exchange.loss == Some(Loss::TimedOut) {
+        talk.exchange.loss = None;
+        let another = talk.draft(zone, Ask::Soa);
+        talk.note(line.send(&[another], Records::OneEach));
+        talk.listen(&mut line);
+        early.is_answered_then = talk.exchange.transfers[0].is_done();
+    }
+    early.loss = talk.exchange.loss;
+    Ok(early)
 }
 
 /// By the octets that the server's tickets permit.
