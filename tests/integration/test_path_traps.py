@@ -84,3 +84,16 @@ def test_short_queue(far: Measure) -> None:
     found = finding("short-queue", far("path.limit_packets=40"))
     assert found.verdict == "found"
     assert found.evidence["bandwidth_delay_packets"] == 167 and int(found.evidence["overflowed"] or 0) > 0
+
+
+@pytest.mark.parametrize(("workers", "delay_ms", "verdict"), [(2, 15, "found"), (2, 0.1, "clear")])
+def test_workers_that_wait_for_round_trips(measure: Measure, workers: int, delay_ms: float, verdict: str) -> None:
+    near = ("path.jitter_ms=0", "path.loss_percent=0", f"path.delay_ms={delay_ms}")
+    trial = measure(f"workers={workers}", "connections=reused", *near, experiment="workers")
+    assert trial.record.outcome == "done", trial.record.reason
+    found = finding("workers-rtt-bound", trial)
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert found.evidence["workers"] == workers
+        assert 1 <= float(found.evidence["round_trips_a_zone"] or 0) <= 4
+        assert "server.background-workers" in found.remedy
