@@ -32,7 +32,11 @@ def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
             spec = run.manifest.specs[variant.id]
             differs, carried = path(spec), f"Over the link {spec.link}, kernel {spec.kernel}."
             yield Measured(
-                figure, variant.label, spread, comparable=not differs, differs=[*differs, DATA_ONLY, carried]
+                figure,
+                variant.label,
+                spread,
+                comparable=not differs,
+                differs=[*differs, *rate(spec), DATA_ONLY, carried],
             )
 
 
@@ -48,6 +52,10 @@ def path(spec: TrialSpec) -> list[str]:
         found.append(f"Round trip {delay_ms:g} ms here, about {ROUND_TRIP_MS} ms in the source.")
     if abs(max(losses) - LOSS_PERCENT) > SAME * LOSS_PERCENT:
         found.append(f"Loss {max(losses):g} % here, about {LOSS_PERCENT} % in the source.")
-    if link.there.rate_mbit is not None:
-        found.append(f"Rate {link.there.rate_mbit:g} Mbit/s here; the source names none.")
     return found
+
+
+def rate(spec: TrialSpec) -> list[str]:
+    """A sentence where the path has a rate: no difference that is known of, for the source says nothing of its own."""
+    rates = [link.there.rate_mbit for link in spec.links if link.there is not None]
+    return [f"Rate {one:g} Mbit/s here; the source names none." for one in rates if one is not None]
