@@ -15,6 +15,7 @@ pub mod generate;
 pub mod key;
 pub mod link;
 pub mod load;
+pub mod namespace;
 pub mod poller;
 pub mod probe;
 pub mod rows;

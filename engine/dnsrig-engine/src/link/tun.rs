@@ -8,20 +8,20 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd},
         unix::fs::{FileExt, OpenOptionsExt},
     },
-    path::Path,
-    thread,
 };
 
 use nix::{
     errno::Errno,
-    sched::{CloneFlags, setns},
     sys::socket::{AddressFamily, SockFlag, SockType, socket},
 };
 
 use super::{error::LinkError, options::End};
-use crate::watch::text::{Column, lines, locate, words};
+use crate::{
+    namespace::inside,
+    watch::text::{Column, lines, locate, words},
+};
 
-/// The step that fails when there is no such namespace.
+/// The step that fails when there is no such namespace, or it may not be entered.
 pub const OPEN_NETNS: &str = "open the network namespace for";
 
 /// A name has at most so many octets, and a zero after them.
@@ -43,12 +43,9 @@ pub struct Tun {
 
 impl Tun {
     /// Makes an interface, which is down and has no address, with room for `queue_packets` between two reads.
-    ///
-    /// A thread of its own joins the namespace, so that the process stays where it is.
     pub fn create(end: &End, mtu_octets: u16, queue_packets: u32) -> Result<Self, LinkError> {
-        let made = thread::scope(|scope| scope.spawn(|| create_here(end, mtu_octets, queue_packets)).join());
-        let panicked = |_| Err((OPEN_NETNS, io::Error::other("the thread for it panicked")));
-        made.unwrap_or_else(panicked).map_err(|(step, reason)| LinkError::Interface {
+        let made = inside(&end.netns, || Ok(create_here(&end.interface, mtu_octets, queue_packets)));
+        made.unwrap_or_else(|reason| Err((OPEN_NETNS, reason))).map_err(|(step, reason)| LinkError::Interface {
             step,
             interface: end.interface.clone(),
             netns: end.netns.clone(),
@@ -92,14 +89,13 @@ impl AsFd for Tun {
 
 type Step<T> = Result<T, (&'static str, io::Error)>;
 
-fn create_here(end: &End, mtu_octets: u16, queue_packets: u32) -> Step<Tun> {
+fn create_here(interface: &str, mtu_octets: u16, queue_packets: u32) -> Step<Tun> {
     let at = |step| move |error: io::Error| (step, error);
-    join(&end.netns)?;
     // The descriptor belongs to the namespace in which it is opened.
     let mut options = File::options();
     let file = options.read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun");
     let file = file.map_err(at("open /dev/net/tun for"))?;
-    let mut request = request(&end.interface);
+    let mut request = request(interface);
     request.ifr_ifru.ifru_flags = (libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_TUN_EXCL) as i16;
     ioctl(&file, libc::TUNSETIFF, &mut request).map_err(at("make"))?;
     let control = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
@@ -110,12 +106,7 @@ fn create_here(end: &End, mtu_octets: u16, queue_packets: u32) -> Step<Tun> {
     request.ifr_ifru.ifru_mtu = queue_packets.cast_signed();
     ioctl(&control, libc::SIOCSIFTXQLEN, &mut request).map_err(at("set the queue of"))?;
     let statistics = File::open("/proc/thread-self/net/dev").map_err(at("open the statistics of"))?;
-    Ok(Tun { name: end.interface.clone(), file, statistics })
-}
-
-fn join(netns: &Path) -> Step<()> {
-    let namespace = File::open(netns).map_err(|error| (OPEN_NETNS, error))?;
-    setns(namespace, CloneFlags::CLONE_NEWNET).map_err(|errno| ("join the network namespace for", errno.into()))
+    Ok(Tun { name: interface.to_owned(), file, statistics })
 }
 
 /// A request about the interface `name`, which is shorter than [`NAME_OCTETS`].

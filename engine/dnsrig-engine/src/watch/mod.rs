@@ -7,7 +7,6 @@
 mod buffers;
 mod host;
 pub mod metrics;
-mod namespace;
 mod rows;
 pub mod schedule;
 pub mod sockets;

@@ -26,9 +26,8 @@ use self::{
 use super::{
     buffers::Rows,
     host::{HostArgument, HostError},
-    namespace::inside,
 };
-use crate::{clock, failure::Failure, rows::RowsError};
+use crate::{clock, failure::Failure, namespace::inside, rows::RowsError};
 
 /// The kernel writes no longer datagrams of a dump than this.
 const DATAGRAM_OCTETS_MAX: usize = 32 * 1024;
