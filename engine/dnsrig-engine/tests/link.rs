@@ -213,6 +213,21 @@ fn what_is_dropped_is_counted_by_why() {
 }
 
 #[test]
+fn what_was_missed_is_known_among_many_interfaces() {
+    if !may_run() {
+        return;
+    }
+    let pair = Pair::new("many");
+    // A read of /proc/net/dev gives no more than a page, and an interface has some 120 octets of it.
+    for number in 0..20 {
+        let [one, other] = ["a", "b"].map(|end| format!("{end}{number}"));
+        ip(&["-n", &pair.0[0], "link", "add", &one, "type", "veth", "peer", "name", &other]);
+    }
+    let summary = Link::start(&pair, &[]).end();
+    assert_eq!(summary["there"]["missed"], 0, "{summary}");
+}
+
+#[test]
 fn the_kernel_learns_the_mtu_of_the_path() {
     if !may_run() {
         return;

@@ -6,7 +6,7 @@ use std::{
     io::{self, Read, Write},
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd},
-        unix::fs::{FileExt, OpenOptionsExt},
+        unix::fs::OpenOptionsExt,
     },
 };
 
@@ -18,7 +18,10 @@ use nix::{
 use super::{error::LinkError, options::End};
 use crate::{
     namespace::inside,
-    watch::text::{Column, lines, locate, words},
+    watch::{
+        source,
+        text::{Column, lines, locate, words},
+    },
 };
 
 /// The step that fails when there is no such namespace, or it may not be entered.
@@ -73,10 +76,10 @@ impl Tun {
 
     /// How many packets the kernel dropped because they were not read in time; none if it does not say.
     pub fn missed_packets(&self) -> Option<u64> {
-        let mut text = vec![0; STATISTICS_OCTETS];
-        let octets = self.statistics.read_at(&mut text, 0).ok()?;
-        let place = locate(&text[..octets], self.name.as_bytes(), Column::At(TX_DROPPED))?;
-        let word = lines(&text[..octets]).nth(place.line).and_then(|line| words(line).nth(place.word))?;
+        let mut room = vec![0; STATISTICS_OCTETS];
+        let text = source::content(&self.statistics, &mut room).ok()?;
+        let place = locate(text, self.name.as_bytes(), Column::At(TX_DROPPED))?;
+        let word = lines(text).nth(place.line).and_then(|line| words(line).nth(place.word))?;
         std::str::from_utf8(word).ok()?.parse().ok()
     }
 }

@@ -10,7 +10,7 @@ pub mod metrics;
 mod rows;
 pub mod schedule;
 pub mod sockets;
-mod source;
+pub mod source;
 pub mod text;
 
 use std::{path::PathBuf, process::ExitCode};

@@ -61,22 +61,9 @@ impl Source {
         there
     }
 
-    /// Reads the file into `buffer` and gives what it has now. A buffer that is full was too small: the rest is lost.
+    /// What the file has now, as [`content`] reads it.
     pub fn content<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        let mut length = 0;
-        while length < buffer.len() {
-            match self.file.read_at(&mut buffer[length..], length as u64) {
-                Ok(read) => {
-                    length += read;
-                    if read < PIECE_OCTETS_MIN {
-                        break;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(&buffer[..length])
+        content(&self.file, buffer)
     }
 
     /// Reads the file and calls `found` with the series and the value of all that is there.
@@ -113,6 +100,24 @@ impl Source {
         self.places = self.wanted.iter().map(place).collect();
         self.values.resize(self.wanted.len(), None);
     }
+}
+
+/// Reads a file from its beginning into `buffer`. A buffer that is full was too small: the rest is lost.
+pub fn content<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], length as u64) {
+            Ok(read) => {
+                length += read;
+                if read < PIECE_OCTETS_MIN {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(&buffer[..length])
 }
 
 /// A value in the metric's unit.
