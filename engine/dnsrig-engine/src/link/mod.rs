@@ -19,7 +19,7 @@ pub mod tun;
 
 use std::process::ExitCode;
 
-use crate::{clock, events::Anchors, failure::Failure, load::priority, stop::Stop};
+use crate::{clock, events::Anchors, failure::Failure, stop::Stop};
 use carrier::Carrier;
 use error::LinkError;
 use line::Line;
@@ -48,10 +48,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let start_ns = clock::monotonic_ns();
     let line = |spec: &spec::Spec, purpose| Line::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
     let mut carrier = Carrier::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)]);
-    // Before real-time priority, which a thread would inherit.
     let rows = arguments.out.as_deref().map(Rows::create).transpose()?;
-    let real_time = arguments.is_real_time() && priority::real_time();
-    let mut report = Report::new(arguments, rows, start_ns, real_time, anchors)?;
+    let mut report = Report::new(arguments, rows, start_ns, anchors)?;
     carry(&mut carrier, &mut report, &stop)?;
     report.finish(carrier)?;
     Ok(ExitCode::SUCCESS)

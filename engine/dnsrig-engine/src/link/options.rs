@@ -14,10 +14,6 @@ use crate::units::parse_duration;
 /// So many octets may wait in one direction at most.
 const WAITING_OCTETS_MAX: usize = 1 << 32;
 
-/// At 200 Mbit/s one way and what answers it the other, a link uses about a third of a CPU; see `load::priority` on
-/// why a thread in real time must not use it all.
-const REAL_TIME_BIT_PER_S_MAX: u64 = 500_000_000;
-
 /// Where one end of the link is to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct End {
@@ -98,22 +94,12 @@ pub struct Arguments {
     /// The time between rows, at least 10ms
     #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_interval)]
     pub interval: i64,
-    /// Go before every other program on the CPU, if both directions have a rate and these are at most 500 Mbit/s together,
-    /// which leaves time to sleep (SCHED_FIFO; for root); `ready` says whether it does
-    #[arg(long)]
-    pub real_time: bool,
     /// End when standard input ends
     #[arg(long)]
     pub until_eof: bool,
 }
 
 impl Arguments {
-    /// Whether real-time priority is wanted and useful: not for a thread that may never sleep.
-    pub fn is_real_time(&self) -> bool {
-        let rates = self.there.rate_bit_per_s.zip(self.back.rate_bit_per_s);
-        self.real_time && rates.is_some_and(|(there, back)| there + back <= REAL_TIME_BIT_PER_S_MAX)
-    }
-
     /// Whether everything goes together.
     pub fn check(&self) -> Result<(), LinkError> {
         if self.left == self.right {

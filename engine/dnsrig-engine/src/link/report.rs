@@ -25,7 +25,6 @@ struct Ready<'a> {
     mtu_octets: u16,
     there: &'a Spec,
     back: &'a Spec,
-    real_time: bool,
 }
 
 #[derive(Serialize)]
@@ -76,16 +75,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// A report of the link that began at `start_ns`, perhaps with real-time priority; prints `ready`.
-    pub fn new(
-        arguments: &Arguments,
-        rows: Option<Rows>,
-        start_ns: i64,
-        real_time: bool,
-        anchors: Anchors,
-    ) -> Result<Self, Failure> {
+    /// A report of the link that began at `start_ns`; prints `ready`.
+    pub fn new(arguments: &Arguments, rows: Option<Rows>, start_ns: i64, anchors: Anchors) -> Result<Self, Failure> {
         let Arguments { left, right, mtu, there, back, interval: interval_ns, .. } = arguments;
-        emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back, real_time })?;
+        emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back })?;
         let rhythm = Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
         Ok(Report { start_ns, rhythm, rows, interval_ns: *interval_ns, row_due_ns: start_ns + interval_ns })
     }

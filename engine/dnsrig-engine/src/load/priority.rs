@@ -21,16 +21,11 @@ const SPIN_REAL_TIME_NS: i64 = 5_000;
 /// allowed and useful, else ordinary one. Returns whether it has it, and how early to be awake, in nanoseconds.
 pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, i64) {
     let useful = matches!(model, Model::Rate { qps, .. } if qps / part.threads as f64 <= RATE_MAX_QPS);
-    let real_time = wanted && useful && real_time();
+    let real_time = wanted && useful && schedule(libc::SCHED_FIFO, 1);
     if wanted && !real_time {
         schedule(libc::SCHED_OTHER, 0);
     }
     (real_time, if real_time { SPIN_REAL_TIME_NS } else { SPIN_NS })
-}
-
-/// Gives the thread that calls real-time priority; whether it may have it.
-pub fn real_time() -> bool {
-    schedule(libc::SCHED_FIFO, 1)
 }
 
 fn schedule(policy: i32, priority: i32) -> bool {
