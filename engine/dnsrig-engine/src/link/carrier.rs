@@ -48,7 +48,7 @@ impl Carrier {
     pub fn turn(&mut self) -> Result<bool, LinkError> {
         let mut more = false;
         for from in [0, 1] {
-            // Not asked otherwise: to learn that there is nothing costs a third of reading a packet.
+            // Not asked otherwise: to learn that there is nothing costs a system call.
             self.readable[from] = self.readable[from] && self.read(from)?;
             more |= self.readable[from];
         }

@@ -147,8 +147,11 @@ fn u64_at(info: &[u8], place: usize) -> u64 {
 mod tests {
     use std::{
         io::{Read, Write},
+        mem::offset_of,
         net::{TcpListener, TcpStream},
     };
+
+    use libc::tcp_info;
 
     use super::*;
 
@@ -188,15 +191,56 @@ mod tests {
         assert_eq!(congestion(&client).unwrap(), "reno");
     }
 
+    /// A structure of which each octet says where it stands.
+    fn places() -> [u8; 232] {
+        std::array::from_fn(|place| place as u8)
+    }
+
+    /// By the structure as libc has it.
+    #[test]
+    fn every_number_is_read_from_its_place() {
+        let info = parse(&places());
+        for (number, place) in [
+            (info.mss_octets, offset_of!(tcp_info, tcpi_snd_mss)),
+            (info.received_segment_octets, offset_of!(tcp_info, tcpi_rcv_mss)),
+            (info.unacked, offset_of!(tcp_info, tcpi_unacked)),
+            (info.lost, offset_of!(tcp_info, tcpi_lost)),
+            (info.rtt_us, offset_of!(tcp_info, tcpi_rtt)),
+            (info.rttvar_us, offset_of!(tcp_info, tcpi_rttvar)),
+            (info.ssthresh, offset_of!(tcp_info, tcpi_snd_ssthresh)),
+            (info.cwnd, offset_of!(tcp_info, tcpi_snd_cwnd)),
+            (info.rcv_rtt_us, offset_of!(tcp_info, tcpi_rcv_rtt)),
+            (info.retransmissions, offset_of!(tcp_info, tcpi_total_retrans)),
+            (info.sent_segments, offset_of!(tcp_info, tcpi_segs_out)),
+            (info.received_segments, offset_of!(tcp_info, tcpi_segs_in)),
+            (info.min_rtt_us, offset_of!(tcp_info, tcpi_min_rtt)),
+            (info.sent_data_segments, offset_of!(tcp_info, tcpi_data_segs_out)),
+        ] {
+            assert_eq!(number.to_ne_bytes(), [0, 1, 2, 3].map(|octet| place as u8 + octet));
+        }
+        for (number, place) in [
+            (info.acked_octets, offset_of!(tcp_info, tcpi_bytes_acked)),
+            (info.received_octets, offset_of!(tcp_info, tcpi_bytes_received)),
+            (info.delivery_rate_octets_per_s, offset_of!(tcp_info, tcpi_delivery_rate)),
+            (info.busy_us, offset_of!(tcp_info, tcpi_busy_time)),
+            (info.receive_window_limited_us, offset_of!(tcp_info, tcpi_rwnd_limited)),
+            (info.send_buffer_limited_us, offset_of!(tcp_info, tcpi_sndbuf_limited)),
+            (info.sent_octets, offset_of!(tcp_info, tcpi_bytes_sent)),
+        ] {
+            assert_eq!(number.to_ne_bytes(), [0, 1, 2, 3, 4, 5, 6, 7].map(|octet| place as u8 + octet));
+        }
+        for (options, expected) in [(1, [true, false, false]), (2, [false, true, false]), (4, [false, false, true])] {
+            let mut octets = [0; 232];
+            octets[offset_of!(tcp_info, tcpi_options)] = options;
+            let info = parse(&octets);
+            assert_eq!([info.timestamps, info.sacks, info.window_scaling], expected);
+        }
+    }
+
     #[test]
     fn what_an_older_kernel_does_not_have_is_none() {
-        let mut info = [0; 232];
-        for (place, octet) in info.iter_mut().enumerate() {
-            *octet = place as u8;
-        }
+        let mut info = places();
         let whole = parse(&info);
-        assert_eq!(whole.rtt_us, u32::from_ne_bytes([68, 69, 70, 71]));
-        assert_eq!(whole.sent_octets, u64::from_ne_bytes([200, 201, 202, 203, 204, 205, 206, 207]));
         // As long as it was in Linux 2.6, then one octet short of the delivery rate, then nothing.
         let old = parse(&info[..104]);
         assert_eq!((old.retransmissions, old.received_octets, old.min_rtt_us), (whole.retransmissions, 0, 0));

@@ -29,7 +29,7 @@ use super::{
 };
 use crate::{clock, failure::Failure, namespace::inside, rows::RowsError};
 
-/// The kernel writes no longer datagrams of a dump than this.
+/// The kernel writes no longer datagrams of a dump than this (netlink_recvmsg() of net/netlink/af_netlink.c).
 const DATAGRAM_OCTETS_MAX: usize = 32 * 1024;
 
 /// At most this many sockets of a host get a row; those beyond are counted.
