@@ -226,9 +226,11 @@ def test_loss_as_asked_is_seldom_condemned_and_none_at_all_is_seen() -> None:
 def test_a_rate_is_judged_by_the_second_half_of_a_burst() -> None:
     burst = schedule.burst(S3, 1500)
     interval = expectation.expected_rate_mbit(S3, burst, 0.0)
-    assert 20 in interval and 15 not in interval and 27 not in interval
+    assert interval and 20 in interval and 15 not in interval and 27 not in interval
     coarse = expectation.expected_rate_mbit(S3, burst, 0.0, tick_s=0.01)
-    assert coarse.low < interval.low - 0.5 and coarse.high > interval.high + 0.5, "timers of 100 Hz clump packets"
+    assert coarse and coarse.low < interval.low - 0.5 and coarse.high > interval.high + 0.5, (
+        "timers of 100 Hz clump packets"
+    )
 
 
 # The schedule
@@ -273,6 +275,8 @@ def judged(asked: PathSpec, real: PathSpec) -> list[str]:
         PathSpec(),
         PathSpec(loss_over_time=[(0, 0), (0.5, 20)]),
         PathSpec(delay_ms=20, loss_over_time=[(0, 100), (60, 0)]),
+        PathSpec(rate_mbit=20, delay_ms=20, loss_over_time=[(0, 100), (60, 0)]),
+        PathSpec(rate_mbit=0.1, delay_ms=20, loss_percent=80),
         PathSpec(delay_ms=20, jitter_ms=1, ordered=False),
         PathSpec(rate_mbit=0.1, delay_ms=20, jitter_ms=1, ordered=False),
     ],

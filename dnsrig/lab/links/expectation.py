@@ -156,18 +156,21 @@ def expected(path: PathSpec, sent: Sent, *, tick_s: float = 0.0, seed: int = 0) 
 
 def expected_rate_mbit(
     path: PathSpec, octets: Sequence[int], at_s: float, *, tick_s: float = 0.0, seed: int = 0
-) -> Interval:
+) -> Interval | None:
     """For a burst of such packets, all sent at once ``at_s`` since the link began.
 
-    With coarse timers packets come in clumps, so the time of the half that counts is known to a tick only.
+    None where a link as asked may lose so many of them that no rate can be told. With coarse timers packets come in clumps, so the time of the half that counts is known to a tick only.
     """
     assert path.rate_mbit is not None
     half_s = sum(octets) * 8 / (path.rate_mbit * 1e6) / 2
     share = RATE_SLACK_SHARE + tick_s / half_s
     dice = random.Random(seed)
     sent = [(at_s, size) for size in octets]
-    drawn = [found for _ in range(DRAWS) if (found := rate_mbit(octets, arrivals(path, sent, dice))) is not None]
-    mean, around = _moments(drawn)
+    drawn = [rate_mbit(octets, arrivals(path, sent, dice)) for _ in range(DRAWS)]
+    known = [found for found in drawn if found is not None]
+    if len(known) < DRAWS:
+        return None
+    mean, around = _moments(known)
     return Interval(mean - around - share * mean, mean + around + share * mean)
 
 

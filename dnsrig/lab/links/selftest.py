@@ -168,11 +168,14 @@ def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
 def _rate(direction: Direction, way: Way, began_s: float, figures: dict[str, Any]) -> list[str]:
     first, size = direction.steady.packets, len(direction.burst)
     found = expectation.rate_mbit(direction.burst, way.arrivals(range(first, first + size)))
-    if found is None:
-        return ["of a burst next to nothing arrives"]
-    figures["rate_mbit"] = round(found, 3)
+    if found is not None:
+        figures["rate_mbit"] = round(found, 3)
     at_s = way.sent_s[first] - began_s
     expected = expectation.expected_rate_mbit(direction.path, direction.burst, at_s, tick_s=tick_s())
+    if expected is None:
+        return []
+    if found is None:
+        return ["of a burst next to nothing arrives"]
     if found in expected:
         return []
     return [f"rate {found:.4g} Mbit/s where {direction.path.rate_mbit:g} was asked for"]
