@@ -7,6 +7,7 @@ import random
 import statistics
 from ipaddress import IPv4Address
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -275,8 +276,7 @@ def judged(asked: PathSpec, real: PathSpec) -> list[str]:
         PathSpec(),
         PathSpec(loss_over_time=[(0, 0), (0.5, 20)]),
         PathSpec(delay_ms=20, loss_over_time=[(0, 100), (60, 0)]),
-        PathSpec(rate_mbit=20, delay_ms=20, loss_over_time=[(0, 100), (60, 0)]),
-        PathSpec(rate_mbit=0.1, delay_ms=20, loss_percent=80),
+        PathSpec(rate_mbit=20, delay_ms=20, loss_over_time=[(0, 0), (3, 100)]),
         PathSpec(delay_ms=20, jitter_ms=1, ordered=False),
         PathSpec(rate_mbit=0.1, delay_ms=20, jitter_ms=1, ordered=False),
     ],
@@ -404,6 +404,29 @@ def test_netem_whose_loss_did_not_change_is_not_as_asked() -> None:
     link._vary(gone)
     link.over.set()
     assert link.finish() is None
+
+
+def test_changes_of_netem_do_not_add_up_their_own_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each takes a second here; the next begins when it is to all the same."""
+    now_s, changed_s = 0.0, []
+
+    class Over:
+        def wait(self, timeout_s: float) -> bool:
+            nonlocal now_s
+            now_s += max(0.0, timeout_s)
+            return False
+
+    def change(*_: object, **__: object) -> None:
+        nonlocal now_s
+        changed_s.append(now_s)
+        now_s += 1
+
+    way = netem.Exit("none", "none", PathSpec(loss_over_time=[(0, 0), (10, 5), (20, 0)]))
+    link = netem.NetemLink({"there": way}, over=Over())  # type: ignore[arg-type]
+    monkeypatch.setattr(_qdisc, "netem", change)
+    monkeypatch.setattr(netem, "time", SimpleNamespace(monotonic=lambda: now_s))
+    link._vary(way)
+    assert changed_s == [0, 10, 20]
 
 
 def test_netem_takes_no_rate_that_its_message_has_no_room_for() -> None:

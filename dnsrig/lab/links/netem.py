@@ -103,11 +103,10 @@ class NetemLink:
                 threading.Thread(target=self._vary, args=(one,), daemon=True).start()
 
     def _vary(self, one: Exit) -> None:
-        before_s = 0.0
+        start_s = time.monotonic()
         for after_s, _ in one.path.loss_over_time:
-            if self.over.wait(after_s - before_s):
+            if self.over.wait(start_s + after_s - time.monotonic()):
                 return
-            before_s = after_s
             (handle, parent, options), *_ = disciplines(one.path, after_s)
             try:
                 _qdisc.netem(one.namespace, one.interface, handle, parent, options, flags=0)
@@ -116,7 +115,7 @@ class NetemLink:
                 return
 
     def finish(self) -> dict[str, Any] | None:
-        """The kernel's count of what left the router: packets, octets with Ethernet headers, and drops of any kind. None if its loss did not change
+        """The kernel's count of what left the router: packets, octets of IP, and drops of any kind. None if its loss did not change
         when it was to, as of a link that ended too early."""
         if not self.over.is_set():
             self.over.set()
@@ -216,9 +215,10 @@ def _counted(one: Exit) -> dict[str, int]:
             if found["handle"] == NETEM_ROOT:
                 stats = found.get_attr("TCA_STATS2")
                 basic, queue = stats.get_attr("TCA_STATS_BASIC"), stats.get_attr("TCA_STATS_QUEUE")
+                packets = int(basic["packets"])
                 return {
-                    "delivered_packets": int(basic["packets"]),
-                    "delivered_octets": int(basic["bytes"]),
+                    "delivered_packets": packets,
+                    "delivered_octets": int(basic["bytes"]) - ETHERNET_HEADER_OCTETS * packets,
                     "dropped": int(queue["drops"]),
                     "queue_packets": int(queue["qlen"]),
                 }
