@@ -23,6 +23,7 @@ PORT = 9
 HEADER = struct.Struct("!4sI")
 MARK = b"drig"
 IP_UDP_OCTETS = 28
+"""The headers of IPv4 (RFC 791) and UDP (RFC 768)."""
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
 """DF is set, and what is known of the path's MTU does not matter (ip(7))."""
 SO_TIMESTAMPNS = 35

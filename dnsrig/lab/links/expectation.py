@@ -18,9 +18,11 @@ from dataclasses import dataclass
 from dnsrig.rundir import PathSpec
 
 DRAWS = 60
+"""So many tell a standard deviation to a tenth: the relative error is 1 / √(2 × (DRAWS - 1)) = 9 %, of normal variates."""
 SPREAD = 5.0
 """Standard deviations: a normal variate is so far away once in 1.7 million tests."""
 SLACK_MS = 2.0
+"""What the machine may add to a path. This and the other slacks are chosen, not measured: so far a path may be off without being refused."""
 TAIL_SLACK_MS = 5.0
 """A machine that was busy for a moment shows in the slowest packets first."""
 SLACK_SHARE = 0.02

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 
 from dnsrig.rundir import PathSpec
 
-HEADER_OCTETS = 28
-"""IPv4 (RFC 791) and UDP (RFC 768)."""
 SMALL_OCTETS = 60
 STEADY_S = 1.0
 MOST_PER_S = 1000.0
