@@ -10,12 +10,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pair import Pair, interleaved, pair, spread
+from pair import START_LIMIT_S, Pair, interleaved, pair, spread
 from pyroute2 import NetNS
 
 from dnsrig import paths
@@ -43,9 +44,12 @@ class Link:
                 [*command, "--there", spec, "--back", spec], stdin=subprocess.PIPE, stdout=output
             )
         os.sched_setaffinity(self.popen.pid, {0, 1})
+        limit_s = time.monotonic() + START_LIMIT_S
         while '"ready"' not in self.events.read_text():
-            if self.popen.poll() is not None:
-                raise RuntimeError("link ended before it was ready")
+            if self.popen.poll() is not None or time.monotonic() > limit_s:
+                self.popen.kill()
+                raise RuntimeError(f"link ended, or was not ready in {START_LIMIT_S:g} s")
+            time.sleep(0.01)
         for host, address, peer in ((hosts.reflector, FAR, NEAR), (hosts.instrument, NEAR, FAR)):
             with NetNS(host.namespace) as route:
                 index = route.link_lookup(ifname=INTERFACE)[0]
