@@ -11,8 +11,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from pair import START_LIMIT_S, Pair, interleaved, pair, spread
 from pyroute2 import NetNS
 
 from dnsrig import paths
-from dnsrig.lab import process
 
 ROUNDS = 5
 IPERF_S = 5
@@ -67,25 +64,9 @@ class Link:
         return found
 
 
-@contextmanager
-def iperf_server(hosts: Pair) -> Iterator[None]:
-    command = ["iperf3", "--server", "--forceflush"]
-    started = process.start(
-        "iperf3", hosts.reflector, command, root=hosts.root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    try:
-        assert started.popen.stdout is not None
-        next(line for line in started.popen.stdout if "listening" in line)
-        yield
-    finally:
-        started.stop()
-
-
 def iperf(hosts: Pair, address: str) -> float:
-    """Bits a second from the reflector to the instrument, as received."""
-    options = ("--reverse", "--congestion", "cubic", "--json", "--time", str(IPERF_S))
-    text = hosts.peer("iperf3", "--client", address, *options)
-    return float(json.loads(text)["end"]["sum_received"]["bits_per_second"])
+    """Bits a second of one flow under cubic."""
+    return hosts.iperf(address, "--congestion", "cubic", duration_s=IPERF_S)
 
 
 def over_link(hosts: Pair, spec: str) -> tuple[float, float, dict[str, Any]]:
@@ -134,7 +115,7 @@ def rates(hosts: Pair) -> None:
 
 def main() -> None:
     wanted = set(sys.argv[1:])
-    with pair() as hosts, iperf_server(hosts):
+    with pair() as hosts, hosts.iperf_server():
         for part in (unshaped, rates):
             if not wanted or part.__name__ in wanted:
                 part(hosts)

@@ -109,6 +109,26 @@ class Pair:
         """A peer on the instrument's host; its output."""
         return self._run(list(command), root=True)
 
+    @contextmanager
+    def iperf_server(self, *options: str) -> Iterator[None]:
+        """iperf3 in the reflector's place."""
+        command = ["iperf3", "--server", "--forceflush", *options]
+        started = process.start(
+            "iperf3", self.reflector, command, root=self.root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        try:
+            assert started.popen.stdout is not None
+            next(line for line in started.popen.stdout if "listening" in line)
+            # Nobody reads on, but what it says of some tests fits into the pipe.
+            yield
+        finally:
+            started.stop()
+
+    def iperf(self, address: str, *options: str, duration_s: int) -> float:
+        """Bits a second that iperf3 brings from ``address``, the reflector's, to the instrument, as received."""
+        text = self.peer("iperf3", "--client", address, "--reverse", "--json", "--time", str(duration_s), *options)
+        return float(json.loads(text)["end"]["sum_received"]["bits_per_second"])
+
     def _run(self, command: list[str], root: bool = False) -> str:
         view: dict[str, Any] = {}
         if root:

@@ -6,10 +6,8 @@ shuffled order. CPU is that of the hosts, so the kernel's work counts; the prima
 
 from __future__ import annotations
 
-import json
 import re
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,8 +17,6 @@ from typing import Any
 
 from pair import Cost, Pair, interleaved, pair, ratios, spread
 from pyroute2 import NetNS
-
-from dnsrig.lab import process
 
 ROUNDS = 5
 ZONES = 1_000_000
@@ -147,12 +143,13 @@ def rates(hosts: Pair) -> None:
 
 def rate(hosts: Pair, gbits: int) -> None:
     """One large zone over a shaped path, beside what iperf3 brings over it."""
+    address = str(hosts.reflector.address)
     tools: dict[str, Callable[[], float]] = {
         "transfer": lambda: octet_rate(transfer(hosts, "--zone", NAME, counted="octets")),
-        "iperf3": lambda: iperf(hosts),
+        "iperf3": lambda: hosts.iperf(address, duration_s=IPERF_S) / 8,
     }
     records = f"--records={LARGE_RECORDS * gbits}"
-    with shaped(hosts, gbits), hosts.zones("--count=1", records), iperf_server(hosts):
+    with shaped(hosts, gbits), hosts.zones("--count=1", records), hosts.iperf_server("--bind", address):
         found = interleaved(ROUNDS, list(tools), lambda tool: tools[tool]())
     print(f"\nOne large zone over a path of {gbits} Gbit/s, every record counted, {ROUNDS} rounds: median [range]")
     for tool, values in found.items():
@@ -164,27 +161,6 @@ def rate(hosts: Pair, gbits: int) -> None:
 def octet_rate(work: Work) -> float:
     octets, duration_s, _ = work
     return octets / duration_s
-
-
-@contextmanager
-def iperf_server(hosts: Pair) -> Iterator[None]:
-    command = ["iperf3", "--server", "--forceflush", "--bind", str(hosts.reflector.address)]
-    started = process.start(
-        "iperf3", hosts.reflector, command, root=hosts.root, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
-    try:
-        assert started.popen.stdout is not None
-        next(line for line in started.popen.stdout if "listening" in line)
-        # Nobody reads on, but what it says of some tests fits into the pipe.
-        yield
-    finally:
-        started.stop()
-
-
-def iperf(hosts: Pair) -> float:
-    """Octets a second from the server to the instrument's host, as received."""
-    text = hosts.peer("iperf3", "--client", str(hosts.reflector.address), "--reverse", "--json", "--time", str(IPERF_S))
-    return float(json.loads(text)["end"]["sum_received"]["bits_per_second"]) / 8
 
 
 def secondaries(hosts: Pair) -> None:
