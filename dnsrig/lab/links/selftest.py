@@ -21,13 +21,11 @@ from pyroute2 import NetNS
 
 from dnsrig.lab.host import Host, inside, set_sysctl
 from dnsrig.lab.links import expectation, schedule
-from dnsrig.lab.links.datagrams import Probe, Way, probe
+from dnsrig.lab.links.datagrams import PORT, Probe, Way, probe
 from dnsrig.rundir import LinkSpec, PathSpec
 
 PING_ROUNDS = 21
 PING_TIMEOUT_S = 2.0
-UNUSED_PORT = 9
-"""discard (RFC 863): nothing listens there on a fresh host, so a connect is refused at once."""
 ATTEMPTS = 2
 """A machine that was busy elsewhere for a moment gets another chance."""
 MTU_COPIES = 8
@@ -60,7 +58,8 @@ def plain(here: Host, there: Host) -> dict[str, Any]:
             with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
                 sock.settimeout(PING_TIMEOUT_S)
                 start = time.monotonic_ns()
-                refused = sock.connect_ex((str(there.address), UNUSED_PORT))
+                # Nothing listens there, so it is refused at once.
+                refused = sock.connect_ex((str(there.address), PORT))
                 if refused != errno.ECONNREFUSED:
                     wrong = [f"no packets between {here.name} and {there.name}"]
                     return {"from": here.name, "to": there.name, "works": False, "wrong": wrong}

@@ -6,7 +6,7 @@ import json
 import subprocess
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ class TunLink:
     errors: Path
     scratch: tempfile.TemporaryDirectory[str] | None = None
     summary: dict[str, Any] | None = None
-    ended_early: bool = field(default=False)
+    ended_early: bool = False
     began_s: float = 0.0
 
     def finish(self) -> dict[str, Any] | None:
