@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import queue
 import signal
 import subprocess
@@ -12,11 +10,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from dnsrig.experiment.trial import set_aside
+from dnsrig.lab.process import on_cpu
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 TEARDOWN_LIMIT_S = 60.0
@@ -40,7 +38,7 @@ class Child:
         self._file = tempfile.NamedTemporaryFile("w", suffix=".json")  # noqa: SIM115 (it lives as long as the child)
         self._file.write(spec.model_dump_json())
         self._file.flush()
-        with _on(cpu):
+        with on_cpu(cpu):
             self._popen = subprocess.Popen(
                 [*TRIAL_COMMAND, self._file.name, str(target)],
                 stdin=subprocess.PIPE,
@@ -87,18 +85,6 @@ class Child:
         for line in self._popen.stderr:
             if len(self._errors) < ERROR_LINES_MAX:
                 self._errors.append(line.rstrip())
-
-
-@contextlib.contextmanager
-def _on(cpu: int | None) -> Iterator[None]:
-    """What this thread starts inside may run on ``cpu`` only."""
-    before = os.sched_getaffinity(0)
-    try:
-        if cpu is not None:
-            os.sched_setaffinity(0, {cpu})
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _event(line: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -146,3 +146,15 @@ def start(
         text=True,
     )
     return Process(name, host.name, list(command), popen, stamp_file)
+
+
+@contextlib.contextmanager
+def on_cpu(cpu: int | None) -> Iterator[None]:
+    """What this thread starts inside may run on ``cpu`` only; None: wherever the thread may."""
+    before = os.sched_getaffinity(0)
+    try:
+        if cpu is not None:
+            os.sched_setaffinity(0, {cpu})
+        yield
+    finally:
+        os.sched_setaffinity(0, before)

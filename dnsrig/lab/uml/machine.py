@@ -17,12 +17,13 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from dnsrig.errors import DnsrigError
+from dnsrig.lab.process import on_cpu
 from dnsrig.lab.uml.init import JOB_SEEN
 from dnsrig.lab.uml.kernel import Kernel
 
@@ -92,7 +93,7 @@ class Machine:
         memory_mb = memory(job)
         _describe(kernel, job, command, folders(writable, seen), modules)
         reader, writer = os.pipe()
-        with _on(cpu):
+        with on_cpu(cpu):  # the kernel and its processes take turns, and never run at once
             popen = subprocess.Popen(
                 command_line(kernel, job, memory_mb, console=writer),
                 stdin=subprocess.PIPE,
@@ -214,17 +215,6 @@ def _describe(
         "environment": {**wanted, **OWN_ENVIRONMENT},
     }
     (job / "job.json").write_text(json.dumps(description))
-
-
-@contextlib.contextmanager
-def _on(cpu: int) -> Iterator[None]:
-    """What is started inside runs on ``cpu`` only: the kernel and its processes take turns, never run at once."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {cpu})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
 
 
 def _free_mb(folder: Path) -> int:
