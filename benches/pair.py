@@ -22,7 +22,8 @@ from typing import Any
 
 from dnsrig import paths
 from dnsrig.lab import process
-from dnsrig.lab.network import Host, Network
+from dnsrig.lab.host import Host
+from dnsrig.lab.network import Network
 from dnsrig.lab.process import Process
 from dnsrig.rundir import HostSpec, LinkSpec
 from dnsrig.servers import debian

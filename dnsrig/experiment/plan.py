@@ -14,7 +14,7 @@ from dnsrig import datasets
 from dnsrig.errors import UsageError
 from dnsrig.experiment import path
 from dnsrig.experiment.model import Document, HostDocument, Point
-from dnsrig.lab.network import check_sysctl_name
+from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole, procedure
 from dnsrig.rundir import (
     DatasetSpec,

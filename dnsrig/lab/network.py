@@ -17,22 +17,10 @@ from pyroute2 import netns
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import cgroup, host, ledger, links, tcp
-from dnsrig.lab.host import Address, Host, check_sysctl_name, inside, read_sysctl, set_sysctl
+from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Link, selftest
 from dnsrig.rundir import HostSpec, LinkSpec
-
-__all__ = [
-    "Address",
-    "Host",
-    "Network",
-    "check_sysctl_name",
-    "clean",
-    "inside",
-    "read_sysctl",
-    "remove",
-    "set_sysctl",
-]
 
 
 @dataclass

@@ -21,7 +21,7 @@ from dnsrig.lab.host import Host
 
 STOP_LIMIT_S = 10.0
 FIRST = 2
-"""The priority of `load` in real time is 1."""
+"""In real time; that of `load` is 1."""
 ENVIRONMENT = {
     "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
     "LANG": "C.UTF-8",
@@ -86,14 +86,14 @@ class Process:
                 with contextlib.suppress(OSError):
                     stream.close()
 
-    def go_first(self, priority: int = FIRST) -> bool:
-        """Go before everything else on its CPU: for one that needs little, and that in time.
+    def go_first(self) -> bool:
+        """Go before everything else on its CPU, also before `load` in real time: for one that needs little, and that in time.
 
         Whether it does now, as read back: SCHED_FIFO (sched(7)) is a right that not everyone has.
         """
         with contextlib.suppress(OSError):
             for thread in Path(f"/proc/{self.pid}/task").iterdir():
-                os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(priority))
+                os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(FIRST))
             return os.sched_getscheduler(self.pid) == os.SCHED_FIFO
         return False
 

@@ -15,7 +15,7 @@ from typing import IO, Any
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
-from dnsrig.lab.network import Host
+from dnsrig.lab.host import Host
 from dnsrig.lab.process import Process
 
 START_LIMIT_S = 10.0
@@ -78,13 +78,6 @@ class Instrument:
         if not hint:
             sentence = last_words(self.errors)
         return DnsrigError(f"the instrument {self.name} {how}{sentence}", hint=hint)
-
-    def go_first(self) -> bool:
-        """Go before everything else on its CPU, also before `load` in real time: for one that needs little, and that in time.
-
-        Whether it does now, as read back: SCHED_FIFO (sched(7)) is a right that not everyone has.
-        """
-        return self.process.go_first()
 
     def take(self, event: dict[str, Any]) -> bool:
         """Take in an event; whether it was the summary, after which the process is stopped. Its early end raises."""

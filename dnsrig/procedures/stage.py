@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import clock, process
-from dnsrig.lab.network import Host, Network
+from dnsrig.lab.host import Host
+from dnsrig.lab.network import Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
 from dnsrig.procedures import _pulling, placing, procedure
@@ -329,7 +330,7 @@ class Stage:
     def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
         if watch := self.instruments.get("watch"):
-            watch.go_first()  # in real time, a load leaves others little time on a CPU that they share
+            watch.process.go_first()  # in real time, a load leaves others little time on a CPU that they share
         words = ["load", str(self.host(target).address), *arguments, "--until-eof"]
         return self._start_instrument(name, words)
 
@@ -353,7 +354,7 @@ class Stage:
         and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
         """
         if watch := self.instruments.get("watch"):
-            watch.go_first()  # what decides a trial must not cost the samples that tell why
+            watch.process.go_first()  # what decides a trial must not cost the samples that tell why
         spec, chosen = self.spec, options if options is not None else self.spec.options
         certificate = self.placements[target].state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
         words = ["transfer", str(self.host(target).address), f"--zones={Path(spec.dataset.path) / 'zones.list'}"]

@@ -20,7 +20,8 @@ import pytest
 from conftest import specs
 
 from dnsrig.analysis.read import Trial
-from dnsrig.lab.network import Network, inside
+from dnsrig.lab.host import inside
+from dnsrig.lab.network import Network
 from dnsrig.procedures import procedure
 from dnsrig.procedures.stage import Stage
 from dnsrig.rundir import TrialSpec

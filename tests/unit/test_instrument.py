@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab.network import Host
+from dnsrig.lab.host import Host
 from dnsrig.procedures.instrument import Instrument
 
 HOST = Host("observer", IPv4Address("198.18.0.9"), (0,), "none", ())
@@ -72,6 +72,6 @@ def test_one_that_must_be_on_time_goes_first_where_it_may(start: Start) -> None:
     """Real time needs a right that not everyone has; what it got is read back from the kernel."""
     instrument = start("""echo '{"event":"started"}'; cat""")
     assert os.sched_getscheduler(instrument.process.pid) == os.SCHED_OTHER
-    got = instrument.go_first()
+    got = instrument.process.go_first()
     assert got == (os.sched_getscheduler(instrument.process.pid) == os.SCHED_FIFO)
     instrument.process.stop()

@@ -11,7 +11,7 @@ import pytest
 
 from dnsrig.errors import UsageError
 from dnsrig.lab import cgroup, clock, conditions, ledger
-from dnsrig.lab.network import set_sysctl
+from dnsrig.lab.host import set_sysctl
 
 HYBRID = """\
 cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
