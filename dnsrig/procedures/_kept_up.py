@@ -10,16 +10,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.analysis import lag
+from dnsrig.lab.links.expectation import TAIL_SLACK_MS
 from dnsrig.rundir import PathSpec
 
 BUSY_SHARE_MAX = 0.98
 BUSY_FROM_S = 0.2
 """A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
 
-LATE_MS_MAX = 5.0
+LATE_MS_MAX = TAIL_SLACK_MS
+"""What the self-test allows the slow end of a link, too. On 2 CPUs the worst of 101 trials under the running kernel had 3.2 ms."""
 LATE_SHARE_MAX = 0.1
-"""Of the delay that was asked for: so much more of it shows in no result."""
-LINK_DROPS_SHARE_MAX = 1e-3
+"""Of the delay that was asked for. No sender takes such a packet for lost: its time-out is the round trip and at least 200 ms more (TCP_RTO_MIN
+of Linux), which is longer for all delays below 2 s."""
+LINK_DROPS_SHARE_MAX = 0.1
+"""Of the packets that were lost as asked for: throughput falls with the square root of the loss (M. Mathis et al., The Macroscopic Behavior
+of the TCP Congestion Avoidance Algorithm, 1997), so by 5 %. A path without loss may drop nothing at its ends; in 155 trials on 2 CPUs none did."""
 
 
 def why_not(summary: Mapping[str, Any]) -> str:
@@ -55,8 +60,11 @@ def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: floa
     if late_ms > allowed_ms:
         return f"the link was late: 1 % of its packets arrived {late_ms:.3g} ms after they were due or later, where {allowed_ms:.3g} ms are allowed"
     dropped = (summary.get("missed") or 0) + summary["refused"]
-    if dropped > LINK_DROPS_SHARE_MAX * (summary["packets"] + dropped):
-        return f"the link was too slow: {dropped:,} packets beside the {summary['packets']:,} that it carried were dropped at its ends"
+    if dropped > LINK_DROPS_SHARE_MAX * summary["lost"]:
+        return (
+            f"the link was too slow: {dropped:,} packets beside the {summary['packets']:,} that it carried were dropped at its ends, "
+            f"and {summary['lost']:,} as asked for"
+        )
     return ""
 
 

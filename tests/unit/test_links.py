@@ -352,7 +352,14 @@ def test_a_dead_link_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def told(**changes: Any) -> dict[str, Any]:
     """A direction as `link` sums it up, which did its work."""
-    return {"packets": 2000, "missed": 0, "refused": 0, "late_ns": {"p50": 30_000, "p99": 3_100_000}, **changes}
+    return {
+        "packets": 2000,
+        "lost": 20,
+        "missed": 0,
+        "refused": 0,
+        "late_ns": {"p50": 30_000, "p99": 3_100_000},
+        **changes,
+    }
 
 
 @pytest.mark.parametrize(
@@ -363,6 +370,10 @@ def told(**changes: Any) -> dict[str, Any]:
         ({"late_ns": {"p99": 6_000_000}}, 150, ""),
         ({"missed": 2}, 0, ""),
         ({"missed": 2, "refused": 1}, 0, "the link was too slow: 3 packets beside the 2,000"),
+        ({"missed": 1, "lost": 2}, 0, "the link was too slow: 1 packets beside the 2,000 that it carried"),
+        ({"missed": 1, "lost": 0}, 0, "the link was too slow"),
+        ({"missed": 0, "lost": 0}, 0, ""),
+        ({"missed": None, "lost": 0}, 0, ""),
         ({"missed": None}, 0, ""),
     ],
 )
