@@ -343,6 +343,10 @@ class TrialRecord(Record):
     def phase(self, name: str) -> Phase | None:
         return next((p for p in self.phases if p.name == name), None)
 
+    def link_summary(self, link: LinkSpec) -> dict[str, Any]:
+        """What an emulated link said of itself at its end, among ``instruments``: as `link` where it is the only one. Empty where it said nothing."""
+        return self.instruments.get(f"link-{link.name}") or self.instruments.get("link", {})
+
 
 class TrialKey(Record):
     variant: str

@@ -140,8 +140,7 @@ def _validated(record: TrialRecord) -> TrialRecord:
     """`invalid` where the instruments or the links were not as they must be."""
     if not all(check["works"] for check in record.link_checks):
         return record
-    emulated = sum(link.kind != "veth" for link in record.spec.links)
-    if emulated != sum(name.partition("-")[0] == "link" for name in record.instruments):
+    if not all(record.link_summary(link) for link in record.spec.links if link.emulated):
         record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
         return record
     if record.outcome in ("done", "limit") and (why := next(_late_links(record), "")):
@@ -162,9 +161,8 @@ def _validated(record: TrialRecord) -> TrialRecord:
 
 def _late_links(record: TrialRecord) -> Iterator[str]:
     """What is wrong with how each emulated link did its work."""
-    emulated = [link for link in record.spec.links if link.kind != "veth"]
-    for link in emulated:
-        told = record.instruments.get("link" if len(emulated) == 1 else f"link-{link.name}", {})
+    for link in filter(lambda link: link.emulated, record.spec.links):
+        told = record.link_summary(link)
         if told.get("rows_dropped"):
             yield f"{link.name}: {told['rows_dropped']:,} rows of the link's account were dropped"
         for name, path in (("there", link.there), ("back", link.back)):

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.sockets import FULL_PACKET_OCTETS
+from dnsrig.analysis.sockets import FULL_PACKET_OCTETS, in_flight_octets
 from dnsrig.rundir import LinkSpec, PathSpec
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
@@ -29,7 +29,7 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     unknown = False
     for link in emulated:
-        told = summary_of(trial, link, alone=len(emulated) == 1)
+        told = trial.record.link_summary(link)
         for direction, path in (("there", link.there), ("back", link.back)):
             if path is None or not is_short(path):
                 continue
@@ -53,18 +53,10 @@ def _overflowed(told: dict[str, Any], path: PathSpec) -> int | None:
     return int(told["dropped"]) if lossless and "dropped" in told else None
 
 
-def summary_of(trial: Trial, link: LinkSpec, *, alone: bool) -> dict[str, Any]:
-    """What the link itself summed up; empty where it is one that sums up nothing."""
-    left, right = link.ends
-    names = (*(["link"] if alone else []), f"link-{left}-{right}", f"link-{right}-{left}")
-    return next((trial.record.instruments[name] for name in names if name in trial.record.instruments), {})
-
-
 def wanted_packets(path: PathSpec) -> int | None:
     """Full packets under way when the path is full, at the longest delay; None where no rate was asked for."""
-    if path.rate_mbit is None:
-        return None
-    return math.ceil(path.rate_mbit * 1e6 / 8 * (path.delay_ms + path.jitter_ms) / 1e3 / FULL_PACKET_OCTETS)
+    octets = in_flight_octets(path, path.delay_ms + path.jitter_ms)
+    return None if octets is None else math.ceil(octets / FULL_PACKET_OCTETS)
 
 
 def is_short(path: PathSpec) -> bool:
