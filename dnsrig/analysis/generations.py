@@ -10,6 +10,7 @@ from dnsrig.analysis.read import Trial
 
 PROCEDURE = "cycle"
 INSTRUMENT = "cycle"
+"""As which the record holds what was seen of the generations."""
 WHOLE_SHARE = 0.9
 """Of the octets of the whole zone: what brought so many was no difference, or one that saved nothing."""
 

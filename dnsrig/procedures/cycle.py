@@ -20,10 +20,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig import datasets
+from dnsrig.analysis.generations import INSTRUMENT
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _generations, transfer
-from dnsrig.procedures.instrument import Instrument
 from dnsrig.procedures.stage import PROBE_GRACE_S, Result, Stage
 from dnsrig.rundir import Scalar, TrialSpec
 
@@ -44,10 +44,7 @@ AHEAD_S = 0.2
 """Probes begin so long before the primary is told, so that they are at work when it publishes."""
 LATE_SHARE_MAX = 0.1
 """Of the cycle: so much later than due a generation may be made. Its file is copied before; the primary may take long to be told."""
-INSTRUMENT = "cycle"
-"""As which the record holds what was seen of the generations."""
 links = transfer.links
-far = transfer.far
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -136,9 +133,9 @@ def _name(host: str, number: int) -> str:
     return f"generation-{number}-{host}"
 
 
-def _watch(stage: Stage, host: str, number: int, deadline_s: float) -> Instrument:
+def _watch(stage: Stage, host: str, number: int, deadline_s: float) -> None:
     name = _name(host, number)
-    return stage.start_probe(
+    stage.start_probe(
         name,
         host,
         limit_s=max(1.0, deadline_s - time.monotonic()),

@@ -52,10 +52,6 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     return [*found, *(("observer", primary) for primary in primaries), ("observer", "secondary")]
 
 
-def far(hosts: Iterable[str], options: Mapping[str, int | float | str | bool]) -> list[tuple[str, str]]:
-    return [(name, "secondary") for name in hosts if name.startswith("primary")]
-
-
 def measure(stage: Stage) -> Result:
     with stage.phase("setup"):
         stage.start_watch()

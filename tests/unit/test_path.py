@@ -57,10 +57,16 @@ def test_several_primaries_each_have_a_path() -> None:
     assert [link.ends[0] for link in made.links if link.emulated] == ["primary", "primary2", "primary3"]
 
 
-def test_far_by_default_is_between_the_subject_and_its_primaries(monkeypatch: pytest.MonkeyPatch) -> None:
-    kind = procedure("transfer")
-    monkeypatch.delattr(kind, "far")
-    assert path.far_links(kind, spec().hosts, {}) == [("primary", "secondary")]
+@pytest.mark.parametrize("kind", ["transfer", "update", "cycle"])
+def test_far_by_default_is_between_the_subject_and_its_primaries(kind: str) -> None:
+    assert not hasattr(procedure(kind), "far")
+    assert path.far_links(procedure(kind), spec().hosts, {}) == [("primary", "secondary")]
+
+
+def test_with_several_primaries_each_is_far() -> None:
+    made = spec("tour", "path.delay_ms=10", "link=tun", "options.primaries=2")
+    far = [link.ends for link in made.links if link.emulated]
+    assert far == [("primary", "secondary"), ("primary2", "secondary")]
 
 
 def test_a_site_gives_defaults_and_what_is_said_goes_before_it() -> None:
