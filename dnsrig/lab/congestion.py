@@ -17,11 +17,11 @@ NOT_CONTROLS = {"tcp_diag"}
 def available() -> tuple[str, ...]:
     """Names as ip-route(8) takes them for ``congctl``: those of the kernel, then those in modules, sorted."""
     present = AVAILABLE.read_text().split() if AVAILABLE.exists() else []
-    return tuple(sorted({*present, *loadable()}))
+    return tuple(sorted({*present, *loadable(MODULES, platform.release())}))
 
 
-def loadable(modules: Path = MODULES, release: str | None = None) -> set[str]:
-    """Those in modules on disk; the kernel loads one when a route asks for it (tcp(7), CAP_NET_ADMIN)."""
-    folder = modules / (release or platform.release()) / "kernel/net/ipv4"
+def loadable(modules: Path, release: str) -> set[str]:
+    """Those in the modules of a kernel on disk; it loads one when a route asks for it (tcp(7), CAP_NET_ADMIN)."""
+    folder = modules / release / "kernel/net/ipv4"
     names = {path.name.partition(".")[0] for path in folder.glob(f"{PREFIX}*.ko*")}
     return {name.removeprefix(PREFIX) for name in names - NOT_CONTROLS}

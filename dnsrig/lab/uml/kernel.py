@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig.errors import DnsrigError
+from dnsrig.lab import congestion
 from dnsrig.servers import debian
 from dnsrig.servers.debian import Root
 
@@ -52,9 +53,7 @@ class Kernel:
 
     def congestion_controls(self) -> list[str]:
         """Names of all that its sockets can be given, e.g. ``hybla``; cubic and reno are built in."""
-        modules = (self.modules / self.release / "kernel/net/ipv4").glob("tcp_*.ko")
-        names = {path.stem.removeprefix("tcp_") for path in modules}
-        return sorted({"cubic", "reno"} | names - {"diag"})
+        return sorted({"cubic", "reno", *congestion.loadable(self.modules, self.release)})
 
 
 def find() -> Kernel | None:
