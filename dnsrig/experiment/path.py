@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import ModuleType
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
-from dnsrig.rundir import HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar
+from dnsrig.rundir import HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar, TrialSpec
 
 Ends = tuple[str, str]
 FULL_PACKET_OCTETS = 1500
@@ -35,6 +35,15 @@ def kernel(document: Document) -> Kernel:
     if document.kernel == "auto":
         return "uml" if lacking else "running"
     return document.kernel
+
+
+def check_congestion(specs: Iterable[TrialSpec], controls: Collection[str]) -> None:
+    """Refuse a congestion control that User-mode Linux, which has ``controls``, lacks as well: before the first trial, not in each."""
+    hosts = [host for spec in specs if spec.kernel == "uml" for host in spec.hosts.values()]
+    if lacking := sorted({host.congestion for host in hosts if host.congestion} - set(controls)):
+        raise UsageError(
+            f"User-mode Linux has no congestion control {lacking[0]!r}", hint=f"it has {', '.join(controls)}"
+        )
 
 
 def under_one_kernel(points: list[Point]) -> list[Point]:

@@ -92,7 +92,9 @@ def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
     if any(spec.kernel == "uml" for spec in specs.values()):
         if uml.find() is None:
             note("fetching the kernel of User-mode Linux from this machine's Debian mirror into the cache, once")
-        machine[UML_KERNEL] = uml.install().release
+        kernel = uml.install()
+        path.check_congestion(specs.values(), kernel.congestion_controls())
+        machine[UML_KERNEL] = kernel.release
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     return Manifest(
         run=run,

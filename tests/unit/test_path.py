@@ -160,6 +160,15 @@ def test_old_records_have_plain_links() -> None:
     assert DatasetSpec(kind="tiny-zones", path="/d", zones=1, records=4, serial=1)
 
 
+def test_a_congestion_control_that_no_kernel_has_is_refused_before_the_first_trial() -> None:
+    made = spec("tour", "kernel=uml", "hosts.primary.congestion=hybla")
+    path.check_congestion([made], ["cubic", "hybla"])
+    with pytest.raises(UsageError, match="User-mode Linux has no congestion control 'hybla'"):
+        path.check_congestion([made], ["cubic"])
+    running = made.model_copy(update={"kernel": "running"})
+    path.check_congestion([running], [])
+
+
 def test_congestion_controls_in_modules(tmp_path: Any) -> None:
     folder = tmp_path / "6.1-x" / "kernel/net/ipv4"
     folder.mkdir(parents=True)
