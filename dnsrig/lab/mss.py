@@ -5,6 +5,7 @@ A rule of nftables in the host's own network namespace, written through netlink:
 
 from __future__ import annotations
 
+import socket
 import struct
 from typing import Any
 
@@ -16,23 +17,27 @@ from dnsrig.lab.host import Host, inside
 
 TABLE = "dnsrig"
 HOOKS = ("input", "output")
-MANGLE_PRIORITY = -150
-REGISTER = 1
-NETWORK_HEADER, TRANSPORT_HEADER = 1, 2
 PROTOCOL_OFFSET, TCP = 9, 6
+"""In the header of IPv4 (RFC 791, 3.1)."""
 FLAGS_OFFSET, SYN = 13, 2
 MSS_OPTION = 2
 MSS_VALUE_OFFSET, MSS_VALUE_OCTETS = 2, 2
+"""In the header of TCP, and in that of its options (RFC 9293, 3.1 and 3.2)."""
+
+MANGLE_PRIORITY = -150
+"""NF_IP_PRI_MANGLE of linux/netfilter_ipv4.h; what follows is of linux/netfilter/nf_tables.h: NFT_REG_1, …"""
+REGISTER = 1
+NETWORK_HEADER, TRANSPORT_HEADER = 1, 2
 TCP_OPTION = 1
-"""NFT_EXTHDR_OP_TCPOPT."""
 EQUAL, NOT_EQUAL = 0, 1
 ACCEPT = 1
+"""NF_ACCEPT of linux/netfilter.h."""
 
 
 def clamp(host: Host, octets: int) -> None:
     """No SYN that leaves or reaches ``host`` names more than ``octets`` from now on."""
     with inside(host.namespace):
-        tables = NFTables(nfgen_family=2)
+        tables = NFTables(nfgen_family=socket.AF_INET)
     try:
         tables.table("add", name=TABLE)
         for hook in HOOKS:

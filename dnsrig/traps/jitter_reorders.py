@@ -5,7 +5,8 @@ ahead of it. TCP takes what is missing for lost after a few packets, sends it ag
 how well the sender tells reordering from loss (RACK, RFC 8985), not how it copes with a delay that varies. A source that states jitter together with a rate
 had its packets in order.
 
-How it is told: jitter without order in the document, and packets overtaken in the link's self-test, or more segments sent again than the link lost.
+How it is told: jitter without order in the document; unless the link's self-test saw nothing overtaken, and no more segments were sent again than the
+link is known to have dropped.
 """
 
 from __future__ import annotations

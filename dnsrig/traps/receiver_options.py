@@ -18,7 +18,7 @@ ORDER = 42
 TITLE = "no SACK, timestamps or window scaling over a long path"
 SOURCE = "S4: M. Prause: the receiver needs SACK, timestamps and window scaling (2015); RFC 7323; RFC 2018"
 LONG_MS = 10.0
-"""Round trips from here on."""
+"""Round trips from here on: the window without scaling still allows 6.5 MB/s over this one, 52 Mbit/s."""
 SYSCTLS = {
     "sacks": "net.ipv4.tcp_sack",
     "timestamps": "net.ipv4.tcp_timestamps",
