@@ -115,10 +115,10 @@ def measure(stage: Stage) -> Result:
 
 def _make(stage: Stage, deadline_s: float) -> dict[int, int]:
     """Make all generations, each when it is due; when the primary was told of each (CLOCK_MONOTONIC, ns)."""
-    cycle_s, made = float(stage.option("cycle_s")), {}
+    cycle_s, count, made = float(stage.option("cycle_s")), int(stage.option("generations")), {}
+    _generations.lay_out(stage, "primary", 1)
     begin_s = time.monotonic() + AHEAD_S
-    for number in range(1, int(stage.option("generations")) + 1):
-        _generations.lay_out(stage, "primary", number)
+    for number in range(1, count + 1):
         due_s = begin_s + (number - 1) * cycle_s
         stage.rest(due_s - AHEAD_S - time.monotonic())
         for host in ("primary", "secondary"):
@@ -126,6 +126,8 @@ def _make(stage: Stage, deadline_s: float) -> dict[int, int]:
         stage.rest(due_s - time.monotonic())
         made[number] = time.monotonic_ns()
         stage.change_zones("primary")
+        if number < count:
+            _generations.lay_out(stage, "primary", number + 1)
     return made
 
 

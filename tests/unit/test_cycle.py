@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -173,3 +174,29 @@ def test_a_cycle_that_the_rig_did_not_keep() -> None:
     found = cycle.concluded(made, cycle_s=10, limit_s=90)
     assert found.outcome == "invalid" and "2 s later than its cycle of 10 s" in found.reason
     assert cycle.concluded([made[0], generation(2, 10.9, 19)], cycle_s=10, limit_s=90).outcome == "done"
+
+
+def test_a_large_zone_does_not_shorten_the_first_cycle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its file takes 3 s to be written; each generation is made when it is due all the same."""
+    now_s, laid_out = [100.0], []
+
+    def pass_by(seconds: float) -> None:
+        now_s[0] += max(0.0, seconds)
+
+    def lay_out(_: Any, __: str, number: int) -> None:
+        pass_by(3)
+        laid_out.append(number)
+
+    clock = SimpleNamespace(monotonic=lambda: now_s[0], monotonic_ns=lambda: round(now_s[0] * SECOND))
+    monkeypatch.setattr(cycle, "time", clock)
+    monkeypatch.setattr(cycle._generations, "lay_out", lay_out)
+    monkeypatch.setattr(cycle, "_watch", lambda *_: None)
+    options = {"cycle_s": 10.0, "generations": 3}
+    told: list[list[int]] = []
+    stage = SimpleNamespace(option=options.get, rest=pass_by, change_zones=lambda _: told.append(list(laid_out)))
+    made = cycle._make(stage, deadline_s=200)  # type: ignore[arg-type]
+    first_ns = made[1]
+    assert [made_ns - first_ns for made_ns in made.values()] == [0, 10 * SECOND, 20 * SECOND]
+    assert told == [[1], [1, 2], [1, 2, 3]], (
+        "each is laid out before the primary is told of it, and none beyond the last"
+    )
