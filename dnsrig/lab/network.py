@@ -51,8 +51,7 @@ class Network:
                 if found := tcp.settle(one, [there for there in self.hosts.values() if self._joined(one, there)]):
                     self.tcp[one.name] = found
         except BaseException:
-            self._close_links()
-            remove(self.ledger)
+            self._take_down()
             raise
         return self
 
@@ -85,9 +84,14 @@ class Network:
         found = {name: summary for name, summary in told.items() if summary is not None}
         return {"link": next(iter(found.values()))} if len(emulated) == len(found) == 1 else found
 
-    def _close_links(self) -> None:
-        for _, link in self.made:
-            link.finish()
+    def _take_down(self) -> list[str]:
+        """End the links, then remove everything, also when an interrupt cuts the first short; returns what would not go."""
+        try:
+            for _, link in self.made:
+                link.finish()
+        finally:
+            left = remove(self.ledger) if self.ledger is not None else []
+        return left
 
     @property
     def tag(self) -> str:
@@ -109,8 +113,7 @@ class Network:
         return folder
 
     def __exit__(self, *_: object) -> None:
-        self._close_links()
-        if self.ledger is not None and (left := remove(self.ledger)):
+        if left := self._take_down():
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.lab import cgroup, clock, conditions, ledger
+from dnsrig.lab import cgroup, clock, conditions, ledger, network
 from dnsrig.lab.host import set_sysctl
+from dnsrig.rundir import LinkSpec
 
 HYBRID = """\
 cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
@@ -105,3 +106,18 @@ def test_folders_of_a_dead_ledger_are_only_ours(tmp_path: Path, monkeypatch: pyt
     (found,) = ledger.dead()
     assert found.folders == [str(tmp_path / "shm/dnsrig-abcde")]
     os.close(found.handle)
+
+
+def test_an_interrupt_while_links_end_leaves_nothing(ledgers: Path) -> None:
+    class Slow:
+        began_s = 0.0
+
+        def finish(self) -> None:
+            raise KeyboardInterrupt
+
+    made = network.Network({}, [])
+    with pytest.raises(KeyboardInterrupt), made:
+        folder = made.folder_in_memory(0) if os.path.ismount(ledger.MEMORY) else None
+        made.made.append((LinkSpec(ends=("a", "b")), Slow()))
+    assert list(ledgers.iterdir()) == [], "its ledger is closed, for nothing is left"
+    assert folder is None or not folder.exists()
