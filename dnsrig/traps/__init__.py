@@ -30,7 +30,7 @@ FIRST = 50
 INSTRUMENT_HOST = "observer"
 """Where `load` and `probe` run."""
 JUDGED = ("done", "limit", "invalid")
-"""Outcomes of which traps of query load speak: of an invalid trial they say why it is, and its rows are there."""
+"""Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are there."""
 EVERYWHERE: tuple[str | None, int | None] = (None, None)
 
 

@@ -29,7 +29,7 @@ def after(trial: Trial) -> Conclusion | None:
         return CLEAR
     if record.spec.dataset.zones < FEWEST_ZONES:
         return cannot_tell(f"With fewer than {FEWEST_ZONES} zones there is no rate to hold against a limit.")
-    rate, busy = steady_rate(trial), _cpu_share(trial)
+    rate, busy = steady_rate(trial), cpu_share(trial)
     if rate is None or busy is None:
         return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against.")
     for limit in limits:
@@ -64,10 +64,10 @@ def steady_rate(trial: Trial) -> float | None:
     return (high - low) / span_s if span_s > 0 else None
 
 
-def _cpu_share(trial: Trial) -> float | None:
+def cpu_share(trial: Trial) -> float | None:
     """CPU time of the server under test over `measure`, as a share of one CPU."""
     rows = trial.during_measure(trial.subject, "cgroup", "cpu_usage_us")
     if rows.height < 2:
         return None
     span_us = (rows["time_ns"][-1] - rows["time_ns"][0]) / 1000
-    return (rows["value"][-1] - rows["value"][0]) / span_us if span_us > 0 else None
+    return float((rows["value"][-1] - rows["value"][0]) / span_us) if span_us > 0 else None

@@ -12,7 +12,7 @@ from dnsrig.analysis.models import round_trips
 from dnsrig.analysis.models.secondaries import SECONDARIES, workers_of
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
-from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, steady_rate
+from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, cpu_share, steady_rate
 
 TITLE = "workers × RTT decide the result"
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers: doubling the workers halves it (2025)"
@@ -35,7 +35,7 @@ def after(trial: Trial) -> Conclusion | None:
     workers = _workers(trial)
     if workers is None:
         return cannot_tell("How many zones are fetched at a time is not known of this server and these settings.")
-    rate, busy = _rate(trial), _cpu_share(trial)
+    rate, busy = _rate(trial), cpu_share(trial)
     if rate is None or busy is None:
         return cannot_tell("No samples of CPU time, or too few zones seen, to hold a rate against round trips.")
     rtt_s = path.rtt_s(trial, path.PACKETS_A_ZONE * rate) or rtt_s
@@ -66,15 +66,6 @@ def _rate(trial: Trial) -> float | None:
         return steady_rate(trial)
     done, elapsed_ns = trial.transfer.get("done"), trial.transfer.get("elapsed_ns")
     return float(done) / elapsed_ns * 1e9 if done and elapsed_ns else None
-
-
-def _cpu_share(trial: Trial) -> float | None:
-    """CPU time of the server under test over `measure`, as a share of one CPU."""
-    rows = trial.during_measure(trial.subject, "cgroup", "cpu_usage_us")
-    if rows.height < 2:
-        return None
-    span_us = (rows["time_ns"][-1] - rows["time_ns"][0]) / 1000
-    return float((rows["value"][-1] - rows["value"][0]) / span_us) if span_us > 0 else None
 
 
 def _has_own_limit(trial: Trial, rate: float) -> bool:
