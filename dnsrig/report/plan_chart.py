@@ -70,5 +70,5 @@ def _rows(points: list[Prediction]) -> Iterator[tuple[str, int, float]]:
 
 def _band(points: list[Prediction]) -> Iterator[dict[str, float]]:
     for point in points:
-        if point.low_s >= LEAST_S:
+        if point.limits and point.low_s >= LEAST_S:
             yield {"zones": point.scenario.zones, "low_s": point.low_s, "high_s": point.high_s}

@@ -165,6 +165,15 @@ def test_chart(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     assert png.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_chart_where_few_zones_meet_no_limit(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """At no distance ports alone are known to limit, and only from 28,233 zones on."""
+    svg = tmp_path / "ports.svg"
+    code, _, err = plan(monkeypatch, capsys, "--zones", "100000", "--rtt", "0ms", "--svg", str(svg))
+    assert (code, err) == (0, "") and "ports" in svg.read_text()
+
+
 def test_a_chart_that_cannot_be_written(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

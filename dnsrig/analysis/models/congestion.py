@@ -53,7 +53,6 @@ class Algorithm:
     window: Callable[[float, float], float] | None
     factor: float
     """As far as throughput that was published, or measured with Linux over minutes, lay from the law: see docs/explanation/model.md."""
-    coarse: bool
     source: str
 
 
@@ -80,11 +79,11 @@ def illinois_window(loss: float, rtt_s: float) -> float:
 
 
 _FOUND = (
-    Algorithm("reno", reno_window, 1.7, False, "Mathis et al. (1997); Padhye et al. (1998)"),
-    Algorithm("cubic", cubic_window, 1.7, False, "RFC 9438 §5.1; Padhye et al. (1998)"),
-    Algorithm("hybla", hybla_window, 2.6, True, "Caini, Firrincieli (2004); Padhye et al. (1998)"),
-    Algorithm("illinois", illinois_window, 2.6, True, "Liu, Başar, Srikant (2008); Padhye et al. (1998)"),
-    Algorithm("bbr", None, 1.25, False, "Cardwell et al. (2016)"),
+    Algorithm("reno", reno_window, 1.7, "Mathis et al. (1997); Padhye et al. (1998)"),
+    Algorithm("cubic", cubic_window, 1.7, "RFC 9438 §5.1; Padhye et al. (1998)"),
+    Algorithm("hybla", hybla_window, 2.6, "Caini, Firrincieli (2004); Padhye et al. (1998)"),
+    Algorithm("illinois", illinois_window, 2.6, "Liu, Başar, Srikant (2008); Padhye et al. (1998)"),
+    Algorithm("bbr", None, 1.25, "Cardwell et al. (2016)"),
 )
 ALGORITHMS = {algorithm.name: algorithm for algorithm in _FOUND}
 
@@ -94,9 +93,7 @@ def rto_s(rtt_s: float, jitter_s: float = 0.0) -> float:
     return rtt_s + max(RTO_MIN_S, 4 * jitter_s * 2 / 3)
 
 
-def octets_per_s(
-    algorithm: str, loss: float, rtt_s: float, jitter_s: float = 0.0, segment_octets: int = SEGMENT_OCTETS
-) -> float:
+def octets_per_s(algorithm: str, loss: float, rtt_s: float, jitter_s: float = 0.0) -> float:
     """What one connection reaches where the path's rate does not limit it; infinite where loss does not either."""
     if not 0 <= loss < 1 or rtt_s < 0:
         raise ValueError(f"loss of {loss}, round trips of {rtt_s} s")
@@ -105,7 +102,7 @@ def octets_per_s(
         return math.inf
     window = min(LARGEST_WINDOW, (law or reno_window)(loss, rtt_s))
     timed_out = min(1.0, 9 / (4 * window)) * loss * (1 + 32 * loss**2)
-    return segment_octets / (rtt_s / window + rto_s(rtt_s, jitter_s) * timed_out)
+    return SEGMENT_OCTETS / (rtt_s / window + rto_s(rtt_s, jitter_s) * timed_out)
 
 
 def is_bound(algorithm: str, loss: float) -> bool:

@@ -23,6 +23,8 @@ from __future__ import annotations
 import math
 from typing import Literal
 
+from dnsrig.analysis.models.volume import SEGMENT_OCTETS
+
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers (2025)"
 FACTOR = 1.3
 """S3's own times are met within 20 %; a secondary may do a round trip more than we know of."""
@@ -56,10 +58,10 @@ def of_zone(policy: Policy, transport: Transport, soa: Soa) -> dict[str, int]:
     return found | (connect if policy in CONNECTS else {}) | {"AXFR": 1}
 
 
-def slow_start_rounds(octets: float, full_octets: float = math.inf, segment_octets: int = 1448) -> int:
+def slow_start_rounds(octets: float, full_octets: float = math.inf) -> int:
     """Round trips beyond the first until ``octets`` have come over a new connection, whose window doubles each time; those with a
     window of ``full_octets`` or more do not count, for the path is full then."""
-    windows = min(octets, full_octets) / (INITIAL_WINDOW * segment_octets)
+    windows = min(octets, full_octets) / (INITIAL_WINDOW * SEGMENT_OCTETS)
     return max(0, math.ceil(math.log2(windows + 1)) - 1) if windows > 0 else 0
 
 
