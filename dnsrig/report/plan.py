@@ -92,7 +92,14 @@ def sentence(prediction: Prediction) -> str:
         reach = f"at least {duration(prediction.low_s)}, and more by what a retry timer adds"
     if prediction.at_most:
         reach = f"at most {duration(prediction.high_s)}; how much less is not known, but not below {duration(prediction.low_s)}"
-    return f"{what}{sites}: {reach}. What binds: {binding.name}, {binding.says}. To lift it: {binding.remedy}."
+    return f"{what}{sites}: {reach}. What binds: {binding.name}, {binding.says}.{_besides(prediction)} To lift it: {binding.remedy}."
+
+
+def _besides(prediction: Prediction) -> str:
+    more = prediction.besides
+    if more is None:
+        return ""
+    return f" On top comes {more.name} with {duration(more.time_s)}: a worker waits for one after the other."
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -104,21 +111,22 @@ def _table(title: str, *columns: str) -> Table:
 
 def _limits(answer: Answer) -> Table:
     table = _table(figures.visible(answer.title), "limit", "time", "between", "", "from")
-    for number, limit in enumerate(answer.prediction.limits):
+    binding = answer.prediction.binding
+    for limit in answer.prediction.limits:
         table.add_row(
             limit.name,
-            _bounded(limit),
+            _bounded(limit, limit.time_s),
             _between(limit),
-            "binds" if number == 0 else "",
+            "binds" if limit is binding else "",
             figures.visible(limit.says),
-            style="bold" if number == 0 else "",
+            style="bold" if limit is binding else "",
         )
     return table
 
 
-def _bounded(limit: Limit) -> str:
+def _bounded(limit: Limit, time_s: float) -> str:
     sign = "≥ " if limit.at_least else "≤ " if limit.at_most else ""
-    return sign + duration(limit.time_s)
+    return sign + duration(time_s)
 
 
 def _between(limit: Limit) -> str:
@@ -133,7 +141,8 @@ def _alternatives(alternatives: Sequence[Alternative]) -> Table:
         "then binds",
     )
     for other in alternatives[:TOLD]:
-        table.add_row(other.change, _bounded(other.prediction.binding), other.prediction.binding.name)
+        binding = other.prediction.binding
+        table.add_row(other.change, _bounded(binding, other.prediction.time_s), binding.name)
     return table
 
 
@@ -237,6 +246,7 @@ def _times(prediction: Prediction) -> dict[str, Any]:
         "low_s": prediction.low_s,
         "high_s": None if prediction.at_least else prediction.high_s,
         "binds": prediction.binding.name,
+        "besides_s": prediction.besides.time_s if prediction.besides else None,
     }
 
 

@@ -114,6 +114,45 @@ def test_ports_are_a_bound_only() -> None:
     assert "ports" not in {limit.name for limit in predict(Scenario(10**6, 4, Path(rtt_s=0.001), "reused", 1)).limits}
 
 
+def test_what_a_worker_waits_for_adds_up() -> None:
+    """Worked out by hand: 1,000 zones of 494,080 octets with 280 more of a connection, 250 ms, one in a thousand lost, one at a time."""
+    one = Scenario(1000, 10_000, Path(rtt_s=0.25, loss=0.001), "reused", 1)
+    found = predict(one)
+    limits = {limit.name: limit.time_s for limit in found.limits}
+    assert limits["round trips"] == pytest.approx(1000 * (0.25 + 2 * 0.001 * 0.45))
+    assert found.binding.name == "congestion control" and found.besides is not None
+    assert found.besides.name == "round trips"
+    assert found.time_s == pytest.approx(limits["round trips"] + limits["congestion control"])
+    assert found.low_s < found.time_s < found.high_s
+    # Who pipelines waits for both at the same time.
+    piped = predict(replace(one, policy="pipelined"))
+    assert piped.besides is None and piped.time_s == pytest.approx(max(limit.time_s for limit in piped.limits))
+
+
+def test_slow_starts_rounds_carry_octets() -> None:
+    """Seven round trips of which five are slow start's: those and the octets take as long as the longer of the two."""
+    one = Scenario(1, 10_000, Path(rtt_s=0.25, loss=0.001), "one", 1)
+    found = predict(one)
+    limits = {limit.name: limit.time_s for limit in found.limits}
+    assert one.round_trips_a_zone["slow start"] == 5
+    carrying_s, data_s = limits["round trips"] * 5 / 7, limits["congestion control"]
+    assert found.time_s == pytest.approx(limits["round trips"] * 2 / 7 + max(carrying_s, data_s))
+    assert found.time_s < limits["round trips"] + data_s
+
+
+def test_a_lone_worker_has_the_link_to_itself_and_many_share_it() -> None:
+    path = Path(rtt_s=0.25, rate_octets_per_s=2.5e6)
+    lone, many = (predict(Scenario(1000, 10_000, path, "reused", workers)) for workers in (1, 100))
+    link_s = next(limit.time_s for limit in lone.limits if limit.name == "link rate")
+    assert lone.time_s == pytest.approx(250 + link_s)
+    assert many.binding.name == "link rate" and many.time_s == pytest.approx(link_s) and many.besides is None
+
+
+def test_measured_round_trips_have_the_octets_in_them() -> None:
+    measured = replace(MANY, measured_round_trips=2.0)
+    assert predict(measured).turn == () and predict(MANY).turn != ()
+
+
 def test_what_would_lift_it() -> None:
     changes = {other.change: other.prediction.time_s for other in alternatives(MANY)}
     now_s = predict(MANY).time_s

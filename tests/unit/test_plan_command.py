@@ -43,6 +43,19 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert any("replica" in other["change"] for other in found["alternatives"])
 
 
+def test_what_comes_on_top_is_said_and_counted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One worker that keeps its connection: 250 s of round trips, and 205 s of octets with the link to itself."""
+    large = ["--zones", "1000", "--records", "10000", "--rtt", "250ms", "--rate", "20mbit"]
+    _, out, _ = plan(monkeypatch, capsys, *large, "--policy", "reused", "--workers", "1")
+    said = " ".join(out.split())
+    assert "about 7.6 min" in said and "On top comes link rate with 3.4 min" in said
+    assert "connections kept" not in said
+    _, out, _ = plan(monkeypatch, capsys, *large, "--policy", "one", "--workers", "1")
+    assert "connections kept (policy reused) 7.6 min round trips" in " ".join(out.split())
+
+
 @pytest.mark.parametrize(("within", "status"), [("30min", 0), ("5min", 1), ("21min", 3)])
 def test_within(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], within: str, status: int) -> None:
     assert plan(monkeypatch, capsys, *S3, *POOLED, "--within", within)[0] == status

@@ -1,7 +1,10 @@
 """All laws against one scenario: the slowest binds.
 
-Limits are held side by side and not added: whoever waits for one is mostly done with the others. So the truth may lie above the slowest by the share
-that does not overlap, which each law's factor allows for.
+What all workers share (the link, CPUs, ports, a server's own rate) is held side by side and not added: while one worker waits for it others are elsewhere.
+What one worker waits for is added: its round trips, and then the octets of the zone over its own connection, for it does nothing else meanwhile.
+These are the two bounds of operational analysis on a closed system (Denning and Buzen, The Operational Analysis of Queueing Network
+Models, ACM Computing Surveys 10/3, 1978): work / the busiest station, and what each passes through / how many there are. Who pipelines waits for
+both at the same time, so nothing is added there.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from dnsrig.analysis.models import buffers, congestion, ports, round_trips, shar
 from dnsrig.analysis.models.law import Limit
 from dnsrig.analysis.models.scenario import Scenario
 
+LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
 ROUNDS = 12
 """Of the fixed point of round trip and packets a second: each halves the error at least."""
 BY_POLICY = {
@@ -37,22 +41,40 @@ class Prediction:
 
     scenario: Scenario
     limits: tuple[Limit, ...]
+    turn: tuple[Limit, ...] = ()
+    """What a worker waits for one after the other: round trips, and what the octets take beyond slow start's rounds; none where they overlap."""
 
     @property
     def binding(self) -> Limit:
-        return self.limits[0]
+        """The slowest; where what a worker waits for takes longer together, the larger part of that."""
+        if self._turn_s <= self.limits[0].time_s:
+            return self.limits[0]
+        larger = max(self.turn, key=lambda part: part.time_s)
+        return next(limit for limit in self.limits if limit.name == larger.name)
+
+    @property
+    def besides(self) -> Limit | None:
+        """What comes on top of the limit that binds, where that is enough to be told."""
+        if self._turn_s <= self.limits[0].time_s:
+            return None
+        (smaller,) = (part for part in self.turn if part.name != self.binding.name)
+        return smaller if smaller.time_s >= SHARE_TOLD * self.time_s else None
+
+    @property
+    def _turn_s(self) -> float:
+        return sum(part.time_s for part in self.turn)
 
     @property
     def time_s(self) -> float:
-        return self.binding.time_s
+        return max(self.limits[0].time_s, self._turn_s)
 
     @property
     def low_s(self) -> float:
-        return max(limit.low_s for limit in self.limits)
+        return max([sum(part.low_s for part in self.turn), *(limit.low_s for limit in self.limits)])
 
     @property
     def high_s(self) -> float:
-        return max(limit.high_s for limit in self.limits)
+        return max([sum(part.high_s for part in self.turn), *(limit.high_s for limit in self.limits)])
 
     @property
     def at_least(self) -> bool:
@@ -75,8 +97,23 @@ class Alternative:
 
 def predict(scenario: Scenario) -> Prediction:
     """Every limit that is known of ``scenario``, the slowest first."""
-    found = [*_path(scenario), *_waiting(scenario), *_secondary(scenario), *_primary(scenario)]
-    return Prediction(scenario, tuple(sorted(found, key=lambda limit: -limit.time_s)))
+    path, waiting = [*_path(scenario)], [*_waiting(scenario)]
+    found = [*path, *waiting, *_secondary(scenario), *_primary(scenario)]
+    return Prediction(scenario, tuple(sorted(found, key=lambda limit: -limit.time_s)), _turn(scenario, path, waiting))
+
+
+def _turn(scenario: Scenario, path: list[Limit], waiting: list[Limit]) -> tuple[Limit, ...]:
+    """See `Prediction.turn`. Round trips that were measured have all that a worker waited for in them."""
+    waits = next((limit for limit in waiting if limit.name == ROUND_TRIPS), None)
+    if waits is None or not path or scenario.policy == "pipelined" or scenario.measured_round_trips is not None:
+        return ()
+    # A worker that has the link to itself has all of its rate.
+    alone = [replace(way, time_s=way.time_s / scenario.flows) if way.name == LINK_RATE else way for way in path]
+    data = max(alone, key=lambda way: way.time_s)
+    # Slow start's rounds carry octets too: they are counted once.
+    counted = scenario.round_trips_a_zone
+    carrying_s = waits.time_s * counted.get(round_trips.SLOW_START, 0) / sum(counted.values())
+    return waits, replace(data, time_s=max(0.0, data.time_s - carrying_s))
 
 
 def alternatives(scenario: Scenario) -> list[Alternative]:
@@ -121,7 +158,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
     if path.rate_octets_per_s is not None:
         rate = volume.payload_rate(path.rate_octets_per_s)
         yield Limit(
-            "link rate",
+            LINK_RATE,
             volume.time_s(octets, rate),
             # What is lost behind the narrowest link took its share of the rate, what is lost before it did not.
             volume.FACTOR * spread / (1 - path.loss),
@@ -206,7 +243,7 @@ def _waiting(scenario: Scenario) -> Iterator[Limit]:
     time_s, rtt_s = _round_trips(scenario, count)
     why = " + ".join(f"{name} {number:.3g}" for name, number in found.items())
     yield Limit(
-        "round trips",
+        ROUND_TRIPS,
         time_s,
         scenario.round_trips_factor,
         f"{_zones(scenario)} × {count:.3g} ({why}) × {1e3 * rtt_s:.3g} ms / {min(scenario.workers, scenario.zones):,}",

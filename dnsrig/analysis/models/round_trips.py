@@ -39,6 +39,7 @@ INITIAL_WINDOW = 10
 """Segments (RFC 6928)."""
 REMOTE = 3
 """Of a zone that is loaded from a far database: S3's figure, at the round trip that its link really had."""
+SLOW_START = "slow start"
 CONNECTS: tuple[Policy, ...] = ("one",)
 """Policies by which each zone has a connection of its own."""
 

@@ -136,7 +136,7 @@ class Scenario:
             return {"as measured": self.measured_round_trips}
         found: dict[str, float] = {**round_trips.of_zone(self.policy, self.transport, self.soa)}
         rounds = self._slow_start_rounds() if self.policy in round_trips.CONNECTS else 0
-        return found | ({"slow start": rounds} if rounds else {})
+        return found | ({round_trips.SLOW_START: rounds} if rounds else {})
 
     def _slow_start_rounds(self) -> int:
         path = self.path
