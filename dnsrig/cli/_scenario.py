@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from dnsrig.analysis import path as measured_path
-from dnsrig.analysis.models import congestion, fit, scenario
+from dnsrig.analysis.models import congestion, fit, primaries, scenario
 from dnsrig.analysis.models.held_out import Row, wall_s
 from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
 from dnsrig.analysis.models.scenario import Path, Scenario
-from dnsrig.analysis.models.secondaries import SECONDARIES, WORK_FACTOR, WORK_SOURCE, Secondary
+from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, SECONDARIES, WORK_FACTOR, WORK_SOURCE, Secondary
 from dnsrig.cli import _units
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
@@ -37,6 +37,9 @@ class Asked:
     workers: int | None
     connections: int | None
     settings: Mapping[str, Scalar]
+    primary: str | None = None
+    primary_zone_s: float | None = None
+    """Not asked but measured, by the run that is taken as the source."""
 
 
 def path(
@@ -103,6 +106,8 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         connections=default_connections if asked.connections is None else asked.connections,
         sites=asked.sites,
         uplink_octets_per_s=asked.uplink_octets_per_s,
+        primary=asked.primary or (primaries.CHEAPEST if asked.sites > 1 else None),
+        primary_zone_s=asked.primary_zone_s,
     )
     if asked.octets_per_record is not None:
         found = replace(found, octets_per_record=asked.octets_per_record)
@@ -115,11 +120,27 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
             f"the laws of congestion control were held against measurements up to {congestion.HELD_LOSS_MAX:.0%} of loss: beyond it take "
             "the answer for an order of magnitude"
         )
+    notes += _of_primary(asked, found)
+    if asked.sites > 1:
+        notes.append("many far sites at a time were not measured: that they share the primary equally is assumed")
     if asked.sites > 1 and asked.uplink_octets_per_s is None:
         notes.append(
             "without --uplink each site has its path to itself: what the primary sends to all of them is not counted"
         )
     return found, notes
+
+
+def _of_primary(asked: Asked, found: Scenario) -> list[str]:
+    """What to say of the primary's work, where it was not measured by a run."""
+    if found.primary is None or found.primary_zone_s is not None:
+        return []
+    if primaries.zone_s(found.primary, found.policy, found.transport) is None:
+        return [
+            f"what policy {found.policy} over {found.transport} costs the sending side was not measured: its CPU is not counted"
+        ]
+    title = primaries.PRIMARIES[found.primary].title
+    assumed = f"the primary is taken to be {title} with one CPU, which of those known needs least when asked by pipelining: say --primary"
+    return [] if asked.primary else [assumed]
 
 
 def without_effect(asked: Asked, kind: str, zones: int, records: float | None) -> list[str]:
@@ -177,6 +198,11 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         settings={**host.settings, **asked.settings},
         transport=asked.transport or ("xot" if spec.transfer.tls else "tcp"),
         policy=asked.policy or (None if kind else "pipelined"),
+        primary=asked.primary or (_primary_of(row) if asked.sites > 1 else None),
+        # To one site its work is in the times of the run already.
+        primary_zone_s=row.primary_zone_s
+        if asked.sites > 1 and row.unit == "zones" and asked.primary is None
+        else None,
     )
     of_each = records if records is not None else spec.dataset.records / spec.dataset.zones
     found, notes = build(as_run, kind, zones, of_each)
@@ -194,6 +220,10 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         notes.append(
             f"{missed}: something else decides there, and beyond it; measure larger sizes and see what the traps say"
         )
+    if size > row.unseen[0].size:
+        notes.append(
+            f"{size:,} {row.unit} are extrapolated: {row.unseen[0].size:,} are the most that the run has measured"
+        )
     if not seen.is_narrow:
         notes.append(f"the interval of the fit is wider than ±{fit.WIDEST:.0%}: more repeats, or larger sizes")
     factor = max(row.off, seen.high_s / seen.time_s, seen.time_s / seen.low_s)
@@ -208,10 +238,30 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
         start_s=seen.line.start_s,
         zone_s=seen.line.each_s if row.unit == "zones" else 0.0,
         record_s=seen.line.each_s if row.unit == "records" else None,
-        primary_zone_s=row.primary_zone_s if asked.sites > 1 and row.unit == "zones" else None,
         work_source="fitted on the run",
         work_factor=factor,
     ), notes
+
+
+def _primary_of(row: Row) -> str | None:
+    """The server that the trials' primary was, if its costs are known."""
+    spec = row.example.record.spec
+    servers = [spec.hosts[name].server for name in spec.primaries]
+    return next((server.kind for server in servers if server and server.kind in primaries.PRIMARIES), None)
+
+
+def of_work(found: Scenario, kind: str | None) -> list[str]:
+    """Notes where a secondary's work is not counted, or known of fewer zones or records than are asked about; of a fit see `of_row`."""
+    if kind is None or found.zone_s is None:
+        return ["no work of a secondary is counted here: the path decides, and what the sending side shares"]
+    server = SECONDARIES[kind]
+    zones = found.zones > server.zones_measured
+    if not (zones or found.zones * found.records > RECORDS_MEASURED):
+        return []
+    measured = f"{server.zones_measured:,} zones" if zones else f"{RECORDS_MEASURED:,} records"
+    return [
+        f"the work of {server.title} is measured up to {measured}, and extrapolated from there by a straight line: hold it against a run (--from)"
+    ]
 
 
 def _server(kind: str | None) -> Secondary | None:

@@ -66,6 +66,12 @@ def command(
     buffer: Annotated[
         str | None, typer.Option(metavar="SIZE", help="receive window of a connection; by default 3.1MB")
     ] = None,
+    primary: Annotated[
+        str | None,
+        typer.Option(
+            help="bind, knot, nsd or powerdns, whose work then counts; by default knot where there are --sites"
+        ),
+    ] = None,
     sites: Annotated[int, typer.Option(help="so many such sites at the same time, all from one primary")] = 1,
     uplink: Annotated[str | None, typer.Option(metavar="RATE", help="of the primary, shared by all sites")] = None,
     within: Annotated[
@@ -115,6 +121,7 @@ def command(
         workers=workers,
         connections=connections,
         settings=_scenario.settings(set_ or []),
+        primary=primary,
     )
     within_s = _units.duration_s(within, "--within") if within else None
     if zones is None and from_run is None:
@@ -138,8 +145,10 @@ def command(
         made = [_scenario.of_row(asked, row, zones, records) for row in rows]
     else:
         scenario, notes = _scenario.build(asked, secondary, zones, records)
-        unused = _scenario.without_effect(asked, secondary, zones, records) if secondary else []
-        made = [(scenario, [*notes, *unused])]
+        notes += _scenario.of_work(scenario, secondary)
+        if secondary:
+            notes += _scenario.without_effect(asked, secondary, zones, records)
+        made = [(scenario, notes)]
     answers = [_answer(scenario, notes) for scenario, notes in made]
     _print(answers, rows, from_run, as_json, within_s)
     for file in (svg, png):

@@ -18,8 +18,8 @@ from dnsrig.analysis.models.law import Limit
 from dnsrig.report import figures
 
 SAID = (
-    "Predicted, nothing was run. `between` is how far off each law was where it was held against figures (of a fit: its interval); it is no "
-    "confidence interval. Another policy is judged by the path alone, without a server's work. See docs/explanation/model.md."
+    "Predicted, nothing was run. `between` is how far off each law was where it was held against figures (of a fit: its interval), and assumed "
+    "of buffers, limits of servers and sharing, which were not; it is no confidence interval. Another policy is judged by the path alone, without a server's work. See docs/explanation/model.md."
 )
 VERDICTS = {
     0: "yes, the whole interval",

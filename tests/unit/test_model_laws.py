@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import random
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.analysis.models import buffers, congestion, jitter, ports, round_trips, sharing, volume
+from dnsrig.analysis.models import buffers, congestion, jitter, ports, primaries, round_trips, sharing, volume
 
 LOSSES = st.floats(1e-6, 0.5)
 RTTS = st.floats(1e-3, 2.0)
@@ -181,7 +183,22 @@ def test_volume() -> None:
 def test_buffers_and_sharing() -> None:
     assert buffers.octets_per_s(0.25, 3e6) == 12e6
     assert sharing.uplink_time_s(1e6, 1000, 1e8) == 10
-    assert sharing.work_time_s(1000, 100, 1e-4, cpus=2) == 5
+    assert sharing.work_time_s(1000, 100, 1e-4) == 10
+
+
+def test_what_primaries_cost_is_as_published_here() -> None:
+    """docs/explanation/primaries-results.md has the table that these are from."""
+    table = (Path(__file__).parents[2] / "docs/explanation/primaries-results.md").read_text()
+    for kind, primary in primaries.PRIMARIES.items():
+        for transport, name in (("tcp", "tcp"), ("xot", "xot (resumed)")):
+            row = re.search(rf"^\| {primary.title}, {re.escape(name)} \|(.* / .*)\|$", table, re.MULTILINE)
+            told = [float(cell.split("/")[0].replace(",", "")) for cell in row[1].split("|")] if row else [None] * 3
+            for policy, each_us in zip(("one", "reused", "pipelined"), told, strict=True):
+                found_s = primaries.zone_s(kind, policy, transport)  # type: ignore[arg-type]
+                assert found_s == (None if each_us is None else pytest.approx(each_us / 1e6)), (kind, policy, transport)
+    assert primaries.zone_s("knot", "replica", "tcp") is None
+    # One zone of 6.5 million: a tenth to a fifth of what its secondaries took.
+    assert 0.64 < (primaries.zone_s("nsd", "one", "tcp", 6.5e6) or 0) < 1.96
 
 
 def test_order_under_jitter_against_a_simulation() -> None:
@@ -223,7 +240,7 @@ def test_a_busier_path_is_never_quicker(jitter_s: float, one: float, other: floa
         lambda: congestion.octets_per_s("reno", 1.0, 0.1),
         lambda: buffers.octets_per_s(-1),
         lambda: sharing.uplink_time_s(1, 0, 1),
-        lambda: sharing.work_time_s(1, 1, 1, cpus=0),
+        lambda: sharing.work_time_s(1, 1, -1),
     ],
 )
 def test_nonsense_is_refused(wrong: object) -> None:

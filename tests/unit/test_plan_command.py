@@ -114,6 +114,7 @@ def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (["--zones", "10", "--rtt", "1ms", "--transport", "udp"], "no transport 'udp'", "xot"),
         (["--zones", "10", "--rtt", "1ms", "--congestion", "vegas"], "'vegas'", "cubic"),
         (["--zones", "10", "--rtt", "1ms", "--secondary", "tinydns"], "'tinydns'", "bind, knot"),
+        (["--zones", "10", "--rtt", "1ms", "--primary", "tinydns"], "'tinydns' as a primary", "bind, knot"),
         (["--zones", "10", "--secondary", "knot", "--set", "x"], "--set 'x'", "NAME=VALUE"),
         (["--zones", "10", "--rtt", "1ms", "--only", "server=x"], "--only", "--from RUN"),
         (["--zones", "10", "--rtt", "1ms", "--set", "x=1"], "--set without --secondary", "bind"),
@@ -161,6 +162,66 @@ def test_a_fit_answers_for_a_million_zones(
     assert limits["secondary's work"] == pytest.approx(1250, rel=0.15)
     assert "primary's uplink" in limits and "primary's work" in limits
     assert found["held_out"]["rows"][0]["largest"] == 3000
+
+
+def test_a_run_says_which_primary_it_had(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    """To many sites its work is as measured there; to one it is in the times already; another one is as it is known."""
+    arguments = ["--from", str(run), "--only", "server=knot@system", "--zones", "3000", "--json"]
+
+    def limits(*more: str) -> dict[str, str]:
+        found = json.loads(plan(monkeypatch, capsys, *arguments, *more)[1])["predictions"][0]
+        assert not any("is taken to be" in note for note in found["notes"])
+        return {limit["name"]: limit["says"] for limit in found["limits"]}
+
+    assert "primary's work" not in limits()
+    measured = limits("--sites", "10")["primary's work"]
+    assert "10 sites" in measured and " of " not in measured
+    assert "of PowerDNS" in limits("--sites", "10", "--primary", "powerdns", "--policy", "one")["primary's work"]
+
+
+def test_a_thousand_sites_are_work_for_a_primary(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """10^9 transfers at 26 µs are 7.2 h of one CPU, however wide the uplink."""
+    far = ["--zones", "1000000", "--rtt", "250ms", "--policy", "pipelined", "--workers", "10000", "--sites", "1000"]
+    code, out, _ = plan(monkeypatch, capsys, *far, "--uplink", "10gbit", "--within", "1h")
+    said = " ".join(out.split())
+    assert code == 1 and "about 7.2 h" in said and "primary's work" in said
+    assert "taken to be Knot DNS" in said and "many far sites at a time were not measured" in said
+    _, out, _ = plan(monkeypatch, capsys, *far, "--primary", "bind")
+    assert "1,000 sites × 0.115 ms of BIND on one CPU" in " ".join(out.split()) and "taken to be" not in out
+    _, out, _ = plan(monkeypatch, capsys, *far[:-4], "--policy", "replica", "--sites", "1000")
+    assert "policy replica over tcp costs the sending side was not measured" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--zones", "10000", "--secondary", "bind"], None),
+        (["--zones", "10001", "--secondary", "bind"], "work of BIND is measured up to 10,000 zones"),
+        (["--zones", "30000", "--secondary", "nsd"], None),
+        (["--zones", "1", "--records", "7e6", "--secondary", "nsd"], "measured up to 6,500,000 records"),
+        (["--zones", "10"], "no work of a secondary is counted"),
+        (["--zones", "10", "--secondary", "knot", "--policy", "replica"], "no work of a secondary is counted"),
+    ],
+)
+def test_what_is_extrapolated_or_left_out_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str | None
+) -> None:
+    out = " ".join(plan(monkeypatch, capsys, *arguments, "--rtt", "100ms")[1].split())
+    assert ("note: " + "the work of" in out or "no work of" in out) is (said is not None)
+    assert said is None or said in out
+
+
+def test_beyond_the_largest_size_of_a_run_is_extrapolated(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
+) -> None:
+    arguments = ["--from", str(run), "--only", "server=knot@system", "--zones"]
+    beyond = "9,000 zones are extrapolated: 3,000 are the most"
+    assert beyond in " ".join(plan(monkeypatch, capsys, *arguments, "9000")[1].split())
+    assert "extrapolated" not in plan(monkeypatch, capsys, *arguments, "3000")[1]
 
 
 def test_unknown_variants_of_a_run(

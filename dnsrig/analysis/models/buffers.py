@@ -11,6 +11,7 @@ import math
 
 SOURCE = "RFC 7323 §1.1; Linux ip-sysctl, tcp_rmem and tcp_adv_win_scale"
 FACTOR = 1.3
+"""Assumed, not held against a measurement: how much of a buffer is window depends on how full its packets are."""
 WINDOW_OCTETS = 6_291_456 // 2
 
 

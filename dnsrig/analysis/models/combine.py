@@ -13,9 +13,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis.models import buffers, congestion, ports, round_trips, sharing, volume
+from dnsrig.analysis.models import buffers, congestion, ports, primaries, round_trips, sharing, volume
 from dnsrig.analysis.models.law import Limit
 from dnsrig.analysis.models.scenario import Scenario
+from dnsrig.analysis.models.secondaries import WORK_FACTOR
 
 LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
 ROUNDS = 12
@@ -323,12 +324,22 @@ def _primary(scenario: Scenario) -> Iterator[Limit]:
             "more primaries, or sites that pass zones on to others",
             sharing.SOURCE,
         )
-    if scenario.primary_zone_s is not None:
+    yield from _primarys_work(scenario)
+
+
+def _primarys_work(scenario: Scenario) -> Iterator[Limit]:
+    each_s, whose = scenario.primary_zone_s, ""
+    factor, source = max(sharing.FACTOR, scenario.work_factor), sharing.SOURCE
+    if each_s is None and scenario.primary is not None:
+        each_s = primaries.zone_s(scenario.primary, scenario.policy, scenario.transport, scenario.records)
+        factor, source = WORK_FACTOR, primaries.SOURCE
+        whose = f" of {primaries.PRIMARIES[scenario.primary].title}"
+    if each_s is not None:
         yield Limit(
             "primary's work",
-            sharing.work_time_s(scenario.zones, scenario.sites, scenario.primary_zone_s),
-            max(sharing.FACTOR, scenario.work_factor),
-            f"{_zones(scenario)} × {_sites(scenario)} × {1e3 * scenario.primary_zone_s:.3g} ms on one CPU",
+            sharing.work_time_s(scenario.zones, scenario.sites, each_s),
+            factor,
+            f"{_zones(scenario)} × {_sites(scenario)} × {1e3 * each_s:.3g} ms{whose} on one CPU",
             "more CPUs or more primaries, or sites that pass zones on to others",
-            sharing.SOURCE,
+            source,
         )

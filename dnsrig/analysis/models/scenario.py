@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dnsrig.analysis.models import buffers, jitter, ports, round_trips, volume
+from dnsrig.analysis.models import buffers, jitter, ports, primaries, round_trips, volume
 from dnsrig.analysis.models.congestion import ALGORITHMS
 from dnsrig.analysis.models.round_trips import POLICIES, Policy, Soa, Transport
 from dnsrig.errors import UsageError
@@ -85,8 +85,10 @@ class Scenario:
     sites: int = 1
     uplink_octets_per_s: float | None = None
     """Of the primary; None: it is not what limits."""
+    primary: str | None = None
+    """Which server it is; None: its work is not counted."""
     primary_zone_s: float | None = None
-    """The primary's CPU time for a zone; None: not known."""
+    """The primary's CPU time for a zone as measured, in the place of what is known of that server."""
 
     def __post_init__(self) -> None:
         for name in ("zones", "workers", "connections", "sites", "ports"):
@@ -101,6 +103,10 @@ class Scenario:
             raise UsageError("an uplink that carries nothing", hint="a rate above 0, e.g. 1gbit")
         if self.policy not in POLICIES:
             raise UsageError(f"there is no policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}")
+        if self.primary is not None and self.primary not in primaries.PRIMARIES:
+            raise UsageError(
+                f"nothing is known of {self.primary!r} as a primary", hint=f"one of {', '.join(primaries.PRIMARIES)}"
+            )
         if self.congestion not in ALGORITHMS:
             raise UsageError(
                 f"no law for congestion control {self.congestion!r}", hint=f"one of {', '.join(ALGORITHMS)}"

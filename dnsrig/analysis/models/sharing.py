@@ -1,13 +1,15 @@
 """Sharing: what all sites take from one primary at the same time.
 
 A primary's uplink carries each zone once a site; its CPU answers each zone once a site. Both grow with the sites, where
-everything else here is each site's own. Equal shares are assumed: sites that start together, over paths that are alike.
+everything else here is each site's own. Equal shares are assumed: sites that start together, over paths that are alike. No measurement of
+many far sites was held against it.
 """
 
 from __future__ import annotations
 
 SOURCE = "volume / speed, and work / speed, of a primary that all sites share equally"
 FACTOR = 1.2
+"""Assumed: that of a link (`volume.FACTOR`), and a little for shares that are not equal."""
 
 
 def uplink_time_s(octets_per_site: float, sites: int, uplink_octets_per_s: float) -> float:
@@ -17,8 +19,8 @@ def uplink_time_s(octets_per_site: float, sites: int, uplink_octets_per_s: float
     return octets_per_site * sites / uplink_octets_per_s
 
 
-def work_time_s(zones: int, sites: int, cpu_s_per_zone: float, cpus: int = 1) -> float:
-    """Until a primary of ``cpus`` CPUs has answered every zone to every site."""
-    if min(zones, sites, cpu_s_per_zone) < 0 or cpus < 1:
-        raise ValueError(f"{zones} zones to {sites} sites, {cpu_s_per_zone} s a zone on {cpus} CPUs")
-    return zones * sites * cpu_s_per_zone / cpus
+def work_time_s(zones: int, sites: int, cpu_s_per_zone: float) -> float:
+    """Until a primary of one CPU has answered every zone to every site."""
+    if min(zones, sites, cpu_s_per_zone) < 0:
+        raise ValueError(f"{zones} zones to {sites} sites, {cpu_s_per_zone} s a zone")
+    return zones * sites * cpu_s_per_zone
