@@ -89,7 +89,7 @@ def sentence(prediction: Prediction) -> str:
     sites = f" to each of {scenario.sites:,} sites" if scenario.sites > 1 else ""
     reach = f"about {duration(prediction.time_s)} ({duration(prediction.low_s)} to {duration(prediction.high_s)})"
     if prediction.at_least:
-        reach = f"at least {duration(prediction.low_s)}, and more by what a retry timer adds"
+        reach = f"at least {duration(prediction.low_s)}; how much more is not known"
     if prediction.at_most:
         reach = f"at most {duration(prediction.high_s)}; how much less is not known, but not below {duration(prediction.low_s)}"
     return f"{what}{sites}: {reach}. What binds: {binding.name}, {binding.says}.{_besides(prediction)} To lift it: {binding.remedy}."

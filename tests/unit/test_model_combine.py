@@ -172,11 +172,37 @@ def test_nobody_is_told_to_do_what_is_done(policy: Policy) -> None:
     assert "connections that are kept" not in remedy and ("pipelining" in remedy) is (policy == "reused")
 
 
+def test_one_zone_is_not_told_to_use_more_connections() -> None:
+    one = replace(MANY, zones=1, records=8e6, policy="one", workers=1)
+    for scenario, told in ((one, False), (replace(one, zones=2), True), (replace(MANY, policy="replica"), False)):
+        limits = {limit.name: limit.remedy for limit in predict(scenario).limits}
+        assert ("more connections" in limits["congestion control"]) is told
+        assert ("fewer zones" in limits["link rate"]) is (scenario.zones > 1)
+
+
+def test_buffers_are_a_bound_only_where_packets_are_lost() -> None:
+    """A hole holds back what came after it; nothing is known of how much that takes."""
+    lossy = Scenario(1, 15e6, Path(rtt_s=0.3, loss=0.1), "one", 1, congestion="bbr")
+    found = predict(lossy)
+    assert found.binding.name == "receive buffers" and found.at_least
+    assert found.low_s <= 15e6 * 49.4 / 4.5e6, "BBR's best repeat with the kernel's own buffer"
+    clean = predict(replace(lossy, path=Path(rtt_s=0.3)))
+    assert clean.binding.name == "receive buffers" and not clean.at_least
+
+
 def test_loss_beside_a_rate_is_counted() -> None:
     """Lost before the narrowest link a packet takes nothing of its rate, behind it its share."""
     limits = predict(replace(MANY, path=replace(S3, loss=0.1), congestion="bbr", policy="pipelined")).limits
     (link,) = (limit for limit in limits if limit.name == "link rate")
     assert link.factor == pytest.approx(1.15 / 0.9)
+
+
+def test_bbr_at_s4s_path_is_the_links() -> None:
+    """As measured at 20 Mbit/s: 2,046 kB/s, from 1,965 to 2,072."""
+    s4 = Path(rtt_s=0.3, loss=0.1, rate_octets_per_s=2.5e6)
+    found = predict(Scenario(1, 5e6, s4, "one", 1, congestion="bbr"))
+    assert found.binding.name == "link rate"
+    assert found.low_s <= found.scenario.octets / 2.072e6 < found.scenario.octets / 1.965e6 <= found.high_s
 
 
 def test_what_cannot_be_lifted_has_no_alternatives() -> None:

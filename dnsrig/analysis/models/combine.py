@@ -18,7 +18,7 @@ from dnsrig.analysis.models.law import Limit
 from dnsrig.analysis.models.scenario import Scenario
 from dnsrig.analysis.models.secondaries import WORK_FACTOR
 
-LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
+LINK_RATE, BUFFERS, ROUND_TRIPS = "link rate", "receive buffers", "round trips"
 ROUNDS = 12
 """Of the fixed point of round trip and packets a second: each halves the error at least."""
 BY_POLICY = {
@@ -164,7 +164,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             # What is lost behind the narrowest link took its share of the rate, what is lost before it did not.
             volume.FACTOR * spread / (1 - path.loss),
             f"{_size(octets)} at {_size(rate)}/s",
-            "a wider link, or less to send: IXFR, fewer zones",
+            "a wider link, or less to send: IXFR" + (", fewer zones" if scenario.zones > 1 else ""),
             volume.SOURCE,
         )
     each, rtt_s = _throughput(scenario)
@@ -177,21 +177,26 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             volume.time_s(octets, each * scenario.flows),
             law.factor * spread,
             f"{law.name} makes {kind}{_size(each)}/s of {1e3 * rtt_s:.3g} ms and {100 * path.loss:.3g} % loss{_times(scenario)}",
-            "less loss, or more connections"
-            if law.window is None
-            else "an algorithm that does not take loss for congestion, on the sender; or more connections",
+            (
+                "less loss"
+                if law.window is None
+                else "an algorithm that does not take loss for congestion, on the sender"
+            )
+            + ("; or more connections" if scenario.zones > 1 and scenario.policy != "replica" else ""),
             law.source,
             at_most=bound,
         )
     room = buffers.octets_per_s(path.rtt_s, scenario.window_octets)
     if math.isfinite(room):
         yield Limit(
-            "receive buffers",
+            BUFFERS,
             volume.time_s(octets, room * scenario.flows),
             buffers.FACTOR * spread,
             f"{_size(scenario.window_octets)} a round trip{_times(scenario)}",
             "raise the third figure of net.ipv4.tcp_rmem on the secondary and of tcp_wmem on the primary",
             buffers.SOURCE,
+            # A packet that is missing holds back all that came after it until it is repaired, a round trip or more later.
+            at_least=path.loss > 0,
         )
 
 
