@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from dnsrig.analysis import path as measured_path
-from dnsrig.analysis.models import buffers, congestion, fit, primaries, scenario
-from dnsrig.analysis.models.combine import BUFFERS, Prediction
+from dnsrig.analysis.models import congestion, fit, primaries, scenario
 from dnsrig.analysis.models.held_out import Row, wall_s
 from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
 from dnsrig.analysis.models.scenario import Path, Scenario
@@ -262,18 +261,6 @@ def of_work(found: Scenario, kind: str | None) -> list[str]:
     measured = f"{server.zones_measured:,} zones" if zones else f"{RECORDS_MEASURED:,} records"
     return [
         f"the work of {server.title} is measured up to {measured}, and extrapolated from there by a straight line: hold it against a run (--from)"
-    ]
-
-
-def of_buffers(prediction: Prediction) -> list[str]:
-    """A note where what loss makes of receive buffers may take longer than what is predicted."""
-    least = [limit for limit in prediction.limits if limit.name == BUFFERS and limit.at_least]
-    if not least or least[0] is prediction.binding:
-        return []
-    if least[0].time_s * buffers.SLOWER_WITH_LOSS <= prediction.time_s:
-        return []
-    return [
-        "with loss a receive buffer was seen to hold a transfer back more than its law says, and might here: give both ends larger ones, and say so by --buffer"
     ]
 
 

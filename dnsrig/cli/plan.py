@@ -184,14 +184,13 @@ def _matches(row: Row, text: str) -> bool:
 
 def _answer(scenario: Scenario, notes: list[str]) -> Answer:
     from dnsrig.analysis.models.combine import alternatives, predict
-    from dnsrig.cli import _scenario
     from dnsrig.report.plan import Answer
 
     prediction = predict(scenario)
     if not any(limit.time_s > 0 for limit in prediction.limits):
         raise UsageError("nothing is known that could limit it", hint="say --rtt, --rate, --secondary or --site")
     title = f"{scenario.secondary}, policy {scenario.policy}, {scenario.transport}, {scenario.congestion}"
-    return Answer(title, prediction, alternatives(scenario), [*notes, *_scenario.of_buffers(prediction)])
+    return Answer(title, prediction, alternatives(scenario), notes)
 
 
 def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bool, within_s: float | None) -> None:

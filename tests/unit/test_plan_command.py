@@ -215,22 +215,6 @@ def test_what_is_extrapolated_or_left_out_is_said(
     assert said is None or said in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "warned"),
-    [
-        (["--loss", "10%", "--congestion", "bbr"], True),
-        (["--loss", "10%", "--congestion", "bbr", "--buffer", "100MB"], False),
-        (["--loss", "10%", "--congestion", "cubic"], False),
-        (["--congestion", "bbr"], False),
-    ],
-)
-def test_buffers_on_a_lossy_path_are_warned_of(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], warned: bool
-) -> None:
-    large = ["--zones", "1", "--records", "1e7", "--rtt", "300ms", "--rate", "20mbit"]
-    assert ("hold a transfer back" in plan(monkeypatch, capsys, *large, *arguments)[1]) is warned
-
-
 def test_beyond_the_largest_size_of_a_run_is_extrapolated(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: Path
 ) -> None:

@@ -18,7 +18,7 @@ from dnsrig.analysis.models.law import Limit
 from dnsrig.analysis.models.scenario import Scenario
 from dnsrig.analysis.models.secondaries import WORK_FACTOR
 
-LINK_RATE, BUFFERS, ROUND_TRIPS = "link rate", "receive buffers", "round trips"
+LINK_RATE, ROUND_TRIPS = "link rate", "round trips"
 ROUNDS = 12
 """Of the fixed point of round trip and packets a second: each halves the error at least."""
 BY_POLICY = {
@@ -32,7 +32,7 @@ SHARE_TOLD = 0.01
 FILLS = "bbr"
 MORE_WORKERS = 8
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-WINDOW = 10_000
+WIDE_WINDOW = 10_000
 """Zones asked for at once by one that pipelines and does not wait."""
 
 
@@ -133,13 +133,13 @@ def _changes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     # Another policy is another secondary: its settings and its work go with it.
     other = replace(scenario, limits=(), measured_round_trips=None, start_s=0.0, zone_s=None, record_s=None, soa="none")
     if scenario.policy != "pipelined" and scenario.zones > 1:
-        piped = replace(other, policy="pipelined", connections=1, workers=WINDOW)
-        piping = f"pipelined AXFR on one connection, a window of {WINDOW:,} zones"
+        piped = replace(other, policy="pipelined", connections=1, workers=WIDE_WINDOW)
+        piping = f"pipelined AXFR on one connection, a window of {WIDE_WINDOW:,} zones"
         yield piping, piped
         if scenario.congestion != FILLS:
             yield f"{piping}, and {FILLS}", replace(piped, congestion=FILLS)
-    elif scenario.workers < WINDOW:
-        yield f"a window of {WINDOW:,} zones", replace(scenario, workers=WINDOW, measured_round_trips=None)
+    elif scenario.workers < WIDE_WINDOW:
+        yield f"a window of {WIDE_WINDOW:,} zones", replace(scenario, workers=WIDE_WINDOW, measured_round_trips=None)
     if scenario.policy == "one" and scenario.zones > 1:
         kept = replace(scenario, policy="reused", soa="same" if scenario.soa == "own" else scenario.soa)
         yield "connections kept (policy reused)", replace(kept, measured_round_trips=None)
@@ -166,6 +166,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             f"{_size(octets)} at {_size(rate)}/s",
             "a wider link, or less to send: IXFR" + (", fewer zones" if scenario.zones > 1 else ""),
             volume.SOURCE,
+            low_factor=volume.FACTOR * spread,
         )
     each, rtt_s = _throughput(scenario)
     if math.isfinite(each) and not _in_first_window(scenario):
@@ -189,14 +190,13 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
     room = buffers.octets_per_s(path.rtt_s, scenario.window_octets)
     if math.isfinite(room):
         yield Limit(
-            BUFFERS,
+            "receive buffers",
             volume.time_s(octets, room * scenario.flows),
-            buffers.FACTOR * spread,
+            (buffers.FACTOR_WITH_LOSS if path.loss > 0 else buffers.FACTOR) * spread,
             f"{_size(scenario.window_octets)} a round trip{_times(scenario)}",
             "raise the third figure of net.ipv4.tcp_rmem on the secondary and of tcp_wmem on the primary",
             buffers.SOURCE,
-            # A packet that is missing holds back all that came after it until it is repaired, a round trip or more later.
-            at_least=path.loss > 0,
+            low_factor=buffers.FACTOR * spread,
         )
 
 

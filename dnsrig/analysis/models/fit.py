@@ -28,7 +28,8 @@ CONFIDENCE = 0.9
 WIDEST = 0.3
 """An interval that goes further than this from its middle says too little to plan by."""
 NEAREST_SIZES = 2
-FURTHEST = 100.0
+FURTHEST = 30.0
+"""Of Student's t: five times the 95 % quantile of the widest, that of one degree of freedom (6.3)."""
 SHORTEST_S = 1e-9
 
 
