@@ -189,6 +189,20 @@ def test_a_far_run_that_missed_its_largest_size_is_no_surer_than_a_near_one(tmp_
     assert _scenario.of_row(asked(), knot, 10_000, None)[0].round_trips_factor == pytest.approx(1.3, abs=0.1)
 
 
+def test_where_a_run_did_not_measure_its_primary_it_says_which_it_was(tmp_path: Path) -> None:
+    run = without_wall(made_up(tmp_path))
+    kind = "powerdns"
+    for trial in run.trials:
+        trial.record.metrics.pop("primary_cpu_s", None)
+        spec = trial.record.spec
+        server = spec.hosts[spec.primaries[0]].server
+        assert server is not None
+        spec.hosts[spec.primaries[0]].server = server.model_copy(update={"kind": kind})
+    found, notes = _scenario.of_row(asked(sites=10), held_out.rows(run)[0], 3000, None)
+    assert (found.primary, found.primary_zone_s) == (kind, None)
+    assert not any("taken to be" in note for note in notes)
+
+
 def test_a_far_run_keeps_its_round_trip_where_another_rate_is_asked_for(tmp_path: Path) -> None:
     bind, _ = held_out.rows(far(without_wall(made_up(tmp_path)), 100, 100))
     found, _ = _scenario.of_row(asked(path=Far(rate_octets_per_s=1e6)), bind, 10_000, None)
