@@ -93,8 +93,8 @@ def command(
     """Predict how long transfers to a far secondary take, which limit binds, and what would lift it. Nothing is run.
 
     Limits are laws, each with its source: volume / speed; zones × round trips × RTT / workers; what the congestion control makes of
-    the loss; receive buffers; ephemeral ports in TIME_WAIT; what servers limit by default; their work; the primary's uplink shared by all sites.
-    The slowest binds. Each has a factor by which it may be wrong, and the answer is an interval. docs/explanation/model.md explains them.
+    the loss; receive buffers; ephemeral ports in TIME_WAIT; what servers limit by default; their work; the primary's uplink and CPU, shared by
+    all sites. The slowest binds; what one worker waits for one after the other is added up. Each has a factor by which it may be wrong, and the answer is an interval. docs/explanation/model.md explains them.
 
     With --from the server's own times come from a measured run: its smaller sizes are fitted and held against the largest, which the fit
     has not seen; what was predicted, what was measured and the coverage are shown. With --zones that fit then answers for any number of zones,
