@@ -13,6 +13,8 @@ from dnsrig.lab.links import netem
 from dnsrig.rundir import HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar, TrialSpec
 
 Ends = tuple[str, str]
+SEEDS_APART = 1 << 32
+"""Between the seeds of two far links of a trial, more than a path's seed and any repeat: they lose different packets."""
 FULL_PACKET_OCTETS = 1500
 LEAST_LIMIT_PACKETS = 1000
 """What netem takes by default."""
@@ -101,15 +103,15 @@ def links(
     if len(far) > MOST_FAR_LINKS:
         raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")
     there, back = directions(document.path)
-    by_ends = {frozenset(ends): ends for ends in far}
+    by_ends = {frozenset(ends): (ends, document.path.seed + SEEDS_APART * place) for place, ends in enumerate(far)}
     return [
         LinkSpec(
-            ends=by_ends[frozenset(link.ends)],
+            ends=by_ends[frozenset(link.ends)][0],
             kind=kind,
             mtu_octets=document.path.interface_mtu_octets,
             there=there,
             back=back,
-            seed=document.path.seed,
+            seed=by_ends[frozenset(link.ends)][1],
         )
         if frozenset(link.ends) in by_ends
         else link
