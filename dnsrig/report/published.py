@@ -47,7 +47,7 @@ def held(run: Run) -> list[Held]:
 
 def _row(measured: Measured) -> Row:
     said = [lies(measured), *measured.differs]
-    repeats = figures.count(measured.values.n, "repeat")
+    repeats = figures.count(measured.values.n if measured.values else 0, "repeat")
     return Row(measured.subject, shown(measured), repeats, " ".join(sentence for sentence in said if sentence))
 
 
@@ -70,6 +70,8 @@ def published(figure: Figure) -> str:
 
 def shown(measured: Measured) -> str:
     """What was measured, as everywhere on the page; with the sign of a bound where it is one."""
+    if measured.values is None:
+        return figures.NONE
     if isinstance(measured.values, Spread):
         unit = measured.figure.unit.replace("percent", "%")
         return f"{measured.bound} {figures.spread(measured.values, unit)}".strip()
@@ -78,6 +80,8 @@ def shown(measured: Measured) -> str:
 
 def lies(measured: Measured) -> str:
     """Where the measured lies with respect to the published, in one sentence; never that they agree."""
+    if measured.values is None:
+        return "There is no figure to hold against it."
     figure = measured.figure
     name, middle = measured.middle
     if not measured.comparable:

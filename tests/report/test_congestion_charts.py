@@ -108,6 +108,22 @@ def test_s4_is_held_against_the_same_algorithm(far: Run) -> None:
     assert any("the source does not say" in sentence for sentence in cubic.differs)
 
 
+def test_s4_counts_what_the_chart_counts_and_says_what_failed(far: Run) -> None:
+    """A trial at its limit has the rate that it had: without it the slowest would be left out."""
+    for algorithm, outcome in (("cubic", "limit"), ("hybla", "server-failed")):
+        for trial in of(far, algorithm):
+            trial.record.outcome = outcome  # type: ignore[assignment]
+    of(far, "illinois")[0].record.outcome = "server-failed"
+    found = {measured.figure.variant: measured for measured in held_against(far)}
+    assert {name: measured.values and measured.values.n for name, measured in found.items()} == {
+        "cubic": 3,
+        "illinois": 2,
+        "hybla": None,
+    }
+    assert [found[name].comparable for name in ("cubic", "illinois", "hybla")] == [True, False, False]
+    assert found["hybla"].differs[0].startswith("In 3 of 3 repeats a server failed")
+
+
 def test_s4_is_not_held_against_another_path(far: Run) -> None:
     for spec in far.manifest.specs.values():
         path = spec.links[0].there

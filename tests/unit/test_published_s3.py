@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from dnsrig.analysis.published import Measured, figures, held_against
 from dnsrig.analysis.published.s3 import CARRIERS, CELLS
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Spread
+from dnsrig.report.published import held
 
 WAY = {"rate_mbit": 20.0, "delay_ms": 125.0, "jitter_ms": 50.0, "loss_percent": 0.1}
 """The source's link, one way."""
@@ -92,7 +94,30 @@ def test_a_cell_whose_server_failed_once_is_not_left_out(tmp_path: Path) -> None
         path.write_text(json.dumps(json.loads(path.read_text()) | {"outcome": "server-failed"}))
     found = held_against(Run.open(run.directory))
     assert len(found) == 12 and not any(m.comparable for m in found)
-    assert all(m.values.n == 1 and "In 1 of 2 repeats a server failed" in m.differs[0] for m in found)
+    assert all(m.values and m.values.n == 1 for m in found)
+    assert all("In 1 of 2 repeats a server failed" in m.differs[0] for m in found)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [("server-failed", "In 2 of 2 repeats a server failed"), ("invalid", "2 of 2 repeats were invalid")],
+)
+def test_a_cell_of_which_no_repeat_counts_says_that_it_was_asked_for(tmp_path: Path, outcome: str, said: str) -> None:
+    run = cells(tmp_path, zones=2_000, records=200_000)
+    for path in run.directory.glob("trials/*/*/trial.json"):
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"outcome": outcome}))
+    found = Run.open(run.directory)
+    assert len(held_against(found)) == 12
+    assert all(m.values is None and not m.comparable and said in m.differs[0] for m in held_against(found))
+    rows = [row for cell in held(found) for row in cell.rows]
+    assert {(row.measured, row.repeats) for row in rows} == {("–", "0 repeats")}
+    assert all(row.sentence.startswith(f"There is no figure to hold against it. {said}") for row in rows)
+
+
+def test_a_cell_that_was_not_tried_yet_has_no_row(tmp_path: Path) -> None:
+    run = cells(tmp_path)
+    shutil.rmtree(run.directory / "trials")
+    assert held_against(Run.open(run.directory)) == []
 
 
 def _of(found: list[Measured], experiment: str) -> list[Measured]:

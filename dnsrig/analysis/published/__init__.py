@@ -5,7 +5,7 @@ what the numbers are: ``about`` a value; ``spread`` a value and the low..high ar
 ``at-most`` and ``at-least`` a bound.
 
 A module of this folder is named after a source. Its functions with ``@holds`` compute what a run has of a figure, one
-`Measured` a server; a run that lacks what they need yields nothing. To add a source, add its rows and its file.
+`Measured` a server; a run that was not asked for what they need yields nothing. To add a source, add its rows and its file.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ from typing import Literal
 from dnsrig import discovery
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import PercentSpread, Spread
-from dnsrig.analysis.summary import Sign
+from dnsrig.analysis.summary import Sign, VariantRow
 
 Kind = Literal["about", "spread", "range", "at-most", "at-least"]
+SAME_SIZE = 0.05
+"""Share by which a size or a rate may differ from a source's and still be called the same."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,8 @@ class Measured:
     figure: Figure
     subject: str
     """The server, and whatever else sets it apart."""
-    values: Spread | PercentSpread
+    values: Spread | PercentSpread | None
+    """None where it was asked for and no repeat counts: `differs` says why."""
     bound: Sign = ""
     """Trials that hit their limit are in it: the true value is at least, or at most, this."""
     comparable: bool = True
@@ -69,9 +72,21 @@ class Measured:
     @property
     def middle(self) -> tuple[str, float]:
         """``median`` or ``mean``, and its value: what can lie within a published range or not."""
+        assert self.values is not None
         if isinstance(self.values, Spread):
             return "median", self.values.median
         return "mean", self.values.mean
+
+
+def left_out(row: VariantRow) -> list[str]:
+    """A sentence each for repeats that are in no figure, so that a reader sees that they were asked for."""
+    failed, invalid, total = row.outcomes["server-failed"], row.outcomes["invalid"], row.outcomes.total()
+    said = [f"In {failed} of {total} repeats a server failed; these are not in the figure."] if failed else []
+    return [*said, f"{invalid} of {total} repeats were invalid; these are not in the figure."] if invalid else said
+
+
+def same_size(here: float, there: float) -> bool:
+    return abs(here - there) <= SAME_SIZE * there
 
 
 Hold = Callable[[Run, Figure], Iterable[Measured]]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dnsrig.analysis import statistics
 from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, share
-from dnsrig.analysis.published import Figure, Measured, holds
+from dnsrig.analysis.published import Figure, Measured, holds, left_out, same_size
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import PercentSpread, Spread
 from dnsrig.analysis.summary import Sign, VariantRow, describe, main_metric, percent_of, variant_row
@@ -22,8 +22,6 @@ RECORDS = 14_000_000
 ZONES = 30_000
 PORTS = "32768-60999"
 BUCKETS = "tcp_max_tw_buckets"
-SAME_SIZE = 0.05
-"""Share by which a size may differ from the source's and still be called the same."""
 
 
 @holds("transfer_delay", "smallest-zone", "log clock 1 s")
@@ -43,9 +41,12 @@ def _tld_time(run: Run, figure: Figure) -> Iterator[Measured]:
     for variant in _with_transport(run, "tcp"):
         sign, spread = _time_s(run, variant)
         records = run.manifest.specs[variant.id].dataset.records
-        if spread is None or figure.value is None:
+        if spread is None:
+            yield from _without(run, variant, figure)
             continue
-        same = _same_size(records, RECORDS)
+        if figure.value is None:
+            continue
+        same = same_size(records, RECORDS)
         here, there = 1e9 * spread.median / max(1, records), 1e9 * figure.value / RECORDS
         size = f"{records:,} records here, {RECORDS:,} in the source: {here:,.0f} ns a record against {there:,.0f}."
         yield Measured(figure, _server(run, variant), spread, sign, comparable=same, differs=[size])
@@ -57,7 +58,7 @@ def _tld_relative(run: Run, figure: Figure) -> Iterator[Measured]:
         sign, percent = _percent(run, variant, _with(run, variant, "transport", "tcp"))
         if percent is not None:
             records = run.manifest.specs[variant.id].dataset.records
-            differs = [] if _same_size(records, RECORDS) else [f"{records:,} records here, {RECORDS:,} in the source."]
+            differs = [] if same_size(records, RECORDS) else [f"{records:,} records here, {RECORDS:,} in the source."]
             yield Measured(figure, _server(run, variant), percent, sign, differs=differs)
 
 
@@ -65,8 +66,10 @@ def _tld_relative(run: Run, figure: Figure) -> Iterator[Measured]:
 def _many_zones_time(run: Run, figure: Figure) -> Iterator[Measured]:
     for variant in _of_30k_zones(run):
         sign, spread = _time_s(run, variant)
-        if spread is not None:
-            yield Measured(figure, _server(run, variant), spread, sign, differs=_settings(run, variant))
+        if spread is None:
+            yield from _without(run, variant, figure)
+            continue
+        yield Measured(figure, _server(run, variant), spread, sign, differs=_settings(run, variant))
 
 
 @holds("first_connect_failure", "many-zones", "30k zones")
@@ -101,7 +104,7 @@ def _fewer_buckets(run: Run, figure: Figure) -> Iterator[Measured]:
         sign, percent = _percent(run, variant, _with(run, variant, "host", "defaults"))
         if percent is not None:
             zones = run.manifest.specs[variant.id].dataset.zones
-            same = _same_size(zones, ZONES)
+            same = same_size(zones, ZONES)
             size = [] if same else [f"{zones:,} zones here, {ZONES:,} in the source."]
             yield Measured(
                 figure, _server(run, variant), percent, sign, same, [*size, *_settings(run, variant, figure.variant)]
@@ -120,6 +123,14 @@ def _time_s(run: Run, variant: Variant) -> tuple[Sign, Spread | None]:
     """The main metric's spread; nothing where a server failed, for the other repeats are a biased choice."""
     row = _row(run, variant)
     return "≥" if row.censored else "", None if "server-failed" in row.outcomes else row.spread
+
+
+def _without(run: Run, variant: Variant, figure: Figure) -> Iterator[Measured]:
+    """What stands in the place of a time that there is none of, where any repeat was tried."""
+    row = _row(run, variant)
+    if row.outcomes:
+        biased = ["The others are a biased choice."] if row.spread is not None else []
+        yield Measured(figure, _server(run, variant), None, comparable=False, differs=[*left_out(row), *biased])
 
 
 def _percent(run: Run, variant: Variant, baseline: Variant | None) -> tuple[Sign, PercentSpread | None]:
@@ -177,10 +188,6 @@ def _with(run: Run, variant: Variant, axis: str, value: str) -> Variant | None:
     """The variant that differs from ``variant`` in nothing but ``axis``."""
     wanted = variant.parameters | {axis: value}
     return next((other for other in run.manifest.variants if other.parameters == wanted), None)
-
-
-def _same_size(here: int, there: int) -> bool:
-    return abs(here - there) <= SAME_SIZE * there
 
 
 def _first_failure_ns(trial: Trial) -> int | None:

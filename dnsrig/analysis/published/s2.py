@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dnsrig.analysis import statistics
-from dnsrig.analysis.published import Figure, Measured, holds
+from dnsrig.analysis.published import Figure, Measured, holds, same_size
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Variant
 
 PERCENT = 99.98
 QPS = 100_000
 ZONES = 100_000
-SAME = 0.05
-"""Share by which a rate or a number of zones may differ from the source's and still be called the same."""
 ECHO = (
     "The instrument and its reflector are dnsrig's own here, dnsperf and another echo server in the source; from the due "
     "time here, from sending there."
@@ -44,7 +42,7 @@ def _cpu(run: Run, figure: Figure) -> Iterator[Measured]:
         spread = statistics.spread([value for trial in trials if (value := _cpu_percent(trial)) is not None])
         if spread is not None:
             same, rate = _rate(trials)
-            many = abs(spec.dataset.zones - ZONES) <= SAME * ZONES
+            many = same_size(spec.dataset.zones, ZONES)
             size = [] if many else [f"{spec.dataset.zones:,} zones here, {ZONES:,} in the source."]
             yield Measured(figure, variant.label, spread, comparable=same and many, differs=[*rate, *size])
 
@@ -69,7 +67,7 @@ def _cpu_percent(trial: Trial) -> float | None:
 def _rate(trials: list[Trial]) -> tuple[bool, list[str]]:
     """Whether the rate is the source's, and a sentence where it is not."""
     asked = [float(qps) for trial in trials if (qps := trial.load.get("asked_qps"))]
-    same = bool(asked) and all(abs(qps - QPS) <= SAME * QPS for qps in asked)
+    same = bool(asked) and all(same_size(qps, QPS) for qps in asked)
     low, high = (min(asked), max(asked)) if asked else (0.0, 0.0)
     told = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"
     return same, [] if same else [f"{told} queries a second here, {QPS:,} in the source."]

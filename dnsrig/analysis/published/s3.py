@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dnsrig.analysis import statistics
-from dnsrig.analysis.published import Figure, Measured, figures, holds
+from dnsrig.analysis.published import Figure, Measured, figures, holds, left_out, same_size
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import describe, main_metric, variant_row
 from dnsrig.rundir import PathSpec, TrialSpec, Variant
@@ -19,8 +19,6 @@ CARRIERS = {"axfr": "axfr", "redis-replica": "replica", "redis-remote-load": "re
 CELLS = [name + tls for name in CARRIERS for tls in ("", "+tls")]
 RECORDS = 8_000_000
 ZONES = 100_000
-SAME_SIZE = 0.05
-"""Share by which a size may differ from the source's and still be called the same."""
 NO_CONGESTION_CONTROL = "The source does not state its congestion control."
 SERVERS = ("knot", "redis")
 REPEAT_BY_REPEAT = "A ratio of zones a second, repeat by repeat."
@@ -39,7 +37,7 @@ class Size:
 
     @property
     def same(self) -> bool:
-        return abs(self.here - self.there) <= SAME_SIZE * self.there
+        return same_size(self.here, self.there)
 
     def sentence(self, here_s: float, there_s: float) -> str:
         """What one of them took, here and there: no extrapolation of either."""
@@ -59,22 +57,18 @@ def _times(run: Run, figure: Figure) -> Iterator[Measured]:
         if figure_of(spec) != figure or figure.value is None:
             continue
         row = variant_row(run, variant, describe(main_metric(run)))
-        if row.spread is None:
+        if not row.outcomes:
             continue
         found = size(spec)
         elsewhere = [*path(spec), *_servers(spec)]
-        differs = [] if found.same else [found.sentence(row.spread.median, figure.value)]
-        if failed := row.outcomes["server-failed"]:
-            differs.append(
-                f"In {failed} of {row.outcomes.total()} repeats a server failed; these are not in the figure."
-            )
+        differs = [] if found.same or row.spread is None else [found.sentence(row.spread.median, figure.value)]
         yield Measured(
             figure,
             _subject(spec),
             row.spread,
             "≥" if row.censored else "",
-            comparable=found.same and not elsewhere and not failed,
-            differs=[*differs, *elsewhere, NO_CONGESTION_CONTROL],
+            comparable=found.same and not elsewhere and "server-failed" not in row.outcomes,
+            differs=[*differs, *left_out(row), *elsewhere, NO_CONGESTION_CONTROL],
         )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dnsrig.analysis import statistics
-from dnsrig.analysis.published import Figure, Measured, holds
+from dnsrig.analysis.published import Figure, Measured, holds, left_out
 from dnsrig.analysis.read import Run
+from dnsrig.analysis.summary import describe, variant_row
 from dnsrig.rundir import TrialSpec
 
 METRIC = "throughput_kbytes_per_s"
@@ -25,19 +25,17 @@ def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
     for variant in run.manifest.variants:
         if variant.parameters.get(AXIS) != figure.variant:
             continue
-        trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
-        values = [value for trial in trials if (value := trial.record.metrics.get(METRIC)) is not None]
-        spread = statistics.spread(values)
-        if spread is not None:
-            spec = run.manifest.specs[variant.id]
-            differs, carried = path(spec), f"Over the link {spec.link}, kernel {spec.kernel}."
-            yield Measured(
-                figure,
-                variant.label,
-                spread,
-                comparable=not differs,
-                differs=[*differs, *rate(spec), DATA_ONLY, carried],
-            )
+        row, spec = variant_row(run, variant, describe(METRIC)), run.manifest.specs[variant.id]
+        if not row.outcomes:
+            continue
+        differs, carried = path(spec), f"Over the link {spec.link}, kernel {spec.kernel}."
+        yield Measured(
+            figure,
+            variant.label,
+            row.spread,
+            comparable=not differs and "server-failed" not in row.outcomes,
+            differs=[*left_out(row), *differs, *rate(spec), DATA_ONLY, carried],
+        )
 
 
 def path(spec: TrialSpec) -> list[str]:
