@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import altair as alt
+import polars as pl
 import pytest
 import synthetic
 from html_facts import read
 
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
-from dnsrig.report.charts import all_charts, workers
+from dnsrig.report.charts import _look, all_charts, workers
 
 
 @pytest.fixture
@@ -44,6 +46,22 @@ def test_the_law_goes_on_from_the_fewest_workers(law: Run) -> None:
     assert "NaN" not in " ".join(found.values("d"))
     medians = marks.group_by("line", "workers").agg(value=marks["value"].first()).sort("workers")
     assert workers._law(medians.with_columns(value=1.5))["value"].to_list() == [1.5, 600.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ([12.0, 90.0], ["10", "20", "50", "100"]),
+        ([3.0, 3.2], ["3", "4"]),
+        ([0.004, 0.02], ["0.005", "0.01", "0.02"]),
+        ([900_000.0, 4e6], ["1,000,000", "2,000,000", "5,000,000"]),
+    ],
+)
+def test_a_logarithmic_axis_has_figures_at_any_size(values: list[float], named: list[str]) -> None:
+    rows = pl.DataFrame({"value": values})
+    chart = alt.Chart(rows).mark_point().encode(alt.X("value:Q", **_look.log_axis(rows["value"], "of them")))
+    text = read(svg.render(_look.stack([chart]))).text
+    assert "of them (log scale)" in text and all(figure in text for figure in named)
 
 
 def test_what_did_not_count_is_in_no_line(law: Run) -> None:

@@ -9,6 +9,7 @@ colour tells things apart, a shape or a dash does so too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,6 +37,8 @@ LOG_ABOVE = 30
 
 ROOM = 1.05
 """Of an axis beyond its largest value."""
+LOG_ROOM = 1.3
+"""Of a logarithmic axis of `log_axis` beyond either end: a mark there is a whole one."""
 
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 """Laid out with the widths of Liberation Sans, which the renderer carries and which are those of Arial."""
@@ -83,6 +86,22 @@ def measure(values: pl.Series, title: str) -> tuple[str, alt.Scale]:
 def from_zero(values: pl.Series) -> alt.Scale:
     """A linear scale from zero; of nothing but zeros too."""
     return alt.Scale(domain=[0, ROOM * extent(values)[1] or 1], nice=False)
+
+
+def log_axis(values: pl.Series, title: str) -> dict[str, Any]:
+    """Title, scale and axis of a logarithmic channel for ``values`` above zero.
+
+    It names 1, 2 and 5 of each power of ten; where fewer than two of these lie in it, what the renderer chooses.
+    """
+    smallest, largest = extent(values)
+    low, high = smallest / LOG_ROOM, largest * LOG_ROOM
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)))
+    ticks = [tick for power in powers for step in (1, 2, 5) if low <= (tick := step * 10.0**power) <= high]
+    return {
+        "title": f"{title} (log scale)",
+        "scale": alt.Scale(type="log", domain=[low, high], nice=False),
+        "axis": alt.Axis(values=ticks, format=",~r") if len(ticks) > 1 else alt.Axis(tickCount=4, format=",~r"),
+    }
 
 
 def heading(text: str | list[str]) -> alt.Title:

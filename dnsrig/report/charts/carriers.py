@@ -104,12 +104,7 @@ def _panel(
     present = set(marks["row"])
     names = [name for value in run.manifest.axes[CARRIER] if (name := visible(parameter(value))) in present]
     metric = describe(main_metric(run))
-    low, high = _look.extent(marks["value"])
-    scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
-    ticks = [step * 10.0**power for power in range(-2, 6) for step in (1, 2, 5)]
-    shown = [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
-    title = f"{metric.title}, {metric.unit} (log scale)"
-    x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(values=shown, format=",~r"))
+    x = alt.X("value:Q", **_look.log_axis(marks["value"], f"{metric.title}, {metric.unit}"))
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
     lane = alt.YOffset("lane:N", sort=lanes, scale=alt.Scale(domain=lanes))
     layers = _layers(marks, pl.DataFrame(spans, schema=SPANS), pl.DataFrame(leads, schema=LEADS), x, y, lane, lanes)

@@ -49,11 +49,7 @@ def draw(run: Run) -> list[Drawing]:
     groups = list(dict.fromkeys([*measured["group"], *published["group"]]))
     algorithms = [visible(parameter(value)) for value in run.manifest.axes[s4.AXIS]]
     ends = pl.concat([measured["value"].cast(pl.Float64), published["low"], published["high"]])
-    low, high = _look.extent(ends.filter(ends > 0))
-    scale = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
-    ticks = [step * 10.0**power for power in range(-1, 7) for step in (1, 2, 5)]
-    shown = [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
-    y = alt.Y("value:Q", title="kB/s (log scale)", scale=scale, axis=alt.Axis(values=shown, format=",~r"))
+    y = alt.Y("value:Q", **_look.log_axis(ends.filter(ends > 0), "kB/s"))
     x = alt.X("algorithm:N", title=None, scale=alt.Scale(domain=algorithms), axis=alt.Axis(labelAngle=0))
     aside = alt.XOffset("group:N", scale=alt.Scale(domain=groups))
     colour = alt.Color("group:N", scale=_look.colours(groups), legend=alt.Legend(columns=3))

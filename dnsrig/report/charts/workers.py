@@ -49,12 +49,8 @@ def draw(run: Run) -> list[Drawing]:
     dash = alt.StrokeDash("line:N", scale=dashes, legend=legend)
     counts = sorted(set(marks["workers"]))
     across = alt.Scale(type="log", domain=[counts[0] / 1.15, counts[-1] * 1.15], nice=False)
-    low, high = _look.extent(pl.concat([marks["value"], law["value"]]))
-    up = alt.Scale(type="log", domain=[low / 1.3, high * 1.3], nice=False)
-    ticks = [step * 10.0**power for power in range(-2, 6) for step in (1, 2, 5)]
-    shown = [tick for tick in ticks if low / 1.3 <= tick <= high * 1.3]
     x = alt.X("workers:Q", title="workers (log scale)", scale=across, axis=alt.Axis(values=counts, format="d"))
-    y = alt.Y("value:Q", title="zones a second (log scale)", scale=up, axis=alt.Axis(values=shown, format=",~r"))
+    y = alt.Y("value:Q", **_look.log_axis(pl.concat([marks["value"], law["value"]]), "zones a second"))
     joined = alt.Chart(pl.concat([medians.select("workers", "line", "value"), law]))
     points = alt.Chart(marks.filter("counts")).mark_point(filled=True, size=26, opacity=0.9)
     invalid = alt.Chart(marks.filter(~pl.col("counts"))).mark_point(shape="diamond", size=44, opacity=1)
