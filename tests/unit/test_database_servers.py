@@ -8,48 +8,28 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from placement_data import KEYS, ZONES, placed
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import carriers, placing, procedure
-from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
-from dnsrig.servers import driver, keys
-from dnsrig.servers.driver import Endpoint, Placement, Route, Zone
+from dnsrig.rundir import HostSpec
+from dnsrig.servers import driver
+from dnsrig.servers.driver import Endpoint, Placement, Route
 
-KEYS = keys.make()
 NEAR, FAR = IPv4Address("198.18.0.3"), IPv4Address("198.18.0.4")
 PLAIN, OVER_TLS = Endpoint(NEAR, 6379, tls=False), Endpoint(NEAR, 6380, tls=True)
 DATABASES = ["redis", "valkey"]
 
 
 def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
-    """As in a trial; the root file system has the module of Knot DNS, as the package ships it."""
-    root, directory, state = folder / "root", folder / "server", folder / "state"
-    for path in (root / "usr/lib/redis/modules", directory, state):
-        path.mkdir(parents=True)
-    module = root / "usr/lib/redis/modules/knot.so"
+    """At the far site, transferring nothing; the root file system has the module of Knot DNS, as the package ships it."""
+    place = placed(folder, kind, role, **{"address": FAR, "routes": [], "secondaries": [], **changes})
+    module = folder / "root/usr/lib/redis/modules/knot.so"
+    module.parent.mkdir(parents=True)
     module.write_bytes(b"ELF")
     module.chmod(0o644)
-    made = Placement(
-        source=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
-        role=role,  # type: ignore[arg-type]
-        address=FAR,
-        cpus=(1,),
-        settings={},
-        zones=[Zone("a.example", "zones/a.zone")],
-        routes=[],
-        secondaries=[],
-        transfer=TransferSpec(),
-        keys=KEYS,
-        catalog=None,
-        directory=directory,
-        seen_directory="/mnt/server",
-        state=state,
-        seen_state="/mnt/state",
-        dataset=folder / "dataset",
-        seen_dataset="/mnt/dataset",
-    )
-    return replace(made, **changes)
+    return place
 
 
 def lines(place: Placement) -> list[str]:
@@ -106,7 +86,7 @@ def test_knot_writes_as_primary_and_reads_as_secondary(tmp_path: Path) -> None:
     for found in (primary, secondary):
         assert "zone-db-listen: 198.18.0.3@6379" in found
         assert not any(line.startswith("zone-db-tls") for line in found)
-    assert "zone-db-output: 1" in primary and "file: /mnt/dataset/zones/a.zone" in primary
+    assert "zone-db-output: 1" in primary and f"file: /mnt/dataset/{ZONES[0].file}" in primary
     assert "zone-db-input: 1" in secondary and not any(line.startswith("master:") for line in secondary)
     assert not any("peers" in line for line in secondary), "nobody notifies it"
 

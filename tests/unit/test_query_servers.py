@@ -3,52 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from placement_data import placed
 
 from dnsrig import paths
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import driver, keys, sources
-from dnsrig.servers.driver import Placement, Route, Zone, wanted_features
+from dnsrig.servers.driver import Zone, wanted_features
 from dnsrig.servers.unbound import common_suffix
-
-ZONES = [Zone("z000000.example", "zones/a.zone"), Zone("z000001.example", "zones/b.zone")]
-AUTHORITY = Route(1, IPv4Address("198.18.0.1"), None)
-
-
-def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
-    directory, state = folder / "server", folder / "state"
-    directory.mkdir()
-    state.mkdir()
-    made = Placement(
-        source=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(folder / "root")),
-        role=role,  # type: ignore[arg-type]
-        address=IPv4Address("198.18.0.2"),
-        cpus=(1,),
-        settings={},
-        zones=ZONES,
-        routes=[] if role == "primary" else [AUTHORITY],
-        secondaries=[],
-        transfer=TransferSpec(),
-        keys=keys.make(),
-        catalog=None,
-        directory=directory,
-        seen_directory="/mnt/server",
-        state=state,
-        seen_state="/mnt/state",
-        dataset=folder / "dataset",
-        seen_dataset="/mnt/dataset",
-    )
-    return replace(made, **changes)
 
 
 @pytest.mark.parametrize(("kind", "file"), [("bind", "named.conf"), ("knot", "knot.conf"), ("nsd", "nsd.conf")])
 @pytest.mark.parametrize("role", ["primary", "secondary"])
 def test_dot_has_its_port_and_the_key(tmp_path: Path, kind: str, file: str, role: str) -> None:
-    place = placement(tmp_path, kind, role, over_tls=True)
+    place = placed(tmp_path, kind, role, over_tls=True)
     driver(kind).configure(place)
     text = (place.directory / file).read_text()
     assert str(keys.XOT_PORT) in text and place.private_key in text
@@ -56,7 +27,7 @@ def test_dot_has_its_port_and_the_key(tmp_path: Path, kind: str, file: str, role
 
 
 def test_unbound_asks_the_primary_for_all_zones(tmp_path: Path) -> None:
-    place = placement(tmp_path, "unbound", "resolver", settings={"outgoing-range": 512, "prefetch": True})
+    place = placed(tmp_path, "unbound", "resolver", settings={"outgoing-range": 512, "prefetch": True})
     driver("unbound").configure(place)
     lines = [line.strip() for line in (place.directory / "unbound.conf").read_text().splitlines()]
     assert 'name: "example"' in lines and "stub-addr: 198.18.0.1@53" in lines
@@ -65,7 +36,7 @@ def test_unbound_asks_the_primary_for_all_zones(tmp_path: Path) -> None:
 
 
 def test_unbound_answers_over_tls_when_asked_to(tmp_path: Path) -> None:
-    place = placement(tmp_path, "unbound", "resolver", over_tls=True)
+    place = placed(tmp_path, "unbound", "resolver", over_tls=True)
     driver("unbound").configure(place)
     assert f'tls-service-key: "{place.private_key}"' in (place.directory / "unbound.conf").read_text()
 
@@ -84,7 +55,7 @@ def test_what_the_names_of_zones_share(names: list[str], suffix: str) -> None:
 
 
 def test_echo_takes_the_options_of_serve_echo(tmp_path: Path) -> None:
-    place = placement(
+    place = placed(
         tmp_path, "echo", "primary", settings={"stall": "200ms", "stall-threads": 1, "threads": 4, "segmentation": True}
     )
     driver("echo").configure(place)
@@ -100,7 +71,7 @@ def test_echo_takes_the_options_of_serve_echo(tmp_path: Path) -> None:
 
 def test_echo_with_an_option_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="echo has no setting 'late'"):
-        driver("echo").configure(placement(tmp_path, "echo", "primary", settings={"late": 1}))
+        driver("echo").configure(placed(tmp_path, "echo", "primary", settings={"late": 1}))
 
 
 def test_echo_comes_from_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +96,7 @@ def test_sources_that_cannot_be(name: str) -> None:
 def test_bind_is_told_of_a_catalog_in_its_own_words(tmp_path: Path, version: str, word: str) -> None:
     source = ServerSource(kind="bind", source="x", version=version, root="/x")
     catalog, follows = Zone("catalog.example", "catalog.zone"), TransferSpec(provisioning="catalog")
-    place = placement(tmp_path, "bind", "secondary", source=source, catalog=catalog, transfer=follows)
+    place = placed(tmp_path, "bind", "secondary", source=source, catalog=catalog, transfer=follows)
     driver("bind").configure(place)
     assert f'zone "catalog.example" {word} {{' in (place.directory / "named.conf").read_text()
 

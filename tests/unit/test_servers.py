@@ -13,53 +13,29 @@ import pytest
 from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
+from placement_data import KEYS, ZONES, placed
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import ServerSource, TransferSpec
+from dnsrig.rundir import TransferSpec
 from dnsrig.servers import all_drivers, debian, driver, feature_table, keys, sources
 from dnsrig.servers.driver import LogEvent, Placement, Route, Zone, numbers, wanted_features
 
-ZONES = [
-    Zone("z000000.example", "zones/00/z000000.example.zone"),
-    Zone("z000001.example", "zones/00/z000001.example.zone"),
-]
 SCHEMA = """
 CREATE TABLE domains (id INTEGER PRIMARY KEY, name TEXT, master TEXT, type TEXT);
 CREATE TABLE domainmetadata (id INTEGER PRIMARY KEY, domain_id INTEGER, kind TEXT, content TEXT);
 CREATE TABLE tsigkeys (id INTEGER PRIMARY KEY, name TEXT, algorithm TEXT, secret TEXT);
 """
-KEYS = keys.make()
 ZONE_SERVERS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
 CATALOG = Zone("catalog.example", "catalog.zone")
 
 
 def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
-    folder.mkdir(exist_ok=True)
-    root, directory, state = folder / "root", folder / "server", folder / "state"
-    (root / "usr/share/pdns-backend-sqlite3/schema").mkdir(parents=True)
-    (root / "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql").write_text(SCHEMA)
-    directory.mkdir()
-    state.mkdir()
-    made = Placement(
-        source=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
-        role=role,  # type: ignore[arg-type]
-        address=IPv4Address("198.18.0.2"),
-        cpus=(1,),
-        settings={},
-        zones=ZONES,
-        routes=[] if role == "primary" else [Route(1, IPv4Address("198.18.0.1"), None)],
-        secondaries=[IPv4Address("198.18.0.2")] if role == "primary" else [],
-        transfer=TransferSpec(),
-        keys=KEYS,
-        catalog=None,
-        directory=directory,
-        seen_directory="/mnt/server",
-        state=state,
-        seen_state="/mnt/state",
-        dataset=folder / "dataset",
-        seen_dataset="/mnt/dataset",
-    )
-    return replace(made, **changes)
+    """As in a trial; the root file system has PowerDNS's schema."""
+    place = placed(folder, kind, role, **changes)
+    schema = folder / "root/usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql"
+    schema.parent.mkdir(parents=True)
+    schema.write_text(SCHEMA)
+    return place
 
 
 def configuration(place: Placement) -> str:

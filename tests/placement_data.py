@@ -1,0 +1,44 @@
+"""A server's place in a trial that never was, for tests of drivers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import IPv4Address
+from pathlib import Path
+
+from dnsrig.rundir import ServerSource, TransferSpec
+from dnsrig.servers import keys
+from dnsrig.servers.driver import Placement, Route, Zone
+
+KEYS = keys.make()
+ZONES = [
+    Zone("z000000.example", "zones/00/z000000.example.zone"),
+    Zone("z000001.example", "zones/00/z000001.example.zone"),
+]
+
+
+def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
+    """Two zones, which one primary transfers to one secondary; a root file system, with nothing in it yet, and folders below ``folder``."""
+    root, directory, state = folder / "root", folder / "server", folder / "state"
+    for path in (root, directory, state):
+        path.mkdir(parents=True)
+    made = Placement(
+        source=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
+        role=role,  # type: ignore[arg-type]
+        address=IPv4Address("198.18.0.2"),
+        cpus=(1,),
+        settings={},
+        zones=ZONES,
+        routes=[] if role == "primary" else [Route(1, IPv4Address("198.18.0.1"), None)],
+        secondaries=[IPv4Address("198.18.0.2")] if role == "primary" else [],
+        transfer=TransferSpec(),
+        keys=KEYS,
+        catalog=None,
+        directory=directory,
+        seen_directory="/mnt/server",
+        state=state,
+        seen_state="/mnt/state",
+        dataset=folder / "dataset",
+        seen_dataset="/mnt/dataset",
+    )
+    return replace(made, **changes)
