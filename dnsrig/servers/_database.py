@@ -39,7 +39,6 @@ class Database(Driver):
     roles: ClassVar[tuple[Role, ...]] = ("database",)
     answers = False
     answers_zones = False
-    done_pattern = r"(?!)(?P<zone>)"
     port: ClassVar[int]
     tls_port: ClassVar[int]
 

@@ -23,7 +23,6 @@ class EngineDriver(Driver):
     version_arguments = ("--version",)
     version_pattern = r"dnsrig-engine (\d\S*)"
     log_clock_resolution_ns = 1
-    done_pattern = r"(?!)(?P<zone>)"
     repeatable: frozenset[str] = frozenset()
     """Settings of which one text may hold several values."""
 

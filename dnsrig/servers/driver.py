@@ -121,6 +121,11 @@ class Placement:
     which it is a replica."""
 
     @property
+    def tree(self) -> Path:
+        """Below which the files of its source lie, as the rig sees them: a root file system, the prefix of the user's own build, or /."""
+        return Path(self.source.root or self.source.prefix or "/")
+
+    @property
     def answers_over_tls(self) -> bool:
         """Whether it listens for TLS at all: for queries, or as a primary for XoT. To a server that is the same."""
         return self.over_tls or (self.transfer.tls and self.role == "primary")
@@ -208,8 +213,8 @@ class Driver(ABC):
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
     """Features that the server has, but not both at once in that role."""
     log_clock_resolution_ns: ClassVar[int]
-    done_pattern: ClassVar[str]
-    """A line of the log that says a zone was transferred, with group ``zone``."""
+    done_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
+    """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no line says so."""
     failure_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of failure -> pattern."""
 

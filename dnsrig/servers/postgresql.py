@@ -18,7 +18,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Scalar
 from dnsrig.servers import pgwire
 from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database
-from dnsrig.servers.driver import Address, Placement, Preparation, Setting, template, utc_ns
+from dnsrig.servers.driver import Address, Placement, Preparation, Setting, numbers, template, utc_ns
 from dnsrig.servers.keys import PRIVATE_KEY_FILE
 
 USER, DATABASE = "dnsrig", "postgres"
@@ -159,13 +159,16 @@ def connection(placement: Placement) -> str:
 
 
 def programs(placement: Placement) -> str:
-    """The folder of PostgreSQL's programs, as they see it: Debian keeps them by major version, off the path."""
-    tree = Path(placement.source.root or "/")
-    found = sorted(tree.glob("usr/lib/postgresql/*/bin"), key=lambda path: int(path.parent.name))
+    """The folder of PostgreSQL's programs, as they see it: of the user's own build, or Debian's, which are off the path by major version."""
+    source = placement.source
+    if source.prefix and (placement.tree / "bin/psql").is_file():
+        return f"{source.prefix}/bin"
+    tree = Path(source.root or "/")
+    found = sorted(tree.glob("usr/lib/postgresql/*/bin"), key=lambda path: numbers(path.parent.name))
     if not found:
         raise DnsrigError(
-            f"{placement.source.name} has no /usr/lib/postgresql",
-            hint="use postgresql@forky, which dnsrig installs by itself",
+            f"{source.name} has no /usr/lib/postgresql",
+            hint=f"use {source.kind}@forky, which dnsrig installs with it",
         )
     return f"/{found[-1].relative_to(tree)}"
 

@@ -9,7 +9,6 @@ import re
 import sqlite3
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import ClassVar
 
 from dnsrig.errors import DnsrigError
@@ -197,13 +196,9 @@ def _speaks_of_secondaries(version: str) -> bool:
     return (major, minor) >= (4, 5)
 
 
-def _tree(placement: Placement) -> Path:
-    return Path(placement.source.root or placement.source.prefix or "/")
-
-
 def _schema(placement: Placement) -> str:
     for name in SCHEMA_FILES:
-        if (path := _tree(placement) / name).exists():
+        if (path := placement.tree / name).exists():
             return path.read_text()
     raise DnsrigError(
         f"{placement.source.name} has no SQLite schema ({SCHEMA_FILES[0]})",

@@ -151,9 +151,8 @@ class RedisConsole:
 
 
 def _module(placement: Placement) -> Path:
-    tree = Path(placement.source.root or placement.source.prefix or "/")
     for name in MODULE_FILES:
-        if (path := tree / name).exists():
+        if (path := placement.tree / name).exists():
             return path
     raise DnsrigError(
         f"{placement.source.name} has no module of Knot DNS ({MODULE_FILES[0]})",

@@ -71,7 +71,6 @@ class Unbound(Driver):
     )
     features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support(None, None, "1.4.14")}
     log_clock_resolution_ns = 1_000_000_000
-    done_pattern = r"(?!)(?P<zone>)"
 
     def configure(self, placement: Placement) -> None:
         ours: dict[str, Scalar] = {

@@ -13,9 +13,10 @@ from placement_data import KEYS, ZONES, placed
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import carriers, placing, procedure
-from dnsrig.rundir import HostSpec
+from dnsrig.rundir import HostSpec, ServerSource
 from dnsrig.servers import driver
 from dnsrig.servers.driver import Endpoint, Placement, Route
+from dnsrig.servers.postgresql import programs
 
 NEAR, FAR = IPv4Address("198.18.0.3"), IPv4Address("198.18.0.4")
 PLAIN, OVER_TLS = Endpoint(NEAR, 6379, tls=False), Endpoint(NEAR, 6380, tls=True)
@@ -142,6 +143,27 @@ def test_postgresql_runs_as_nobody(tmp_path: Path, owners: dict[str, int]) -> No
     text = (place.directory / "postgresql.conf").read_text()
     assert "listen_addresses = '198.18.0.4,127.0.0.1'" in text and "wal_compression = 'on'" in text
     assert "ssl" not in text
+
+
+def test_postgresql_of_ones_own_build_runs_its_own_programs(tmp_path: Path, owners: dict[str, int]) -> None:
+    """Else Debian's would run under the label of the build."""
+    prefix = tmp_path / "opt"
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin/psql").touch()
+    own = ServerSource(kind="postgresql", source=str(prefix), version="19", prefix=str(prefix))
+    place = placement(tmp_path, "postgresql", "database", source=own)
+    assert f"{prefix}/bin/postgres" in driver("postgresql").command(place)
+    (initdb,) = driver("postgresql").preparations(place)
+    assert f"{prefix}/bin/initdb" in initdb.command
+
+
+def test_the_newest_of_postgresqls_programs_are_taken_and_none_are_told(tmp_path: Path) -> None:
+    old = with_programs(placement(tmp_path / "a", "postgresql", "database"))
+    (Path(old.source.root or "") / "usr/lib/postgresql/9.6/bin").mkdir(parents=True)
+    assert programs(old) == "/usr/lib/postgresql/18/bin"
+    with pytest.raises(DnsrigError) as raised:
+        programs(placement(tmp_path / "b", "powerdns", "primary"))
+    assert "powerdns@forky" in raised.value.hint
 
 
 def test_a_replica_of_postgresql_copies_when_it_starts(tmp_path: Path, owners: dict[str, int]) -> None:
