@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable
@@ -29,44 +30,31 @@ def console(stage: Stage, name: str) -> Console:
         return kind.console(stage.host(name).address)
 
 
-def start_ready(stage: Stage, name: str, *, limit_s: float) -> Console:
+def start_ready(stage: Stage, name: str, *, limit_s: float) -> None:
     """Configure and start the database of host ``name`` and wait until it can be used."""
     stage.prepare_server(name)
     stage.start_server(name)
-    found: list[Console] = []
+    if why := _wait(stage, name, lambda at: True, limit_s):
+        raise ServerFailed(f"the database on host {name} was not ready within {limit_s:g} s{why}")
 
-    def connected() -> bool:
-        found.append(console(stage, name))
+
+def wait_filled(stage: Stage, name: str, *, limit_s: float) -> int:
+    """Wait until the database has all zones of the dataset: its position then.
+
+    What it has then is told as instrument ``name``.
+    """
+    wanted, told = stage.spec.dataset.zones, dict[str, Any]()
+
+    def filled(at: Console) -> bool:
+        if at.zones() < wanted:
+            return False
+        told.update(zones=wanted, filled_ns=time.monotonic_ns(), position=at.position(), **at.facts())
         return True
 
-    _wait(stage, connected, limit_s, f"the database on host {name} was not ready")
-    return found[0]
-
-
-def wait_filled(stage: Stage, name: str, at: Console, *, limit_s: float) -> None:
-    """Wait until the database has all zones of the dataset; what it has then is told as instrument ``name``."""
-    wanted = stage.spec.dataset.zones
-    _wait(stage, lambda: at.zones() >= wanted, limit_s, f"the database on host {name} did not get all {wanted:,} zones")
-    stage.told[name] = {"zones": wanted, "filled_ns": time.monotonic_ns(), "position": at.position(), **at.facts()}
-
-
-def _wait(stage: Stage, done: Callable[[], bool], limit_s: float, otherwise: str) -> None:
-    if not _succeeds(stage, done, limit_s):
-        raise ServerFailed(f"{otherwise} within {limit_s:g} s")
-
-
-def _succeeds(stage: Stage, done: Callable[[], bool], limit_s: float) -> bool:
-    """Try ``done`` again and again, while the servers live."""
-    deadline = time.monotonic() + limit_s
-    while (begun := time.monotonic()) < deadline:
-        try:
-            if done():
-                return True
-        except (OSError, DnsrigError):
-            pass  # not ready yet
-        took_s = time.monotonic() - begun
-        stage.rest(max(LOOK_EVERY_S, took_s / LOOK_SHARE_MOST))
-    return False
+    if why := _wait(stage, name, filled, limit_s):
+        raise ServerFailed(f"the database on host {name} did not get all {wanted:,} zones within {limit_s:g} s{why}")
+    stage.told[name] = told
+    return int(told["position"])
 
 
 class TooLate(Exception):
@@ -75,14 +63,28 @@ class TooLate(Exception):
 
 def wait_far(stage: Stage, name: str) -> None:
     """Wait, within the limit of the trial, until the database of host ``name`` that was started can be used."""
-
-    def connected() -> bool:
-        console(stage, name).close()
-        return True
-
     limit_s = stage.spec.limit_s
-    if not _succeeds(stage, connected, limit_s):
-        raise TooLate(f"the database on host {name} was not ready after {limit_s:g} s")
+    if why := _wait(stage, name, lambda at: True, limit_s):
+        raise TooLate(f"the database on host {name} was not ready after {limit_s:g} s{why}")
+
+
+def _wait(stage: Stage, name: str, holds: Callable[[Console], bool], limit_s: float) -> str | None:
+    """Look at the database again and again, while the servers live, until ``holds``; else what the last look met.
+
+    Each look has a connection of its own: after an answer that came too late nothing more is to be had of the old one.
+    """
+    deadline, met = time.monotonic() + limit_s, " (no look was made)"
+    while (begun := time.monotonic()) < deadline:
+        try:
+            with contextlib.closing(console(stage, name)) as at:
+                if holds(at):
+                    return None
+            met = " (it answers)"
+        except (OSError, DnsrigError) as error:
+            met = f" ({error})"  # not ready yet
+        took_s = time.monotonic() - begun
+        stage.rest(max(LOOK_EVERY_S, took_s / LOOK_SHARE_MOST))
+    return met
 
 
 @dataclass

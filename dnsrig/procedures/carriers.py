@@ -140,13 +140,9 @@ def _start_near_site(stage: Stage) -> int:
     if "database" not in stage.spec.hosts:
         stage.start_ready("primary", limit_s=limit_s)
         return 0
-    console = _databases.start_ready(stage, "database", limit_s=DATABASE_READY_LIMIT_S)
-    try:
-        stage.start_ready("primary", limit_s=limit_s)
-        _databases.wait_filled(stage, "database", console, limit_s=limit_s)
-        return console.position()
-    finally:
-        console.close()
+    _databases.start_ready(stage, "database", limit_s=DATABASE_READY_LIMIT_S)
+    stage.start_ready("primary", limit_s=limit_s)
+    return _databases.wait_filled(stage, "database", limit_s=limit_s)
 
 
 def _carrier(options: Options) -> str:

@@ -101,15 +101,53 @@ def test_a_database_that_ended_is_told_at_once(monkeypatch: pytest.MonkeyPatch) 
         _databases.wait_far(cast(Stage, stage), "replica")
 
 
-def test_a_database_that_is_not_filled_is_no_result_of_the_far_site() -> None:
-    stage, console = FakeStage(), SimpleNamespace(zones=lambda: 2)
-    with pytest.raises(ServerFailed, match="did not get all 3 zones"):
-        _databases.wait_filled(cast(Stage, stage), "database", cast(Any, console), limit_s=0.01)
+def test_a_database_that_is_not_filled_is_no_result_of_the_far_site(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, made = FakeStage(), list[Filling]()
+    monkeypatch.setattr(_databases, "console", lambda *_: made.append(Filling(2)) or made[-1])
+    with pytest.raises(ServerFailed, match=r"did not get all 3 zones within 0\.01 s \(it answers\)"):
+        _databases.wait_filled(cast(Stage, stage), "database", limit_s=0.01)
     assert min(stage.rested) >= _databases.LOOK_EVERY_S
+    assert made and all(console.closed for console in made), "no connection is left open"
+    monkeypatch.setattr(_databases, "console", _refuse)
+    with pytest.raises(ServerFailed, match=r"within 0\.01 s \(nobody is there\)"):
+        _databases.wait_filled(cast(Stage, stage), "database", limit_s=0.01)
+
+
+def test_a_database_is_filled_though_one_look_broke_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a look that timed out asked for may still come, so the next look has a connection of its own."""
+    looks: list[Filling] = [Filling(TimeoutError()), Filling(2), Filling(3)]
+    made = list(looks)
+    monkeypatch.setattr(_databases, "console", lambda *_: looks.pop(0))
+    stage = FakeStage()
+    assert _databases.wait_filled(cast(Stage, stage), "database", limit_s=3600) == 70
+    told = stage.told["database"]
+    assert told.pop("filled_ns") > 0 and told == {"zones": 3, "position": 70, "memory_bytes": 5}
+    assert all(console.closed for console in made)
+
+
+class Filling:
+    """The console of a database that has so many zones, or does not answer."""
+
+    def __init__(self, zones: int | Exception) -> None:
+        self.found, self.closed = zones, False
+
+    def zones(self) -> int:
+        if isinstance(self.found, Exception):
+            raise self.found
+        return self.found
+
+    def position(self) -> int:
+        return 70
+
+    def facts(self) -> dict[str, Scalar]:
+        return {"memory_bytes": 5}
+
+    def close(self) -> None:
+        self.closed = True
 
 
 def _refuse(stage: Stage, name: str) -> None:
-    raise ConnectionRefusedError
+    raise ConnectionRefusedError("nobody is there")
 
 
 class FakeClient:
@@ -130,6 +168,17 @@ def test_a_replica_of_redis_has_all_when_its_link_is_up_and_its_offset_there(
     info = f"master_link_status:{status}\r\n" + (f"slave_repl_offset:{offset}\r\n" if offset else "")
     client = FakeClient(lambda words: "PONG" if words == ("PING",) else info)
     assert RedisConsole(cast(resp.Client, client)).has_all(7) is wanted
+
+
+@pytest.mark.parametrize(
+    ("streams", "replayed", "wanted"), [("1", "7", True), ("1", "6", False), ("0", "7", False), ("1", None, False)]
+)
+def test_a_replica_of_postgresql_has_all_when_it_streams_and_has_replayed_as_much(
+    streams: str, replayed: str | None, wanted: bool
+) -> None:
+    answers = {"pg_stat_wal_receiver": streams, "pg_last_wal_replay_lsn": replayed}
+    client = FakeClient(lambda words: [[next(told for name, told in answers.items() if name in words[0])]])
+    assert PostgreSqlConsole(cast(pgwire.Client, client)).has_all(7) is wanted
 
 
 def test_what_is_no_number_is_refused() -> None:
