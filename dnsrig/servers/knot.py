@@ -178,7 +178,7 @@ class Knot(Driver):
         Setting(
             "server.tcp-io-timeout",
             "500 ms",
-            "how long a write may wait for the peer: a primary cuts a transfer that is over a slow, long link",
+            "how long a write may wait for the peer; a primary cuts a transfer over a slow, long link whose queue takes longer",
         ),
         Setting("server.tcp-remote-io-timeout", "5000 ms", "the same of a secondary that waits for its primary"),
         Setting("server.async-start", "off", "answer before all zones are loaded or were tried once"),

@@ -14,9 +14,8 @@ from dnsrig.errors import DnsrigError
 
 PROTOCOL = 196_608
 """Version 3.0."""
-MESSAGE_MOST = 1 << 24
-MESSAGES_MOST = 1_000_000
-"""In one answer."""
+MESSAGE_MOST, MESSAGES_MOST = 1 << 16, 1_000
+"""Octets of a message, and messages of an answer: far above one number, or the dozen of settings that a server greets with."""
 AUTHENTICATION, ERROR, READY, ROW = b"R", b"E", b"Z", b"D"
 TRUSTED = 0
 
@@ -31,7 +30,7 @@ class Refused(DnsrigError):
 
 
 class Client:
-    """One connection. What takes longer than its time raises OSError."""
+    """One connection. A write or a read that takes longer than its time raises OSError, and the connection is of no use any more."""
 
     def __init__(self, connection: socket.socket, user: str, database: str) -> None:
         self._connection = connection

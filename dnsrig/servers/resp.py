@@ -23,7 +23,7 @@ class Refused(DnsrigError):
 
 
 class Client:
-    """One connection. What takes longer than its time raises OSError."""
+    """One connection. A write or a read that takes longer than its time raises OSError, and the connection is of no use any more."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dnsrig.servers.pgwire import Client, Refused, Row, message, row, rows, startup
+from dnsrig.servers.pgwire import MESSAGE_MOST, MESSAGES_MOST, Client, Refused, Row, message, row, rows, startup
 
 values = st.none() | st.text(st.characters(codec="utf-8"), max_size=10)
 tables = st.lists(st.lists(values, max_size=4), max_size=4)
@@ -72,6 +72,13 @@ def test_a_server_that_starts_or_wants_a_password_is_refused() -> None:
         rows(io.BytesIO(error(b"FATAL", b"the database system is starting up")))
     with pytest.raises(Refused, match="password"):
         rows(io.BytesIO(encoded(b"R", struct.pack("!I", 3))))
+
+
+def test_what_is_larger_than_any_answer_is_refused() -> None:
+    with pytest.raises(Refused, match="a message of 65,537 octets"):
+        rows(io.BytesIO(b"D" + struct.pack("!I", MESSAGE_MOST + 1)))
+    with pytest.raises(Refused, match="does not come to an end"):
+        rows(io.BytesIO(data_row(["1"]) * (MESSAGES_MOST + 1) + READY))
 
 
 def test_a_client_says_who_it_is_and_asks() -> None:
