@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dnsrig.servers.driver import Placement, Preparation
-from dnsrig.servers.postgresql import DATABASE, USER, connection, programs
+from dnsrig.servers.postgresql import DATABASE, USER, connection, programs, security
 
 SCHEMA = "/usr/share/pdns-backend-pgsql/schema/schema.pgsql.sql"
 
@@ -14,8 +14,7 @@ def backend(placement: Placement) -> str:
     assert at is not None
     lines = ["launch=gpgsql", f"gpgsql-host={at.address}", f"gpgsql-port={at.port}"]
     lines += [f"gpgsql-user={USER}", f"gpgsql-dbname={DATABASE}"]
-    if at.tls:
-        lines.append(f"gpgsql-extra-connection-parameters=sslmode=verify-ca sslrootcert={placement.certificate}")
+    lines.append(f"gpgsql-extra-connection-parameters={security(placement)}")
     return "\n".join(lines)
 
 

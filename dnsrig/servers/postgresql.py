@@ -151,11 +151,16 @@ class PostgreSqlConsole:
 
 
 def connection(placement: Placement) -> str:
-    """How a program reaches the database that ``placement`` uses, as libpq takes it; it checks the certificate where that is far away."""
-    assert placement.database is not None
-    words = f"host={placement.database.address} port={placement.database.port} user={USER} dbname={DATABASE}"
-    tls = f"sslmode=verify-ca sslrootcert={placement.certificate}" if placement.database.tls else "sslmode=disable"
-    return f"{words} {tls}"
+    """How a program reaches the database that ``placement`` uses, as libpq takes it."""
+    at = placement.database
+    assert at is not None
+    return f"host={at.address} port={at.port} user={USER} dbname={DATABASE} {security(placement)}"
+
+
+def security(placement: Placement) -> str:
+    """TLS and a check of the certificate where the database is far away. Else without: by default libpq asks for TLS first."""
+    far = placement.database is not None and placement.database.tls
+    return f"sslmode=verify-ca sslrootcert={placement.certificate}" if far else "sslmode=disable"
 
 
 def programs(placement: Placement) -> str:

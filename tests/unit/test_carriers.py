@@ -31,6 +31,24 @@ def test_times_begin_with_the_first_exec_at_the_far_site(tmp_path: Path) -> None
     assert value("stored_s", trial) == 5
 
 
+def test_what_publishing_and_the_replica_cost(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    assert [value(name, trial) for name in ("publish_s", "replica_cpu_s", "replica_memory_peak_bytes")] == [None] * 3
+    servers = trial.record.servers
+    servers["primary"] = servers["secondary"].model_copy(update={"host": "primary", "exec_ns": 2 * SECOND})
+    trial.record.instruments["database"] = {"filled_ns": 5 * SECOND, "position": 70}
+    cpu, memory = [1_000_000, 1_500_000, 4_000_000], [10 * MB, 30 * MB, 20 * MB]
+    of_replica = {
+        "replica__cgroup__cpu_usage_us": cpu,
+        "replica__cgroup__memory_anonymous_bytes": memory,
+        "secondary__cgroup__cpu_usage_us": [0, 0, 60_000_000],
+    }
+    use(trial, series(zero_ns(trial), **of_replica))
+    assert value("publish_s", trial) == 3
+    assert value("replica_cpu_s", trial) == 3
+    assert value("replica_memory_peak_bytes", trial) == 30 * MB
+
+
 def test_received_is_all_but_a_thousandth_of_what_came(tmp_path: Path) -> None:
     trial = replicated(tmp_path)
     came = [0, 40 * MB, 99 * MB, 99_950_000, 99_950_066, 100 * MB]

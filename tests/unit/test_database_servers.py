@@ -194,6 +194,13 @@ def test_powerdns_keeps_its_tables_in_postgresql(tmp_path: Path) -> None:
     assert driver("powerdns").preparations(secondary) == []
 
 
+def test_powerdns_speaks_tls_to_a_database_at_another_site_only(tmp_path: Path) -> None:
+    """The one beside it listens for TLS too, for the replica's sake, and libpq would take it."""
+    for name, endpoint, mode in (("a", PLAIN, "disable"), ("b", OVER_TLS, "verify-ca sslrootcert=")):
+        found = lines(placement(tmp_path / name, "powerdns", "secondary", database=endpoint, over_tls=True))
+        assert any(line.startswith(f"gpgsql-extra-connection-parameters=sslmode={mode}") for line in found)
+
+
 def test_the_log_of_a_database_has_milliseconds() -> None:
     line = "5094:M 21 Nov 2026 16:50:07.898 # Server initialized"
     assert driver("redis").log_time_ns(line) == 1_795_279_807_898_000_000
