@@ -75,6 +75,7 @@ def _rows(run: Run, variants: list[Variant]) -> tuple[list[Row], list[Row], list
     points: list[Row] = []
     spans: list[Row] = []
     leads: list[Row] = []
+    whole = _whole(run)
     for variant in variants:
         place: Row = {"row": visible(parameter(variant.parameters[CARRIER])), "lane": _lane(run, variant)}
         trials = [(trial, value) for trial in run.of_variant(variant.id) if (value := _value(trial)) is not None]
@@ -90,7 +91,7 @@ def _rows(run: Run, variants: list[Variant]) -> tuple[list[Row], list[Row], list
         told: Row = {"row": place["row"], "lane": PUBLISHED, "kind": PUBLISHED, "value": figure.value}
         points += [told] if told not in points else []
         limited = any(trial.record.outcome == "limit" for trial, _ in trials)
-        if middle is not None and not limited and (figure, place["lane"]) not in _whole(run):
+        if middle is not None and not limited and (figure, place["lane"]) not in whole:
             there_s = size.extrapolated(middle)
             points.append({**place, "kind": EXTRAPOLATED, "value": there_s})
             leads.append({**place, "from_s": middle, "to_s": there_s})
