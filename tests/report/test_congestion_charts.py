@@ -10,11 +10,11 @@ import synthetic
 from html_facts import read
 from socket_data import bulk
 
-from dnsrig.analysis.published import held_against
+from dnsrig.analysis.published import held_against, s4
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import svg
 from dnsrig.report.charts import _over_time, all_charts, congestion, sender_over_time
-from dnsrig.rundir import Outcome
+from dnsrig.rundir import Outcome, PathSpec
 
 RATES = {"cubic": 17.0, "illinois": 21.0, "hybla": 140.0, "bbr": 1728.0}
 
@@ -122,6 +122,17 @@ def test_s4_counts_what_the_chart_counts_and_says_what_failed(far: Run) -> None:
     }
     assert [found[name].comparable for name in ("cubic", "illinois", "hybla")] == [True, False, False]
     assert found["hybla"].differs[0].startswith("In 3 of 3 repeats a server failed")
+
+
+def test_a_path_is_s4s_by_its_round_trip_and_its_loss_on_either_way(far: Run) -> None:
+    spec = next(iter(far.manifest.specs.values()))
+    link = next(link for link in spec.links if link.there is not None)
+    link.there, link.back = PathSpec(delay_ms=250), PathSpec(delay_ms=50, loss_percent=10)
+    assert s4.path(spec) == []
+    link.back = PathSpec(delay_ms=50, loss_percent=5)
+    assert s4.path(spec) == ["Loss 5 % here, about 10 % in the source."]
+    link.back = PathSpec(delay_ms=250, loss_percent=10)
+    assert s4.path(spec) == ["Round trip 500 ms here, about 300 ms in the source."]
 
 
 def test_s4_is_not_held_against_another_path(far: Run) -> None:

@@ -87,6 +87,16 @@ def test_metrics_of_a_flow(trial: Trial) -> None:
     assert value("retransmitted_percent", trial) == pytest.approx(25, rel=0.02)
 
 
+def test_what_the_kernel_has_not_measured_yet_is_in_no_median(trial: Trial) -> None:
+    bulk(trial, rtt_ms=310)
+    started = pl.col("time_ns") < trial.sockets["time_ns"].median()
+    trial.__dict__["sockets"] = trial.sockets.with_columns(
+        rtt_us=pl.when(started).then(0).otherwise("rtt_us").cast(pl.UInt32)
+    )
+    trial.__dict__["sockets"] = pl.concat([trial.sockets.filter(started), trial.sockets]).sort("time_ns")
+    assert value("rtt_ms", trial) == 310
+
+
 def test_throughput_is_what_the_application_has_by_the_last_look(trial: Trial) -> None:
     """Of each connection that there was, and without what it has not read."""
     bulk(trial, kb_per_s=100, unread_octets=98_000)

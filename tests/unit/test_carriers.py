@@ -78,6 +78,25 @@ def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
     assert carriers.arrived(trial)["octets"].to_list() == [0, 600, 1000, 1000, 1000]
 
 
+def test_what_counts_is_the_direction_to_the_far_site(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    link = LinkSpec(ends=("replica", "database"), kind="tun")
+    trial.record.spec.links.append(link)
+    rows = [(zero_ns(trial) + SECOND // 10, "there", 7), (zero_ns(trial) + SECOND // 5, "back", 600)]
+    columns = ["time_ns", "direction", "delivered_octets"]
+    trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
+    assert carriers.arrived(trial)["octets"].to_list() == [600]
+
+
+def test_a_trial_at_its_limit_has_received_nothing_whole(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=[0, 40 * MB, 100 * MB]))
+    trial.record.instruments["replica"] = {"stored_ns": zero_ns(trial) + 5 * SECOND}
+    assert [value(name, trial) for name in ("received_s", "stored_s")] == [2, 5]
+    trial.record.outcome = "limit"
+    assert [value(name, trial) for name in ("received_s", "stored_s", "served_s")] == [None] * 3
+
+
 def test_a_procedure_without_sites_has_none_of_these(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path)
     assert carriers.far_link(trial.record.spec) is None

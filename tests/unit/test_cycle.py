@@ -149,6 +149,20 @@ def test_octets_between_two_serials(trial: Trial) -> None:
     assert values(trial, "generations_whole", "generation_octets_percent") == [1, pytest.approx(132.5)]
 
 
+@pytest.mark.parametrize(("served_s", "whole"), [(8.5, False), (9.5, True)])
+def test_nine_tenths_of_the_whole_zone_are_the_whole(trial: Trial, served_s: float, whole: bool) -> None:
+    followed(trial, generation(1, 0, served_s))
+    (arrival,) = generations.arrivals(trial)
+    assert arrival.share == pytest.approx(served_s / 10) and arrival.whole is whole
+
+
+def test_a_serial_arrived_when_it_was_first_seen(trial: Trial) -> None:
+    """Generations that were skipped are told when the one that was served is."""
+    followed(trial, generation(1, 0, 3, serial=3), generation(2, 1, 5, serial=3))
+    (arrival,) = generations.arrivals(trial)
+    assert (arrival.generations, arrival.octets) == (2, 300)
+
+
 def test_without_samples_there_are_no_octets(trial: Trial) -> None:
     followed(trial, generation(1, 0, 2))
     use(trial, series(0))

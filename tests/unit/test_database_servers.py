@@ -14,7 +14,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import carriers, placing, procedure
 from dnsrig.rundir import HostSpec, ServerSource
-from dnsrig.servers import driver
+from dnsrig.servers import debian, driver, sources
 from dnsrig.servers.driver import Endpoint, Placement, Route
 from dnsrig.servers.postgresql import programs
 
@@ -205,6 +205,18 @@ def test_the_log_of_a_database_has_milliseconds() -> None:
     line = "5094:M 21 Nov 2026 16:50:07.898 # Server initialized"
     assert driver("redis").log_time_ns(line) == 1_795_279_807_898_000_000
     assert driver("valkey").log_time_ns("no time") is None
+
+
+def test_a_root_file_system_of_older_packages_is_built_again_and_has_the_servers_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    whole = {"util-linux": "2.41-5", "dash": "0.5.12-12", "postgresql": "18+287", "postgresql-18": "18.1-2+b1"}
+    built = [debian.Root(tmp_path / "a", "forky", {n: v for n, v in whole.items() if n != "dash"})]
+    monkeypatch.setattr(debian, "roots", lambda suite, kind: built)
+    assert sources.find("postgresql@forky") is None
+    built.append(debian.Root(tmp_path / "b", "forky", whole))
+    found = sources.find("postgresql@forky")
+    assert found is not None and found.version == "18.1", "the first package is one that only points to it"
 
 
 def options(carrier: str) -> dict[str, int | float | str | bool]:

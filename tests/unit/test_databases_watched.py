@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import MagicMock
 
 import pytest
 
-from dnsrig.procedures import _databases
+from dnsrig.procedures import _databases, carriers
 from dnsrig.procedures.stage import ServerFailed, Stage
 from dnsrig.rundir import Scalar
 from dnsrig.servers import pgwire, resp
@@ -123,6 +124,34 @@ def test_a_database_is_filled_though_one_look_broke_off(monkeypatch: pytest.Monk
     told = stage.told["database"]
     assert told.pop("filled_ns") > 0 and told == {"zones": 3, "position": 70, "memory_bytes": 5}
     assert all(console.closed for console in made)
+
+
+def test_a_database_that_takes_long_to_answer_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, stage = iter(range(0, 100, 2)), FakeStage()
+    monkeypatch.setattr(_databases, "console", lambda *_: Filling(2))
+    monkeypatch.setattr(_databases.time, "monotonic", lambda: float(next(clock)))
+    with pytest.raises(ServerFailed):
+        _databases.wait_filled(cast(Stage, stage), "database", limit_s=5)
+    assert stage.rested == [10.0], "a look of 2 s is a fifth of the time"
+
+
+@pytest.mark.parametrize(("kind", "waited"), [("knot", []), ("powerdns", ["wait"])])
+def test_a_secondary_that_ends_without_its_database_waits_for_that(
+    monkeypatch: pytest.MonkeyPatch, kind: str, waited: list[str]
+) -> None:
+    done: list[str] = []
+    stage = MagicMock()
+    stage.spec.hosts = dict.fromkeys(("primary", "database", "secondary", "replica"))
+    stage.placements = {"secondary": SimpleNamespace(source=SimpleNamespace(kind=kind))}
+    stage.start_server.side_effect = done.append
+    stage.time_zones.side_effect = lambda probe, begin: begin()
+    monkeypatch.setattr(carriers, "_start_near_site", lambda stage: 70)
+    monkeypatch.setattr(carriers.transfer, "SETTLE_S", 0)
+    monkeypatch.setattr(carriers.transfer, "start_probe", lambda stage: MagicMock())
+    monkeypatch.setattr(_databases, "Follower", MagicMock())
+    monkeypatch.setattr(_databases, "wait_far", lambda *_: done.append("wait"))
+    carriers.measure(stage)
+    assert done == ["replica", *waited, "secondary"]
 
 
 class Filling:

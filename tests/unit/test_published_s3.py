@@ -88,6 +88,17 @@ def test_another_link_or_another_server_is_no_place_to_compare(tmp_path: Path) -
     assert all("The source had Knot DNS with Redis." in m.differs for m in others)
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [({"ordered": False}, "ms out of order and"), ({"loss_over_time": [[0, 0.1]]}, "a loss that changes")],
+)
+def test_the_same_numbers_out_of_order_or_changing_are_another_link(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    found = held_against(cells(tmp_path, {**WAY, **change}, zones=100_000, records=8_000_000))
+    assert not any(m.comparable for m in found) and all(said in m.differs[0] for m in found)
+
+
 def test_a_cell_whose_server_failed_once_is_not_left_out(tmp_path: Path) -> None:
     run = cells(tmp_path, zones=100_000, records=8_000_000)
     for path in run.directory.glob("trials/*/01/trial.json"):
