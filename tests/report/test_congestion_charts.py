@@ -74,6 +74,15 @@ def test_what_did_not_count_is_told_apart_or_not_there(far: Run, outcome: Outcom
     assert "NaN" not in " ".join(read(svg.render(congestion.draw(far)[0].chart)).values("d"))
 
 
+def test_what_is_invalid_is_in_no_bar(far: Run) -> None:
+    slowest, *counted = sorted(of(far, "cubic"), key=lambda trial: trial.record.metrics["throughput_kbytes_per_s"] or 0)
+    slowest.record.outcome = "invalid"
+    rates = [trial.record.metrics["throughput_kbytes_per_s"] for trial in counted]
+    drawn = congestion.draw(far)[0].chart.to_dict()["datasets"].values()
+    (bar,) = [row for rows in drawn for row in rows if "low" in row and row["algorithm"] == "cubic"]
+    assert [bar["low"], bar["high"]] == rates
+
+
 def test_a_line_a_variant_of_its_median_repeat(far: Run) -> None:
     (trial,) = [t for t in of(far, "hybla") if t.record.spec.repeat == 2]
     rows = sender_over_time.course(trial)

@@ -71,4 +71,8 @@ def test_what_did_not_count_is_in_no_line(law: Run) -> None:
     marks = workers._measured(law)
     assert set(marks.filter("counts")["workers"]) == {1, 10}
     assert set(marks.filter(~marks["counts"])["workers"]) == {100}
-    assert workers.draw(law)
+    drawn = workers.draw(law)[0].chart.to_dict()["datasets"].values()
+    (lines,) = [rows for rows in drawn if any(row["line"] == workers.LAW for row in rows)]
+    assert {row["workers"] for row in lines} == {1, 10}
+    ends = [(row["workers"], row["value"]) for row in lines if row["line"] == workers.LAW]
+    assert ends == [(1, 1.5), (10, 15)], "from the slower of the two lines"

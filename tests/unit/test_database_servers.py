@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import stat
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -71,6 +72,12 @@ def test_settings_are_the_databases_own_and_come_last(tmp_path: Path) -> None:
     found = lines(placement(tmp_path, "redis", "database", settings=settings))
     assert "io-threads 2" in found and "rdbcompression no" in found
     assert [line for line in found if line.startswith("repl-diskless-sync-delay")] == ["repl-diskless-sync-delay 5"]
+
+
+@pytest.mark.parametrize("kind", DATABASES)
+def test_nothing_goes_to_a_disk_and_no_replica_waits_for_others(tmp_path: Path, kind: str) -> None:
+    wanted = {'save ""', "appendonly no", "repl-diskless-sync-delay 0"}
+    assert wanted <= set(lines(placement(tmp_path, kind, "database")))
 
 
 def test_a_root_without_the_module_is_told(tmp_path: Path) -> None:
@@ -177,6 +184,10 @@ def test_a_replica_of_postgresql_copies_when_it_starts(tmp_path: Path, owners: d
     copy, _, start = script.partition(" && exec ")
     assert "/usr/lib/postgresql/18/bin/pg_basebackup -d" in copy and "sslmode=verify-ca" in copy
     assert start.startswith("/usr/lib/postgresql/18/bin/postgres")
+    assert " -R " in copy, "it goes on from the copy as a replica"
+    assert server.stop_signal == signal.SIGINT, "at SIGTERM it would wait for its clients"
+    found = (place.directory / "postgresql.conf").read_text().splitlines()
+    assert {"ssl = on", "ssl_key_file = '/mnt/state/tls-key.pem'"} <= set(found)
 
 
 def test_powerdns_keeps_its_tables_in_postgresql(tmp_path: Path) -> None:
@@ -205,6 +216,8 @@ def test_the_log_of_a_database_has_milliseconds() -> None:
     line = "5094:M 21 Nov 2026 16:50:07.898 # Server initialized"
     assert driver("redis").log_time_ns(line) == 1_795_279_807_898_000_000
     assert driver("valkey").log_time_ns("no time") is None
+    line = "2026-11-21 16:50:07.898 UTC [12] LOG:  database system is ready"
+    assert driver("postgresql").log_time_ns(line) == 1_795_279_807_898_000_000
 
 
 def test_a_root_file_system_of_older_packages_is_built_again_and_has_the_servers_version(

@@ -20,7 +20,8 @@ def over(directory: Path, kind: str, rate_mbit: float | None = 8.0) -> Trial:
     """A trial of 10 s over a link from primary to secondary."""
     trial = clean_trial(directory)
     path = PathSpec(rate_mbit=rate_mbit)
-    link = LinkSpec.model_validate({"ends": ("primary", "secondary"), "kind": kind, "there": path, "back": path})
+    wider = PathSpec(rate_mbit=80.0)
+    link = LinkSpec.model_validate({"ends": ("primary", "secondary"), "kind": kind, "there": path, "back": wider})
     trial.record.spec.links = [link, LinkSpec(ends=("observer", "secondary"))]
     return trial
 

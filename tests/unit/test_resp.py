@@ -58,7 +58,15 @@ def test_an_answer_that_is_cut_off_is_refused(value: Reply, data: st.DataObject)
 
 @pytest.mark.parametrize(
     "answer",
-    [b"-ERR no\r\n", b"$99999999999\r\n", b"*99999999999\r\n", b":1x\r\n", b"*1\r\n" * 20 + b":1\r\n", b"?\r\n"],
+    [
+        b"-ERR no\r\n",
+        b"$99999999999\r\n",
+        b"*99999999999\r\n",
+        b":1x\r\n",
+        b":%s\r\n" % (b"1" * 20),
+        b"*1\r\n" * 20 + b":1\r\n",
+        b"?\r\n",
+    ],
 )
 def test_what_is_refused(answer: bytes) -> None:
     with pytest.raises(Refused):

@@ -45,7 +45,7 @@ def panels(
 
 
 def thinned(rows: pl.DataFrame, line: str) -> pl.DataFrame:
-    """``rows`` sorted by time, of each line every so-manieth: at most ``MOST_POINTS`` of the longest."""
+    """``rows`` sorted by time, of each line every n-th: at most ``MOST_POINTS`` of the longest."""
     longest = rows.group_by(line).len()["len"].max()
     step = max(1, -(-int(longest) // MOST_POINTS)) if isinstance(longest, int) else 1
     return rows.filter(pl.int_range(pl.len()).over(line) % step == 0)
