@@ -79,10 +79,12 @@ def rows(
     limited: Mapping[str, float] | None = None,
     unread_octets: int = 0,
     under_way: int | None = None,
+    buffers: tuple[int, int] | None = None,
     **flags: bool,
 ) -> pl.DataFrame:
     """Both ends of one connection, from the primary's; ``limited``: share of the busy time by name, e.g. receive_window;
-    ``under_way``: segments, of which nothing more is written, by default as many as the window has."""
+    ``under_way``: segments, of which nothing more is written, by default as many as the window has; ``buffers``: that of the sender and of the
+    receiver, by default such as grow."""
     made = []
     for tick in range(int(seconds * 1e3) // EVERY_MS):
         at_s = tick * EVERY_MS / 1e3
@@ -104,6 +106,7 @@ def rows(
             "remote": CLIENT,
             "cwnd": cwnd + tick % 3 - 1,
             "unacked": cwnd if under_way is None else under_way,
+            "send_buffer_octets": buffers[0] if buffers else 87_040 * (1 + tick),
             "send_queue_octets": MSS_OCTETS * (2 * cwnd if under_way is None else under_way),
             "rtt_us": round(1e3 * rtt_ms),
             "min_rtt_us": round(1e3 * min_rtt_ms),
@@ -120,6 +123,7 @@ def rows(
             "congestion": "bbr",
             "acked_octets": 60,
             "received_octets": acked,
+            "receive_buffer_octets": buffers[1] if buffers else 131_072 * (1 + tick),
             "receive_queue_octets": unread_octets,
             "rtt_us": 300_000,
             "min_rtt_us": 300_000,

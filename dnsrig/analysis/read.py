@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -158,10 +158,11 @@ class Trial:
 
         Columns: time_ns, host, local, remote (ADDRESS:PORT), state, congestion, cwnd, ssthresh (segments), rtt_us, rttvar_us,
         min_rtt_us, retransmissions, lost, unacked, sent_data_segments (segments), send_queue_octets (not acknowledged),
-        receive_queue_octets (not read), mss_octets, delivery_rate_octets_per_s, acked_octets, received_octets, busy_us and of it
-        receive_window_limited_us and send_buffer_limited_us; sacks, timestamps, window_scaling (bool: agreed on by both ends).
+        receive_queue_octets (not read), send_buffer_octets and receive_buffer_octets (what the buffers may take now; 0 in runs of earlier
+        versions), mss_octets, delivery_rate_octets_per_s, acked_octets, received_octets, busy_us and of it receive_window_limited_us and send_buffer_limited_us;
+        sacks, timestamps, window_scaling (bool: agreed on by both ends).
         """
-        return _read_rows(self.directory / "sockets.arrow", socket_rows.SOCKETS)
+        return _read_rows(self.directory / "sockets.arrow", socket_rows.SOCKETS, later=socket_rows.LATER)
 
     def links(self) -> dict[str, pl.DataFrame]:
         """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval, 0.1 s by default.
@@ -340,11 +341,12 @@ def total(parts: Iterable[float | None]) -> float | None:
     return sum(known) if known else None
 
 
-def _read_rows(path: Path, schema: dict[str, type[pl.DataType]]) -> pl.DataFrame:
-    """Rows of an Arrow IPC stream; empty where the file is missing."""
+def _read_rows(path: Path, schema: dict[str, type[pl.DataType]], *, later: Collection[str] = ()) -> pl.DataFrame:
+    """Rows of an Arrow IPC stream; empty where the file is missing. ``later``: columns that are 0 where the file does not have them."""
     if not path.exists() or path.stat().st_size == 0:
         return pl.DataFrame(schema=schema)
     frame = pl.read_ipc_stream(path)
+    frame = frame.with_columns(pl.lit(0).alias(name) for name in later if name not in frame.columns)
     missing = set(schema) - set(frame.columns)
     if missing:
         raise DnsrigError(f"{path} lacks the column {sorted(missing)[0]}", hint="was it written by another version?")

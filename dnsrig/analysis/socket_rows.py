@@ -27,6 +27,8 @@ SOCKETS: dict[str, type[pl.DataType]] = {
     "sent_data_segments": pl.UInt32,
     "send_queue_octets": pl.UInt32,
     "receive_queue_octets": pl.UInt32,
+    "send_buffer_octets": pl.UInt32,
+    "receive_buffer_octets": pl.UInt32,
     "mss_octets": pl.UInt32,
     "delivery_rate_octets_per_s": pl.UInt64,
     "acked_octets": pl.UInt64,
@@ -38,3 +40,6 @@ SOCKETS: dict[str, type[pl.DataType]] = {
     "timestamps": pl.Boolean,
     "window_scaling": pl.Boolean,
 }
+
+LATER = ("send_buffer_octets", "receive_buffer_octets")
+"""What runs of earlier versions do not have."""

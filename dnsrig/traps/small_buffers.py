@@ -4,7 +4,8 @@ To fill a path, bandwidth × delay must be under way, and all of it is kept by t
 the receiver. Buffers begin with the second number of tcp_wmem and tcp_rmem and grow by themselves up to the third; a path that is longer or wider
 than the third allows for stays half empty, whatever the algorithm. The sender's grows with its congestion window, at once. The receiver's follows what its
 application read in the last round trip (tcp(7), tcp_moderate_rcvbuf): over a long path with loss that takes tens of seconds, and until then it is the
-second number that decides, however large the third is.
+second number that decides, however large the third is. A server that sets a buffer itself (SO_SNDBUF, SO_RCVBUF; socket(7)) has just that: the kernel lets
+it grow no more.
 
 How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
 window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as full where
@@ -38,6 +39,8 @@ WINDOW_ROOM = 1.1
 GROWN_SHARE = 0.25
 """Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for the octets themselves
 (ip-sysctl, tcp_adv_win_scale = 1), and a socket that is listed every 0.2 s is seldom seen at its fullest."""
+LISTINGS_MIN = 5
+"""A second of them: time for a buffer to grow, were it the kernel's."""
 UNREAD_SHARE = 0.25
 """Of what is under way: a receiver with so much waiting to be read is slow itself."""
 
@@ -117,10 +120,12 @@ def _full_share(flow: Flow, buffer_octets: int | None) -> float:
 def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted: float | None) -> Conclusion:
     """``wanted``: bandwidth × delay in octets."""
     receiver_binds = bound.by_receiver >= bound.by_sender
+    rows = flow.received["receive_buffer_octets"] if receiver_binds else flow.sent["send_buffer_octets"]
     what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
     beside = "" if wanted is None else f", where the path has room for {wanted / 1e3:,.3g} kB"
     host, sysctl = (flow.receiver, RECEIVE_SYSCTL) if receiver_binds else (flow.sender, SEND_SYSCTL)
     sizes = buffer_octets(trial, host, sysctl)
+    own = set_by_server(rows, sizes)
     still_small = receiver_binds and sizes is not None and bound.in_flight_bytes < GROWN_SHARE * sizes[2]
     return Conclusion(
         "found",
@@ -134,10 +139,33 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
             "unread_median_bytes": bound.unread_bytes,
             "buffer_first_bytes": sizes[1] if sizes else None,
             "buffer_largest_bytes": sizes[2] if sizes else None,
+            "buffer_set_bytes": own,
             "round_trip_ms": round(round_trip_ms, 3),
         },
         metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "cwnd_segments"),
-        remedy=_remedy(host, sysctl, sizes if still_small else None, wanted),
+        remedy=_remedy(host, sysctl, sizes if still_small else None, wanted)
+        if own is None
+        else _give_back(host, sysctl, own),
+    )
+
+
+def set_by_server(octets: pl.Series, sizes: tuple[int, int, int] | None) -> int | None:
+    """The size of a buffer, from what it was at each listing, if the server set it; None if the kernel let it grow, or it is not known.
+
+    One that the kernel sees to is not the same throughout while it binds, unless it is as in the beginning or has reached the largest.
+    """
+    known = octets.filter(octets > 0)
+    if sizes is None or known.len() < LISTINGS_MIN or known.n_unique() != 1:
+        return None
+    size = int(known[0])
+    return size if size < sizes[2] and size != sizes[1] else None
+
+
+def _give_back(host: str, sysctl: str, own: int) -> str:
+    return (
+        f"The server on host {host} set this buffer to {own:,} octets itself, so the kernel does not let it grow: see whether it has a setting for that. "
+        f"One that raises a default which it takes for too small, as Knot DNS does, leaves the buffer to the kernel as soon as the second number of {sysctl} "
+        f'is larger than that (hosts.{host}.sysctls."{sysctl}" = "4096 {own} …").'
     )
 
 

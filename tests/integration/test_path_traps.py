@@ -80,6 +80,21 @@ def test_small_send_buffer(far: Measure) -> None:
     assert "tcp_wmem on the primary" in found.remedy
 
 
+def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
+    """Knot DNS sets one of 64 kB and more where the kernel's begins with less, which is twice that as the kernel counts."""
+    path = ("path.delay_ms=50", "path.rate_mbit=40", "path.mtu_octets=1500", "icmp=sent", "mss=untouched", "transport=tcp")
+    usual = (*path, "hosts.primary.server=knot@forky", "hosts.primary.congestion=cubic", "dataset.delegations=10000")
+
+    def one(*settings: str) -> Trial:
+        return measure(*usual, *settings, experiment="mtu-mss")
+
+    found = eventually("small-buffers", "found", one)
+    assert found.evidence["buffer_set_bytes"] == 131_074
+    assert "itself" in found.remedy and "tcp_wmem" in found.remedy
+    left_alone = finding("small-buffers", one('hosts.primary.sysctls."net.ipv4.tcp_wmem"="4096 131074 4194304"'))
+    assert left_alone.evidence.get("buffer_set_bytes") is None
+
+
 def test_short_queue(far: Measure) -> None:
     found = finding("short-queue", far("path.limit_packets=40"))
     assert found.verdict == "found"

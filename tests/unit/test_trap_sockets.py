@@ -135,8 +135,39 @@ def test_which_number_of_the_receive_buffer(trial: Trial, rmem: str, number: str
     assert found.evidence["buffer_largest_bytes"] == (int(rmem.split()[2]) if rmem else None)
 
 
+@pytest.mark.parametrize(
+    ("buffers", "limit", "own"),
+    [
+        ((131_074, 0), "send_buffer", 131_074),  # as Knot DNS has it by default
+        ((16_384, 0), "send_buffer", None),  # as it began
+        ((4_194_304, 0), "send_buffer", None),  # grown to the end
+        ((0, 0), "send_buffer", None),  # a run of an earlier version
+        ((131_074, 0), "receive_window", None),  # it is not what binds
+        ((0, 300_000), "receive_window", 300_000),
+        ((0, 131_072), "receive_window", None),
+    ],
+)
+def test_a_buffer_that_the_server_set_itself(
+    trial: Trial, buffers: tuple[int, int], limit: str, own: int | None
+) -> None:
+    bulk(trial, there=WIDE, limited={limit: 0.9}, cwnd=44, buffers=buffers)
+    trial.record.conditions = {}
+    hosts = trial.record.spec.hosts
+    hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}
+    hosts["client"].sysctls = {"net.ipv4.tcp_rmem": "4096 131072 6291456"}
+    found = judge("small-buffers", trial)
+    assert found.evidence["buffer_set_bytes"] == own
+    assert ("itself" in found.remedy) == (own is not None)
+    assert own is None or f'"4096 {own} …"' in found.remedy
+
+
+def test_a_buffer_that_was_seen_for_less_than_a_second_may_grow_yet(trial: Trial) -> None:
+    bulk(trial, there=WIDE, seconds=0.8, limited={"send_buffer": 0.9}, cwnd=44, buffers=(131_074, 0))
+    assert judge("small-buffers", trial).evidence["buffer_set_bytes"] is None
+
+
 def test_a_send_buffer_grows_with_the_window(trial: Trial) -> None:
-    """So there the first size is never what decides."""
+    """So there the first size is not what decides, unless the server sets one."""
     bulk(trial, there=WIDE, limited={"send_buffer": 0.9}, cwnd=44)
     trial.record.conditions = {}
     trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}

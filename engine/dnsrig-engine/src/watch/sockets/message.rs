@@ -27,6 +27,10 @@ const REQUEST_DUMP: u16 = 0x301;
 /// Attributes.
 const INET_DIAG_INFO: u16 = 2;
 const INET_DIAG_CONG: u16 = 4;
+const INET_DIAG_SKMEMINFO: u16 = 7;
+/// Places in the last of them, an array of numbers of 32 bits (SK_MEMINFO_RCVBUF, SK_MEMINFO_SNDBUF).
+const RECEIVE_BUFFER_PLACE: usize = 4;
+const SEND_BUFFER_PLACE: usize = 12;
 
 /// Of which address family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +124,10 @@ pub struct Socket {
     pub send_queue_octets: u32,
     /// Octets that came and that the application has not read.
     pub receive_queue_octets: u32,
+    /// What its buffer for sending may take now, with what the kernel needs beside the octets; 0 if it does not say.
+    pub send_buffer_octets: u32,
+    /// Likewise for receiving.
+    pub receive_buffer_octets: u32,
     /// TCP_INFO.
     pub info: TcpInfo,
 }
@@ -149,7 +157,7 @@ pub fn request(family: Family, sequence: u32) -> [u8; REQUEST_OCTETS] {
     put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(6, &REQUEST_DUMP.to_ne_bytes());
     put(8, &sequence.to_ne_bytes());
-    let extensions = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1);
+    let extensions = [INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO].iter().fold(0, |all, one| all | 1 << (one - 1));
     put(HEADER_OCTETS, &[family.number(), libc::IPPROTO_TCP as u8, extensions, 0]);
     let states = State::ALL.iter().fold(0_u32, |states, state| states | 1 << *state as u8);
     put(HEADER_OCTETS + 4, &states.to_ne_bytes());
@@ -206,6 +214,8 @@ fn socket(message: &[u8]) -> Option<Socket> {
         congestion: Congestion::default(),
         send_queue_octets: u32::from_ne_bytes(array(head, 60)?),
         receive_queue_octets: u32::from_ne_bytes(array(head, 56)?),
+        send_buffer_octets: 0,
+        receive_buffer_octets: 0,
         info: TcpInfo::default(),
     };
     let mut rest = attributes;
@@ -213,6 +223,11 @@ fn socket(message: &[u8]) -> Option<Socket> {
         match kind {
             INET_DIAG_INFO => socket.info = tcp_info::parse(value),
             INET_DIAG_CONG => socket.congestion = Congestion::of(value),
+            INET_DIAG_SKMEMINFO => {
+                let number = |place| array(value, place).map_or(0, u32::from_ne_bytes);
+                socket.receive_buffer_octets = number(RECEIVE_BUFFER_PLACE);
+                socket.send_buffer_octets = number(SEND_BUFFER_PLACE);
+            }
             _ => {}
         }
         rest = behind;

@@ -52,8 +52,8 @@ fn the_question_is_as_the_kernel_wants_it() {
     let question = request(Family::V6, SEQUENCE);
     let (kind, sequence, payload, behind) = message(&question).unwrap();
     assert_eq!((kind, sequence, payload.len(), behind.len()), (SOCK_DIAG_BY_FAMILY, SEQUENCE, 56, 0));
-    // AF_INET6, IPPROTO_TCP, TCP_INFO and the congestion control.
-    assert_eq!(payload[..4], [10, 6, 0b1010, 0]);
+    // AF_INET6, IPPROTO_TCP, TCP_INFO, the congestion control and the buffers.
+    assert_eq!(payload[..4], [10, 6, 0b100_1010, 0]);
     let states = u32::from_ne_bytes(array(payload, 4).unwrap());
     assert_eq!(states, 1 << 1 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11, "neither TIME_WAIT (6) nor LISTEN (10)");
 }
@@ -65,12 +65,16 @@ fn a_socket_is_read_with_its_attributes() {
     info[80..84].copy_from_slice(&10_u32.to_ne_bytes());
     info[120..128].copy_from_slice(&123_456_u64.to_ne_bytes());
     let unknown = (99, &b"abc"[..]);
-    let message = v4(1, [11, 22], &[unknown, (INET_DIAG_CONG, b"cubic\0"), (INET_DIAG_INFO, &info)]);
+    let memory: Vec<u8> = (100_u32..109).flat_map(u32::to_ne_bytes).collect();
+    let attributes =
+        [unknown, (INET_DIAG_SKMEMINFO, &memory), (INET_DIAG_CONG, b"cubic\0"), (INET_DIAG_INFO, &info)];
+    let message = v4(1, [11, 22], &attributes);
     let [socket] = sockets(&message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &message))[..] else { panic!("one socket") };
     assert_eq!(socket.local, "192.0.2.1:53".parse().unwrap());
     assert_eq!(socket.remote, "198.51.100.9:40000".parse().unwrap());
     assert_eq!((socket.state, socket.congestion.name()), (State::Established, "cubic"));
     assert_eq!((socket.receive_queue_octets, socket.send_queue_octets), (11, 22));
+    assert_eq!((socket.receive_buffer_octets, socket.send_buffer_octets), (101, 103));
     assert_eq!((socket.info.cwnd, socket.info.acked_octets), (10, 123_456));
     assert!(socket.info.sacks && socket.info.timestamps && socket.info.window_scaling);
 }
@@ -129,7 +133,9 @@ proptest! {
         cut in 0_usize..400,
     ) {
         let _ = read(&any_octets, SEQUENCE, |_| {});
-        let message = v4(1, [1, 2], &[(INET_DIAG_CONG, b"bbr\0"), (INET_DIAG_INFO, &[3; 232])]);
+        let attributes: [(u16, &[u8]); 3] =
+            [(INET_DIAG_CONG, b"bbr\0"), (INET_DIAG_SKMEMINFO, &[5; 36]), (INET_DIAG_INFO, &[3; 232])];
+        let message = v4(1, [1, 2], &attributes);
         let mut octets = message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &message).repeat(2);
         for (place, octet) in damage {
             let length = octets.len();

@@ -180,6 +180,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
+        // The kernel takes twice what is asked for (socket(7), SO_SNDBUF).
+        setsockopt(&server, sockopt::SndBuf, &50_000).unwrap();
         server.write_all(&[7; 3_000]).unwrap();
         client.read_exact(&mut [0; 1_000]).unwrap();
         let mut host = Asked { number: 0, name: "here".into(), netlink: netlink().unwrap(), sequence: 0 };
@@ -196,6 +198,8 @@ mod tests {
         let [Some(server), Some(client)] = found else { panic!("{found:?}") };
         assert_eq!((client.info.received_octets, client.receive_queue_octets), (3_000, 2_000));
         assert_eq!(server.info.acked_octets + u64::from(server.send_queue_octets), 3_000, "{server:?}");
+        assert_eq!(server.send_buffer_octets, 100_000);
+        assert!(client.receive_buffer_octets > 3_000);
         assert!(!server.congestion.name().is_empty() && server.info.cwnd > 0 && server.info.mss_octets > 500);
     }
 }

@@ -41,6 +41,8 @@ const NUMBERS_32: &[Number32] = &[
     ("sent_data_segments", |socket| socket.info.sent_data_segments),
     ("send_queue_octets", |socket| socket.send_queue_octets),
     ("receive_queue_octets", |socket| socket.receive_queue_octets),
+    ("send_buffer_octets", |socket| socket.send_buffer_octets),
+    ("receive_buffer_octets", |socket| socket.receive_buffer_octets),
     ("mss_octets", |socket| socket.info.mss_octets),
 ];
 
@@ -124,6 +126,8 @@ mod tests {
             congestion: Congestion::default(),
             send_queue_octets: 5,
             receive_queue_octets: 6,
+            send_buffer_octets: 7,
+            receive_buffer_octets: 8,
             info: TcpInfo { cwnd: 10, acked_octets: 99, sacks: true, ..TcpInfo::default() },
         };
         rows.push(SocketRow { time_ns: 7, host: 1, socket });
@@ -138,7 +142,8 @@ mod tests {
         assert_eq!(["host", "state", "congestion"].map(word), ["b", "close-wait", ""]);
         assert_eq!(batch.column_by_name("remote").unwrap().as_string::<i32>().value(0), "[2001:db8::1]:40000");
         let number = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<UInt32Type>().value(0);
-        assert_eq!(["cwnd", "send_queue_octets", "receive_queue_octets"].map(number), [10, 5, 6]);
+        let queues = ["send_queue_octets", "receive_queue_octets", "send_buffer_octets", "receive_buffer_octets"];
+        assert_eq!((number("cwnd"), queues.map(number)), (10, [5, 6, 7, 8]));
         let flag = |name: &str| batch.column_by_name(name).unwrap().as_boolean().value(0);
         assert_eq!(["sacks", "timestamps"].map(flag), [true, false]);
     }
