@@ -27,4 +27,5 @@ def fill(placement: Placement) -> list[Preparation]:
         Preparation([*psql, SCHEMA]),
         Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gpgsql", "--transactions"], "zones.sql"),
         Preparation([*psql, f"{here}/zones.sql"], "psql.out"),
+        Preparation([*psql, f"{here}/after.sql"]),
     ]

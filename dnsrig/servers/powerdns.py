@@ -36,6 +36,10 @@ SCHEMA_FILES = (
 )
 PRIMARY_TYPE, SECONDARY_TYPE, CONSUMER_TYPE = "MASTER", "SLAVE", "CONSUMER"
 """The schema's words for a zone that is notified of, for a secondary zone, and for a catalog zone that is followed."""
+SIGNED = """INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, 'PRESIGNED', '1' FROM domains
+WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND records.type = 'RRSIG');
+"""
+"""Of zones whose files are signed: without it PowerDNS leaves out their RRSIGs and NSECs."""
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
 
 CONFIGURATION = template("""\
@@ -133,9 +137,10 @@ class PowerDns(Driver):
             settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
         )
         (placement.directory / "pdns.conf").write_text(text)
+        if placement.role == "primary":
+            _list_zones(placement)
+            (placement.state / "after.sql").write_text(_after_import(placement))
         if placement.database is not None:
-            if placement.role == "primary":
-                _list_zones(placement)
             return
         database = placement.state / "zones.sqlite3"
         with sqlite3.connect(database) as connection:
@@ -145,9 +150,6 @@ class PowerDns(Driver):
                 connection.execute("INSERT INTO tsigkeys (name, algorithm, secret) VALUES (?, ?, ?)", key)
             if placement.role == "secondary":
                 _add_secondary_zones(connection, placement)
-        if placement.role == "primary":
-            _list_zones(placement)
-            (placement.state / "after.sql").write_text(_after_import(placement))
 
     def preparations(self, placement: Placement) -> list[Preparation]:
         """The server's own zone2sql turns zone files into SQL, and the sqlite3 shell runs it: no record passes here."""
@@ -231,7 +233,7 @@ def _list_zones(placement: Placement) -> None:
 
 def _after_import(placement: Placement) -> str:
     """What zone2sql does not say of the zones of a primary."""
-    sql = ""
+    sql = SIGNED
     if placement.transfer.notify:
         sql += f"UPDATE domains SET type = '{PRIMARY_TYPE}';\n"
     if placement.transfer.tsig:

@@ -82,7 +82,14 @@ def test_small_send_buffer(far: Measure) -> None:
 
 def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
     """Knot DNS sets one of 64 kB and more where the kernel's begins with less, which is twice that as the kernel counts."""
-    path = ("path.delay_ms=50", "path.rate_mbit=40", "path.mtu_octets=1500", "icmp=sent", "mss=untouched", "transport=tcp")
+    path = (
+        "path.delay_ms=50",
+        "path.rate_mbit=40",
+        "path.mtu_octets=1500",
+        "icmp=sent",
+        "mss=untouched",
+        "transport=tcp",
+    )
     usual = (*path, "hosts.primary.server=knot@forky", "hosts.primary.congestion=cubic", "dataset.delegations=10000")
 
     def one(*settings: str) -> Trial:

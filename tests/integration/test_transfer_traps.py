@@ -106,6 +106,27 @@ def test_few_octets_a_message(pull: Measure) -> None:
     assert float(found.evidence["large_octets_a_message"] or 0) <= 514
 
 
+def test_records_missing(pull: Measure) -> None:
+    """A primary that is told to leave out a type; and one that is not."""
+    query = (
+        "SELECT content,ttl,prio,type,domain_id,disabled,name,auth,ordername FROM records "
+        "WHERE (disabled=0 OR :include_disabled) and domain_id=:domain_id and type<>'A' order by name, type"
+    )
+    without = f'hosts.primary.settings.powerdns."gsqlite3-list-query"="{query}"'
+    found = finding("records-missing", pull("server=powerdns@forky", without))
+    assert found.verdict == "found"
+    assert 0 < int(found.evidence["records"] or 0) < int(found.evidence["records_of_the_zones"] or 0)
+    assert finding("records-missing", pull("server=powerdns@forky")).verdict == "clear"
+
+
+@pytest.mark.parametrize("server", ["bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"])
+def test_a_signed_zone_comes_whole_from_every_primary(measure: Measure, server: str) -> None:
+    usual = ("path.delay_ms=0", "path.mtu_octets=1500", "icmp=sent", "mss=untouched", "transport=tcp")
+    trial = measure(f"hosts.primary.server={server}", *usual, "dataset.delegations=500", experiment="mtu-mss")
+    assert trial.record.outcome == "done"
+    assert finding("records-missing", trial).verdict == "clear"
+
+
 @pytest.mark.parametrize("server", ["nsd@forky", "zones@engine"])
 def test_a_clean_pull(pull: Measure, server: str) -> None:
     trial = pull(f"server={server}", "dataset.zones=300")

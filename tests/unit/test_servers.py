@@ -170,6 +170,21 @@ def test_knot_setting_without_section(tmp_path: Path) -> None:
         configuration(placement(tmp_path, "knot", "secondary", settings={"background-workers": 1}))
 
 
+def test_powerdns_is_told_which_zones_are_signed(tmp_path: Path) -> None:
+    """It would leave out their signatures; and take an unsigned zone that is called signed for one that lacks them."""
+    place = placement(tmp_path, "powerdns", "primary")
+    configuration(place)
+    with sqlite3.connect(place.state / "zones.sqlite3") as tables:
+        tables.execute("CREATE TABLE records (domain_id INTEGER, type TEXT)")
+        tables.executemany("INSERT INTO domains (name) VALUES (?)", [("signed",), ("plain",)])
+        records = [(1, "SOA"), (1, "RRSIG"), (1, "RRSIG"), (2, "SOA"), (2, "NS")]
+        tables.executemany("INSERT INTO records VALUES (?, ?)", records)
+        tables.executescript((place.state / "after.sql").read_text())
+        assert tables.execute("SELECT domain_id, kind, content FROM domainmetadata").fetchall() == [
+            (1, "PRESIGNED", "1")
+        ]
+
+
 def test_powerdns_without_sqlite_backend_says_so(tmp_path: Path) -> None:
     place = placement(tmp_path, "powerdns", "secondary")
     source = place.source.model_copy(update={"root": str(tmp_path / "empty")})

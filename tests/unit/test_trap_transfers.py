@@ -30,6 +30,7 @@ TRAPS = (
     "cut-transfer",
     "few-octets-a-message",
 )
+SENT_LESS = "records-missing"
 TINY = [300] * 200
 
 
@@ -374,3 +375,38 @@ def test_outstanding_counts_those_begun_and_not_over() -> None:
     ]
     rows = frame([t.row() for t in made], TRANSFERS)
     assert transfers.outstanding(rows).to_list() == [1, 2, 2, 0]
+
+
+def told(trial: Trial, **of_it: int) -> Trial:
+    """Let the instrument have counted so; by default two secondaries got all zones whole."""
+    dataset = trial.record.spec.dataset
+    counted = {"secondaries": 2, "records": 2 * dataset.records, "done": 2 * dataset.zones, "axfr": 2 * dataset.zones}
+    trial.record.instruments["transfer"] = counted | of_it
+    return trial
+
+
+@pytest.mark.parametrize(("more", "verdict"), [(0, "clear"), (-1, "found"), (1, "found")])
+def test_records_missing(tmp_path: Path, more: int, verdict: str) -> None:
+    trial = clean_trial(tmp_path / "run")
+    wanted = 2 * trial.record.spec.dataset.records
+    found = judge(SENT_LESS, told(trial, records=wanted + more))
+    assert found.verdict == verdict
+    if verdict == "found":
+        assert (found.evidence["records"], found.evidence["records_of_the_zones"]) == (wanted + more, wanted)
+
+
+def test_records_are_not_judged_where_they_may_differ(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path / "run")
+    spec, less = trial.record.spec, all_traps()[SENT_LESS].after
+    assert less(trial) is None, "no instrument"
+    for fewer in ({"done": 1}, {"axfr": 1}, {"done": 1, "axfr": 1}):
+        assert less(told(trial, records=1, **fewer)) is None, "differences, or not all zones"
+    told(trial, records=1)
+    spec.next_dataset = spec.dataset
+    assert less(trial) is None, "zones changed"
+    spec.next_dataset = None
+    assert less(trial) is not None
+    primary = next(host for host in spec.hosts.values() if host.role == "primary")
+    assert primary.server is not None
+    primary.server = primary.server.model_copy(update={"source": "engine"})
+    assert less(trial) is None, "it makes its own zones"
