@@ -157,7 +157,8 @@ pub fn request(family: Family, sequence: u32) -> [u8; REQUEST_OCTETS] {
     put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(6, &REQUEST_DUMP.to_ne_bytes());
     put(8, &sequence.to_ne_bytes());
-    let extensions = [INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO].iter().fold(0, |all, one| all | 1 << (one - 1));
+    let extensions =
+        [INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO].iter().fold(0, |all, one| all | 1 << (one - 1));
     put(HEADER_OCTETS, &[family.number(), libc::IPPROTO_TCP as u8, extensions, 0]);
     let states = State::ALL.iter().fold(0_u32, |states, state| states | 1 << *state as u8);
     put(HEADER_OCTETS + 4, &states.to_ne_bytes());

@@ -66,8 +66,7 @@ fn a_socket_is_read_with_its_attributes() {
     info[120..128].copy_from_slice(&123_456_u64.to_ne_bytes());
     let unknown = (99, &b"abc"[..]);
     let memory: Vec<u8> = (100_u32..109).flat_map(u32::to_ne_bytes).collect();
-    let attributes =
-        [unknown, (INET_DIAG_SKMEMINFO, &memory), (INET_DIAG_CONG, b"cubic\0"), (INET_DIAG_INFO, &info)];
+    let attributes = [unknown, (INET_DIAG_SKMEMINFO, &memory), (INET_DIAG_CONG, b"cubic\0"), (INET_DIAG_INFO, &info)];
     let message = v4(1, [11, 22], &attributes);
     let [socket] = sockets(&message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &message))[..] else { panic!("one socket") };
     assert_eq!(socket.local, "192.0.2.1:53".parse().unwrap());
