@@ -96,6 +96,14 @@ def put(
     return trial
 
 
+def whole(trial: Trial, **of_it: int) -> Trial:
+    """Let the instrument have counted all zones whole, for two secondaries, but for what ``of_it`` says."""
+    dataset = trial.record.spec.dataset
+    counted = {"secondaries": 2, "records": 2 * dataset.records, "done": 2 * dataset.zones, "axfr": 2 * dataset.zones}
+    trial.record.instruments["transfer"] = counted | of_it
+    return trial
+
+
 def frame(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema)
 

@@ -21,8 +21,8 @@ def after(trial: Trial) -> Conclusion | None:
     told, spec = trial.transfer, trial.record.spec
     if not told or trial.record.outcome not in JUDGED or spec.next_dataset is not None or _makes_zones(trial):
         return None
-    secondaries = int(told["secondaries"])
-    if not told["done"] == told["axfr"] == secondaries * spec.dataset.zones:
+    secondaries = int(told.get("secondaries", 1))
+    if not told.get("done") == told.get("axfr") == secondaries * spec.dataset.zones:
         return None
     came, wanted = int(told["records"]), secondaries * spec.dataset.records
     if came == wanted:

@@ -293,6 +293,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     for trial in pulled.trials:
         connections = [transfer_rows.Connection(0, 0, 1, 9, "full")]
         transfer_rows.put(trial, transfer_rows.pipelined([300] * 100), connections, resumption=True)
+        transfer_rows.whole(trial)
     sites = Run.open(synthetic.build(tmp_path / "sites", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in sites.trials:
         carrier_data.between_sites(trial)

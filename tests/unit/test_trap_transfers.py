@@ -12,7 +12,7 @@ import pytest
 import synthetic
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, zone
+from transfer_rows import Connection, Transfer, frame, limited, pipelined, put, reused, whole, zone
 from trial_data import clean_trial, judge
 
 from dnsrig.analysis import transfers
@@ -377,19 +377,11 @@ def test_outstanding_counts_those_begun_and_not_over() -> None:
     assert transfers.outstanding(rows).to_list() == [1, 2, 2, 0]
 
 
-def told(trial: Trial, **of_it: int) -> Trial:
-    """Let the instrument have counted so; by default two secondaries got all zones whole."""
-    dataset = trial.record.spec.dataset
-    counted = {"secondaries": 2, "records": 2 * dataset.records, "done": 2 * dataset.zones, "axfr": 2 * dataset.zones}
-    trial.record.instruments["transfer"] = counted | of_it
-    return trial
-
-
 @pytest.mark.parametrize(("more", "verdict"), [(0, "clear"), (-1, "found"), (1, "found")])
 def test_records_missing(tmp_path: Path, more: int, verdict: str) -> None:
     trial = clean_trial(tmp_path / "run")
     wanted = 2 * trial.record.spec.dataset.records
-    found = judge(SENT_LESS, told(trial, records=wanted + more))
+    found = judge(SENT_LESS, whole(trial, records=wanted + more))
     assert found.verdict == verdict
     if verdict == "found":
         assert (found.evidence["records"], found.evidence["records_of_the_zones"]) == (wanted + more, wanted)
@@ -400,8 +392,8 @@ def test_records_are_not_judged_where_they_may_differ(tmp_path: Path) -> None:
     spec, less = trial.record.spec, all_traps()[SENT_LESS].after
     assert less(trial) is None, "no instrument"
     for fewer in ({"done": 1}, {"axfr": 1}, {"done": 1, "axfr": 1}):
-        assert less(told(trial, records=1, **fewer)) is None, "differences, or not all zones"
-    told(trial, records=1)
+        assert less(whole(trial, records=1, **fewer)) is None, "differences, or not all zones"
+    whole(trial, records=1)
     spec.next_dataset = spec.dataset
     assert less(trial) is None, "zones changed"
     spec.next_dataset = None
