@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dnsrig.servers import _powerdns_signed as signed
 from dnsrig.servers.driver import Placement, Preparation
 from dnsrig.servers.postgresql import DATABASE, USER, connection, programs, security
 
@@ -15,6 +16,7 @@ def backend(placement: Placement) -> str:
     lines = ["launch=gpgsql", f"gpgsql-host={at.address}", f"gpgsql-port={at.port}"]
     lines += [f"gpgsql-user={USER}", f"gpgsql-dbname={DATABASE}"]
     lines.append(f"gpgsql-extra-connection-parameters={security(placement)}")
+    lines += ["gpgsql-dnssec=yes"] if placement.signed else []
     return "\n".join(lines)
 
 
@@ -27,5 +29,6 @@ def fill(placement: Placement) -> list[Preparation]:
         Preparation([*psql, SCHEMA]),
         Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gpgsql", "--transactions"], "zones.sql"),
         Preparation([*psql, f"{here}/zones.sql"], "psql.out"),
+        *signed.rectify(placement),
         Preparation([*psql, f"{here}/after.sql"]),
     ]

@@ -31,6 +31,8 @@ Feature = Literal[
     "zone database",
 ]
 DNS_PORT = 53
+HEAD_OCTETS = 4096
+"""Of a zone file: a signed one has the signature of its SOA there."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +146,15 @@ class Placement:
         if self.catalog is None:
             return list(self.zones)
         return [*self.zones, self.catalog] if self.role == "primary" else [self.catalog]
+
+    @property
+    def signed(self) -> bool:
+        """Whether its zones are (RFC 4034), as the beginning of the first one's file tells."""
+        file = self.dataset / self.zones[0].file if self.zones else None
+        if file is None or not file.is_file():
+            return False
+        with file.open() as text:
+            return " RRSIG " in text.read(HEAD_OCTETS)
 
     def seen_zone_file(self, zone: Zone) -> str:
         return f"{self.seen_dataset}/{zone.file}"

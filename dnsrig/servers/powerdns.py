@@ -14,6 +14,7 @@ from typing import ClassVar
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import _powerdns_postgresql as through_postgresql
+from dnsrig.servers import _powerdns_signed as signed
 from dnsrig.servers import keys
 from dnsrig.servers.driver import (
     DNS_PORT,
@@ -36,10 +37,6 @@ SCHEMA_FILES = (
 )
 PRIMARY_TYPE, SECONDARY_TYPE, CONSUMER_TYPE = "MASTER", "SLAVE", "CONSUMER"
 """The schema's words for a zone that is notified of, for a secondary zone, and for a catalog zone that is followed."""
-SIGNED = """INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, 'PRESIGNED', '1' FROM domains
-WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND records.type = 'RRSIG');
-"""
-"""Of zones whose files are signed: without it PowerDNS leaves out their RRSIGs and NSECs."""
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"max-tcp-connections": 1000}
 
 CONFIGURATION = template("""\
@@ -48,6 +45,9 @@ CONFIGURATION = template("""\
 {% else %}
 launch=gsqlite3
 gsqlite3-database={{ p.seen_state }}/zones.sqlite3
+{% if p.signed %}
+gsqlite3-dnssec=yes
+{% endif %}
 {% endif %}
 local-address={{ p.address }}
 local-port={{ port }}
@@ -161,6 +161,7 @@ class PowerDns(Driver):
         return [
             Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gsqlite", "--transactions"], "zones.sql"),
             Preparation(["sqlite3", f"{here}/zones.sqlite3", f".read {here}/zones.sql"]),
+            *signed.rectify(placement),
             Preparation(["sqlite3", f"{here}/zones.sqlite3", f".read {here}/after.sql"]),
         ]
 
@@ -233,7 +234,7 @@ def _list_zones(placement: Placement) -> None:
 
 def _after_import(placement: Placement) -> str:
     """What zone2sql does not say of the zones of a primary."""
-    sql = SIGNED
+    sql = signed.PRESIGNED if placement.signed else ""
     if placement.transfer.notify:
         sql += f"UPDATE domains SET type = '{PRIMARY_TYPE}';\n"
     if placement.transfer.tsig:

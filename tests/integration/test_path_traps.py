@@ -90,7 +90,7 @@ def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
         "mss=untouched",
         "transport=tcp",
     )
-    usual = (*path, "hosts.primary.server=knot@forky", "hosts.primary.congestion=cubic", "dataset.delegations=10000")
+    usual = (*path, "hosts.primary.server=knot@forky", "hosts.primary.congestion=bbr", "dataset.delegations=10000")
 
     def one(*settings: str) -> Trial:
         return measure(*usual, *settings, experiment="mtu-mss")

@@ -173,7 +173,15 @@ def test_knot_setting_without_section(tmp_path: Path) -> None:
 def test_powerdns_is_told_which_zones_are_signed(tmp_path: Path) -> None:
     """It would leave out their signatures; and take an unsigned zone that is called signed for one that lacks them."""
     place = placement(tmp_path, "powerdns", "primary")
-    configuration(place)
+    assert "dnssec" not in configuration(place) and len(driver("powerdns").preparations(place)) == 3
+    first = place.dataset / place.zones[0].file
+    first.parent.mkdir(parents=True, exist_ok=True)
+    first.write_text("@ IN SOA a. b. 1 2 3 4 5\n@ IN RRSIG SOA 13 1 86400 …\n")
+    assert place.signed
+    (place.state / "zones.sqlite3").unlink()
+    assert "gsqlite3-dnssec=yes" in configuration(place).splitlines()
+    rectified = [step.command[-1] for step in driver("powerdns").preparations(place) if "rectify-zone" in step.command]
+    assert rectified == [zone.name for zone in place.configured_zones]
     with sqlite3.connect(place.state / "zones.sqlite3") as tables:
         tables.execute("CREATE TABLE records (domain_id INTEGER, type TEXT)")
         tables.executemany("INSERT INTO domains (name) VALUES (?)", [("signed",), ("plain",)])

@@ -1,0 +1,25 @@
+"""PowerDNS with zones whose files are signed already: what it must be told, or it leaves out DNSKEY, RRSIG and NSEC.
+
+Measured with 5.1.5: without all of this it sent 91,371 of the 163,271 records of such a zone. Beside it, its backend must be allowed to
+ask for DNSSEC (``dnssec=yes`` of that backend).
+"""
+
+from __future__ import annotations
+
+from dnsrig.servers.driver import Placement, Preparation
+
+PRESIGNED = """INSERT INTO domainmetadata (domain_id, kind, content) SELECT id, 'PRESIGNED', '1' FROM domains
+WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND records.type = 'RRSIG');
+"""
+"""Their signatures are those in the table."""
+
+
+def rectify(placement: Placement) -> list[Preparation]:
+    """Tell glue and delegations from what a zone answers for itself, which zone2sql does not: else glue gets NSECs as well.
+
+    To be done before it is said that they are presigned: pdnsutil refuses to do it afterwards.
+    """
+    if not placement.signed:
+        return []
+    tool = ["pdnsutil", f"--config-dir={placement.seen_directory}", "rectify-zone"]
+    return [Preparation([*tool, zone.name]) for zone in placement.configured_zones]
