@@ -24,11 +24,15 @@ def fill(placement: Placement) -> list[Preparation]:
     """Make the tables, turn zone files into SQL by the server's own zone2sql, and let psql run it: no record passes here."""
     here = placement.seen_state
     # The one on the path is Debian's wrapper, which wants to know of clusters.
-    psql = [f"{programs(placement)}/psql", connection(placement), "-X", "-q", "-v", "ON_ERROR_STOP=1", "-f"]
+    psql = [f"{programs(placement)}/psql", connection(placement), "-X", "-q", "-v", "ON_ERROR_STOP=1"]
     return [
-        Preparation([*psql, SCHEMA]),
+        Preparation([*psql, "-f", SCHEMA]),
         Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gpgsql", "--transactions"], "zones.sql"),
-        Preparation([*psql, f"{here}/zones.sql"], "psql.out"),
+        Preparation([*psql, "-f", f"{here}/zones.sql"], "psql.out"),
+        # A table that was filled just now is taken for small, and searched from end to end for each name.
+        Preparation([*psql, "-c", "ANALYZE"]),
         *signed.rectify(placement),
-        Preparation([*psql, f"{here}/after.sql"]),
+        Preparation([*psql, "-f", f"{here}/after.sql"]),
+        # What was changed stands there twice, and a replica would copy both.
+        Preparation([*psql, "-c", "VACUUM FULL"]),
     ]

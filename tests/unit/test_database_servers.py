@@ -196,9 +196,10 @@ def test_powerdns_keeps_its_tables_in_postgresql(tmp_path: Path) -> None:
     found = lines(place)
     assert {"launch=gpgsql", "gpgsql-host=198.18.0.3", "gpgsql-port=5432"} <= set(found)
     assert not any("sqlite" in line for line in found)
-    schema, convert, fill, amend = driver("powerdns").preparations(place)
+    schema, convert, fill, analyse, amend, compact = driver("powerdns").preparations(place)
     assert schema.command[-1].endswith("schema.pgsql.sql")
     assert "--gpgsql" in convert.command and fill.command[-1] == f"/mnt/state/{convert.stdout}"
+    assert (analyse.command[-1], compact.command[-1]) == ("ANALYZE", "VACUUM FULL")
     assert amend.command[-1] == "/mnt/state/after.sql" and (place.state / "after.sql").exists()
     secondary = placement(tmp_path / "b", "powerdns", "secondary", database=near)
     found = lines(secondary)
