@@ -37,6 +37,8 @@ from dnsrig.errors import DnsrigError
 
 SCHEMA_VERSION = 2
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
+FULL_PACKET_OCTETS = 1500
+"""Of IP: the MTU of Ethernet (RFC 894)."""
 
 Scalar = str | int | float | bool
 Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]

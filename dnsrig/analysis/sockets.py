@@ -9,8 +9,6 @@ import polars as pl
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
 
-FULL_PACKET_OCTETS = 1500
-
 
 @dataclass(frozen=True)
 class Flow:

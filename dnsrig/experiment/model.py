@@ -88,7 +88,7 @@ class DirectionDocument(Part):
     """What an experiment says of one direction of an emulated path. What it does not say is the site's, or else none."""
 
     rate_mbit: float | None = Field(
-        None, gt=0, le=100_000, description="rate in Mbit/s; by default that of the machine"
+        None, ge=0.001, le=100_000, description="rate in Mbit/s; by default that of the machine"
     )
     delay_ms: float | None = Field(None, ge=0, le=10_000, description="one way")
     jitter_ms: float | None = Field(None, ge=0, le=10_000, description="each packet takes the delay ± this, uniform")

@@ -10,12 +10,11 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
-from dnsrig.rundir import HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar, TrialSpec
+from dnsrig.rundir import FULL_PACKET_OCTETS, HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar, TrialSpec
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
 """Between the seeds of two far links of a trial, more than a path's seed and any repeat: they lose different packets."""
-FULL_PACKET_OCTETS = 1500
 LEAST_LIMIT_PACKETS = 1000
 """What netem takes by default."""
 RATE_OF_MACHINE_MBIT = 1000.0
@@ -174,7 +173,8 @@ def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
 def _steps(said: object) -> list[tuple[float, float]]:
     steps = [tuple(step) for step in said] if isinstance(said, list) else []
     good = all(len(step) == 2 and 0 <= step[0] <= MOST_AFTER_S and 0 <= step[1] <= 100 for step in steps)
-    if not good or steps != sorted(steps):
+    times = [step[0] for step in steps]
+    if not good or times != sorted(set(times)):
         raise UsageError(
             f"path.loss_over_time = {said!r} is not a list of rising times, each with a loss in percent",
             hint="e.g. [[0, 0.1], [60, 5], [120, 0.1]]",

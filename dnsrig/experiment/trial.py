@@ -150,8 +150,9 @@ def _validated(record: TrialRecord) -> TrialRecord:
     if watch is None:
         record.outcome, record.reason = "invalid", "watch ended before the trial did: its samples are cut short"
         return record
-    if watch.get("rows_dropped"):
-        record.outcome, record.reason = "invalid", f"watch dropped {watch['rows_dropped']:,} samples"
+    listed = watch.get("sockets") or {}
+    if dropped := watch.get("rows_dropped", 0) + listed.get("rows_dropped", 0):
+        record.outcome, record.reason = "invalid", f"watch dropped {dropped:,} samples"
     ticks = watch.get("samples", 0) + watch.get("missed_ticks", 0)
     if record.outcome == "done" and watch.get("missed_ticks", 0) > MISSED_TICKS_ALLOWED * ticks:
         record.outcome = "invalid"

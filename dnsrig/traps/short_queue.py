@@ -14,8 +14,8 @@ import math
 from typing import Any
 
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.sockets import FULL_PACKET_OCTETS, in_flight_octets
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.analysis.sockets import in_flight_octets
+from dnsrig.rundir import FULL_PACKET_OCTETS, LinkSpec, PathSpec
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42

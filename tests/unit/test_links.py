@@ -405,6 +405,10 @@ def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> 
     record.instruments["link"] = {"there": told(), "back": told(), "rows_dropped": 2}
     assert "2 rows of the link's account" in trial._validated(record).reason
     record.outcome = "done"
+    record.instruments["link"] = {"there": told(), "back": told()}
+    record.instruments["watch"]["sockets"] = {"rows_dropped": 3}
+    assert trial._validated(record).reason == "watch dropped 3 samples"
+    record.outcome = "done"
     del record.instruments["link"]
     assert trial._validated(record).reason == "an emulated link ended before the trial did"
 
