@@ -73,6 +73,7 @@ lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	MYPYPATH=tests $(BIN)/mypy benches
 	cd engine && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings
 
 format: setup

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -35,7 +36,7 @@ class Quiet:
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None: ...
 
-    def trial_event(self, event: dict[str, object]) -> None: ...
+    def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None: ...
 
     def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None: ...
 
