@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
+from itertools import pairwise
 from types import ModuleType
 
 from dnsrig.errors import UsageError
@@ -173,8 +174,7 @@ def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
 def _steps(said: object) -> list[tuple[float, float]]:
     steps = [tuple(step) for step in said] if isinstance(said, list) else []
     good = all(len(step) == 2 and 0 <= step[0] <= MOST_AFTER_S and 0 <= step[1] <= 100 for step in steps)
-    times = [step[0] for step in steps]
-    if not good or times != sorted(set(times)):
+    if not good or any(later[0] <= step[0] for step, later in pairwise(steps)):
         raise UsageError(
             f"path.loss_over_time = {said!r} is not a list of rising times, each with a loss in percent",
             hint="e.g. [[0, 0.1], [60, 5], [120, 0.1]]",

@@ -119,6 +119,7 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
         (["path.loss_over_time=[[5, 1], [2, 1]]"], "rising times"),
         (["path.loss_over_time=[[5]]"], "rising times"),
         (["path.loss_over_time=[[5, 1], [5, 2]]"], "rising times"),
+        (["path.loss_over_time=[[]]"], "rising times"),
         (["path.rate_mbit=0.0001"], "greater than or equal to 0.001"),
         (["path.loss_percent=101"], "less than or equal to 100"),
         (["path.rate_mbit='20mbit'"], "path.rate_mbit = '20mbit'"),
