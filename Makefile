@@ -62,11 +62,11 @@ perf:
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf; } >/dev/null; }
 
 test: lint servers browser perf
-	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --release --quiet
+	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
 	$(BIN)/pytest --durations=20
 
 unit: setup
-	cd engine && cargo test --release --quiet
+	cd engine && cargo test --quiet
 	$(BIN)/pytest tests/unit
 
 lint: setup
@@ -74,7 +74,7 @@ lint: setup
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	MYPYPATH=tests $(BIN)/mypy benches
-	cd engine && cargo fmt --check && cargo clippy --quiet --release --all-targets -- -D warnings
+	cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
 
 format: setup
 	$(BIN)/ruff check --fix-only --quiet
