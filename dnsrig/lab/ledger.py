@@ -22,6 +22,9 @@ PREFIX = "dnsrig-"
 MEMORY = Path("/dev/shm")
 """Where folders in memory lie: a tmpfs that every Linux has (POSIX shared memory, shm_overview(7))."""
 TAG_LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
+TAG_LENGTH = 5
+TAG_START = "DNSRIG_TAG_START"
+"""Environment variable: the first letters of each tag that is taken. Trials that run side by side are told apart by it."""
 
 
 @dataclass
@@ -43,8 +46,9 @@ class Ledger:
         """Take a tag nobody has. Needs root."""
         try:
             FOLDER.mkdir(mode=0o755, exist_ok=True)
+            start = os.environ.get(TAG_START, "")
             while True:
-                tag = "".join(secrets.choice(TAG_LETTERS) for _ in range(5))
+                tag = start + "".join(secrets.choice(TAG_LETTERS) for _ in range(TAG_LENGTH - len(start)))
                 fresh, path = FOLDER / f"{tag}.new", FOLDER / f"{tag}.json"
                 handle = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
                 fcntl.flock(handle, fcntl.LOCK_EX)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +13,7 @@ import pytest
 
 from dnsrig.analysis.read import Trial
 from dnsrig.experiment import runner
+from dnsrig.lab import cgroup, ledger
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 DNSRIG = [sys.executable, "-m", "dnsrig"]
@@ -25,18 +27,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="makes network namespaces, and so needs root"))
 
 
+def own_ledgers() -> list[Path]:
+    """Ledgers of the trials that this test started; others may run beside it."""
+    return sorted(ledger.FOLDER.glob(f"{os.environ[ledger.TAG_START]}*.json"))
+
+
 def left_behind() -> list[str]:
-    """What dnsrig would have left on this machine: namespaces, cgroups, mounts, ledgers."""
-    found = [path.name for path in Path("/run/netns").glob("dnsrig-*")]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob("**/dnsrig") if path.is_dir()]
-    found += [str(path) for path in Path("/dev/shm").glob("dnsrig-*")]
-    found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if "dnsrig-" in line]
-    return found + [str(path) for path in Path("/run/dnsrig").glob("*.json")]
+    """What this test's trials would have left on this machine: namespaces, cgroups, mounts, ledgers."""
+    start = os.environ[ledger.TAG_START]
+    name = f"{ledger.PREFIX}{start}"
+    found = [path.name for path in Path("/run/netns").glob(f"{name}*")]
+    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{cgroup.PARENT}/{start}*")]
+    found += [str(path) for path in ledger.MEMORY.glob(f"{name}*")]
+    found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
+    return found + [str(path) for path in own_ledgers()]
 
 
 @pytest.fixture(autouse=True)
-def nothing_left() -> Iterator[None]:
-    """Every test leaves the machine as it found it."""
+def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Every test leaves the machine as it found it; the tags of its trials begin with letters of its own."""
+    monkeypatch.setenv(ledger.TAG_START, "".join(random.SystemRandom().choices(ledger.TAG_LETTERS, k=3)))
     yield
     if os.geteuid() == 0:
         assert left_behind() == []

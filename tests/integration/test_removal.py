@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from conftest import DNSRIG, left_behind, specs
+from conftest import DNSRIG, left_behind, own_ledgers, specs
 
 SLOW = ("--set", "server=bind@forky", "--set", "zones=300")
 """About 15 s: BIND's default of 20 SOA queries a second."""
@@ -68,7 +68,7 @@ def test_kill_the_rig_and_resume(tmp_path: Path, somebody_elses: str) -> None:
 
 def test_kill_the_trial_too_and_clean(tmp_path: Path, somebody_elses: str) -> None:
     rig = start_run(tmp_path, *SLOW, *IN_MEMORY, "--repeats", "1")
-    ledgers = [json.loads(path.read_text()) for path in Path("/run/dnsrig").glob("*.json")]
+    ledgers = [json.loads(path.read_text()) for path in own_ledgers()]
     rig.kill()
     for ledger in ledgers:
         with contextlib.suppress(ProcessLookupError):
@@ -98,7 +98,7 @@ def test_server_that_dies_is_a_result(tmp_path: Path) -> None:
     trial = subprocess.Popen([*DNSRIG, "trial", "spec.json", "trial"], cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     wait_until((tmp_path / "trial.running/servers/secondary/exec.json").exists)
     time.sleep(1)
-    for ledger in Path("/run/dnsrig").glob("*.json"):
+    for ledger in own_ledgers():
         for folder in json.loads(ledger.read_text())["cgroups"]:
             if folder.endswith("/secondary"):
                 for pid in Path(folder, "cgroup.procs").read_text().split():

@@ -59,6 +59,23 @@ def test_ledger_lives_as_long_as_its_lock(ledgers: Path) -> None:
     os.close(mine.handle)
 
 
+def test_tags_begin_as_told(ledgers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ledger.TAG_START, "abc")
+    tags = {ledger.Ledger.open_new().tag for _ in range(20)}
+    assert len(tags) == 20
+    assert {(tag[:3], len(tag)) for tag in tags} == {("abc", 5)}
+
+
+def test_the_last_host_takes_the_empty_parents_with_it(tmp_path: Path) -> None:
+    one, other = (tmp_path / cgroup.PARENT / tag / "primary" for tag in ("aaaaa", "bbbbb"))
+    cgroup.make(one)
+    cgroup.make(other)
+    assert cgroup.remove(one)
+    assert [path.name for path in (tmp_path / cgroup.PARENT).iterdir()] == ["bbbbb"], "another trial's"
+    assert cgroup.remove(other)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_ledger_appears_locked(ledgers: Path) -> None:
     """Whoever looks for dead trials while ledgers are being made never sees one that is not locked."""
     for _ in range(50):
