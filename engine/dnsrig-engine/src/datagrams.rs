@@ -53,14 +53,16 @@ pub struct Receiver {
     count: usize,
 }
 
-// The pointers inside lead into the struct's own boxes.
+// SAFETY: the raw pointers in `headers` and `_vectors` keep it from being Send by itself. They lead into the boxes of this
+// very struct, which are neither replaced nor resized while it lives; moving the struct moves no box's contents. The kernel
+// follows them only within `receive`, which has the struct to itself (&mut).
 unsafe impl Send for Receiver {}
 
 impl Receiver {
     /// Room for `octets_each` octets of each datagram; what is longer is cut, its [`Datagram::length`] says so.
     pub fn new(octets_each: usize) -> Self {
         let mut buffers = vec![0_u8; octets_each * BATCH_MAX].into_boxed_slice();
-        let mut names: Box<[sockaddr_storage]> = (0..BATCH_MAX).map(|_| unsafe { mem::zeroed() }).collect();
+        let mut names: Box<[sockaddr_storage]> = (0..BATCH_MAX).map(|_| empty_name()).collect();
         let mut controls = vec![Control([0; CONTROL_OCTETS]); BATCH_MAX].into_boxed_slice();
         let mut vectors: Box<[iovec]> = buffers
             .chunks_mut(octets_each)
@@ -83,6 +85,9 @@ impl Receiver {
         }
         // MSG_TRUNC: msg_len is the datagram's length, also where the buffer is shorter.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+        // SAFETY: there are BATCH_MAX headers. Each leads to a buffer, a name and a control of its own in boxes of `self`, with
+        // the lengths that these have: the name's and the control's were just set again, as the kernel lowers them. No
+        // timeout is given (null), and no pointer is kept.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -138,7 +143,8 @@ pub struct Sender {
     carried: Vec<usize>,
 }
 
-// As with the receiver.
+// SAFETY: as with the receiver: what `headers` and `vectors` lead to are boxes of this struct, and the kernel follows them
+// only within `flush`, which has the struct to itself.
 unsafe impl Send for Sender {}
 
 impl Sender {
@@ -150,7 +156,7 @@ impl Sender {
             buffer: vec![0; octets_max * BATCH_MAX].into_boxed_slice(),
             waiting: Vec::with_capacity(BATCH_MAX),
             used: 0,
-            names: (0..BATCH_MAX).map(|_| unsafe { mem::zeroed() }).collect(),
+            names: (0..BATCH_MAX).map(|_| empty_name()).collect(),
             vectors: (0..BATCH_MAX).map(|_| iovec { iov_base: ptr::null_mut(), iov_len: 0 }).collect(),
             controls: vec![Control([0; CONTROL_OCTETS]); BATCH_MAX].into_boxed_slice(),
             headers: (0..BATCH_MAX).map(|_| mmsghdr { msg_hdr: empty_header(), msg_len: 0 }).collect(),
@@ -196,6 +202,8 @@ impl Sender {
             return Ok(0);
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+        // SAFETY: `prepare` has written so many headers just now, each with pointers into boxes of `self` and the lengths of
+        // what was put there. The kernel reads them and writes `msg_len` only; it keeps no pointer.
         let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), headers as _, flags as _) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
@@ -274,12 +282,21 @@ pub fn is_unreachable(error: &io::Error) -> bool {
 }
 
 fn empty_header() -> msghdr {
+    // SAFETY: integers, for which zero is a value, and raw pointers, for which null is.
+    unsafe { mem::zeroed() }
+}
+
+fn empty_name() -> sockaddr_storage {
+    // SAFETY: integers only, for which zero is a value.
     unsafe { mem::zeroed() }
 }
 
 fn write_segment_size(header: &mut msghdr, control: &mut Control, octets: u16) {
     header.msg_control = control.0.as_mut_ptr().cast();
+    // SAFETY: it computes a length from a length, and follows no pointer.
     header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as _) } as _;
+    // SAFETY: the header leads to `control`, whose 64 octets have room for the CMSG_SPACE of a u16 (24 octets), which is more
+    // than a cmsghdr, so the first message is not null; `Control` is aligned as a cmsghdr is. The data may not be aligned.
     unsafe {
         let message: *mut cmsghdr = libc::CMSG_FIRSTHDR(header);
         (*message).cmsg_level = libc::SOL_UDP;
@@ -295,6 +312,8 @@ fn timestamp_of(header: &msghdr, control: &Control) -> Option<i64> {
         return None;
     }
     let start: *const c_void = control.0.as_ptr().cast();
+    // SAFETY: `Control` is aligned as a cmsghdr is, and the kernel has written one and a timespec behind it: so much the check
+    // above and the message's type say. The timespec may not be aligned.
     let time = unsafe {
         let message = start.cast::<cmsghdr>();
         if ((*message).cmsg_level, (*message).cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {
@@ -312,11 +331,13 @@ fn peer_of(name: &sockaddr_storage, length: socklen_t) -> Peer {
     let start = ptr::from_ref(name);
     match i32::from(name.ss_family) {
         libc::AF_INET => {
+            // SAFETY: a sockaddr_storage is as large and as aligned as any address; the family says which one it holds.
             let name = unsafe { &*start.cast::<libc::sockaddr_in>() };
             let address = IpAddr::from(name.sin_addr.s_addr.to_ne_bytes());
             Some(SocketAddr::new(address, u16::from_be(name.sin_port)))
         }
         libc::AF_INET6 => {
+            // SAFETY: as above.
             let name = unsafe { &*start.cast::<libc::sockaddr_in6>() };
             let port = u16::from_be(name.sin6_port);
             let flow = name.sin6_flowinfo;
@@ -329,27 +350,39 @@ fn peer_of(name: &sockaddr_storage, length: socklen_t) -> Peer {
 fn write_name(name: &mut sockaddr_storage, peer: SocketAddr) -> socklen_t {
     let start = ptr::from_mut(name);
     match peer {
-        SocketAddr::V4(peer) => write_name_v4(start.cast(), peer),
-        SocketAddr::V6(peer) => write_name_v6(start.cast(), peer),
+        // SAFETY: a sockaddr_storage is as large and as aligned as any address, and what it held needs no drop.
+        SocketAddr::V4(peer) => unsafe { write_name_v4(start.cast(), peer) },
+        // SAFETY: as above.
+        SocketAddr::V6(peer) => unsafe { write_name_v6(start.cast(), peer) },
     }
 }
 
-fn write_name_v4(name: *mut libc::sockaddr_in, peer: SocketAddrV4) -> socklen_t {
+/// # Safety
+///
+/// `name` can be written to.
+unsafe fn write_name_v4(name: *mut libc::sockaddr_in, peer: SocketAddrV4) -> socklen_t {
+    // SAFETY: integers only, for which zero is a value.
     let mut written: libc::sockaddr_in = unsafe { mem::zeroed() };
     written.sin_family = libc::AF_INET as _;
     written.sin_port = peer.port().to_be();
     written.sin_addr.s_addr = u32::from_ne_bytes(peer.ip().octets());
+    // SAFETY: the caller says so.
     unsafe { name.write(written) };
     size_of::<libc::sockaddr_in>() as _
 }
 
-fn write_name_v6(name: *mut libc::sockaddr_in6, peer: SocketAddrV6) -> socklen_t {
+/// # Safety
+///
+/// `name` can be written to.
+unsafe fn write_name_v6(name: *mut libc::sockaddr_in6, peer: SocketAddrV6) -> socklen_t {
+    // SAFETY: integers only, for which zero is a value.
     let mut written: libc::sockaddr_in6 = unsafe { mem::zeroed() };
     written.sin6_family = libc::AF_INET6 as _;
     written.sin6_port = peer.port().to_be();
     written.sin6_addr.s6_addr = peer.ip().octets();
     written.sin6_flowinfo = peer.flowinfo();
     written.sin6_scope_id = peer.scope_id();
+    // SAFETY: the caller says so.
     unsafe { name.write(written) };
     size_of::<libc::sockaddr_in6>() as _
 }

@@ -30,5 +30,6 @@ pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, i64) {
 
 fn schedule(policy: i32, priority: i32) -> bool {
     let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel reads `parameters`, which outlives the call, and keeps no pointer to it. 0 is this thread.
     unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) == 0 }
 }

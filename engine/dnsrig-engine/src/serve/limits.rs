@@ -50,6 +50,7 @@ impl Limits {
     ) -> io::Result<()> {
         for _ in 0..ACCEPTS_MAX {
             let socket = match accept4(listener.as_raw_fd(), SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC) {
+                // SAFETY: accept4 has just made it, so that nobody else owns or closes it.
                 Ok(fd) => TcpStream::from(unsafe { OwnedFd::from_raw_fd(fd) }),
                 Err(nix::Error::EAGAIN) => return Ok(()),
                 Err(nix::Error::EMFILE | nix::Error::ENFILE | nix::Error::ENOBUFS | nix::Error::ENOMEM) => {

@@ -58,6 +58,7 @@ pub fn dropped(socket: impl AsFd) -> Option<u64> {
     let mut values = [0_u32; VALUES];
     let mut octets = size_of_val(&values) as libc::socklen_t;
     let fd = socket.as_fd().as_raw_fd();
+    // SAFETY: the kernel writes at most `octets` octets to `values`, which is so long, and any bits are a u32.
     let result = unsafe {
         libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut octets)
     };

@@ -148,7 +148,9 @@ fn acknowledging(socket: BorrowedFd<'_>, set: Option<libc::c_int>) -> libc::c_in
     let (mut value, mut octets) = (set.unwrap_or(-1), size_of::<libc::c_int>() as libc::socklen_t);
     let (fd, level, name) = (socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK);
     let result = match set {
+        // SAFETY: the kernel reads the int `value`, whose length `octets` is.
         Some(_) => unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), octets) },
+        // SAFETY: the kernel writes at most `octets` octets to `value`, and any bits are an int.
         None => unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut octets) },
     };
     assert_eq!(result, 0);
