@@ -8,15 +8,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Protocol
 
+from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Role, Scalar
 from dnsrig.servers.driver import Address, Driver
 
 CONSOLE_LIMIT_S = 30.0
 """For one answer: a database that loads a large snapshot may be busy for seconds."""
+ANSWER_BYTES_MOST = 1 << 26
+"""Far above the largest answer that is asked for here: the list of a few million zones."""
+
+
+class Refused(DnsrigError):
+    """The database answered by an error, by what was not asked for, or not in time."""
 
 
 class Console(Protocol):
-    """A connection to a database that runs. Its methods raise OSError or DnsrigError where there is no answer."""
+    """A connection to a database that runs. Its methods raise OSError or DnsrigError where there is no answer.
+
+    After that it is of no use any more: the caller closes it and connects again, from the network that it means.
+    """
 
     def zones(self) -> int:
         """How many zones it has, each of them complete."""

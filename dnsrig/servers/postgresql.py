@@ -12,16 +12,20 @@ import shlex
 import signal
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Scalar
-from dnsrig.servers import pgwire
-from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database
+from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database, Refused
 from dnsrig.servers.driver import Address, Placement, Preparation, Setting, numbers, template, utc_ns
 from dnsrig.servers.keys import PRIVATE_KEY_FILE
 
+if TYPE_CHECKING:
+    import psycopg
+
 USER, DATABASE = "dnsrig", "postgres"
+CHECK_EVERY_S = 0.1
+"""Between two looks of the waiting client at whether it was interrupted, in seconds."""
 NOBODY = 65_534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--pdeathsig=KILL"]
 """The kernel forgets that a program is to die with the rig when it changes its user; setpriv says it again."""
@@ -109,8 +113,7 @@ class PostgreSql(Database):
         return [*AS_NOBODY, "sh", "-c", f"export HOME=/tmp; {shlex.join(copy)} && exec {shlex.join(server)}"]
 
     def console(self, address: Address) -> Console:
-        client = pgwire.Client.connect(str(address), self.port, user=USER, database=DATABASE, timeout_s=CONSOLE_LIMIT_S)
-        return PostgreSqlConsole(client)
+        return PostgreSqlConsole(_connect(str(address), self.port))
 
     def log_time_ns(self, line: str) -> int | None:
         return utc_ns(line, LOG_TIME, "%Y-%m-%d %H:%M:%S")
@@ -119,8 +122,8 @@ class PostgreSql(Database):
 class PostgreSqlConsole:
     """See `Console`; zones are those in the tables of PowerDNS."""
 
-    def __init__(self, client: pgwire.Client) -> None:
-        self._client = client
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
 
     def zones(self) -> int:
         return self._number("SELECT count(*) FROM domains")
@@ -139,15 +142,42 @@ class PostgreSqlConsole:
         return {"stored_bytes": self._number("SELECT pg_database_size(current_database())")}
 
     def close(self) -> None:
-        self._client.close()
+        self._connection.close()
 
     def _number(self, sql: str) -> int:
-        """The one value of the one row that ``sql`` gives; 0 for none, which is what a server says of what it does not do."""
-        found = self._client.ask(sql)
-        text = (found[0][0] or "0") if len(found) == 1 and len(found[0]) == 1 else ""
-        if not pgwire.NUMBER.fullmatch(text):
-            raise pgwire.Refused(f"the database answered {found!r:.40} where a number belongs")
-        return int(text)
+        """The one value of the one row that ``sql`` gives; 0 for null, which is what a server says of what it does not do."""
+        import psycopg
+
+        try:
+            found = self._connection.execute(sql.encode()).fetchmany(2)
+        except psycopg.Error as error:
+            raise Refused(f"the database says: {error}") from error
+        value = (found[0][0] or 0) if len(found) == 1 and len(found[0]) == 1 else None
+        if not isinstance(value, int):
+            raise Refused(f"the database answered {found!r:.40} where a number belongs")
+        return value
+
+
+def _connect(address: str, port: int) -> psycopg.Connection[Any]:
+    """Connect without TLS. `Refused` where nobody answers, or not within `CONSOLE_LIMIT_S`; each later answer has as long."""
+    import psycopg
+
+    class Bounded(psycopg.Connection[Any]):
+        def wait(self, gen: Any, interval: float = CHECK_EVERY_S, timeout: float | None = CONSOLE_LIMIT_S) -> Any:
+            return super().wait(gen, interval, timeout)
+
+    try:
+        return Bounded.connect(
+            host=address,
+            port=port,
+            user=USER,
+            dbname=DATABASE,
+            sslmode="disable",
+            connect_timeout=int(CONSOLE_LIMIT_S),
+            autocommit=True,
+        )
+    except psycopg.Error as error:
+        raise Refused(f"the database says: {error}") from error
 
 
 def connection(placement: Placement) -> str:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import re
 import shutil
+import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Scalar
-from dnsrig.servers import resp
-from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database
+from dnsrig.servers._database import ANSWER_BYTES_MOST, CONSOLE_LIMIT_S, Console, Database, Refused
 from dnsrig.servers.driver import Address, Placement, Setting, template, utc_ns, yes_no
 from dnsrig.servers.knot import ZONE_INSTANCE
+
+if TYPE_CHECKING:
+    import redis
 
 MODULE = "knot.so"
 MODULE_FILES = ("usr/lib/redis/modules/knot.so", "lib/redis/modules/knot.so", "lib/knot.so")
@@ -107,7 +110,7 @@ class Redis(Database):
         return [self.executable, f"{placement.seen_directory}/{self.kind}.conf"]
 
     def console(self, address: Address) -> Console:
-        client = resp.Client.connect(str(address), self.port, timeout_s=CONSOLE_LIMIT_S)
+        client = _client(str(address), self.port)
         try:
             return RedisConsole(client)
         except BaseException:
@@ -121,33 +124,97 @@ class Redis(Database):
 class RedisConsole:
     """See `Console`."""
 
-    def __init__(self, client: resp.Client) -> None:
+    def __init__(self, client: redis.Redis) -> None:
         self._client = client
-        if client.ask("PING") != "PONG":
+        if self._ask("PING") not in (True, "PONG"):
             raise DnsrigError("what listens there is no Redis")
 
     def zones(self) -> int:
         """A zone is listed when it was committed, which is when it is whole (src/redis/internal.h of Knot DNS, zone_commit)."""
-        found = self._client.ask("KNOT.ZONE.LIST", str(ZONE_INSTANCE))
+        found = self._ask("KNOT.ZONE.LIST", str(ZONE_INSTANCE))
         return len(found) if isinstance(found, list) else 0
 
     def position(self) -> int:
-        return resp.number(self._info("replication").get("master_repl_offset", "0"))
+        return _number(self._info("replication").get("master_repl_offset", 0))
 
     def has_all(self, position: int) -> bool:
         """Its link is up once it has the snapshot; then it follows the original by an offset in octets."""
         found = self._info("replication")
-        return found.get("master_link_status") == "up" and resp.number(found.get("slave_repl_offset", "-1")) >= position
+        return found.get("master_link_status") == "up" and _number(found.get("slave_repl_offset", -1)) >= position
 
     def facts(self) -> dict[str, Scalar]:
-        return {"memory_bytes": resp.number(self._info("memory").get("used_memory", "0"))}
+        return {"memory_bytes": _number(self._info("memory").get("used_memory", 0))}
 
     def close(self) -> None:
         self._client.close()
 
-    def _info(self, section: str) -> dict[str, str]:
-        found = self._client.ask("INFO", section)
-        return resp.fields(found) if isinstance(found, str) else {}
+    def _info(self, section: str) -> dict[str, Any]:
+        found = self._ask("INFO", section)
+        return found if isinstance(found, dict) else {}
+
+    def _ask(self, *words: str) -> Any:
+        import redis
+
+        try:
+            return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+        except (redis.RedisError, ValueError) as error:  # ValueError: what is no RESP at all
+            raise Refused(f"the database says: {error}") from error
+
+
+def _number(value: Any) -> int:
+    if not isinstance(value, int):
+        raise Refused(f"the database answered {value!r:.40} where a number belongs")
+    return value
+
+
+def _client(address: str, port: int) -> redis.Redis:
+    """A client of one connection, which is made at the first command and never again by itself.
+
+    Else it would be made from whatever network the calling thread then sees.
+    """
+    import redis
+    from redis.backoff import NoBackoff
+    from redis.retry import Retry
+
+    class Connection(redis.Connection):
+        def _connect(self) -> Any:
+            return BoundedSocket(super()._connect())  # type: ignore[no-untyped-call]
+
+    pool = redis.ConnectionPool(
+        connection_class=Connection,
+        host=address,
+        port=port,
+        protocol=2,
+        socket_timeout=CONSOLE_LIMIT_S,
+        socket_connect_timeout=CONSOLE_LIMIT_S,
+        retry=Retry(NoBackoff(), 0),
+        decode_responses=True,
+        encoding_errors="replace",
+        max_connections=1,
+    )
+    return redis.Redis.from_pool(pool)
+
+
+class BoundedSocket:
+    """A socket that gives at most `ANSWER_BYTES_MOST` after what was last sent, which the library itself does not limit."""
+
+    def __init__(self, inner: socket.socket) -> None:
+        self._inner = inner
+        self._left_bytes = ANSWER_BYTES_MOST
+
+    def sendall(self, data: bytes) -> None:
+        self._left_bytes = ANSWER_BYTES_MOST
+        self._inner.sendall(data)
+
+    def recv(self, size: int) -> bytes:
+        if self._left_bytes <= 0:
+            raise OSError(f"the database answers more than {ANSWER_BYTES_MOST:,} bytes")
+        data = self._inner.recv(min(size, self._left_bytes))
+        self._left_bytes -= len(data)
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
 
 
 def _module(placement: Placement) -> Path:

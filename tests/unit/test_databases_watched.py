@@ -12,7 +12,8 @@ import pytest
 from dnsrig.procedures import _databases, carriers
 from dnsrig.procedures.stage import ServerFailed, Stage
 from dnsrig.rundir import Scalar
-from dnsrig.servers import pgwire, resp
+from dnsrig.servers import redis
+from dnsrig.servers._database import Refused
 from dnsrig.servers.postgresql import PostgreSqlConsole
 from dnsrig.servers.redis import Redis, RedisConsole
 
@@ -74,7 +75,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, *consoles: FakeConsole | Exception
 
 
 def test_a_replica_is_stored_when_it_says_so_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    lost = FakeConsole(False, resp.Refused("LOADING"), facts={})
+    lost = FakeConsole(False, Refused("LOADING"), facts={})
     whole = FakeConsole(False, True, facts={"memory_bytes": 5})
     told = followed(monkeypatch, ConnectionRefusedError(), lost, whole)
     assert told["stored_ns"] >= told["unstored_ns"] > 0
@@ -83,7 +84,7 @@ def test_a_replica_is_stored_when_it_says_so_and_not_before(monkeypatch: pytest.
 
 
 def test_what_it_weighs_does_not_decide_when_it_was_stored(monkeypatch: pytest.MonkeyPatch) -> None:
-    console = FakeConsole(True, facts=resp.Refused("no"))
+    console = FakeConsole(True, facts=Refused("no"))
     assert followed(monkeypatch, console)["stored_ns"] is not None
     assert console.closed
 
@@ -179,50 +180,65 @@ def _refuse(stage: Stage, name: str) -> None:
     raise ConnectionRefusedError("nobody is there")
 
 
-class FakeClient:
+class FakeRedis:
+    """A client that answers commands as ``answer`` says."""
+
     def __init__(self, answer: Callable[[Any], Any]) -> None:
-        self.ask: Callable[..., Any] = lambda *words: answer(words)
+        self.execute_command: Callable[..., Any] = lambda *words: answer(words)
         self.closed = False
 
     def close(self) -> None:
         self.closed = True
 
 
+class FakePostgres:
+    """A connection that answers statements by rows, as ``answer`` says."""
+
+    def __init__(self, answer: Callable[[str], list[tuple[Any, ...]]]) -> None:
+        self.execute = lambda sql: SimpleNamespace(fetchmany=lambda most: answer(sql.decode())[:most])
+
+
+def of_redis(info: Any) -> RedisConsole:
+    return RedisConsole(cast(Any, FakeRedis(lambda words: True if words == ("PING",) else info)))
+
+
+def of_postgres(answer: Callable[[str], list[tuple[Any, ...]]]) -> PostgreSqlConsole:
+    return PostgreSqlConsole(cast(Any, FakePostgres(answer)))
+
+
 @pytest.mark.parametrize(
-    ("status", "offset", "wanted"), [("up", "7", True), ("up", "6", False), ("down", "7", False), ("up", None, False)]
+    ("status", "offset", "wanted"), [("up", 7, True), ("up", 6, False), ("down", 7, False), ("up", None, False)]
 )
 def test_a_replica_of_redis_has_all_when_its_link_is_up_and_its_offset_there(
-    status: str, offset: str | None, wanted: bool
+    status: str, offset: int | None, wanted: bool
 ) -> None:
-    info = f"master_link_status:{status}\r\n" + (f"slave_repl_offset:{offset}\r\n" if offset else "")
-    client = FakeClient(lambda words: "PONG" if words == ("PING",) else info)
-    assert RedisConsole(cast(resp.Client, client)).has_all(7) is wanted
+    info = {"master_link_status": status} | ({} if offset is None else {"slave_repl_offset": offset})
+    assert of_redis(info).has_all(7) is wanted
 
 
 @pytest.mark.parametrize(
-    ("streams", "replayed", "wanted"), [("1", "7", True), ("1", "6", False), ("0", "7", False), ("1", None, False)]
+    ("streams", "replayed", "wanted"), [(1, 7, True), (1, 6, False), (0, 7, False), (1, None, False)]
 )
 def test_a_replica_of_postgresql_has_all_when_it_streams_and_has_replayed_as_much(
-    streams: str, replayed: str | None, wanted: bool
+    streams: int, replayed: int | None, wanted: bool
 ) -> None:
     answers = {"pg_stat_wal_receiver": streams, "pg_last_wal_replay_lsn": replayed}
-    client = FakeClient(lambda words: [[next(told for name, told in answers.items() if name in words[0])]])
-    assert PostgreSqlConsole(cast(pgwire.Client, client)).has_all(7) is wanted
+    console = of_postgres(lambda sql: [(next(told for name, told in answers.items() if name in sql),)])
+    assert console.has_all(7) is wanted
 
 
 def test_what_is_no_number_is_refused() -> None:
-    client = FakeClient(lambda words: "PONG" if words == ("PING",) else "master_repl_offset:many\r\n")
-    with pytest.raises(resp.Refused):
-        RedisConsole(cast(resp.Client, client)).position()
-    for answer in ([["many"]], [["1", "2"]], [], [["1"], ["2"]]):
-        with pytest.raises(pgwire.Refused):
-            PostgreSqlConsole(cast(pgwire.Client, FakeClient(lambda words, rows=answer: rows))).zones()  # type: ignore[misc]
-    assert PostgreSqlConsole(cast(pgwire.Client, FakeClient(lambda words: [[None]]))).zones() == 0
+    with pytest.raises(Refused):
+        of_redis({"master_repl_offset": "many"}).position()
+    for answer in ([("many",)], [(1, 2)], [], [(1,), (2,)]):
+        with pytest.raises(Refused):
+            of_postgres(lambda sql, rows=answer: rows).zones()  # type: ignore[misc]
+    assert of_postgres(lambda sql: [(None,)]).zones() == 0
 
 
 def test_a_database_that_loads_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    client = FakeClient(lambda words: "LOADING")
-    monkeypatch.setattr(resp.Client, "connect", lambda *_, **__: client)
+    client = FakeRedis(lambda words: "LOADING")
+    monkeypatch.setattr(redis, "_client", lambda *_: client)
     with pytest.raises(Exception, match="no Redis"):
         Redis().console(cast(Any, "198.18.0.1"))
     assert client.closed
