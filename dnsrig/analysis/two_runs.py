@@ -9,37 +9,21 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
-from dnsrig.analysis import rules, statistics
+from dnsrig.analysis import rules, run_differences, statistics
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
+from dnsrig.analysis.run_differences import Difference, Pair
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import describe, done_values, main_metric, measured_metrics
 from dnsrig.errors import UsageError
-from dnsrig.rundir import DatasetSpec, Manifest, Outcome, Scalar, Variant
+from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 
 UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
 """Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits counts."""
-
-CONDITIONS = (
-    *("kernel", "architecture", "system", "cpu_model", "cpus", "memory_total_bytes", "virtualisation", "governor"),
-    *("clocksource", "transparent_hugepages", "cgroups", "sysctls"),
-)
-"""Of a machine's snapshot: what a result may depend on. Left out is what every boot changes."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A variant of the base and the one of the new run that stands against it."""
-
-    base: Variant
-    new: Variant
-
-    @property
-    def label(self) -> str:
-        return self.new.label
+MOST_NAMED = 3
+"""Differences that a verdict quotes; all are told beside it."""
 
 
 @dataclass(frozen=True)
@@ -60,18 +44,6 @@ class Verdict:
     pair: Pair
     rule: Rule
     judgement: Judgement
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A condition that is not the same in both runs."""
-
-    what: str
-    base: str
-    new: str
-
-    def __str__(self) -> str:
-        return f"{self.what}: {self.base} in the base, {self.new} in the new run"
 
 
 @dataclass(frozen=True)
@@ -96,8 +68,13 @@ class TwoRuns:
         return rules.overall([*(verdict.judgement.decision for verdict in self.verdicts), *missing])
 
 
-def compare_runs(base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[Rule]) -> TwoRuns:
-    """``new`` against ``base`` by its main metric, by ``metrics`` and by those of the rules ``wanted``."""
+def compare_runs(
+    base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[Rule], may_differ: Sequence[str] = ()
+) -> TwoRuns:
+    """``new`` against ``base`` by its main metric, by ``metrics`` and by those of the rules ``wanted``.
+
+    ``may_differ``: names of differences that are no reason against a verdict (`run_differences.differences`).
+    """
     named = [replace(rule, metric=metric_name(rule.metric, (base, new))) for rule in wanted]
     names = [main_metric(new), *(metric_name(name, (base, new)) for name in metrics), *(rule.metric for rule in named)]
     pairs, only_in_base, only_in_new = match(base.manifest, new.manifest)
@@ -105,11 +82,12 @@ def compare_runs(base: Run, new: Run, metrics: Sequence[str], wanted: Sequence[R
         raise UsageError(
             "the two runs have no variant in common", hint="variants are matched by their values on the matrix's axes"
         )
-    verdicts = [verdict for rule in named for verdict in _verdicts(base, new, pairs, rule)]
+    differences = run_differences.differences(base.manifest, new.manifest, pairs, may_differ)
+    verdicts = [_as_far_as_alike(found, differences) for rule in named for found in _verdicts(base, new, pairs, rule)]
     return TwoRuns(
         base=base.manifest,
         new=new.manifest,
-        differences=list(differences(base.manifest, new.manifest, pairs)),
+        differences=differences,
         only_in_base=only_in_base,
         only_in_new=only_in_new,
         lines=[line for name in dict.fromkeys(names) for line in _lines(base, new, pairs, describe(name))],
@@ -141,7 +119,7 @@ def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], lis
     Where each run has but one server on an axis, these are held against each other whatever they are called: two
     builds of a server are two sources.
     """
-    ignored = _one_server(base) & _one_server(new)
+    ignored = run_differences.one_server(base) & run_differences.one_server(new)
 
     def key(variant: Variant) -> frozenset[tuple[str, Scalar]]:
         return frozenset((axis, value) for axis, value in variant.parameters.items() if axis not in ignored)
@@ -151,62 +129,6 @@ def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], lis
     matched = {pair.base.id for pair in pairs}
     only_in_new = [variant for variant in new.variants if key(variant) not in of_base]
     return pairs, [variant for variant in base.variants if variant.id not in matched], only_in_new
-
-
-def differences(base: Manifest, new: Manifest, pairs: Sequence[Pair]) -> Iterable[Difference]:
-    """Each condition that may explain a difference, once."""
-    yield from _unlike("dnsrig", base.dnsrig_version, new.dnsrig_version)
-    for name in ("experiment", "scale", "procedure"):
-        yield from _unlike(name, getattr(base, name), getattr(new, name))
-    for name in CONDITIONS:
-        yield from _unlike(name, base.conditions.get(name), new.conditions.get(name))
-    seen: set[Difference] = set()
-    for pair in pairs:
-        for difference in _of_specs(base, new, pair):
-            if difference not in seen:
-                seen.add(difference)
-                yield difference
-
-
-def _of_specs(base: Manifest, new: Manifest, pair: Pair) -> Iterable[Difference]:
-    """How two matched trials differ in what they were asked to do."""
-    one, other = base.specs[pair.base.id], new.specs[pair.new.id]
-    for name in ("link", "kernel", "limit_s", "storage", "options"):
-        yield from _unlike(name, getattr(one, name), getattr(other, name))
-    yield from _unlike("transfer", one.transfer.model_dump(), other.transfer.model_dump())
-    for name in ("kind", "zones", "records"):
-        yield from _unlike(f"dataset {name}", getattr(one.dataset, name), getattr(other.dataset, name))
-    yield from _unlike("dataset parameter", *(_parameters(spec.dataset) for spec in (one, other)))
-    for host in dict.fromkeys([*one.hosts, *other.hosts]):
-        ours, theirs = one.hosts.get(host), other.hosts.get(host)
-        if ours is None or theirs is None:
-            yield Difference(f"host {host}", *("none" if h is None else "present" for h in (ours, theirs)))
-            continue
-        servers = [h.server.label if h.server else "no server" for h in (ours, theirs)]
-        yield from _unlike(f"server of the {host}", *servers)
-        for name in ("role", "cpus", "sysctls", "settings", "source_addresses", "profile"):
-            yield from _unlike(f"{name} of the {host}", getattr(ours, name), getattr(theirs, name))
-
-
-def _parameters(dataset: DatasetSpec) -> dict[str, Scalar]:
-    """Without the number of zones, which every dataset tells by itself."""
-    return {name: value for name, value in dataset.parameters.items() if name != "zones"}
-
-
-def _unlike(what: str, base: Any, new: Any) -> Iterable[Difference]:
-    """Nothing where both are alike; of two tables only the entries that are not."""
-    if base == new:
-        return
-    if isinstance(base, dict) and isinstance(new, dict):
-        for name in dict.fromkeys([*base, *new]):
-            yield from _unlike(f"{what} {name}", base.get(name), new.get(name))
-        return
-    yield Difference(what, *("not known" if value is None else str(value) for value in (base, new)))
-
-
-def _one_server(manifest: Manifest) -> set[str]:
-    """The axes whose only value is a server."""
-    return {axis for axis, values in manifest.axes.items() if len(values) == 1 and str(values[0]) in manifest.servers}
 
 
 def _lines(base: Run, new: Run, pairs: Sequence[Pair], metric: Metric) -> list[Line]:
@@ -227,6 +149,18 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metric: Metric) -> list[L
 def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], rule: Rule) -> list[Verdict]:
     repeats = [(_repeats(base, p.base, rule.metric), _repeats(new, p.new, rule.metric)) for p in pairs]
     return [Verdict(pair, rule, found) for pair, found in zip(pairs, rules.judge(rule, repeats), strict=True)]
+
+
+def _as_far_as_alike(verdict: Verdict, differences: Sequence[Difference]) -> Verdict:
+    """Undecided where more differs than was asked for: what the figures show may come from any of it."""
+    names = [d.what for d in differences if not d.asked_for and d.concerns(verdict.pair)]
+    if not names:
+        return verdict
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    told = f"the runs differ in {', '.join(names[:MOST_NAMED])}{more}: --may-differ NAME where that is meant"
+    judgement = verdict.judgement
+    known = judgement.reason if judgement.decision == "undecided" else f"by the figures a {judgement.decision}"
+    return replace(verdict, judgement=replace(judgement, decision="undecided", reason=f"{known}; but {told}"))
 
 
 def _repeats(run: Run, variant: Variant, metric: str) -> Repeats:

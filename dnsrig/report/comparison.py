@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -14,20 +15,22 @@ from rich.text import Text
 from dnsrig.analysis import statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.rules import Repeats
-from dnsrig.analysis.two_runs import Line, TwoRuns, Verdict
+from dnsrig.analysis.run_differences import Difference
+from dnsrig.analysis.two_runs import MOST_NAMED, Line, TwoRuns, Verdict
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Manifest, Variant
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the JSON; raised by one whenever a reader of the old would misread the new."""
+_ONE_OF_MANY = re.compile(r"^(hosts|links)\.[^.]+\.")
 
 
 def warnings(found: TwoRuns) -> list[str]:
     """What makes the two runs less alike than one would want, a sentence each."""
     alone = [(found.only_in_base, "base"), (found.only_in_new, "new run")]
     return [
-        *(f"differs: {difference}" for difference in found.differences),
+        *(f"differs: {sentence}" for sentence in _differences(found)),
         *(f"only in the {where}: {variant.label}" for variants, where in alone for variant in variants),
     ]
 
@@ -43,7 +46,7 @@ def as_text(found: TwoRuns) -> RenderableType:
         verdicts += [("undecided", _missing(variant)) for variant in found.only_in_base]
     verdicts.sort(key=lambda verdict: order.index(verdict[0]))
     said: list[RenderableType] = [Text(visible(sentence)) for _, sentence in verdicts]
-    whole = [Text(f"result: {found.decision}", style="bold")] if found.decision else []
+    whole = [Text(visible(_whole(found)), style="bold")] if found.decision else []
     return Group(*tables, *said, *whole)
 
 
@@ -53,13 +56,39 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "base": _run(found.base),
         "new": _run(found.new),
-        "differences": [{"what": d.what, "base": d.base, "new": d.new} for d in found.differences],
+        "differences": [_difference(difference) for difference in found.differences],
         "only_in_base": [variant.parameters for variant in found.only_in_base],
         "only_in_new": [variant.parameters for variant in found.only_in_new],
         "comparisons": [_line(line) for line in found.lines],
         "verdicts": [_verdict(verdict) for verdict in found.verdicts],
         "result": found.decision,
     }
+
+
+def _whole(found: TwoRuns) -> str:
+    """The result, and what it is a result of: nothing tells apart what differs at the same time."""
+    names = list(dict.fromkeys(difference.what for difference in found.differences))
+    if not names or found.decision == "undecided":
+        return f"result: {found.decision}"
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"result: {found.decision} (of all that differs together: {', '.join(names[:MOST_NAMED])}{more})"
+
+
+def _differences(found: TwoRuns) -> list[str]:
+    """A sentence each; what is the same of many hosts or links is told once."""
+    alike: dict[tuple[str, str, str, int], list[Difference]] = {}
+    for difference in found.differences:
+        kind = _ONE_OF_MANY.sub(r"\1.*.", difference.what)
+        alike.setdefault((kind, difference.base, difference.new, len(difference.pairs)), []).append(difference)
+    told = []
+    all_pairs = len({id(line.pair) for line in found.lines})
+    for (kind, base, new, pairs), group in alike.items():
+        where = f" (in {pairs} of {figures.count(all_pairs, 'variant')})" if 0 < pairs < all_pairs else ""
+        if len(group) > MOST_NAMED:
+            told.append(f"{kind}, {len(group)} of them: {base} in the base, {new} in the new run{where}")
+        else:
+            told += [f"{difference}{where}" for difference in group]
+    return told
 
 
 def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> Table:
@@ -132,6 +161,16 @@ def _run(manifest: Manifest) -> dict[str, Any]:
         "created": manifest.created,
         "dnsrig_version": manifest.dnsrig_version,
         "servers": {name: server.version for name, server in manifest.servers.items()},
+    }
+
+
+def _difference(difference: Difference) -> dict[str, Any]:
+    return {
+        "what": difference.what,
+        "base": difference.base,
+        "new": difference.new,
+        "asked_for": difference.asked_for,
+        "variants": [pair.new.parameters for pair in difference.pairs],
     }
 
 

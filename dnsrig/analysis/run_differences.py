@@ -1,0 +1,178 @@
+"""What two runs do not have in common, besides what is to be compared.
+
+Specs and the machine's conditions are compared whole, less what is listed here: so a field that is added later is compared, too.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import Any
+
+from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
+
+MAY_DIFFER = (
+    *("schema_version", "run", "experiment", "variant", "repeat"),
+    *("dataset.path", "next_dataset.path", "hosts.*.server.root"),
+    *("machine.boot_id", "machine.clock_synchronised", "machine.clock_error_bound_us"),
+)
+"""Names, where things lie, and what every boot changes. The values on the matrix's axes are what variants are matched by."""
+SAME_WITHIN = 0.01
+"""Of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a little with every boot."""
+LONGEST_LIST = 4
+"""Entries of a list that are shown; of a longer one the ends."""
+NOT_SET = "not set"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A variant of the base and the one of the new run that stands against it."""
+
+    base: Variant
+    new: Variant
+
+    @property
+    def label(self) -> str:
+        return self.new.label
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What is not the same in both runs."""
+
+    what: str
+    """As in a spec, e.g. ``links.primary-secondary.there.delay_ms``; of the machine with ``machine.`` before it."""
+    base: str
+    new: str
+    asked_for: bool = False
+    """Whether it is what the comparison is about, or was said to be of no concern: then rules judge all the same."""
+    pairs: tuple[Pair, ...] = ()
+    """Where it was found; empty: it is of the whole run."""
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.base} in the base, {self.new} in the new run"
+
+    def concerns(self, pair: Pair) -> bool:
+        return not self.pairs or pair in self.pairs
+
+
+def differences(base: Manifest, new: Manifest, pairs: Sequence[Pair], may_differ: Sequence[str]) -> list[Difference]:
+    """Each once, those of the whole run first. ``may_differ``: names of what is of no concern, or their beginnings."""
+    found = [*_of_runs(base, new), *_of_specs(base, new, pairs)]
+    return [replace(d, asked_for=d.asked_for or any(_begins(d.what, name) for name in may_differ)) for d in found]
+
+
+def one_server(manifest: Manifest) -> set[str]:
+    """The axes whose only value is a server."""
+    return {axis for axis, values in manifest.axes.items() if len(values) == 1 and str(values[0]) in manifest.servers}
+
+
+def _begins(what: str, name: str) -> bool:
+    return what == name or what.startswith(f"{name}.")
+
+
+def _of_runs(base: Manifest, new: Manifest) -> Iterator[Difference]:
+    """A name changes nothing: what an experiment or a scale stands for is in the specs."""
+    for name in ("experiment", "scale"):
+        if (ours := getattr(base, name)) != (theirs := getattr(new, name)):
+            yield Difference(name, ours, theirs, asked_for=True)
+    yield from _unlike("dnsrig_version", base.dnsrig_version, new.dnsrig_version)
+    yield from _unlike("machine", base.conditions, new.conditions, alike=_nearly_alike)
+
+
+def _of_specs(base: Manifest, new: Manifest, pairs: Sequence[Pair]) -> Iterator[Difference]:
+    """Each with the pairs of which it holds."""
+    found: dict[Difference, list[Pair]] = {}
+    for pair in pairs:
+        one, other = base.specs[pair.base.id], new.specs[pair.new.id]
+        for difference in of_two_specs(one, other, held_against=_servers_of(base) | _servers_of(new)):
+            found.setdefault(difference, []).append(pair)
+    for difference, where in found.items():
+        yield replace(difference, pairs=tuple(where))
+
+
+def of_two_specs(
+    one: TrialSpec, other: TrialSpec, *, held_against: frozenset[str] = frozenset()
+) -> Iterator[Difference]:
+    """How two trials differ in what they were asked to do. ``held_against``: servers that are compared, as `KIND@SOURCE`."""
+    compared = [f"hosts.{name}.server" for name in one.hosts if _is_compared(name, (one, other), held_against)]
+    for difference in _unlike("", one, other):
+        yield replace(difference, asked_for=any(_begins(difference.what, server) for server in compared))
+
+
+def _is_compared(host: str, specs: Iterable[TrialSpec], held_against: frozenset[str]) -> bool:
+    """Whether the servers on ``host`` are what the comparison is about."""
+    hosts = [spec.hosts[host] for spec in specs if host in spec.hosts]
+    return any(h.under_test or (h.server is not None and h.server.name in held_against) for h in hosts)
+
+
+def _servers_of(manifest: Manifest) -> frozenset[str]:
+    """Those that stand alone on an axis, and so are held against whatever stands there in the other run."""
+    return frozenset(str(manifest.axes[axis][0]) for axis in one_server(manifest))
+
+
+def _unlike(what: str, base: Any, new: Any, alike: Callable[[Any, Any], bool] = operator.eq) -> Iterator[Difference]:
+    """Nothing where both are alike; of two with parts of their own only the parts that are not."""
+    if base == new or any(fnmatchcase(what, name) for name in MAY_DIFFER):
+        return
+    ours, theirs = _parts(base), _parts(new)
+    servers = isinstance(base, ServerSource) and isinstance(new, ServerSource) and base.label != new.label
+    if ours is not None and theirs is not None and not servers:
+        for name in dict.fromkeys([*ours, *theirs]):
+            yield from _unlike(f"{what}.{name}".lstrip("."), ours.get(name), theirs.get(name), alike)
+    elif not alike(base, new):
+        shown = _shown(base), _shown(new)
+        yield Difference(what, *(shown if shown[0] != shown[1] else (repr(base), repr(new))))
+
+
+def _parts(value: Any) -> dict[str, Any] | None:
+    """What has parts, by their names; records in a list go by theirs, or by their places. None of anything else."""
+    if isinstance(value, Record):
+        return {name: getattr(value, name) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {str(name): item for name, item in value.items()}
+    if isinstance(value, list | tuple) and value and all(isinstance(item, Record) for item in value):
+        return {str(getattr(item, "name", place)): item for place, item in enumerate(value, start=1)}
+    return None
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return NOT_SET
+    if isinstance(value, ServerSource):
+        return value.label
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if (parts := _parts(value)) is not None:
+        return (
+            ", ".join(f"{name} {_shown(item)}" for name, item in parts.items() if item not in (None, {}, [], False))
+            or "none"
+        )
+    if isinstance(value, list | tuple):
+        texts = [_shown(item) for item in value]
+        if len(texts) > LONGEST_LIST:
+            texts = [texts[0], "…", texts[-1], f"({len(texts):,} in all)"]
+        return ", ".join(texts) or "none"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _nearly_alike(one: Any, other: Any) -> bool:
+    """Whether two facts of machines are the same, or numbers that lie within ``SAME_WITHIN`` of each other."""
+    if one == other:
+        return True
+    ours, theirs = _numbers(one), _numbers(other)
+    return (
+        bool(ours)
+        and len(ours) == len(theirs)
+        and all(abs(x - y) <= SAME_WITHIN * max(abs(x), abs(y)) for x, y in zip(ours, theirs, strict=True))
+    )
+
+
+def _numbers(value: Any) -> list[float]:
+    """``value`` as the numbers that it is made of; empty where it is anything else."""
+    words = str(value).split()
+    return (
+        [float(word) for word in words] if words and all(word.isascii() and word.isdecimal() for word in words) else []
+    )

@@ -1,0 +1,220 @@
+"""What two runs do not have in common: every field of a spec counts, those that are added later, too."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin
+
+import pytest
+from pydantic import Field, create_model
+from synthetic import Plan, build
+from test_compare import SMALL, command, edit, held
+
+from dnsrig.analysis import rules
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.run_differences import of_two_specs
+from dnsrig.analysis.two_runs import compare_runs
+from dnsrig.rundir import HostSpec, PathSpec, Record, ServerSource, TrialSpec
+
+Leaf = tuple[str | int, ...]
+"""Keys and places on the way to a value."""
+
+
+def made(kind: Any, which: int) -> Any:
+    """A value of ``kind`` with everything in it that a record can have; 0 and 1 are unlike each other in every leaf."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        return arguments[which % len(arguments)]
+    if origin in (Union, types.UnionType):
+        return made(next(argument for argument in arguments if argument is not type(None)), which)
+    if origin is list:
+        return [made(arguments[0], which)]
+    if origin is tuple:
+        return [made(argument, which) for argument in arguments]
+    if origin is dict:
+        return {"one": made(arguments[1], which)}
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return kind(**{name: made(field.annotation, which) for name, field in kind.model_fields.items()})
+    simple: dict[Any, tuple[Any, Any]] = {
+        str: ("a", "b"),
+        int: (1, 2),
+        float: (1.0, 2.0),
+        bool: (False, True),
+        Any: (1, 2),
+    }
+    return simple[kind][which]
+
+
+def leaves(value: Any, path: Leaf = ()) -> Iterator[Leaf]:
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list | tuple) else None
+    if inside is None:
+        yield path
+    else:
+        for name, item in inside:
+            yield from leaves(item, (*path, name))
+
+
+def changed(value: Any, path: Leaf, new: Any) -> Any:
+    """``value`` with the leaf at ``path`` taken from ``new``."""
+    if not path:
+        return new
+    first, rest = path[0], path[1:]
+    if isinstance(value, dict):
+        return {name: changed(item, rest, new[name]) if name == first else item for name, item in value.items()}
+    return [changed(item, rest, new[place]) if place == first else item for place, item in enumerate(value)]
+
+
+def untold(kind: type[TrialSpec]) -> set[str]:
+    """The leaves of which a change is not told."""
+    one, other = (made(kind, which).model_dump() for which in (0, 1))
+    found = set()
+    for leaf in leaves(one):
+        theirs = changed(one, leaf, other)
+        if theirs == one:
+            continue
+        if not list(of_two_specs(kind.model_validate(one), kind.model_validate(theirs))):
+            found.add(".".join(str(part) for part in leaf))
+    return found
+
+
+def test_a_change_of_any_field_is_told_but_of_those_listed() -> None:
+    assert untold(TrialSpec) == {
+        *("schema_version", "run", "experiment", "variant.id", "variant.parameters.one", "repeat"),
+        *("dataset.path", "next_dataset.path", "hosts.one.server.root"),
+    }
+
+
+def test_so_is_a_field_that_does_not_exist_yet() -> None:
+    host = create_model("Host", __base__=HostSpec, coalescing_us=(int, 0))
+    later = create_model(
+        "Later", __base__=TrialSpec, weather=(str, ""), hosts=(dict[str, host], Field(default_factory=dict))
+    )
+    known = untold(TrialSpec)
+    assert untold(later) == known
+    one, other = made(later, 0), made(later, 0)
+    other.weather, other.hosts["one"].coalescing_us = "rain", 7
+    assert {d.what for d in of_two_specs(one, other)} == {"hosts.one.coalescing_us", "weather"}
+
+
+def far(manifest: dict[str, Any], delay_ms: float, loss_percent: float, **host: Any) -> None:
+    """Puts a path between primary and secondary, and ``host`` into the latter's spec."""
+    path = PathSpec(delay_ms=delay_ms, loss_percent=loss_percent).model_dump()
+    for spec in manifest["specs"].values():
+        spec["links"][0] |= {"kind": "tun", "there": path, "back": path}
+        spec["hosts"]["secondary"] |= host
+
+
+def two(tmp_path: Path, base: Plan = SMALL, new: Plan = SMALL) -> tuple[Path, Path]:
+    return build(tmp_path / "base", base), build(tmp_path / "new", new)
+
+
+def test_another_path_is_told_and_no_rule_judges(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    base, new = two(tmp_path)
+    edit(base, lambda manifest: far(manifest, 10, 0))
+    edit(new, lambda manifest: far(manifest, 200, 5, congestion="reno", advmss_octets=500))
+    code, out, err = command(monkeypatch, capsys, str(base), str(new), "--fail-if", "transfer_time < 200 %")
+    assert code == 2, "with the same path it is a regression"
+    for told in (
+        "links.primary-secondary.there.delay_ms: 10 in the base, 200 in the new run",
+        "links.primary-secondary.there.loss_percent: 0 in the base, 5 in the new run",
+        "links.primary-secondary.back.delay_ms: 10 in the base, 200 in the new run",
+        "hosts.secondary.congestion: not set in the base, reno in the new run",
+        "hosts.secondary.advmss_octets: not set in the base, 500 in the new run",
+    ):
+        assert f"differs: {told}" in err
+    said = " ".join(out.split())
+    assert "by the figures a regression; but the runs differ in" in said and "--may-differ NAME" in said
+    meant = ("--may-differ", "links", "--may-differ", "hosts.secondary")
+    code, out, _ = command(monkeypatch, capsys, str(base), str(new), "--fail-if", "transfer_time < 200 %", *meant)
+    assert code == 1
+    assert "result: regression (of all that differs together: hosts.secondary.congestion" in " ".join(out.split())
+
+
+def test_without_a_path_and_with_one(tmp_path: Path) -> None:
+    base, new = two(tmp_path)
+    edit(new, lambda manifest: far(manifest, 10, 0))
+    found = compare_runs(Run.open(base), Run.open(new), [], [])
+    assert [str(difference) for difference in found.differences][1:2] == [
+        "links.primary-secondary.there: not set in the base, delay_ms 10, ordered yes, limit_packets 1000, icmp yes in the new run"
+    ]
+
+
+def test_a_server_that_is_not_compared_is_a_difference_like_any(tmp_path: Path) -> None:
+    base, new = two(tmp_path)
+
+    def newer(manifest: dict[str, Any], host: str) -> None:
+        for spec in manifest["specs"].values():
+            spec["hosts"][host]["server"]["version"] = "9.9.9"
+
+    edit(new, lambda manifest: newer(manifest, "secondary"))
+    found = compare_runs(Run.open(base), Run.open(new), [], [])
+    assert all(difference.asked_for for difference in found.differences)
+    edit(new, lambda manifest: newer(manifest, "primary"))
+    found = compare_runs(Run.open(base), Run.open(new), [], [])
+    unasked = [difference.what for difference in found.differences if not difference.asked_for]
+    assert unasked == ["hosts.primary.server"]
+
+
+def test_the_same_version_built_anew_is_told() -> None:
+    one = made(TrialSpec, 0)
+    other = one.model_copy(deep=True)
+    server = other.hosts["one"].server
+    assert isinstance(server, ServerSource)
+    server.fingerprint = "other"
+    assert [d.what for d in of_two_specs(one, other)] == ["hosts.one.server.fingerprint"]
+
+
+def test_what_boots_change_is_no_difference_and_another_machine_is(tmp_path: Path) -> None:
+    base, new = two(tmp_path)
+    memory = {
+        "memory_total_bytes": 8_350_000_000,
+        "sysctls": {"net.ipv4.tcp_mem": "93462 124618 186924"},
+        "boot_id": "a",
+    }
+    edit(base, lambda manifest: manifest["conditions"].update(memory))
+    memory = {
+        "memory_total_bytes": 8_351_000_000,
+        "sysctls": {"net.ipv4.tcp_mem": "93460 124614 186920"},
+        "boot_id": "b",
+    }
+    edit(new, lambda manifest: manifest["conditions"].update(memory))
+    assert compare_runs(Run.open(base), Run.open(new), [], []).differences == []
+    edit(new, lambda manifest: manifest["conditions"].update(memory_total_bytes=4_175_000_000, psi=False))
+    found = compare_runs(Run.open(base), Run.open(new), [], [])
+    assert [d.what for d in found.differences] == ["machine.memory_total_bytes", "machine.psi"]
+
+
+def test_what_is_the_same_of_many_hosts_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    base, new = two(tmp_path)
+
+    def many(manifest: dict[str, Any], congestion: str) -> None:
+        for number, spec in enumerate(manifest["specs"].values()):
+            client = {"address": "198.18.0.9", "cpus": [0], "congestion": congestion if number else "cubic"}
+            spec["hosts"] |= {f"client{name}": client for name in range(50)}
+
+    edit(base, lambda manifest: many(manifest, "cubic"))
+    edit(new, lambda manifest: many(manifest, "bbr"))
+    _, _, err = command(monkeypatch, capsys, str(base), str(new))
+    assert err == "differs: hosts.*.congestion, 50 of them: cubic in the base, bbr in the new run (in 3 of 4 variants)"
+
+
+def test_what_differs_in_some_variants_keeps_only_these_undecided(tmp_path: Path) -> None:
+    base, new = two(tmp_path)
+
+    def later(manifest: dict[str, Any]) -> None:
+        next(iter(manifest["specs"].values()))["limit_s"] = 30
+
+    edit(new, later)
+    found = compare_runs(Run.open(base), Run.open(new), [], [rules.parse("transfer_time > 120 %")])
+    assert [verdict.judgement.decision for verdict in found.verdicts] == ["undecided", "pass", "pass", "pass"]
+
+
+def test_two_builds_held_against_each_other_are_judged(tmp_path: Path) -> None:
+    one, other = (Plan(servers=[n], zones=[100], repeats=5, samples=False, baseline={}) for n in ("bind@/a", "bind@/b"))
+    assert held(tmp_path, one, other, "transfer_time > 200 %").decision == "pass"
