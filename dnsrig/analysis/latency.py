@@ -5,10 +5,14 @@ times in seconds, payload compressed. The tags are
 
 - ``due``: from the moment at which a query was due to its answer. This is the latency that a client sees;
 - ``sent``: its twin from the moment at which it was sent;
+- ``lower``: what the server would have taken at least, had the instrument been in time: from sent, less what its own
+  catch-up bursts queued among themselves. The truth lies between ``lower`` and ``due``, at each percentile
+  (docs/explanation/latency.md); older logs do not have it;
 - ``lag``: from due to sent, so that due = sent + lag;
 - ``handshake``: from the start of a connection to its being ready, TLS included; TCP and DoT only.
 
-A query without an answer counts in ``sent`` as the client's timeout, and in ``due`` as that and its lag.
+A query without an answer counts in ``sent`` as the client's timeout, in ``due`` as that and its lag, and in ``lower`` as the
+timeout, too, unless it was part of such a burst.
 """
 
 from __future__ import annotations

@@ -2,15 +2,19 @@
 
 use std::{
     net::{SocketAddr, UdpSocket},
-    process::Command,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::{self, JoinHandle},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use serde_json::Value;
 
 /// A server that calls `react` for each query, until it is dropped.
@@ -51,18 +55,35 @@ fn answer(query: &[u8]) -> Vec<u8> {
     answer
 }
 
+/// Options of every run that does not choose otherwise.
+const DEFAULTS: [(&str, &str); 3] = [("--timeout-s", "0.2"), ("--duration-s", "0.5"), ("--interval-s", "0.1")];
+
 /// Runs `load`; the summary, and standard error.
 fn load(server: SocketAddr, arguments: &[&str]) -> (Value, String) {
+    load_while(server, arguments, |_| ())
+}
+
+/// Runs `load`, and meanwhile `disturb` with its process.
+fn load_while(server: SocketAddr, arguments: &[&str], disturb: impl FnOnce(Pid)) -> (Value, String) {
     let folder = tempfile::tempdir().unwrap();
     let queries = folder.path().join("queries.txt");
     std::fs::write(&queries, "www.example.com A\nmail.example.com AAAA\n").unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
+    let process = Command::new(env!("CARGO_BIN_EXE_dnsrig-engine"))
         .args(["load", &server.to_string(), "--queries"])
         .arg(&queries)
-        .args(["--timeout-s", "0.2", "--duration-s", "0.5", "--interval-s", "0.1"])
+        .args(
+            DEFAULTS
+                .iter()
+                .filter(|(option, _)| !arguments.contains(option))
+                .flat_map(|(option, value)| [option, value]),
+        )
         .args(arguments)
-        .output()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
+    disturb(Pid::from_raw(process.id() as i32));
+    let output = process.wait_with_output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success(), "{errors}");
@@ -184,7 +205,7 @@ fn files_hold_what_the_summary_says() {
     let out = folder.path().to_str().unwrap();
     let (summary, _) = load(server.address, &["--rate", "1000", "--out", out]);
     let log = std::fs::read_to_string(folder.path().join("latency.hlog")).unwrap();
-    for tag in ["due", "sent", "lag"] {
+    for tag in ["due", "sent", "lower", "lag"] {
         assert_eq!(log.lines().filter(|line| line.starts_with(&format!("Tag={tag},"))).count(), 5, "{tag}");
     }
     let rows = std::fs::File::open(folder.path().join("intervals.arrow")).unwrap();
@@ -196,6 +217,47 @@ fn files_hold_what_the_summary_says() {
     }
     assert_eq!(sent, count(&summary, "sent"));
     assert!(folder.path().join("clients.arrow").exists());
+}
+
+/// A latency of `summary` at a percentile, in milliseconds.
+fn latency_ms(summary: &Value, series: &str, percentile: &str) -> f64 {
+    summary[series][percentile].as_f64().unwrap_or_else(|| panic!("{series} in {summary}")) / 1e6
+}
+
+#[test]
+fn the_lower_end_leaves_out_what_the_instrument_queued_when_it_stood_still() {
+    let server = Server::start(|socket, peer, query| {
+        thread::sleep(Duration::from_micros(50));
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let arguments = ["--rate", "2000", "--duration-s", "1.5", "--timeout-s", "1"];
+    let (summary, _) = load_while(server.address, &arguments, |load| {
+        for _ in 0..4 {
+            thread::sleep(Duration::from_millis(150));
+            kill(load, Signal::SIGSTOP).unwrap();
+            thread::sleep(Duration::from_millis(100));
+            kill(load, Signal::SIGCONT).unwrap();
+        }
+    });
+    let [due_ms, lower_ms] = ["latency_ns", "lower_latency_ns"].map(|series| latency_ms(&summary, series, "p90"));
+    // A quarter of the queries were due in a stop; the 90th percentile is 60 ms from the end of theirs.
+    assert!(due_ms > 40.0 && lower_ms < due_ms / 4.0, "{summary}");
+    assert!(latency_ms(&summary, "lower_latency_ns", "min") >= 0.05, "{summary}");
+}
+
+#[test]
+fn the_lower_end_keeps_the_servers_own_stall() {
+    let began = Instant::now();
+    let server = Server::start(move |socket, peer, query| {
+        let into_ms = began.elapsed().as_millis() % 500;
+        thread::sleep(Duration::from_millis(if into_ms < 250 { 250 - into_ms as u64 } else { 0 }));
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let (summary, _) = load(server.address, &["--rate", "1000", "--duration-s", "1.5", "--timeout-s", "1"]);
+    let [due_ms, lower_ms] = ["latency_ns", "lower_latency_ns"].map(|series| latency_ms(&summary, series, "p90"));
+    assert!(due_ms > 150.0, "half of the queries wait, 125 ms in the mean: {summary}");
+    // A busy machine may keep the instrument itself from its CPU: for as long as it says.
+    assert!(lower_ms >= 0.99 * due_ms - latency_ms(&summary, "lag_ns", "max") - 20.0, "{summary}");
 }
 
 #[test]

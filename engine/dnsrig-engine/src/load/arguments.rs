@@ -29,7 +29,7 @@ const RATE_VOUCHED_QPS: f64 = 100.0;
 /// Queries in a row from one client over UDP, where each is a packet of its own all the same.
 const BURST_UDP: usize = 16;
 
-/// Intervals that are open at a time, each of about half a megabyte a thread.
+/// Intervals that are open at a time, each of about a megabyte a thread.
 const OPEN_INTERVALS_MAX: i64 = 100;
 
 /// How queries travel.
@@ -56,11 +56,12 @@ pub enum Segmentation {
 /// --outstanding (so many at a time: as fast as the server answers) and --ramp (search the highest rate that holds).
 ///
 /// Every latency is counted from the moment at which the query was due, so that a server that stalls is not excused from
-/// the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside it.
-/// Queries without an answer count as well, at the limit of --timeout-s.
+/// the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside it, and
+/// the lower end: what the server would have taken at least, had no query been sent late. Queries without an answer count
+/// as well, at the limit of --timeout-s.
 ///
 /// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, a line each interval and a
-/// summary. --out keeps histograms of every interval.
+/// summary. --out keeps histograms of every interval, with the tags due, sent, lower, lag and handshake.
 ///
 /// Exit codes: 0 measured, whatever the server did: one that is not there is a result, too; 130 interrupted, 2 bad input,
 /// 1 other errors.

@@ -3,7 +3,7 @@ use std::{collections::VecDeque, sync::Arc};
 use super::*;
 use crate::load::{
     arrivals::Model,
-    ledger::Settings,
+    ledger::{Sending, Settings},
     meter::{Counts, Meter, Series},
     queries::Queries,
 };
@@ -50,7 +50,7 @@ impl World {
                 let due_ns = self.duty.due(now_ns)[at];
                 let mut space = [0; 64];
                 let length = self.ledger.draft(0, due_ns, &mut space).expect("the table is large");
-                self.ledger.sent(0, 1, length, now_ns);
+                self.ledger.sent(0, 1, length, Sending { began_ns: now_ns, ended_ns: now_ns });
                 space[2] |= 0x80;
                 if let Some(answered_ns) = (self.server)(now_ns) {
                     self.on_the_way.push_back((answered_ns, space[..length].to_vec()));

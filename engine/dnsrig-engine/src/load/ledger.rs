@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::{
     answer::{self, Verdict},
-    meter::{End, Meter},
+    lateness::{Lateness, Mark},
+    meter::{End, Ended, Meter},
     queries::{Queries, sign::Signer},
 };
 use crate::stream::Loss;
@@ -29,13 +30,33 @@ enum State {
 struct Query {
     due_ns: i64,
     sent_ns: i64,
+    mark: Mark,
     /// Place in the order of queries.
     place: u32,
     id: u16,
     state: State,
 }
 
-const UNUSED: Query = Query { due_ns: 0, sent_ns: 0, place: 0, id: 0, state: State::Unused };
+const UNUSED: Query = Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, place: 0, id: 0, state: State::Unused };
+
+/// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
+/// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
+const SENDING_NS: i64 = 20_000;
+
+/// When queries were sent: the system call's beginning and end.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    pub began_ns: i64,
+    pub ended_ns: i64,
+}
+
+impl Sending {
+    /// How much later than at the beginning `count` queries may have left; 0 if it took no longer than usual.
+    fn held_ns(self, count: usize) -> i64 {
+        let took_ns = self.ended_ns - self.began_ns;
+        if took_ns > SENDING_NS * count as i64 { took_ns } else { 0 }
+    }
+}
 
 /// Queries of one client. Sequence numbers count from 0; the id is their low 16 bits.
 struct Client {
@@ -70,6 +91,7 @@ pub struct Ledger {
     timeout_ns: i64,
     clients: Vec<Client>,
     outstanding: usize,
+    lateness: Lateness,
     /// When queries ended, for a closed loop.
     ended_ns: Option<Vec<i64>>,
     /// Where counts and times go.
@@ -106,6 +128,7 @@ impl Ledger {
             timeout_ns,
             clients: (0..clients).map(|_| client()).collect(),
             outstanding: 0,
+            lateness: Lateness::new(clients),
             ended_ns: closed_loop.then(Vec::new),
             meter,
         }
@@ -150,7 +173,7 @@ impl Ledger {
         space[..query.len()].copy_from_slice(query);
         space[..2].copy_from_slice(&id.to_be_bytes());
         let place = number as usize & (table.len() - 1);
-        table[place] = Query { due_ns, sent_ns: due_ns, place: self.place as u32, id, state: State::Unused };
+        table[place] = Query { due_ns, sent_ns: due_ns, place: self.place as u32, id, ..UNUSED };
         *drafts += 1;
         let length = query.len();
         self.place = if self.place + 1 == self.queries.len() { 0 } else { self.place + 1 };
@@ -160,17 +183,23 @@ impl Ledger {
         })
     }
 
-    /// The first `count` drafts of `client`, `octets` in all, were sent at `sent_ns`; the others were not.
+    /// The first `count` drafts of `client`, `octets` in all, were sent; the others were not.
     ///
     /// Those come again as the next ones of the order, not necessarily of this client.
-    pub fn sent(&mut self, client: usize, count: usize, octets: usize, sent_ns: i64) {
-        let client = &mut self.clients[client];
+    pub fn sent(&mut self, client: usize, count: usize, octets: usize, sending: Sending) {
+        let number = client;
+        let client = &mut self.clients[number];
         let unsent = client.drafts as usize - count;
-        for number in client.next..client.next + count as u64 {
-            let query = client.query(number);
+        let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
+        if self.outstanding == 0 {
+            self.lateness.nothing_outstanding();
+        }
+        for at in client.next..client.next + count as u64 {
+            let query = client.query(at);
             (query.sent_ns, query.state) = (sent_ns, State::Outstanding);
+            query.mark = self.lateness.sent(number, sent_ns - query.due_ns, held_ns);
             let due_ns = query.due_ns;
-            self.meter.sent(due_ns, sent_ns, if number == client.next { octets } else { 0 });
+            self.meter.sent(due_ns, sent_ns, if at == client.next { octets } else { 0 });
         }
         client.next += count as u64;
         client.drafts = 0;
@@ -263,12 +292,18 @@ impl Ledger {
     pub fn restart(&mut self, start_ns: i64, end_ns: i64, closed_loop: bool) {
         debug_assert_eq!(self.outstanding, 0);
         self.ended_ns = closed_loop.then(Vec::new);
+        self.lateness.restart();
         self.meter.restart(start_ns, end_ns);
     }
 
     fn end(&mut self, client: usize, query: Query, ended_ns: i64, end: End) {
         self.outstanding -= 1;
-        self.meter.end(client, query.due_ns, query.sent_ns, ended_ns, end);
+        let Query { due_ns, sent_ns, mark, .. } = query;
+        let lower_ns = match end {
+            End::Answered { .. } => self.lateness.answered(client, mark, sent_ns - due_ns, ended_ns - sent_ns),
+            End::Timeout | End::Lost(_) => self.lateness.unanswered(mark, self.timeout_ns),
+        };
+        self.meter.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
         if let Some(times) = &mut self.ended_ns {
             times.push(ended_ns);
         }

@@ -25,8 +25,12 @@ fn ledger(clients: usize, table: usize) -> Ledger {
 fn send(ledger: &mut Ledger, client: usize, due_ns: i64, sent_ns: i64) -> Vec<u8> {
     let mut space = [0; 512];
     let length = ledger.draft(client, due_ns, &mut space).expect("there is room");
-    ledger.sent(client, 1, length, sent_ns);
+    ledger.sent(client, 1, length, at(sent_ns));
     space[..length].to_vec()
+}
+
+fn at(now_ns: i64) -> Sending {
+    Sending { began_ns: now_ns, ended_ns: now_ns }
 }
 
 fn answer_to(query: &[u8]) -> Vec<u8> {
@@ -66,6 +70,37 @@ fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
         twin_and_lag_sum += lag_ns + twin_ns;
     }
     assert_eq!(due_sum, twin_and_lag_sum);
+}
+
+#[test]
+fn the_lower_end_subtracts_what_queued_behind_itself_and_what_was_held_up() {
+    let mut ledger = ledger(1, 16);
+    // As fast as it gets.
+    let query = send(&mut ledger, 0, 0, 0);
+    ledger.answer(0, &answer_to(&query), query.len(), MS);
+    // Three queries that were due a millisecond apart, sent at once, answered one after another.
+    let burst: Vec<_> = (0..3).map(|number| send(&mut ledger, 0, (2 + number) * MS, 10 * MS)).collect();
+    for (number, query) in (1..).zip(&burst) {
+        ledger.answer(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
+    }
+    assert_eq!(sums_ms(&mut ledger), [1 + 13 + 17 + 21, 1 + 5 + 10 + 15, 1 + 5 + 9 + 13]);
+    // One whose sending took 50 ms, in the midst of which it may have left.
+    let mut space = [0; 512];
+    let length = ledger.draft(0, 30 * MS, &mut space).unwrap();
+    ledger.sent(0, 1, length, Sending { began_ns: 30 * MS, ended_ns: 80 * MS });
+    ledger.answer(0, &answer_to(&space[..length]), length, 83 * MS);
+    assert_eq!(sums_ms(&mut ledger), [52 + 53, 31 + 53, 28 + 3]);
+    // Without an answer: at the limit, if what was in time.
+    send(&mut ledger, 0, 100 * MS, 100 * MS);
+    ledger.expire(200 * MS);
+    assert_eq!(sums_ms(&mut ledger), [105 + 100, 84 + 100, 31 + 100]);
+}
+
+/// Of all latencies from due, from sent, and at the lower end.
+fn sums_ms(ledger: &mut Ledger) -> [i64; 3] {
+    let series = &ledger.meter.at(0).series;
+    [&series.due, &series.sent, &series.lower]
+        .map(|times| (times.mean() * times.len() as f64 / MS as f64).round() as i64)
 }
 
 #[test]
@@ -124,7 +159,7 @@ fn drafts_that_were_not_sent_come_again() {
         })
         .collect();
     assert_eq!(names, *b"abc");
-    ledger.sent(0, 1, 20, MS);
+    ledger.sent(0, 1, 20, at(MS));
     assert_eq!((ledger.outstanding(), counts(&mut ledger).sent), (1, 1));
     assert_eq!(send(&mut ledger, 1, 0, MS)[13], b'b', "of another client, if it is its turn");
     let next = send(&mut ledger, 0, 0, MS);

@@ -141,13 +141,15 @@ impl ClientCounts {
     }
 }
 
-/// The three series of times, and the fourth of connections.
+/// Series of times: of queries, and of connections.
 #[derive(Clone, Debug)]
 pub struct Series {
     /// From the due time to the answer, or to the timeout.
     pub due: Times,
     /// From the sending to the answer, or to the timeout.
     pub sent: Times,
+    /// What the server would have taken at least, had the instrument been in time: see [`super::lateness`].
+    pub lower: Times,
     /// From the due time to the sending.
     pub lag: Times,
     /// From connecting to established, with TLS if there is any.
@@ -156,7 +158,7 @@ pub struct Series {
 
 impl Default for Series {
     fn default() -> Self {
-        Series { due: times(), sent: times(), lag: times(), handshake: times() }
+        Series { due: times(), sent: times(), lower: times(), lag: times(), handshake: times() }
     }
 }
 
@@ -166,6 +168,7 @@ impl Series {
         for (mine, other) in [
             (&mut self.due, &other.due),
             (&mut self.sent, &other.sent),
+            (&mut self.lower, &other.lower),
             (&mut self.lag, &other.lag),
             (&mut self.handshake, &other.handshake),
         ] {
@@ -174,7 +177,7 @@ impl Series {
     }
 
     fn clear(&mut self) {
-        for times in [&mut self.due, &mut self.sent, &mut self.lag, &mut self.handshake] {
+        for times in [&mut self.due, &mut self.sent, &mut self.lower, &mut self.lag, &mut self.handshake] {
             times.reset();
         }
     }
@@ -227,6 +230,17 @@ pub enum End {
     Answered { rcode: u8, truncated: bool },
     Timeout,
     Lost(Loss),
+}
+
+/// The times of a query that ended; without an answer `ended_ns` is sending plus timeout, whenever it was noticed.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub due_ns: i64,
+    pub sent_ns: i64,
+    pub ended_ns: i64,
+    /// A latency, not a moment: what the server would have taken at least.
+    pub lower_ns: i64,
+    pub end: End,
 }
 
 /// The measurements of one thread.
@@ -298,13 +312,15 @@ impl Meter {
         self.at(due_ns).counts.due += 1;
     }
 
-    /// Ends a query of `client` that was sent; without an answer `ended_ns` is sending plus timeout, whenever it was noticed.
-    pub fn end(&mut self, client: usize, due_ns: i64, sent_ns: i64, ended_ns: i64, end: End) {
+    /// Ends a query of `client` that was sent.
+    pub fn end(&mut self, client: usize, ended: Ended) {
+        let Ended { due_ns, sent_ns, ended_ns, lower_ns, end } = ended;
         let interval = self.at(due_ns);
         interval.open -= 1;
         let latency_ns = ended_ns - due_ns;
         record(&mut interval.series.due, latency_ns);
         record(&mut interval.series.sent, ended_ns - sent_ns);
+        record(&mut interval.series.lower, lower_ns);
         let counts = &mut interval.counts;
         let client = &mut interval.clients[client];
         client.sum_ns += latency_ns;

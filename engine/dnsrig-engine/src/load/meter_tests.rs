@@ -8,12 +8,16 @@ fn meter() -> Meter {
     Meter::new(100 * SECOND, 103 * SECOND, SECOND, 2)
 }
 
+fn ended(due_ns: i64, sent_ns: i64, ended_ns: i64, end: End) -> Ended {
+    Ended { due_ns, sent_ns, ended_ns, lower_ns: ended_ns - sent_ns, end }
+}
+
 #[test]
 fn a_query_belongs_to_the_interval_in_which_it_was_due() {
     let mut meter = meter();
     let due_ns = 100 * SECOND + 900_000_000;
     meter.sent(due_ns, due_ns + 300_000_000, 40);
-    meter.end(1, due_ns, due_ns + 300_000_000, due_ns + 400_000_000, ANSWERED);
+    meter.end(1, ended(due_ns, due_ns + 300_000_000, due_ns + 400_000_000, ANSWERED));
     let first = meter.complete(i64::MAX).unwrap();
     assert_eq!((first.number, first.counts.due, first.counts.answered), (0, 1, 1));
     assert_eq!(first.clients[0], ClientCounts::default());
@@ -29,7 +33,7 @@ fn an_interval_waits_for_its_queries_and_for_the_next_ones() {
     let due_ns = 100 * SECOND;
     meter.sent(due_ns, due_ns, 40);
     assert!(meter.complete(i64::MAX).is_none(), "a query is outstanding");
-    meter.end(0, due_ns, due_ns, due_ns + SECOND, End::Timeout);
+    meter.end(0, ended(due_ns, due_ns, due_ns + SECOND, End::Timeout));
     assert!(meter.complete(101 * SECOND - 1).is_none(), "more may fall due");
     assert_eq!(meter.complete(101 * SECOND).unwrap().counts.timeouts, 1);
     assert!(meter.complete(101 * SECOND).is_none());
@@ -46,7 +50,7 @@ fn all_intervals_come_once_and_in_order_also_empty_ones() {
 fn an_interval_used_again_is_empty() {
     let mut meter = meter();
     meter.sent(100 * SECOND, 100 * SECOND, 40);
-    meter.end(0, 100 * SECOND, 100 * SECOND, 101 * SECOND, End::Lost(Loss::Reset));
+    meter.end(0, ended(100 * SECOND, 100 * SECOND, 101 * SECOND, End::Lost(Loss::Reset)));
     let first = meter.complete(i64::MAX).unwrap();
     assert_eq!((first.counts.lost.reset, first.counts.unanswered(), first.clients[0].unanswered), (1, 1, 1));
     meter.reuse(first);
@@ -69,7 +73,7 @@ fn a_period_cut_short_has_fewer_intervals() {
 fn an_overlong_time_is_recorded_as_the_longest() {
     let mut meter = meter();
     meter.sent(100 * SECOND, 100 * SECOND, 1);
-    meter.end(0, 100 * SECOND, 100 * SECOND, 100_000 * SECOND, ANSWERED);
+    meter.end(0, ended(100 * SECOND, 100 * SECOND, 100_000 * SECOND, ANSWERED));
     let max_ns = meter.complete(i64::MAX).unwrap().series.due.max();
     assert!(max_ns >= TIME_MAX_NS);
 }

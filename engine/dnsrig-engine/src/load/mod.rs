@@ -1,7 +1,7 @@
 //! `load`: queries against a server, and what becomes of them.
 //!
 //! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says when queries fall due, [`ledger`]
-//! which are outstanding and what a message means, [`meter`] counts and times, [`duty`] what is to be done next, [`ramp`] searches for the highest rate. A
+//! which are outstanding and what a message means, [`lateness`] what of a latency may be our own, [`meter`] counts and times, [`duty`] what is to be done next, [`ramp`] searches for the highest rate. A
 //! [`worker`] thread drives them over a [`transport`]; [`collect`] puts threads together and [`record`] writes files.
 
 pub mod answer;
@@ -10,6 +10,7 @@ pub mod arrivals;
 pub mod collect;
 pub mod distribution;
 pub mod duty;
+pub mod lateness;
 pub mod ledger;
 pub mod meter;
 pub mod priority;

@@ -103,8 +103,13 @@ impl Record {
         builder.with_max_value_divisor(1e9);
         let mut log = builder.begin_log_with(&mut self.log, &mut serializer)?;
         self.begun = true;
-        let tags: [(&str, &Times); 4] =
-            [("due", &series.due), ("sent", &series.sent), ("lag", &series.lag), ("handshake", &series.handshake)];
+        let tags: [(&str, &Times); 5] = [
+            ("due", &series.due),
+            ("sent", &series.sent),
+            ("lower", &series.lower),
+            ("lag", &series.lag),
+            ("handshake", &series.handshake),
+        ];
         let [from, duration] = [from_ns, duration_ns].map(|ns| Duration::from_nanos(ns.unsigned_abs()));
         for (tag, times) in tags {
             if tag != "handshake" || !times.is_empty() {

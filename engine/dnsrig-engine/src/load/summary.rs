@@ -86,6 +86,7 @@ pub struct Summary {
     pub connections: Connections,
     pub latency_ns: Distribution,
     pub sent_latency_ns: Distribution,
+    pub lower_latency_ns: Distribution,
     pub lag_ns: Distribution,
     pub handshake_ns: Option<Distribution>,
     pub busy_share: f64,
@@ -113,6 +114,7 @@ impl Summary {
         self.octets_received = counts.octets_received;
         self.latency_ns = (&series.due).into();
         self.sent_latency_ns = (&series.sent).into();
+        self.lower_latency_ns = (&series.lower).into();
         self.lag_ns = (&series.lag).into();
         self.handshake_ns = (!series.handshake.is_empty()).then(|| (&series.handshake).into());
     }

@@ -11,7 +11,11 @@ use nix::sys::{
     socket::{setsockopt, sockopt},
 };
 
-use super::{LoadError, ledger::Ledger, transport::Transport};
+use super::{
+    LoadError,
+    ledger::{Ledger, Sending},
+    transport::Transport,
+};
 use crate::{
     clock,
     datagrams::{BATCH_MAX, Receiver, Sender},
@@ -91,16 +95,18 @@ impl Udp {
             octets += length;
         }
         let drafts = self.sender.len();
-        let now_ns = clock::monotonic_ns();
-        match self.sender.flush(self.sockets[client].as_fd()) {
+        let began_ns = clock::monotonic_ns();
+        let flushed = self.sender.flush(self.sockets[client].as_fd());
+        let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
+        match flushed {
             Ok(count) => {
-                ledger.sent(client, count, octets * count / drafts.max(1), now_ns);
+                ledger.sent(client, count, octets * count / drafts.max(1), sending);
                 self.turn = (client + 1) % self.sockets.len();
                 Ok((count, count == drafts))
             }
             Err(error) => {
-                ledger.sent(client, 0, 0, now_ns);
-                self.after_error(error, ledger, now_ns).map(|again| (0, again))
+                ledger.sent(client, 0, 0, sending);
+                self.after_error(error, ledger, began_ns).map(|again| (0, again))
             }
         }
     }

@@ -82,6 +82,7 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
         for (name, times) in [
             ("latency, from due", Some(&summary.latency_ns)),
             ("latency, from sent", Some(&summary.sent_latency_ns)),
+            ("latency, lower end", Some(&summary.lower_latency_ns)),
             ("sent late by", Some(&summary.lag_ns)),
             ("connecting", summary.handshake_ns.as_ref()),
         ] {

@@ -21,7 +21,7 @@ use self::{
 };
 use super::{
     LoadError,
-    ledger::Ledger,
+    ledger::{Ledger, Sending},
     transport::{Connections, Transport},
 };
 use crate::{
@@ -140,35 +140,40 @@ impl Stream {
             prefix.copy_from_slice(&(length as u16).to_be_bytes());
             (count, framed) = (count + 1, framed + PREFIX_OCTETS + length);
         }
-        let now_ns = clock::monotonic_ns();
+        let began_ns = clock::monotonic_ns();
         if count == 0 {
-            self.slots.took(slot, 0, now_ns);
+            self.slots.took(slot, 0, began_ns);
             return Ok(Turn::NoId);
         }
         let mut lost = None;
         if self.slots.state(slot) == State::Idle {
             match self.begin(slot)? {
                 Begun::NoPort => {
-                    ledger.sent(slot, 0, 0, now_ns);
+                    ledger.sent(slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
                     self.slots.had_no_port();
                     return Ok(Turn::NoPort);
                 }
-                Begun::Failed(error) => lost = Some(self.failure(error, now_ns, ledger)),
+                Begun::Failed(error) => lost = Some(self.failure(error, began_ns, ledger)),
                 Begun::Connecting(socket) => lost = self.start(slot, socket)?.err(),
             }
-            self.slots.began(slot, now_ns);
+            self.slots.began(slot, began_ns);
         }
         let frames = &self.burst[..framed];
-        ledger.sent(slot, count, framed - count * PREFIX_OCTETS, now_ns);
-        self.slots.took(slot, count, now_ns);
+        let mut filled = false;
         if self.slots.state(slot) == State::Open {
             lost = self.lines[slot].send(frames, &mut self.buffers).err();
-        } else if self.lines[slot].queue(frames) >= QUEUE_OCTETS_MAX {
+        } else {
+            filled = self.lines[slot].queue(frames) >= QUEUE_OCTETS_MAX;
+        }
+        let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
+        ledger.sent(slot, count, framed - count * PREFIX_OCTETS, sending);
+        self.slots.took(slot, count, began_ns);
+        if filled {
             self.slots.filled(slot);
         }
         match lost {
             Some(loss) => self.end(slot, Some(loss), ledger),
-            None => self.slots.set_blocked(slot, self.lines[slot].is_blocked(), now_ns),
+            None => self.slots.set_blocked(slot, self.lines[slot].is_blocked(), began_ns),
         }
         Ok(Turn::Sent(count))
     }
