@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rich import box
-from rich.console import Group
+from rich.console import Console, ConsoleOptions, Group, RenderResult
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -18,11 +20,13 @@ from dnsrig.report.figures import visible
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.rundir import Finding
 
+WIDEST = 1_000
+"""Columns of a terminal, for measuring a table as wide as it wants to be."""
 MOST_VARIANTS = 4
 """Variants of which a trap is quoted; the report has them all."""
 
 
-def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table:
+def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> RunTable:
     """One row a variant: its axes, repeats, the main metric, percent of the baseline, and what was odd.
 
     ``findings`` saves examining the run again where they are at hand.
@@ -31,36 +35,78 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Table
     metric = describe(main_metric(run))
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
-    table = Table(
-        title=visible(f"{metric.title}, of the n repeats that are done"),
-        title_justify="left",
-        title_style="",
-        caption_justify="left",
-        caption_style="",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=0,
-    )
-    for axis in run.manifest.axes:
-        table.add_column(Text(visible(axis)), overflow="fold")
-    table.add_column("n", no_wrap=True)
-    table.add_column("median", no_wrap=True)
-    table.add_column("min..max", no_wrap=True)
-    if compared:
-        table.add_column("of baseline", overflow="fold")
-    table.add_column("odd", overflow="fold")
-    for row in rows:
-        cells = [wording.parameter(run, row.variant.parameters[axis]) for axis in run.manifest.axes]
-        median, spread = figures.median_and_range(row.spread, metric.unit, censored=row.censored)
-        rate = wording.asked(run, row).partition(" queries")[0]
-        lines = [median, *([f"{rate}/s"] if rate else [])]
-        texts = [Text(visible(cell)) for cell in [*cells, _repeats(row)]]
-        texts += [Text("\n".join(map(visible, lines))), Text(visible(spread))]
-        texts += [_relative(run, row)] if compared else []
-        table.add_row(*texts, Text("\n".join(_odd(row, reports))))
     notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.OF_MEDIAN}"] if compared else []
-    table.caption = Text("\n".join([*_reasons(run), *notes]))
-    return table
+    return RunTable(
+        title=visible(f"{metric.title}, of the n repeats that are done"),
+        columns=[*map(visible, run.manifest.axes), "n", "median", "min..max", *(["of baseline"] if compared else [])],
+        axes=len(run.manifest.axes),
+        rows=[_row(run, row, metric.unit, compared=compared) for row in rows],
+        odd=[_odd(row, reports) for row in rows],
+        notes=[*_reasons(run), *notes],
+    )
+
+
+@dataclass(frozen=True)
+class RunTable:
+    """A table where each cell fits without breaking a word; else a paragraph a variant."""
+
+    title: str
+    columns: list[str]
+    axes: int
+    """So many of the columns, the first, say which variant it is."""
+    rows: list[list[str]]
+    """A cell a column; a cell may have several lines."""
+    odd: list[list[str]]
+    """By row: a line each."""
+    notes: list[str]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        table = self._table()
+        if Measurement.get(console, options.update(max_width=WIDEST), table).maximum <= options.max_width:
+            yield table
+            return
+        yield Text(self.title)
+        for cells, odd in zip(self.rows, self.odd):
+            yield self._paragraph([" ".join(cell.splitlines()) for cell in cells], odd)
+        yield Text("\n".join(self.notes))
+
+    def _table(self) -> Table:
+        table = Table(
+            title=Text(self.title),
+            title_justify="left",
+            title_style="",
+            caption=Text("\n".join(self.notes)),
+            caption_justify="left",
+            caption_style="",
+            box=box.SIMPLE_HEAD,
+            show_edge=False,
+            padding=0,
+        )
+        for column in [*self.columns, "odd"]:
+            table.add_column(Text(column), no_wrap=True)
+        for cells, odd in zip(self.rows, self.odd):
+            table.add_row(*map(Text, cells), Text("\n".join(odd)))
+        return table
+
+    def _paragraph(self, cells: list[str], odd: list[str]) -> Group:
+        variant = " ".join(f"{name}={value}" for name, value in zip(self.columns, cells[: self.axes]))
+        told = [f"{name} {value}" for name, value in zip(self.columns[self.axes :], cells[self.axes :]) if value]
+        lines = ["; ".join(told), *(f"odd: {line}" for line in odd)]
+        return Group(Text(variant or "only"), Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
+
+
+def _row(run: Run, row: VariantRow, unit: str, *, compared: bool) -> list[str]:
+    """The cells of a variant: its axes, n, median, range and, where anything is compared, percent of the baseline."""
+    axes = [wording.parameter(run, row.variant.parameters[axis]).replace(" ", "\n") for axis in run.manifest.axes]
+    median, spread = figures.median_and_range(row.spread, unit, censored=row.censored)
+    rate = wording.asked(run, row).partition(" queries")[0]
+    relative = [wording.relative(run, row), wording.beneath(run, row)] if compared else []
+    lines = [[median, *([f"{rate}/s"] if rate else [])], [spread], *([[part for part in relative if part]] * compared)]
+    return [*map(_lines, [axis.splitlines() for axis in axes]), _repeats(row), *map(_lines, lines)]
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "\n".join(map(visible, lines))
 
 
 def terminal_findings(run: Run, findings: Iterable[Finding]) -> Group:
@@ -86,12 +132,6 @@ def _found(report: TrapReport) -> list[Text | Padding]:
     if (rest := len(report.found) - MOST_VARIANTS) > 0:
         blocks.append(_indented(f"and of {figures.count(rest, 'variant')} more: see the report"))
     return blocks + [_indented(f"remedy: {remedy}") for remedy in report.remedies]
-
-
-def _relative(run: Run, row: VariantRow) -> Text:
-    """Percent of the baseline, and what goes with it on a line of its own."""
-    parts = (wording.relative(run, row), wording.beneath(run, row))
-    return Text("\n".join(visible(part) for part in parts if part))
 
 
 def _indented(text: str) -> Padding:

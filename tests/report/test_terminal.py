@@ -21,7 +21,7 @@ def printed(renderable: RenderableType, width: int) -> str:
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
 
 
-@pytest.mark.parametrize("width", [80, 140])
+@pytest.mark.parametrize("width", [60, 80, 140])
 def test_the_end_of_a_run(run: Run, width: int) -> None:
     """With DNSRIG_UPDATE_GOLDEN=1 in the environment, what is printed becomes what is expected."""
     findings = made_up_findings(run)
@@ -31,6 +31,8 @@ def test_the_end_of_a_run(run: Run, width: int) -> None:
         golden.write_text(text, encoding="utf-8")
     assert text == golden.read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= width
+    for word in ("ports-exhausted", "server-failed", "knot@system"):
+        assert word in text, "no word of the table is broken"
 
 
 def test_markup_of_others_is_only_text(run: Run) -> None:

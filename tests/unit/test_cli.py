@@ -39,7 +39,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *ar
         (["run", "--resume", "nowhere"], 1, "manifest.json does not exist", "run directory"),
         (["run", "tour", "--resume", "nowhere"], 2, "--resume takes no experiment", ""),
         (["report", "nowhere"], 1, "there is no run at nowhere", ""),
-        (["list", "colours"], 2, "nothing called 'colours'", "experiments, servers, traps, metrics"),
+        (["list", "colours"], 2, "nothing called 'colours'", "experiments, procedures, datasets, servers, traps"),
         (["servers", "install", "tinydns@forky"], 2, "no server called 'tinydns'", ""),
     ],
 )
@@ -96,8 +96,30 @@ def test_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
     assert "Usage" in out
 
 
-@pytest.mark.parametrize("what", ["experiments", "traps", "metrics"])
-def test_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str) -> None:
-    code, out, _ = run(monkeypatch, capsys, "list", what)
+LISTED = {
+    "experiments": "many-zones",
+    "procedures": "zone-load",
+    "datasets": "tiny-zones",
+    "servers": "catalog zones of schema 1 9.0",
+    "traps": "generator-bottleneck",
+    "metrics": "transfer_time_s (s; lower is better)",
+    "charts": "slowest-percentile",
+    "exports": "parquet",
+}
+
+
+@pytest.mark.parametrize("what", [None, *LISTED])
+def test_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str | None) -> None:
+    """At 80 columns no line is longer, and no name is broken."""
+    monkeypatch.setenv("COLUMNS", "80")
+    code, out, _ = run(monkeypatch, capsys, "list", *([what] if what else []))
     assert code == 0
-    assert {"experiments": "many-zones", "traps": "ports-exhausted", "metrics": "transfer_time_s"}[what] in out
+    for word in [LISTED[what]] if what else LISTED.values():
+        assert word in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_each_folder_to_which_a_file_can_be_added_is_listed() -> None:
+    from dnsrig.cli.list import WHAT
+
+    assert list(LISTED) == list(WHAT)
