@@ -12,7 +12,6 @@ from dnsrig.analysis.models.held_out import Row, wall_s
 from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
 from dnsrig.analysis.models.scenario import Path, Scenario
 from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, SECONDARIES, WORK_FACTOR, WORK_SOURCE, Secondary
-from dnsrig.cli import _units
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
 
@@ -42,19 +41,17 @@ class Asked:
     """Not asked but measured, by the run that is taken as the source."""
 
 
-def path(
-    site: str | None, rtt: str | None, jitter: str | None, loss: str | None, rate: str | None, ordered: bool
-) -> Path:
-    """That of a named site, with what else was said in its place."""
+def path(site: str | None, measures: Mapping[str, float | None], *, ordered: bool) -> Path:
+    """That of a named site, with what else was said in its place: ``rtt``, ``jitter`` (s), ``loss`` (share), ``rate`` (octets a second)."""
     found = _site(site) if site else Path()
-    if rtt is not None:
-        found = Path(rtt_s=_units.duration_s(rtt, "--rtt"), loss=found.loss, rate_octets_per_s=found.rate_octets_per_s)
-    if jitter is not None:
-        found = replace(found, jitter_s=_units.duration_s(jitter, "--jitter"))
-    if loss is not None:
-        found = replace(found, loss=_units.share(loss, "--loss"))
-    if rate is not None:
-        found = replace(found, rate_octets_per_s=_units.rate_octets_per_s(rate, "--rate"))
+    if (rtt_s := measures["rtt"]) is not None:
+        found = Path(rtt_s=rtt_s, loss=found.loss, rate_octets_per_s=found.rate_octets_per_s)
+    if (jitter_s := measures["jitter"]) is not None:
+        found = replace(found, jitter_s=jitter_s)
+    if (loss := measures["loss"]) is not None:
+        found = replace(found, loss=loss)
+    if (rate := measures["rate"]) is not None:
+        found = replace(found, rate_octets_per_s=rate)
     return found if ordered else replace(found, ordered=False)
 
 

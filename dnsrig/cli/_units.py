@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
 
 from dnsrig.errors import UsageError
+
+Reader = Callable[[str, str], float]
+"""From what was typed and the option's name to a number; `UsageError` where it is none."""
 
 _QUANTITY = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z%]*)\s*", re.ASCII)
 _TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -33,6 +37,21 @@ def octets(text: str, option: str) -> float:
 def share(text: str, option: str) -> float:
     """``0.2%``, as 0.002."""
     return _read(text, option, _PERCENT, "a percentage, e.g. 0.2%")
+
+
+def all_of(**asked: tuple[str | None, Reader]) -> dict[str, float | None]:
+    """Each option read by its reader; None where it was not given. All that cannot be read are told at once."""
+    found: dict[str, float | None] = {}
+    wrong: list[UsageError] = []
+    for name, (text, reader) in asked.items():
+        try:
+            found[name] = None if text is None else reader(text, f"--{name}")
+        except UsageError as error:
+            wrong.append(error)
+    if wrong:
+        hints = dict.fromkeys(str(error.hint) for error in wrong)
+        raise UsageError(", ".join(map(str, wrong)), hint="; ".join(hints))
+    return found
 
 
 def _read(text: str, option: str, units: dict[str, float], hint: str) -> float:

@@ -109,13 +109,22 @@ def command(
     """
     from dnsrig.cli import _scenario, _units
 
+    measures = _units.all_of(
+        rtt=(rtt, _units.duration_s),
+        jitter=(jitter, _units.duration_s),
+        loss=(loss, _units.share),
+        rate=(rate, _units.rate_octets_per_s),
+        uplink=(uplink, _units.rate_octets_per_s),
+        buffer=(buffer, _units.octets),
+        within=(within, _units.duration_s),
+    )
     asked = _scenario.Asked(
-        path=_scenario.path(site, rtt, jitter, loss, rate, not reordering),
+        path=_scenario.path(site, measures, ordered=not reordering),
         sites=sites,
-        uplink_octets_per_s=_units.rate_octets_per_s(uplink, "--uplink") if uplink else None,
+        uplink_octets_per_s=measures["uplink"],
         congestion=congestion,
         octets_per_record=octets,
-        window_octets=_units.octets(buffer, "--buffer") if buffer else None,
+        window_octets=measures["buffer"],
         policy=policy,
         transport=transport,
         workers=workers,
@@ -123,7 +132,7 @@ def command(
         settings=_scenario.settings(set_ or []),
         primary=primary,
     )
-    within_s = _units.duration_s(within, "--within") if within else None
+    within_s = measures["within"]
     if zones is None and from_run is None:
         raise UsageError("how many zones?", hint="e.g. dnsrig plan --zones 100000 --rtt 250ms --rate 20mbit")
     if only and from_run is None:

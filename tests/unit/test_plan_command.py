@@ -116,6 +116,12 @@ def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (["--zones", "10"], "nothing is known that could limit it", "--rtt"),
         (["--zones", "0", "--rtt", "1ms"], "zones = 0", "from 1 to"),
         (["--zones", "10", "--rtt", "250"], "--rtt '250'", "250ms"),
+        (
+            ["--zones", "10", "--rtt", "250", "--loss", "1", "--rate", "20"],
+            "--rtt '250', --loss '1', --rate '20'",
+            "0.2%",
+        ),
+        (["--zones", "10", "--buffer", "3", "--within", "9"], "--buffer '3', --within '9'", "3MB; a time"),
         (["--zones", "10", "--rtt", "1ms", "--loss", "0.1"], "--loss '0.1'", "0.2%"),
         (["--zones", "10", "--rtt", "1ms", "--loss", "100%"], "a loss of 1", "less than 100 %"),
         (["--zones", "10", "--rtt", "1ms", "--rate", "20"], "--rate '20'", "20mbit"),
