@@ -5,16 +5,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
 SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky
+# Tests that run side by side.
+AT_ONCE := 6
 
-.PHONY: help demo setup prerequisites servers browser perf test unit lint format docs bench clean
+.PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit lint format docs bench clean
 
 help:
-	@echo 'make demo    set up, then run the experiment "tour" and draw its report'
-	@echo 'make test    set up what is missing, then run all tests'
-	@echo 'make unit    only the tests that need neither root nor network'
-	@echo 'make lint    ruff, mypy, clippy, rustfmt'
-	@echo 'make docs    write the generated part of the reference again'
-	@echo 'make bench   measure the instruments'
+	@echo 'make demo        set up, then run the experiment "tour" and draw its report'
+	@echo 'make test        set up what is missing, then run the tests: some minutes'
+	@echo 'make test-full   every trap, every clean variant, every documented command: about an hour'
+	@echo 'make unit        only the tests that need neither root nor network: a minute'
+	@echo 'make lint        ruff, mypy, clippy, rustfmt'
+	@echo 'make docs        write the generated part of the reference again'
+	@echo 'make bench       measure the instruments'
 
 demo: setup
 	$(BIN)/dnsrig run tour --scale quick
@@ -61,13 +64,21 @@ perf:
 	  echo 'setup: perf (linux-perf) from Debian, for CPU profiles' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf; } >/dev/null; }
 
-test: lint servers browser perf
+# Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards, alone.
+test: lint engine-tests servers browser perf
+	$(BIN)/pytest --numprocesses $(AT_ONCE) --durations 10 -m 'not alone and not full'
+	$(BIN)/pytest --durations 10 -m 'alone and not full'
+
+test-full: lint engine-tests servers browser perf
+	$(BIN)/pytest --numprocesses $(AT_ONCE) --durations 20 -m 'not alone'
+	$(BIN)/pytest --durations 20 -m alone
+
+engine-tests: setup
 	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
-	$(BIN)/pytest --durations=20
 
 unit: setup
 	cd engine && cargo test --quiet
-	$(BIN)/pytest tests/unit
+	$(BIN)/pytest --numprocesses 2 tests/unit
 
 lint: setup
 	$(BIN)/ruff check

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import random
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 
+import others
 import pytest
 
 from dnsrig.analysis.read import Trial
@@ -17,6 +22,7 @@ from dnsrig.lab import cgroup, ledger
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 DNSRIG = [sys.executable, "-m", "dnsrig"]
+TRIAL_LIMIT_S = 120
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,7 +43,11 @@ def left_behind() -> list[str]:
     start = os.environ[ledger.TAG_START]
     name = f"{ledger.PREFIX}{start}"
     found = [path.name for path in Path("/run/netns").glob(f"{name}*")]
-    found += [str(path) for path in Path("/sys/fs/cgroup").glob(f"**/{cgroup.PARENT}/{start}*")]
+    for tree in cgroup.hierarchies():
+        with contextlib.suppress(
+            FileNotFoundError
+        ):  # nobody has a cgroup there, or the last one removed the parent just now
+            found += [str(path) for path in (tree.mount / cgroup.PARENT).iterdir() if path.name.startswith(start)]
     found += [str(path) for path in ledger.MEMORY.glob(f"{name}*")]
     found += [line for line in Path("/proc/self/mounts").read_text().splitlines() if name in line]
     return found + [str(path) for path in own_ledgers()]
@@ -58,17 +68,52 @@ def specs(experiment: str, *settings: str) -> list[TrialSpec]:
     return [spec.model_copy(update={"repeat": 1}) for spec in manifest.specs.values()]
 
 
-@pytest.fixture
-def measure(tmp_path: Path) -> Callable[..., Trial]:
-    """Execute the one variant that ``settings`` leave of an experiment, by `dnsrig trial`, and read the result."""
+@pytest.fixture(scope="session")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the trials of this session lie, for all of its workers."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "trials"
+    folder.mkdir(exist_ok=True)
+    return folder
 
-    def execute(*settings: str, experiment: str = "tour") -> Trial:
+
+@pytest.fixture
+def measure(trials: Path) -> Callable[..., Trial]:
+    """The trial of the one variant that ``settings`` leave of an experiment, executed by `dnsrig trial`.
+
+    Tests share it: a spec is executed once a session. Asked for again in one test, it is executed again. ``meanwhile`` names
+    what a test does to this machine while it runs: then it is no trial for others.
+    """
+    asked: Counter[str] = Counter()
+
+    def execute(*settings: str, experiment: str = "tour", meanwhile: str = "") -> Trial:
         (spec,) = specs(experiment, *settings)
-        spec_file, directory = tmp_path / "spec.json", tmp_path / f"trial-{len(list(tmp_path.iterdir()))}"
-        spec_file.write_text(spec.model_dump_json())
-        subprocess.run(
-            [*DNSRIG, "trial", str(spec_file), str(directory)], check=True, stdout=subprocess.PIPE, timeout=120
-        )
+        text = spec.model_copy(update={"run": "tests"}).model_dump_json()
+        key = sha256(f"{text} {meanwhile}".encode()).hexdigest()[:16]
+        name = f"{key}-{asked[key]}"
+        asked[key] += 1
+        directory = trials / name
+        with (trials / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not directory.exists():
+                execute_trial(text, directory)
         return Trial(directory, read_json(directory / "trial.json", TrialRecord))
 
     return execute
+
+
+def execute_trial(spec: str, directory: Path) -> None:
+    """Run the trial, and note beside it what others took of the CPUs meanwhile."""
+    spec_file = directory.with_suffix(".spec")
+    spec_file.write_text(spec)
+    before = others.Moment.now()
+    subprocess.run(
+        [*DNSRIG, "trial", str(spec_file), str(directory)], check=True, stdout=subprocess.PIPE, timeout=TRIAL_LIMIT_S
+    )
+    share = others.share_of_others(before, others.Moment.now())
+    directory.with_suffix(".others").write_text(str(share))
+
+
+def share_of_others(trial: Trial) -> float:
+    """What others took while ``trial`` ran, as a share of one CPU's time."""
+    return float(trial.directory.with_suffix(".others").read_text())

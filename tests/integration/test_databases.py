@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
+from suites import quick
 
 from dnsrig.analysis import carriers
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import all_traps
 
 ZONES = 300
+WAYS = list(product(["replica", "remote"], ["tcp", "xot"], ["redis", "valkey"]))
+QUICK_WAYS = [("replica", "xot", "redis"), ("remote", "tcp", "valkey")]
 DOCUMENT = f"""
 title = "two sites"
 question = "does it arrive?"
@@ -50,9 +54,7 @@ def over(measure: Callable[..., Trial], tmp_path: Path) -> Callable[..., Trial]:
     return execute
 
 
-@pytest.mark.parametrize("database", ["redis", "valkey"])
-@pytest.mark.parametrize("transport", ["tcp", "xot"])
-@pytest.mark.parametrize("carrier", ["replica", "remote"])
+@pytest.mark.parametrize(("carrier", "transport", "database"), quick(WAYS, *QUICK_WAYS))
 def test_all_zones_come_through_a_database(
     over: Callable[..., Trial], carrier: str, transport: str, database: str
 ) -> None:
@@ -80,8 +82,9 @@ POWERDNS = [
 ]
 
 
-@pytest.mark.parametrize("transport", ["tcp", "xot"])
-@pytest.mark.parametrize("carrier", ["replica", "remote"])
+@pytest.mark.parametrize(
+    ("carrier", "transport"), quick(product(["replica", "remote"], ["tcp", "xot"]), ("replica", "xot"))
+)
 def test_all_zones_come_through_tables(over: Callable[..., Trial], carrier: str, transport: str) -> None:
     trial = over(carrier, *POWERDNS, f"transfer.transport={transport}")
     record, metrics = trial.record, trial.record.metrics
@@ -94,6 +97,7 @@ def test_all_zones_come_through_tables(over: Callable[..., Trial], carrier: str,
     assert ("ssl = on" in settings) == (transport == "xot")
 
 
+@pytest.mark.full
 def test_a_large_zone_comes_through_a_replica(over: Callable[..., Trial]) -> None:
     trial = over("replica", "dataset={}", "dataset.kind=tld", "dataset.delegations=2000")
     assert trial.record.outcome == "done"
@@ -101,7 +105,7 @@ def test_a_large_zone_comes_through_a_replica(over: Callable[..., Trial]) -> Non
     assert received is not None and stored is not None
 
 
-@pytest.mark.parametrize("transport", ["tcp", "xot"])
+@pytest.mark.parametrize("transport", quick(["tcp", "xot"], "tcp"))
 def test_the_same_zones_come_by_axfr_and_pipelined(over: Callable[..., Trial], transport: str) -> None:
     for carrier, secondary in (("axfr", "knot@forky"), ("pipelined", "transfer@engine")):
         trial = over(carrier, f"hosts.secondary.server={secondary}", f"transfer.transport={transport}", "limit_s=60")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from conftest import specs
+from suites import quick
 from test_transports import WITH_TLS, staged
 
 from dnsrig.procedures.instrument import Instrument
@@ -74,7 +75,7 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str, changes
     return {(feature["name"], feature["transport"]): feature for feature in summary["features"]}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", quick(KINDS, "bind"))
 def test_what_a_primary_supports(tmp_path: Path, kind: str) -> None:
     has_tls = kind in WITH_TLS
     features = interrogate(tmp_path, kind, "xot+tsig" if has_tls else "tcp+tsig")
@@ -105,6 +106,7 @@ def test_what_a_primary_supports(tmp_path: Path, kind: str) -> None:
     assert on("transfers-at-once-limit") == "no", features["transfers-at-once-limit", "tcp"]
 
 
+@pytest.mark.full
 def test_limit_is_met(tmp_path: Path) -> None:
     """BIND's own limit of transfers at a time, which dnsrig raises."""
     features = interrogate(tmp_path, "bind", "tcp", 'hosts.primary.settings."transfers-out"=10')
@@ -113,7 +115,7 @@ def test_limit_is_met(tmp_path: Path) -> None:
     assert "SERVFAIL" in limit["detail"]
 
 
-@pytest.mark.parametrize("kind", ["bind", "knot"])
+@pytest.mark.parametrize("kind", quick(["bind", "knot"], "knot"))
 def test_differences_where_zones_changed(tmp_path: Path, kind: str) -> None:
     features = interrogate(tmp_path, kind, "tcp", "transfer.ixfr=true", "transfer.updates=true", changes=True)
     assert features["ixfr", "tcp"]["verdict"] == "yes", features["ixfr", "tcp"]

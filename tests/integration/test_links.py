@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from pyroute2 import NetNS
+from suites import quick
 
 from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
@@ -33,16 +34,17 @@ def link(there: PathSpec, back: PathSpec, kind: LinkKind = "tun") -> list[LinkSp
     return [LinkSpec(ends=("left", "right"), kind=kind, there=there, back=back)]
 
 
+PAIRS = [
+    (ASKED, ASKED),
+    (PathSpec(delay_ms=40, jitter_ms=20, ordered=False), PathSpec(delay_ms=5, rate_mbit=2)),
+    (PathSpec(delay_ms=5, mtu_octets=1400), PathSpec(delay_ms=150, mtu_octets=1300)),
+    (PathSpec(delay_ms=5, loss_over_time=[(0, 0), (0.7, 40)]), PathSpec(delay_ms=5, loss_percent=2)),
+]
+
+
+@pytest.mark.alone
 @pytest.mark.parametrize("kind", ["tun", "netem"])
-@pytest.mark.parametrize(
-    ("there", "back"),
-    [
-        (ASKED, ASKED),
-        (PathSpec(delay_ms=40, jitter_ms=20, ordered=False), PathSpec(delay_ms=5, rate_mbit=2)),
-        (PathSpec(delay_ms=5, mtu_octets=1400), PathSpec(delay_ms=150, mtu_octets=1300)),
-        (PathSpec(delay_ms=5, loss_over_time=[(0, 0), (0.7, 40)]), PathSpec(delay_ms=5, loss_percent=2)),
-    ],
-)
+@pytest.mark.parametrize(("there", "back"), quick(PAIRS, PAIRS[1], PAIRS[2]))
 def test_a_link_is_as_asked(kind: LinkKind, there: PathSpec, back: PathSpec, tmp_path: Path) -> None:
     if kind == "netem" and not netem.available():
         pytest.skip("this kernel has no netem")
@@ -106,20 +108,21 @@ def test_a_link_that_is_something_else_is_told() -> None:
     assert not check["works"] and any("Mbit/s where 50000 was asked for" in what for what in check["wrong"])
 
 
-@pytest.mark.parametrize(
-    ("real", "says"),
-    [
-        ({"delay_ms": 45}, "median delay"),
-        ({"jitter_ms": 0}, "median delay"),
-        ({"loss_percent": 0}, "loss of 0 of 1000 packets"),
-        ({"loss_percent": 8}, "loss of"),
-        ({"rate_mbit": 15}, "Mbit/s where 20 was asked for"),
-        ({"ordered": False}, "were overtaken"),
-        ({"mtu_octets": None}, "octets arrive, above the path's MTU of 1400"),
-        ({"mtu_octets": 1300}, "no packet of 1400 octets"),
-        ({"icmp": False}, "the sender is not told"),
-    ],
-)
+OTHERS: list[tuple[dict[str, Any], str]] = [
+    ({"delay_ms": 45}, "median delay"),
+    ({"jitter_ms": 0}, "median delay"),
+    ({"loss_percent": 0}, "loss of 0 of 1000 packets"),
+    ({"loss_percent": 8}, "loss of"),
+    ({"rate_mbit": 15}, "Mbit/s where 20 was asked for"),
+    ({"ordered": False}, "were overtaken"),
+    ({"mtu_octets": None}, "octets arrive, above the path's MTU of 1400"),
+    ({"mtu_octets": 1300}, "no packet of 1400 octets"),
+    ({"icmp": False}, "the sender is not told"),
+]
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("real", "says"), quick(OTHERS, OTHERS[0], OTHERS[3], OTHERS[6]))
 def test_a_real_link_that_is_another_one_is_told(real: dict[str, Any], says: str) -> None:
     """Each in one way alone: `there` is wrong, `back` is right."""
     asked = PathSpec(rate_mbit=20, delay_ms=30, jitter_ms=15, loss_percent=2, mtu_octets=1400)
@@ -160,6 +163,7 @@ def test_a_segment_size_that_a_host_asks_for() -> None:
             assert network.tcp["right"] == {"advmss_octets": 912}
 
 
+@pytest.mark.alone
 def test_a_trial_over_a_path(measure: Callable[..., Trial]) -> None:
     trial = measure(*SMALL, *PATH, "hosts.primary.congestion=cubic")
     record = trial.record

@@ -18,6 +18,7 @@ from test_traps_provoked import eventually, finding
 from dnsrig.analysis.read import Trial
 
 Measure = Callable[..., Trial]
+pytestmark = pytest.mark.alone
 USUAL = {
     "rate_qps": "3000",
     "options.duration_s": "6",
@@ -31,11 +32,11 @@ USUAL = {
 def ask(measure: Measure) -> Measure:
     """One trial of `echo-baseline`; ``settings`` are of the echo server, ``options`` of the procedure."""
 
-    def one(*options: str, **settings: str | int) -> Trial:
+    def one(*options: str, meanwhile: str = "", **settings: str | int) -> Trial:
         changed = USUAL | dict(option.split("=", 1) for option in options)
         said = [f"{name}={value}" for name, value in changed.items()]
         said += [f'hosts.primary.settings."{n.replace("_", "-")}"={_toml(value)}' for n, value in settings.items()]
-        return measure("transport=udp", *said, experiment="echo-baseline")
+        return measure("transport=udp", *said, experiment="echo-baseline", meanwhile=meanwhile)
 
     return one
 
@@ -52,6 +53,7 @@ def test_mean_hides_tail(ask: Measure) -> None:
     assert float(found.evidence["time_in_tail_percent"] or 0) > float(found.evidence["queries_in_tail_percent"] or 0)
 
 
+@pytest.mark.full
 def test_a_steady_delay_hides_nothing(ask: Measure) -> None:
     eventually("mean-hides-tail", "clear", lambda *options: ask(*options, delay="20ms"))
 
@@ -66,6 +68,7 @@ def test_blocked_thread(ask: Measure) -> None:
     assert float(found.evidence["late_ms"] or 0) >= 100
 
 
+@pytest.mark.full
 def test_a_server_that_stands_still_has_no_blocked_thread(ask: Measure) -> None:
     trial = ask("options.duration_s=10", threads=4, stall="200ms", stall_every="1s")
     assert finding("blocked-thread", trial).verdict == "clear"
@@ -80,6 +83,7 @@ def test_cold_first_interval(ask: Measure) -> None:
     assert "options.warmup_s" in found.remedy
 
 
+@pytest.mark.full
 def test_no_cold_first_interval(ask: Measure) -> None:
     eventually("cold-first-interval", "clear", ask)
 
@@ -94,19 +98,21 @@ def test_more_than_the_generator_can_send(ask: Measure) -> None:
     assert finding("generator-bottleneck", trial).verdict == "found"
 
 
+@pytest.mark.full
 def test_a_rate_that_is_sent(ask: Measure) -> None:
     trial = ask(delay="20ms")
     assert finding("rate-not-sent", trial).verdict == "clear"
     eventually("generator-bottleneck", "clear", lambda *options: ask(*options, delay="20ms"))
 
 
+@pytest.mark.full
 def test_a_generator_without_a_cpu_of_its_own(ask: Measure) -> None:
     first = min(os.sched_getaffinity(0))
     burn = f"import os,time; os.sched_setaffinity(0,[{first}]); end=time.time()+60\nwhile time.time()<end: pass"
     burner = subprocess.Popen([sys.executable, "-c", burn])
     try:
         # At a rate at which it does not run in real time, and so not before the other program.
-        trial = ask(f"hosts.observer.cpus=[{first}]", "rate_qps=30000")
+        trial = ask(f"hosts.observer.cpus=[{first}]", "rate_qps=30000", meanwhile="burner")
     finally:
         burner.kill()
         burner.wait()
@@ -123,17 +129,19 @@ def test_queries_that_the_server_had_no_room_for(ask: Measure) -> None:
     assert int(found.evidence["dropped_primary"] or 0) > 0
 
 
+@pytest.mark.full
 def test_answers_that_the_instrument_had_no_room_for(ask: Measure) -> None:
     """It is stopped while more answers to its two sockets are on their way than these have room for."""
     fast = ("rate_qps=60000", "options.clients=2", "options.timeout_s=1")
     with stopping_load_for(3.0):
-        trial = ask(*fast, threads=1, delay="900ms")
+        trial = ask(*fast, threads=1, delay="900ms", meanwhile="stopped")
     found = finding("udp-buffer-drops", trial)
     assert found.verdict == "found"
     assert int(found.evidence["dropped_observer"] or 0) > 0
     assert "The instrument lost answers" in found.remedy
 
 
+@pytest.mark.full
 def test_nothing_dropped(ask: Measure) -> None:
     assert finding("udp-buffer-drops", ask()).verdict == "clear"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from suites import quick
 from test_traps_provoked import eventually, finding
 
 from dnsrig.analysis import sockets
@@ -50,7 +51,10 @@ def test_congestion_on_receiver(far: Measure) -> None:
 
 @pytest.mark.parametrize(
     ("option", "sysctl"),
-    [("sacks", "tcp_sack"), ("timestamps", "tcp_timestamps"), ("window_scaling", "tcp_window_scaling")],
+    quick(
+        [("sacks", "tcp_sack"), ("timestamps", "tcp_timestamps"), ("window_scaling", "tcp_window_scaling")],
+        ("sacks", "tcp_sack"),
+    ),
 )
 def test_receiver_options(far: Measure, option: str, sysctl: str) -> None:
     trial = far(f'hosts.client.sysctls."net.ipv4.{sysctl}"=0', "options.duration_s=2")
@@ -67,6 +71,7 @@ def test_small_receive_buffer(far: Measure) -> None:
     assert float(found.evidence["in_flight_max_bytes"] or 0) < 131_072
 
 
+@pytest.mark.full
 def test_a_receive_buffer_that_does_not_grow(far: Measure) -> None:
     """Kernels grow it at different speeds (tcp(7), tcp_moderate_rcvbuf); one that must not grow it stands for the slowest."""
     begins = 'hosts.client.sysctls."net.ipv4.tcp_rmem"="4096 131072 67108864"'
@@ -75,11 +80,13 @@ def test_a_receive_buffer_that_does_not_grow(far: Measure) -> None:
     assert "second number of net.ipv4.tcp_rmem on the client" in found.remedy
 
 
+@pytest.mark.full
 def test_small_send_buffer(far: Measure) -> None:
     found = eventually("small-buffers", "found", far, 'hosts.primary.sysctls."net.ipv4.tcp_wmem"="4096 16384 65536"')
     assert "tcp_wmem on the primary" in found.remedy
 
 
+@pytest.mark.full
 def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
     """Knot DNS sets one of 64 kB and more where the kernel's begins with less, which is twice that as the kernel counts."""
     path = (
@@ -108,7 +115,9 @@ def test_short_queue(far: Measure) -> None:
     assert found.evidence["bandwidth_delay_packets"] == 167 and int(found.evidence["overflowed"] or 0) > 0
 
 
-@pytest.mark.parametrize(("workers", "delay_ms", "verdict"), [(2, 15, "found"), (2, 0.1, "clear")])
+@pytest.mark.parametrize(
+    ("workers", "delay_ms", "verdict"), quick([(2, 15, "found"), (2, 0.1, "clear")], (2, 15, "found"))
+)
 def test_workers_that_wait_for_round_trips(measure: Measure, workers: int, delay_ms: float, verdict: str) -> None:
     near = ("path.jitter_ms=0", "path.loss_percent=0", f"path.delay_ms={delay_ms}")
     trial = measure(f"workers={workers}", "connections=reused", *near, experiment="workers")

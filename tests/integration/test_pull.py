@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from suites import quick
 
 from dnsrig.analysis.read import Trial
 
@@ -13,7 +14,11 @@ ZONES = 200
 
 @pytest.mark.parametrize(
     ("server", "transport"),
-    [("bind@forky", "tcp+tsig"), ("nsd@forky", "xot (resumed)"), ("zones@engine", "xot (resumed)")],
+    quick(
+        [("bind@forky", "tcp+tsig"), ("nsd@forky", "xot (resumed)"), ("zones@engine", "xot (resumed)")],
+        ("bind@forky", "tcp+tsig"),
+        ("zones@engine", "xot (resumed)"),
+    ),
 )
 def test_pipelined(measure: Callable[..., Trial], server: str, transport: str) -> None:
     trial = measure(
@@ -69,7 +74,7 @@ def test_a_primary_that_refuses_zones_is_told_with_numbers(measure: Callable[...
     assert trial.record.metrics["transfer_failures"] == 15
 
 
-@pytest.mark.parametrize("provisioning", ["static", "catalog"])
+@pytest.mark.parametrize("provisioning", quick(["static", "catalog"], "catalog"))
 def test_the_instrument_is_the_floor_of_a_cold_start(measure: Callable[..., Trial], provisioning: str) -> None:
     trial = measure("server=transfer@engine", "zones=100", f"transfer.provisioning={provisioning}")
     record = trial.record
@@ -81,7 +86,7 @@ def test_the_instrument_is_the_floor_of_a_cold_start(measure: Callable[..., Tria
     assert trial.transfers.height >= 100
 
 
-@pytest.mark.parametrize("secondary", ["nsd@forky", "knot@forky"])
+@pytest.mark.parametrize("secondary", quick(["nsd@forky", "knot@forky"], "knot@forky"))
 def test_a_secondary_follows_the_synthetic_primary(measure: Callable[..., Trial], secondary: str) -> None:
     trial = measure(f"server={secondary}", "zones=100", "hosts.primary.server=zones@engine")
     assert (trial.record.outcome, trial.record.reason) == ("done", "")

@@ -66,6 +66,7 @@ def test_kill_the_rig_and_resume(tmp_path: Path, somebody_elses: str) -> None:
     assert {path: path.stat().st_mtime_ns for path in before} == before, "finished trials are not touched"
 
 
+@pytest.mark.alone
 def test_kill_the_trial_too_and_clean(tmp_path: Path, somebody_elses: str) -> None:
     rig = start_run(tmp_path, *SLOW, *IN_MEMORY, "--repeats", "1")
     ledgers = [json.loads(path.read_text()) for path in own_ledgers()]
@@ -82,7 +83,7 @@ def test_kill_the_trial_too_and_clean(tmp_path: Path, somebody_elses: str) -> No
     assert left_behind() == []
 
 
-@pytest.mark.parametrize("storage", [(), IN_MEMORY], ids=["disk", "memory"])
+@pytest.mark.parametrize("storage", [pytest.param((), marks=pytest.mark.full), IN_MEMORY], ids=["disk", "memory"])
 def test_interrupt(tmp_path: Path, storage: tuple[str, ...]) -> None:
     rig = start_run(tmp_path, *SLOW, *storage, "--repeats", "1")
     rig.send_signal(signal.SIGINT)

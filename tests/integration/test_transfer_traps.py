@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from suites import quick
 from test_traps_provoked import eventually, finding
 
 from dnsrig.analysis.read import Trial
@@ -36,6 +37,7 @@ def test_delayed_ack(pull: Measure) -> None:
     assert tiny.verdict == "found" and tiny.evidence["tiny_messages_a_transfer"] == 3
 
 
+@pytest.mark.full
 def test_delayed_ack_of_new_tls_connections(pull: Measure) -> None:
     """NSD sends session tickets after the handshake, and holds the answer back until they are acknowledged."""
     settings = ("server=nsd@forky", "policy=one", "transport=xot (resumed)", "dataset.zones=30")
@@ -43,6 +45,7 @@ def test_delayed_ack_of_new_tls_connections(pull: Measure) -> None:
     assert int(found.evidence["waits_before_first_message"] or 0) * 2 > int(found.evidence["waits"] or 0)
 
 
+@pytest.mark.full
 def test_no_delayed_ack(pull: Measure) -> None:
     """The same without the delay, which is the instrument's side."""
     settings = ("server=powerdns@forky", "policy=reused", "dataset.zones=30", "options.quickack=true")
@@ -57,6 +60,7 @@ def test_transfer_limit(pull: Measure) -> None:
     assert "transfers-out" in found.remedy
 
 
+@pytest.mark.full
 def test_transfer_limit_of_the_synthetic_primary(pull: Measure) -> None:
     """Zones that take a while each, and three at a time."""
     settings = (
@@ -119,7 +123,9 @@ def test_records_missing(pull: Measure) -> None:
     assert finding("records-missing", pull("server=powerdns@forky")).verdict == "clear"
 
 
-@pytest.mark.parametrize("server", ["bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"])
+@pytest.mark.parametrize(
+    "server", quick([f"{kind}@forky" for kind in ("bind", "knot", "nsd", "powerdns")], "powerdns@forky")
+)
 def test_a_signed_zone_comes_whole_from_every_primary(measure: Measure, server: str) -> None:
     usual = ("path.delay_ms=0", "path.mtu_octets=1500", "icmp=sent", "mss=untouched", "transport=tcp")
     trial = measure(f"hosts.primary.server={server}", *usual, "dataset.delegations=500", experiment="mtu-mss")
@@ -127,7 +133,7 @@ def test_a_signed_zone_comes_whole_from_every_primary(measure: Measure, server: 
     assert finding("records-missing", trial).verdict == "clear"
 
 
-@pytest.mark.parametrize("server", ["nsd@forky", "zones@engine"])
+@pytest.mark.parametrize("server", quick(["nsd@forky", "zones@engine"], "zones@engine"))
 def test_a_clean_pull(pull: Measure, server: str) -> None:
     trial = pull(f"server={server}", "dataset.zones=300")
     traps = ("delayed-ack", "transfer-limit", "small-behind-large", "cut-transfer", "few-octets-a-message")

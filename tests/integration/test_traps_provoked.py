@@ -10,8 +10,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import others
 import pytest
-from conftest import DNSRIG, specs
+from conftest import DNSRIG, share_of_others, specs
 
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
@@ -21,6 +22,7 @@ from dnsrig.traps import Conclusion, all_traps
 
 Measure = Callable[..., Trial]
 SLOW_DISK_BYTES_PER_S = 20_000_000
+LARGE_ZONE = ("server=nsd@forky", "delegations=200000", "baseline={}")
 FAST_BIND = ("server=bind@forky", 'hosts.secondary.settings."serial-query-rate"=10000')
 
 
@@ -29,12 +31,19 @@ TRIES = 4
 
 
 def eventually(trap: str, verdict: str, measure: Measure, *settings: str) -> Conclusion:
-    """The first conclusion with ``verdict`` in a few trials; a trap that is wrong is wrong in all of them."""
-    conclusions = []
+    """The first conclusion with ``verdict`` in a few trials; a trap that is wrong is wrong in all of them.
+
+    A busy machine excuses what is found, and never what is not.
+    """
+    conclusions, shares = [], []
     for _ in range(TRIES):
-        conclusions.append(finding(trap, measure(*settings)))
+        trial = measure(*settings)
+        conclusions.append(finding(trap, trial))
+        shares.append(share_of_others(trial))
         if conclusions[-1].verdict == verdict:
             return conclusions[-1]
+    if verdict == "clear":
+        others.skip_if_excused({trap}, min(shares), conclusions)
     raise AssertionError(conclusions)
 
 
@@ -52,6 +61,7 @@ def test_server_rate_limit(measure: Measure) -> None:
     assert "serial-query-rate" in found.remedy
 
 
+@pytest.mark.full
 def test_server_rate_limit_lifted(measure: Measure) -> None:
     assert finding("server-rate-limit", measure(*FAST_BIND, "zones=80")).verdict == "clear"
 
@@ -62,6 +72,7 @@ def test_coarse_log_clock(measure: Measure) -> None:
     assert found.evidence["log_resolution_s"] == 1
 
 
+@pytest.mark.full
 def test_fine_log_clock(measure: Measure) -> None:
     assert finding("coarse-log-clock", measure("server=nsd@forky", "zones=2")).verdict == "clear"
 
@@ -74,6 +85,7 @@ def test_ports_exhausted(measure: Measure) -> None:
     assert "address not available" in str(found.evidence["log_line"])
 
 
+@pytest.mark.full
 def test_ports_are_enough(measure: Measure) -> None:
     assert finding("ports-exhausted", measure(*FAST_BIND, "zones=80")).verdict == "clear"
 
@@ -90,12 +102,14 @@ def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
     assert "SOA query unanswered" in wait.summary
 
 
+@pytest.mark.full
 def test_no_drops_and_no_wait(measure: Measure) -> None:
     trial = measure("server=powerdns@forky", "zones=80")
     assert finding("udp-buffer-drops", trial).verdict == "clear"
     assert finding("idle-wait", trial).verdict == "clear"
 
 
+@pytest.mark.full
 def test_wait_for_the_reload(measure: Measure) -> None:
     """NSD has all zones within milliseconds and mostly serves them only after its next reload."""
     reload = 'hosts.secondary.settings."xfrd-reload-timeout"=4'
@@ -109,17 +123,19 @@ def test_silent_start(measure: Measure) -> None:
     assert "server.async-start = off" in found.summary
 
 
+@pytest.mark.full
 def test_no_silent_start(measure: Measure) -> None:
     trial = measure("server=knot@forky", "zones=100", 'hosts.secondary.settings."server.async-start"="on"')
     assert finding("silent-start", trial).verdict == "clear"
 
 
+@pytest.mark.alone
 def test_cpu_contention(measure: Measure) -> None:
     last = max(os.sched_getaffinity(0))
     burn = f"import os,time; os.sched_setaffinity(0,[{last}]); end=time.time()+60\nwhile time.time()<end: pass"
     burner = subprocess.Popen([sys.executable, "-c", burn])
     try:
-        found = finding("cpu-contention", measure("server=bind@forky", "zones=60"))
+        found = finding("cpu-contention", measure("server=bind@forky", "zones=60", meanwhile="burner"))
     finally:
         burner.kill()
         burner.wait()
@@ -127,6 +143,7 @@ def test_cpu_contention(measure: Measure) -> None:
     assert float(found.evidence["foreign_percent"] or 0) > 30
 
 
+@pytest.mark.full
 def test_two_rigs_mark_each_others_results(measure: Measure, tmp_path: Path) -> None:
     other = subprocess.Popen(
         [*DNSRIG, "run", "tour", "--set", "server=bind@forky", "--set", "zones=300", "--repeats", "1"],
@@ -134,7 +151,7 @@ def test_two_rigs_mark_each_others_results(measure: Measure, tmp_path: Path) -> 
     )  # fmt: skip
     while not list(tmp_path.glob("runs/**/exec.json")):
         time.sleep(0.1)
-    trial = measure("server=nsd@forky", "zones=20")
+    trial = measure("server=nsd@forky", "zones=20", meanwhile="another rig")
     other.send_signal(signal.SIGINT)
     other.wait(60)
     found = finding("cpu-contention", trial)
@@ -143,6 +160,8 @@ def test_two_rigs_mark_each_others_results(measure: Measure, tmp_path: Path) -> 
     assert "other trial(s)" in found.summary
 
 
+@pytest.mark.full
+@pytest.mark.alone
 def test_no_contention_by_the_rigs_own_doing(measure: Measure) -> None:
     eventually("cpu-contention", "clear", measure, "server=bind@forky", "zones=60")
 
@@ -176,13 +195,16 @@ def slow_disk() -> Iterator[None]:
 
 
 def test_cold_page_cache(measure: Measure, slow_disk: None) -> None:
-    settings = ("server=nsd@forky", "delegations=200000", "baseline={}")
-    trial = measure(*settings, "page_cache=cold", experiment="zone-load")
+    trial = measure(*LARGE_ZONE, "page_cache=cold", experiment="zone-load", meanwhile="slow disk")
     found = finding("cold-page-cache", trial)
     assert found.verdict == "found"
     assert int(found.evidence["file_cache_grown_bytes"] or 0) > 20e6
-    warm = measure(*settings, "page_cache=warm", experiment="zone-load")
-    assert finding("cold-page-cache", warm).verdict == "clear"
+
+
+@pytest.mark.full
+def test_warm_page_cache(measure: Measure, slow_disk: None) -> None:
+    trial = measure(*LARGE_ZONE, "page_cache=warm", experiment="zone-load", meanwhile="slow disk")
+    assert finding("cold-page-cache", trial).verdict == "clear"
 
 
 def test_lowered_tw_buckets(measure: Measure) -> None:
@@ -204,6 +226,7 @@ def test_port_search(measure: Measure) -> None:
     assert finding("ports-exhausted", trial).verdict == "found"
 
 
+@pytest.mark.full
 def test_no_port_search_in_a_wide_range(measure: Measure) -> None:
     if why := Profiler.unavailable():
         pytest.skip(why)

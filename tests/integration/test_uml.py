@@ -77,6 +77,7 @@ def test_a_trial_is_done_there(tmp_path: Path, kernel: uml.Kernel) -> None:
     assert own_ledgers() == []
 
 
+@pytest.mark.full
 def test_told_to_end_it_ends_in_order(tmp_path: Path, kernel: uml.Kernel) -> None:
     process, directory = start_slow(tmp_path)
     process.send_signal(signal.SIGTERM)
@@ -86,6 +87,7 @@ def test_told_to_end_it_ends_in_order(tmp_path: Path, kernel: uml.Kernel) -> Non
     assert own_ledgers() == []
 
 
+@pytest.mark.full
 def test_killed_from_outside_the_kernel_ends_too(tmp_path: Path, kernel: uml.Kernel) -> None:
     process, directory = start_slow(tmp_path)
     (tag,) = (path.stem for path in own_ledgers())
@@ -96,6 +98,7 @@ def test_killed_from_outside_the_kernel_ends_too(tmp_path: Path, kernel: uml.Ker
     subprocess.run([*DNSRIG, "clean"], check=True, capture_output=True)
 
 
+@pytest.mark.full
 def test_what_goes_wrong_inside_is_told_outside(tmp_path: Path, kernel: uml.Kernel) -> None:
     ports = "net.ipv4.ip_local_port_range"
     process, directory = start(tmp_path, "server=knot@forky", "zones=20", f'hosts.secondary.sysctls."{ports}"="9 1"')

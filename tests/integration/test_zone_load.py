@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from suites import quick
 
 from dnsrig.analysis.read import Trial
 
 
-@pytest.mark.parametrize("kind", ["bind", "knot", "nsd", "powerdns"])
+@pytest.mark.parametrize("kind", quick(["bind", "knot", "nsd", "powerdns"], "bind", "powerdns"))
 def test_primary_loads(measure: Callable[..., Trial], kind: str) -> None:
     settings = (f"server={kind}@forky", "delegations=2000", "page_cache=warm", "baseline={}")
     record = measure(*settings, experiment="zone-load").record
@@ -18,6 +19,7 @@ def test_primary_loads(measure: Callable[..., Trial], kind: str) -> None:
     assert record.metrics["transfer_time_s"] is None
 
 
+@pytest.mark.full
 def test_cold_page_cache_is_read_from_the_disk(measure: Callable[..., Trial]) -> None:
     read = {}
     for state in ("warm", "cold"):
