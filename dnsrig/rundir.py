@@ -20,6 +20,14 @@
 
 Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise.
 JSON files are written whole or not at all: to a temporary name, synced, then renamed.
+
+Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so that a new
+metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there counts only where it cannot be computed any
+more, because rows were deleted or the metric is no longer known.
+
+trial.json has size and checksums of the files of rows, latencies and profiles. Of a file that was cut or damaged since, nothing is derived; charts
+show what lies before the damage, and the trap `damaged-files` says how to measure the trial again. findings.json lists under
+`failures` each metric, trap, chart, export and section that raised an exception, with the line that did.
 """
 
 from __future__ import annotations
@@ -308,6 +316,8 @@ class LogDrilldown(Record):
     first_failure_realtime_ns: dict[str, int] = Field(default_factory=dict)
     examples: dict[str, str] = Field(default_factory=dict)
     """One line as logged, by kind: untrusted text."""
+    unread: str = ""
+    """Why the log could not be read to its end; what is above is then of the lines before."""
 
 
 class ProfileRecord(Record):
@@ -317,6 +327,14 @@ class ProfileRecord(Record):
     """All in ``profile-<host>.folded``; 0 with a reason where it could not be done."""
     rate_per_s: float = 0.0
     reason: str = ""
+
+
+class FileRecord(Record):
+    """A file of a trial as it was when the trial ended: what is read later is held against it."""
+
+    bytes: int
+    crc32: str
+    """Of each 64 KiB, eight hexadecimal digits a piece."""
 
 
 class TrialRecord(Record):
@@ -340,7 +358,11 @@ class TrialRecord(Record):
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)
     """The machine around this trial: what may differ from one trial to the next."""
+    files: dict[str, FileRecord] = Field(default_factory=dict)
+    """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as they are."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
+    """Of earlier versions, which computed them when the trial ended. Now they are derived (`dnsrig.analysis.read.Trial.value`), and what stands
+    here counts only where that yields nothing any more."""
 
     def phase(self, name: str) -> Phase | None:
         return next((p for p in self.phases if p.name == name), None)
@@ -407,9 +429,21 @@ class Finding(Record):
     source: str = ""
 
 
+class Failure(Record):
+    """A part of dnsrig, or of a package that extends it, that raised an exception: the rest went on without it."""
+
+    part: Literal["metric", "trap", "chart", "export", "section"]
+    name: str
+    error: str
+    """The exception, and the line that raised it."""
+    trials: list[TrialKey] = Field(default_factory=list)
+    """Those in which it did; empty where it looks at the whole run."""
+
+
 class Findings(Record):
     schema_version: int = SCHEMA_VERSION
     findings: list[Finding]
+    failures: list[Failure] = Field(default_factory=list)
 
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -431,6 +465,10 @@ def write_json(path: Path, record: BaseModel) -> None:
         raise
 
 
+class NewerSchema(DnsrigError):
+    """A newer dnsrig wrote it: this one would misread it."""
+
+
 def read_json(path: Path, model: type[Model]) -> Model:
     """Read ``path`` as ``model``; a newer schema version or a damaged file is one clear sentence."""
     try:
@@ -441,7 +479,7 @@ def read_json(path: Path, model: type[Model]) -> Model:
         raise DnsrigError(f"{path} cannot be read: {error}") from error
     version = data.get("schema_version") if isinstance(data, dict) else None
     if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise DnsrigError(
+        raise NewerSchema(
             f"{path} was written by a newer dnsrig (schema {version}; this one reads up to {SCHEMA_VERSION})",
             hint="update dnsrig to read it",
         )

@@ -16,8 +16,6 @@ import synthetic
 from hdrh.histogram import HdrHistogram
 
 from dnsrig.analysis.latency import Histogram, Latency
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Manifest, Scalar, TrialRecord, read_json, trial_dir, write_json
 
 START_S = 1_735_732_800.25
@@ -92,8 +90,7 @@ def _rewrite(folder: Path, plan: LoadPlan) -> None:
         write_hlog(folder / "latency.hlog", intervals)
         record.instruments = {"load": summary(folder / "latency.hlog", asked_qps=plan.rate_qps)}
         write_rows(folder, record.instruments["load"])
-    trial = Trial(folder, record)
-    record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
+    record.metrics = {}
     write_json(folder / "trial.json", record)
 
 

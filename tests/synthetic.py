@@ -14,6 +14,7 @@ from pathlib import Path
 
 import polars as pl
 
+from dnsrig.analysis.read import Trial
 from dnsrig.rundir import (
     Anchor,
     DatasetSpec,
@@ -103,6 +104,11 @@ def build(directory: Path, plan: Plan | None = None) -> Path:
     for key in order:
         _write_trial(directory, plan, specs[key.variant], key.repeat)
     return directory
+
+
+def known(trial: Trial, **values: float | None) -> None:
+    """Makes metrics of ``trial`` be ``values``, whatever its rows say."""
+    trial._values.update(values)
 
 
 def _conditions() -> dict[str, object]:

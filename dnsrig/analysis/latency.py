@@ -17,7 +17,9 @@ timeout, too, unless it was part of such a burst.
 
 from __future__ import annotations
 
+import base64
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,7 +29,9 @@ from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
 
+from dnsrig.analysis import rows
 from dnsrig.errors import DnsrigError
+from dnsrig.rundir import FileRecord
 
 DIGITS = 3
 """Significant decimal digits of every recorded value."""
@@ -122,10 +126,14 @@ class Interval:
 class Latency:
     """latency.hlog of one trial; a tag is decoded when it is first asked for."""
 
-    def __init__(self, path: Path, timeout_ns: int | None) -> None:
+    def __init__(self, path: Path, timeout_ns: int | None, recorded: FileRecord | None = None) -> None:
+        """``recorded``: the file as it was when the trial ended."""
         self.timeout_ns = timeout_ns
         """After which the client gave up; None where the summary does not say."""
-        self._lines = _by_tag(path)
+        found = rows.content(path, recorded)
+        self._lines, wrong = _by_tag(found.data)
+        self.damage = found.damage or (f"{path.name} is damaged at line {wrong}" if wrong else "")
+        """What is wrong with the file; intervals are those before it."""
         self._intervals: dict[str, list[Interval]] = {}
         self._totals: dict[str, Histogram] = {}
 
@@ -168,24 +176,36 @@ def _width(value: int) -> int:
     return 1 << max(0, value.bit_length() - _EXACT_BITS)
 
 
-def _by_tag(path: Path) -> dict[str, list[_Line]]:
-    """The lines of each tag, up to the first that is cut or damaged."""
+def _by_tag(data: bytes) -> tuple[dict[str, list[_Line]], int]:
+    """The lines of each tag, up to the first that is none; and the number of the first that is cut or damaged, 0 where there is none."""
     found: dict[str, list[_Line]] = {}
-    with path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            if line.startswith(("#", '"')):  # comments, and the legend that some writers put first
-                continue
-            tag, _, rest = line.rstrip("\n").partition(",")
-            fields = rest.split(",")
-            try:
-                start_s, duration_s = float(fields[0]), float(fields[1])
-                payload = fields[3]
-            except (ValueError, IndexError):
-                break
-            if not tag.startswith("Tag="):
-                break
-            found.setdefault(tag.removeprefix("Tag="), []).append(_Line(start_s, duration_s, payload))
-    return found
+    damaged = 0
+    for number, line in enumerate(
+        data.decode(errors="replace").removesuffix("\n").split("\n") if data else (), start=1
+    ):
+        if line.startswith(("#", '"')):  # comments, and the legend that some writers put first
+            continue
+        tag, _, rest = line.partition(",")
+        fields = rest.split(",")
+        try:
+            start_s, duration_s = float(fields[0]), float(fields[1])
+            payload = fields[3]
+        except (ValueError, IndexError):
+            return found, damaged or number
+        if not tag.startswith("Tag="):
+            return found, damaged or number
+        damaged = damaged or (0 if _is_whole(payload) else number)
+        found.setdefault(tag.removeprefix("Tag="), []).append(_Line(start_s, duration_s, payload))
+    return found, damaged
+
+
+def _is_whole(payload: str) -> bool:
+    """Whether the checksum in a compressed histogram (zlib, after eight bytes of its own) holds."""
+    try:
+        zlib.decompress(base64.b64decode(payload, validate=True)[8:])
+    except (ValueError, zlib.error):
+        return False
+    return True
 
 
 def _decoded(lines: Iterable[_Line], first_s: float) -> Iterator[Interval]:

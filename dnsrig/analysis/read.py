@@ -1,33 +1,127 @@
-"""Reads a run directory: lazily, and without trusting that it is complete."""
+"""Reads a run directory: lazily, and without trusting that it is complete.
+
+A trial's metrics are derived: computed from what it recorded, each when it is first asked for. What an older dnsrig wrote into
+trial.json as ``metrics`` stands for those that cannot be computed any more: rows that were deleted, a metric that is no longer known.
+
+A file that was cut or damaged raises `DamagedFile` when it is asked for, so that nothing is derived from half of it; charts look
+at `Run.as_far_as_whole`, which has what lies before the damage.
+"""
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis import socket_rows, transfer_rows
+from dnsrig import checksums
+from dnsrig.analysis import rows, socket_rows, transfer_rows
+from dnsrig.analysis.failures import RAISED, Failures
 from dnsrig.analysis.latency import Latency
+from dnsrig.analysis.rows import DamagedFile
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Anchor, LogDrilldown, Manifest, Phase, ServerRecord, TrialRecord, read_json, trial_dir
+from dnsrig.rundir import (
+    Anchor,
+    LogDrilldown,
+    Manifest,
+    NewerSchema,
+    Phase,
+    ServerRecord,
+    TrialKey,
+    TrialRecord,
+    read_json,
+    trial_dir,
+)
 
 
 @dataclass
 class Trial:
-    """A finished trial: its record and, when asked for, its rows."""
+    """A finished trial: its record and, when asked for, its rows and metrics."""
 
     directory: Path
     record: TrialRecord
+    failures: Failures = field(default_factory=Failures, repr=False, compare=False)
+    """Where it is noted that a metric could not be computed."""
+    strict: Trial | None = field(default=None, repr=False, compare=False)
+    """Of a trial that is read as far as its files are whole: the one that is not, from which metrics are computed."""
+    _values: dict[str, float | None] = field(default_factory=dict, repr=False, compare=False)
+
+    def value(self, metric: str) -> float | None:
+        """Its figure under the metric of this name; None where it has none."""
+        if self.strict is not None:
+            return self.strict.value(metric)
+        if metric not in self._values:
+            self._values[metric] = self._computed(metric)
+        return self._values[metric]
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """Every metric by name, also those of which this trial has no figure."""
+        from dnsrig.analysis.metrics import all_metrics
+
+        return {name: self.value(name) for name in dict.fromkeys([*all_metrics(), *self.record.metrics])}
+
+    def _computed(self, name: str) -> float | None:
+        from dnsrig.analysis.metrics import all_metrics  # here, since metrics are functions over trials
+
+        metric, recorded = all_metrics().get(name), self.record.metrics.get(name)
+        if metric is None:
+            return recorded
+        try:
+            value = metric.of(self)
+        except DamagedFile:
+            value = None  # the trap `damaged-files` tells
+        except RAISED as error:
+            self.failures.add("metric", name, error, self.key)
+            value = None
+        return recorded if value is None else value
+
+    @property
+    def key(self) -> TrialKey:
+        return TrialKey(variant=self.record.spec.variant.id, repeat=self.record.spec.repeat)
+
+    def as_far_as_whole(self) -> Trial:
+        """The same, but of a damaged file it has what lies before the damage."""
+        found = copy.copy(self)
+        found.strict = self.strict or self
+        return found
+
+    @cached_property
+    def damage(self) -> dict[str, str]:
+        """What is wrong with its files, by name; empty where all are whole."""
+        names = dict.fromkeys([*self.record.files, *checksums.names(self.directory)])
+        found = {name: self._damage_of(name) for name in names}
+        return {name: what for name, what in found.items() if what}
+
+    def _damage_of(self, name: str) -> str:
+        path, recorded = self.directory / name, self.record.files.get(name)
+        if path.suffix == ".arrow":
+            return rows.read(path, recorded, {}).damage
+        if path.suffix == ".hlog":
+            return Latency(path, None, recorded).damage
+        return self._profile[1] if path.name == self._profile_name else rows.content(path, recorded).damage
+
+    def _rows(self, name: str, schema: rows.Schema, later: Collection[str] = ()) -> pl.DataFrame:
+        """Rows of an Arrow IPC stream; none where the file is missing."""
+        found = rows.read(self.directory / name, self.record.files.get(name), schema, later)
+        self._refuse(found.damage)
+        return found.frame
+
+    def _refuse(self, damage: str) -> None:
+        if damage and self.strict is None:
+            raise DamagedFile(
+                f"{self.directory / damage}", hint="`dnsrig report` says how to measure this repeat again"
+            )
 
     @cached_property
     def samples(self) -> pl.DataFrame:
         """What `watch` saw. Columns: host, source, metric (str), time_ns, value (i64)."""
-        return _read_rows(
-            self.directory / "samples.arrow",
+        return self._rows(
+            "samples.arrow",
             {"host": pl.String, "source": pl.String, "metric": pl.String, "time_ns": pl.Int64, "value": pl.Int64},
         )
 
@@ -37,8 +131,8 @@ class Trial:
 
         Columns: zone, last_unseen_ns, seen_ns (null: never), polls, serial, outcome.
         """
-        return _read_rows(
-            self.directory / "zones.arrow",
+        return self._rows(
+            "zones.arrow",
             {
                 "zone": pl.String,
                 "last_unseen_ns": pl.Int64,
@@ -56,8 +150,8 @@ class Trial:
         Columns: change, zone, serial, secondary, due_ns, changed_ns, accepted_ns, rcode, last_unseen_ns, seen_ns (null: never).
         """
         times = ("due_ns", "changed_ns", "accepted_ns", "last_unseen_ns", "seen_ns")
-        return _read_rows(
-            self.directory / "propagation.arrow",
+        return self._rows(
+            "propagation.arrow",
             {
                 "change": pl.UInt32,
                 "zone": pl.String,
@@ -83,9 +177,14 @@ class Trial:
     @cached_property
     def latency(self) -> Latency | None:
         """The distributions of latency that `load` counted; None where it counted none."""
-        path = self.directory / "latency.hlog"
+        path, recorded = self.directory / "latency.hlog", self.record.files.get("latency.hlog")
+        if recorded is None and not path.exists():
+            return None
         timeout_ns = self.load.get("timeout_ns")
-        return Latency(path, None if timeout_ns is None else int(timeout_ns)) if path.exists() else None
+        found = Latency(path, None if timeout_ns is None else int(timeout_ns), recorded)
+        if self.strict is None:
+            self._refuse(found.damage)
+        return found
 
     @cached_property
     def load_intervals(self) -> pl.DataFrame:
@@ -94,8 +193,8 @@ class Trial:
         Columns: start_ns, duration_ns, due, sent, answered, timeouts, lost, late, truncated, busy_ns (of its busiest thread).
         """
         counts = ("due", "sent", "answered", "timeouts", "lost", "late", "truncated")
-        return _read_rows(
-            self.directory / "intervals.arrow",
+        return self._rows(
+            "intervals.arrow",
             {
                 "start_ns": pl.Int64,
                 "duration_ns": pl.Int64,
@@ -110,8 +209,8 @@ class Trial:
 
         Columns: start_ns, client, answered, unanswered, sum_ns, max_ns (both from the due time, unanswered at the limit).
         """
-        return _read_rows(
-            self.directory / "clients.arrow",
+        return self._rows(
+            "clients.arrow",
             {
                 "start_ns": pl.Int64,
                 **dict.fromkeys(("client", "answered", "unanswered"), pl.UInt32),
@@ -132,7 +231,7 @@ class Trial:
         asked_ns, first_ns (0: no message came), last_ns, octets, messages, records, serial, pause_max_ns (longest between two of its
         messages), foreign_messages (of other transfers between its first and its last), outcome (done, up-to-date or a failure).
         """
-        return _read_rows(self.directory / "transfers.arrow", transfer_rows.TRANSFERS)
+        return self._rows("transfers.arrow", transfer_rows.TRANSFERS)
 
     @cached_property
     def connections(self) -> pl.DataFrame:
@@ -141,7 +240,7 @@ class Trial:
         Columns: connection, secondary, source (ADDRESS:PORT), begun_ns, established_ns (0: never), closed_ns, handshake (none, full,
         resumed), ended (ours, closed, reset, refused, no-port, timed-out, tls), asked, done, octets, messages.
         """
-        return _read_rows(self.directory / "connections.arrow", transfer_rows.CONNECTIONS)
+        return self._rows("connections.arrow", transfer_rows.CONNECTIONS)
 
     @cached_property
     def tcp_info(self) -> pl.DataFrame:
@@ -150,7 +249,7 @@ class Trial:
         Columns: time_ns, connection, rtt_us, rttvar_us, cwnd (segments), retransmissions, lost, delivery_rate_octets_per_s,
         received_octets, sent_octets, unread_octets.
         """
-        return _read_rows(self.directory / "tcp-info.arrow", transfer_rows.TCP_INFO)
+        return self._rows("tcp-info.arrow", transfer_rows.TCP_INFO)
 
     @cached_property
     def sockets(self) -> pl.DataFrame:
@@ -162,7 +261,7 @@ class Trial:
         versions), mss_octets, delivery_rate_octets_per_s, acked_octets, received_octets, busy_us and of it receive_window_limited_us and send_buffer_limited_us;
         sacks, timestamps, window_scaling (bool: agreed on by both ends).
         """
-        return _read_rows(self.directory / "sockets.arrow", socket_rows.SOCKETS, later=socket_rows.LATER)
+        return self._rows("sockets.arrow", socket_rows.SOCKETS, socket_rows.LATER)
 
     def links(self) -> dict[str, pl.DataFrame]:
         """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval, 0.1 s by default.
@@ -183,7 +282,7 @@ class Trial:
             **dict.fromkeys(("queue_packets", "queue_octets", "late_ns_max"), pl.UInt32),
         }
         names = [link.name for link in self.record.spec.links if link.kind == "tun"]
-        return {name: _read_rows(self.directory / f"link-{name}.arrow", schema) for name in names}
+        return {name: self._rows(f"link-{name}.arrow", schema) for name in names}
 
     @property
     def subject(self) -> str:
@@ -234,7 +333,7 @@ class Trial:
     @property
     def result(self) -> float | None:
         """The trial's value of its procedure's main metric, in that metric's unit."""
-        return self.record.metrics.get(self.record.spec.main_metric)
+        return self.value(self.record.spec.main_metric)
 
     @property
     def time_s(self) -> float | None:
@@ -245,10 +344,22 @@ class Trial:
     @property
     def stacks(self) -> dict[str, int]:
         """The CPU stacks sampled on the subject during `measure`: ``outermost;…;innermost`` -> samples. Empty without."""
-        path = self.directory / f"profile-{self.subject}.folded"
-        lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-        split = (line.rpartition(" ") for line in lines)
-        return {stack: int(count) for stack, _, count in split if stack and count.isascii() and count.isdecimal()}
+        stacks, damage = self._profile
+        self._refuse(damage)
+        return stacks
+
+    @property
+    def _profile_name(self) -> str:
+        return f"profile-{self.subject}.folded"
+
+    @cached_property
+    def _profile(self) -> tuple[dict[str, int], str]:
+        """The stacks, and what is wrong with their file."""
+        found = rows.content(self.directory / self._profile_name, self.record.files.get(self._profile_name))
+        split = (line.rpartition(" ") for line in found.data.decode(errors="replace").splitlines())
+        stacks = {stack: int(count) for stack, _, count in split if stack and count.isascii() and count.isdecimal()}
+        cut = found.data and not found.data.endswith(b"\n")
+        return stacks, found.damage or (f"{self._profile_name} is cut within its last line" if cut else "")
 
     @property
     def measure(self) -> Phase | None:
@@ -315,14 +426,46 @@ class Run:
             raise DnsrigError(f"there is no run at {directory}", hint="`ls runs/*/` shows the runs made from here")
         return cls(directory, read_json(directory / "manifest.json", Manifest))
 
+    failures: Failures = field(default_factory=Failures, repr=False, compare=False)
+    """What failed while it was examined and drawn."""
+
     @cached_property
     def trials(self) -> list[Trial]:
-        """The finished trials, in the order in which they were measured."""
-        found = []
-        for key in self.manifest.order:
-            path = trial_dir(self.directory, key.variant, key.repeat)
-            if (path / "trial.json").exists():
-                found.append(Trial(path, read_json(path / "trial.json", TrialRecord)))
+        """The finished trials, in the order in which they were measured, but those that cannot be read."""
+        return [found for _, found in self._read if isinstance(found, Trial)]
+
+    @cached_property
+    def unreadable(self) -> list[tuple[TrialKey, str]]:
+        """The finished trials whose trial.json is damaged, and what is wrong with it."""
+        return [(key, found) for key, found in self._read if isinstance(found, str)]
+
+    @cached_property
+    def _read(self) -> list[tuple[TrialKey, Trial | str]]:
+        return [(key, found) for key in self.manifest.order if (found := self._trial(key)) is not None]
+
+    def _trial(self, key: TrialKey) -> Trial | str | None:
+        """None of one that is not finished, a sentence of one that cannot be read."""
+        path = trial_dir(self.directory, key.variant, key.repeat)
+        if not (path / "trial.json").exists():
+            return None
+        try:
+            record = read_json(path / "trial.json", TrialRecord)
+        except NewerSchema:
+            raise
+        except DnsrigError as error:
+            return error.message
+        found = Trial(path, record, self.failures)
+        return found if found.key == key else f"{path / 'trial.json'} is of another trial"
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether a file of a finished trial is not whole."""
+        return bool(self.unreadable) or any(trial.damage for trial in self.trials)
+
+    def as_far_as_whole(self) -> Run:
+        """The same for charts: of a damaged file its trials have what lies before the damage."""
+        found = copy.copy(self)
+        found.__dict__["trials"] = [trial.as_far_as_whole() for trial in self.trials]
         return found
 
     def of_variant(self, variant: str) -> list[Trial]:
@@ -339,15 +482,3 @@ def total(parts: Iterable[float | None]) -> float | None:
             return None
         known.append(part)
     return sum(known) if known else None
-
-
-def _read_rows(path: Path, schema: dict[str, type[pl.DataType]], *, later: Collection[str] = ()) -> pl.DataFrame:
-    """Rows of an Arrow IPC stream; empty where the file is missing. ``later``: columns that are 0 where the file does not have them."""
-    if not path.exists() or path.stat().st_size == 0:
-        return pl.DataFrame(schema=schema)
-    frame = pl.read_ipc_stream(path)
-    frame = frame.with_columns(pl.lit(0).alias(name) for name in later if name not in frame.columns)
-    missing = set(schema) - set(frame.columns)
-    if missing:
-        raise DnsrigError(f"{path} lacks the column {sorted(missing)[0]}", hint="was it written by another version?")
-    return frame.select([pl.col(name).cast(dtype) for name, dtype in schema.items()])

@@ -95,7 +95,7 @@ def describe(name: str) -> Metric:
 
 def measured_metrics(run: Run) -> list[Metric]:
     """The metrics that at least one finished trial has a value for, the most telling first."""
-    names = {name for trial in run.trials for name, value in trial.record.metrics.items() if value is not None}
+    names = {name for trial in run.trials for name, value in trial.metrics.items() if value is not None}
     return sorted((describe(name) for name in names), key=lambda metric: (metric.order, metric.name))
 
 
@@ -109,7 +109,7 @@ def summarise(run: Run) -> pl.DataFrame:
     rows: list[dict[str, object]] = []
     for trial in run.trials:
         spec = trial.record.spec
-        for name, value in trial.record.metrics.items():
+        for name, value in trial.metrics.items():
             row: dict[str, object] = {"run": run.manifest.run, "experiment": run.manifest.experiment}
             row |= {"variant": spec.variant.id}
             row |= {column: _text(spec.variant.parameters.get(axis)) for axis, column in axes.items()}
@@ -171,7 +171,7 @@ def done_values(trials: Iterable[Trial], metric: Metric) -> tuple[list[float], l
     values: list[float] = []
     at_least: list[float] = []
     for trial in trials:
-        value = trial.record.metrics.get(metric.name)
+        value = trial.value(metric.name)
         if metric.counts(trial) and value is not None:
             (at_least if metric.at_ceiling(trial, value) else values).append(value)
     return values, at_least

@@ -16,7 +16,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
 from dnsrig.analysis.run_differences import Difference, Pair
 from dnsrig.analysis.statistics import Comparison
-from dnsrig.analysis.summary import describe, done_values, main_metric, measured_metrics
+from dnsrig.analysis.summary import describe, done_values, main_metric
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 
@@ -98,7 +98,7 @@ def compare_runs(
 def metric_name(name: str, runs: Iterable[Run]) -> str:
     """The metric called ``name``, or ``name`` and its unit; ``p99.9`` is ``p99_9_ms``."""
     name = name.replace(".", "_")
-    known = {*all_metrics(), *(metric.name for run in runs for metric in measured_metrics(run))}
+    known = {*all_metrics(), *(name for run in runs for trial in run.trials for name in trial.record.metrics)}
     if name in known:
         return name
     # After a number a digit is its fraction: p99_9_ms is not another p99.

@@ -16,6 +16,8 @@ from dnsrig import discovery
 from dnsrig.errors import DnsrigError
 
 EXIT_ERROR = 1
+EXIT_INCOMPLETE = 4
+"""There is a result, but not all of it: something failed or was damaged, and is said to be missing."""
 TRACEBACK = "DNSRIG_TRACEBACK"
 EXIT_INTERRUPTED = 130
 HELP = """A test rig for DNS servers: real servers in a small network, real traffic, repeated, with the cause of odd results.

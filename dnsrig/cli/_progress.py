@@ -16,17 +16,18 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from dnsrig.analysis.read import Trial
 from dnsrig.experiment.trial import describe
-from dnsrig.rundir import TrialRecord, TrialSpec
+from dnsrig.rundir import TrialSpec
 
 PLAIN_EVERY_S = 20.0
 
 
-def result_text(record: TrialRecord | None, reason: str) -> str:
-    if record is None:
+def result_text(trial: Trial | None, reason: str) -> str:
+    if trial is None:
         return f"error: {reason}; set aside, repeated by --resume"
-    name = record.spec.main_metric
-    value = record.metrics.get(name)
+    record = trial.record
+    name, value = record.spec.main_metric, trial.result
     if record.outcome == "done" and value is not None:
         is_time = name.endswith("_s") and not name.endswith("_per_s")
         return f"done in {value:.3g} s" if is_time else f"done, {name} = {value:.3g}"
@@ -64,8 +65,8 @@ class PlainProgress:
             self._last[_key(spec)] = time.monotonic()
             self.note(f"{self._names[_key(spec)]}: {describe(event)}")
 
-    def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
-        self.note(f"{self._names[_key(spec)]}: {result_text(record, reason)}")
+    def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None:
+        self.note(f"{self._names[_key(spec)]}: {result_text(trial, reason)}")
 
 
 class LiveProgress:
@@ -106,7 +107,7 @@ class LiveProgress:
         elif event["event"] == "progress" and "zones" in event:
             self._bars.update(bar, completed=event.get("seen", event.get("done", 0)))
 
-    def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None:
+    def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None:
         self._bars.remove_task(self._trials.pop(_key(spec)))
         self._bars.advance(self._run)
-        self.note(f"{_name(spec)}: {result_text(record, reason)}")
+        self.note(f"{_name(spec)}: {result_text(trial, reason)}")

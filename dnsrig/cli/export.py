@@ -17,8 +17,15 @@ def command(
     format: Annotated[str, typer.Option(help="csv or parquet: one row a trial and metric; png or svg: every chart")],
     out: Annotated[Path | None, typer.Option(help="folder to write to; by default RUN/export")] = None,
 ) -> None:
-    """Export RUN. The paths written are printed, one a line."""
+    """Export RUN. The paths written are printed, one a line.
+
+    Exit status 4 if something of it failed, and the rest was written.
+    """
+    from dnsrig.analysis.read import Run
+    from dnsrig.cli.report import end
     from dnsrig.report import export
 
-    for path in export(run, format, out or run / "export"):
+    opened = Run.open(run)
+    for path in export(opened, format, out or run / "export"):
         print(path)
+    end(opened)

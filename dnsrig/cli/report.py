@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
+
+from dnsrig.cli._app import EXIT_INCOMPLETE, complain
+
+if TYPE_CHECKING:
+    from dnsrig.analysis.read import Run
 
 
 def add(app: typer.Typer) -> None:
@@ -14,19 +19,32 @@ def add(app: typer.Typer) -> None:
 
 
 def command(run: Annotated[Path, typer.Argument(help="directory of a run")]) -> None:
-    """Examine RUN with all traps, write findings.json, summary.parquet and report.html, and print the short table."""
-    show(run)
+    """Examine RUN with all traps, write findings.json, summary.parquet and report.html, and print the short table.
+
+    A trial's metrics are computed again, so new ones reach old runs. Exit status 4 if a metric, a trap or a chart raised an exception, or a
+    trial's files are damaged: the rest is there, and what is missing is said.
+    """
+    end(show(run))
 
 
-def show(run: Path) -> None:
-    from dnsrig.analysis.read import Run
-    from dnsrig.report import terminal_findings, terminal_table, write_report
-    from dnsrig.rundir import Findings, read_json
+def show(run: Path) -> Run:
+    """Write the report and print it short; returns the run, with what failed."""
+    from dnsrig.report import terminal_failures, terminal_findings, terminal_table, write_report
 
-    path = write_report(run)
-    opened = Run.open(run)
-    findings = read_json(run / "findings.json", Findings).findings
+    written = write_report(run)
     console = Console(highlight=False)
-    console.print(terminal_table(opened, findings))
-    console.print(terminal_findings(opened, findings))
-    console.print(f"report: {path}", markup=False, soft_wrap=True)
+    console.print(terminal_table(written.run, written.findings))
+    console.print(terminal_findings(written.run, written.findings))
+    console.print(terminal_failures(written.run))
+    console.print(f"report: {written.path}", markup=False, soft_wrap=True)
+    return written.run
+
+
+def end(run: Run) -> None:
+    """Exit as the failures and damaged files of ``run`` want it."""
+    failed = list(run.failures)
+    if failed:
+        names = ", ".join(sorted({f"{failure.part} {failure.name}" for failure in failed}))
+        complain(f"failed, and left out: {names}", f"{failed[0].error}")
+    if failed or run.is_damaged:
+        raise typer.Exit(EXIT_INCOMPLETE)

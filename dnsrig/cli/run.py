@@ -16,6 +16,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import Manifest, read_json
 
 if TYPE_CHECKING:
+    from dnsrig.analysis.read import Run
     from dnsrig.experiment.runner import Request
 
 
@@ -116,6 +117,7 @@ def _need_root() -> None:
 
 def _execute(manifest: Manifest, directory: Path, console: Console, at_once: int) -> None:
     from dnsrig.cli._progress import LiveProgress, PlainProgress
+    from dnsrig.cli.report import end
     from dnsrig.experiment import runner
     from dnsrig.lab import ledger, network
 
@@ -137,15 +139,16 @@ def _execute(manifest: Manifest, directory: Path, console: Console, at_once: int
     except KeyboardInterrupt:
         complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
         sys.exit(EXIT_INTERRUPTED)
-    _conclude(directory)
+    concluded = _conclude(directory)
     if errors:
         raise DnsrigError(
             f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
             hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `dnsrig run --resume {directory}`",
         )
+    end(concluded)
 
 
-def _conclude(directory: Path) -> None:
+def _conclude(directory: Path) -> Run:
     from dnsrig.cli.report import show
 
-    show(directory)
+    return show(directory)

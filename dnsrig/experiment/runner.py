@@ -16,12 +16,13 @@ from typing import Any, Protocol
 
 import dnsrig
 from dnsrig import cached, datasets, paths
+from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children, model, path, plan
 from dnsrig.experiment.children import Child
 from dnsrig.lab import conditions, ledger, uml
 from dnsrig.procedures import procedure, versions
-from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, trial_dir, write_json
+from dnsrig.rundir import Manifest, TrialKey, TrialSpec, trial_dir, write_json
 from dnsrig.servers import debian, sources
 
 UML_KERNEL = "uml_kernel"
@@ -39,7 +40,7 @@ class Progress(Protocol):
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None: ...
 
-    def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None: ...
+    def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None: ...
 
 
 @dataclass
@@ -218,7 +219,7 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, free: list
             running.remove(child)
             free.append(child.cpu)
             record, reason = child.result()
-            progress.trial_ended(child.spec, record, reason)
+            progress.trial_ended(child.spec, Trial(child.target, record) if record else None, reason)
             errors += record is None
             in_a_row = in_a_row + 1 if record is None else 0
             if in_a_row == ERRORS_IN_A_ROW:

@@ -17,8 +17,8 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig.analysis.metrics import all_metrics
-from dnsrig.analysis.read import Trial
+from dnsrig import checksums
+from dnsrig.analysis import failures
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
 from dnsrig.lab.links import selftest
@@ -172,13 +172,12 @@ def _late_links(record: TrialRecord) -> Iterator[str]:
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:
-    """Logs, metrics, and the record itself."""
+    """Logs, checksums of what was recorded, and the record itself. Metrics are derived from these when they are wanted."""
     for name, server in record.servers.items():
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
             record.logs[name] = drill_down(server.server.kind, log, working / f"log-{name}.arrow")
-    trial = Trial(working, record)
-    record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
+    record.files = checksums.of_trial(working)
     for path in (working / "servers").rglob("*"):
         if path.is_file() and path.stat().st_size > COMPRESS_FROM_BYTES:
             _compress(path)
@@ -188,21 +187,25 @@ def _conclude(record: TrialRecord, working: Path) -> None:
 def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
     """What a secondary's log says of its transfers; a row a zone goes to ``rows``, an Arrow IPC stream.
 
-    Columns: zone, realtime_ns (null where the line bears no time), at the resolution that the result states.
+    Columns: zone, realtime_ns (null where the line bears no time), at the resolution that the result states. A log that cannot be read is no
+    reason to lose the trial: it is kept with it, and `LogDrilldown.unread` says why.
     """
     server = driver(kind)
     done: dict[str, int | None] = {}
     found = LogDrilldown(
         zones=0, first_realtime_ns=None, last_realtime_ns=None, resolution_ns=server.log_clock_resolution_ns
     )
-    for event in server.read_log(log):
-        if event.kind == "zone-done":
-            done[event.zone] = event.realtime_ns
-            continue
-        found.failures[event.kind] = found.failures.get(event.kind, 0) + 1
-        found.examples.setdefault(event.kind, event.line[:500])
-        if event.realtime_ns is not None:
-            found.first_failure_realtime_ns.setdefault(event.kind, event.realtime_ns)
+    try:
+        for event in server.read_log(log):
+            if event.kind == "zone-done":
+                done[event.zone] = event.realtime_ns
+                continue
+            found.failures[event.kind] = found.failures.get(event.kind, 0) + 1
+            found.examples.setdefault(event.kind, event.line[:500])
+            if event.realtime_ns is not None:
+                found.first_failure_realtime_ns.setdefault(event.kind, event.realtime_ns)
+    except Exception as error:
+        found.unread = failures.describe(error)
     columns = {"zone": list(done), "realtime_ns": list(done.values())}
     pl.DataFrame(columns, schema={"zone": pl.String, "realtime_ns": pl.Int64}).write_ipc_stream(rows)
     found.zones = len(done)

@@ -17,9 +17,12 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True)
 class Rendered:
-    """A drawing as SVG text."""
+    """A drawing as SVG text, with what is said of its chart."""
 
     chart: Chart
+    caption: str
+    metrics: set[str]
+    """Those that the chart shows."""
     drawing: Drawing
     svg: str
 
@@ -30,14 +33,21 @@ class Rendered:
 
 
 def draw_all(run: Run, findings: Sequence[Finding] | None = None) -> list[Rendered]:
-    """Every drawing of every chart that applies to ``run``, in the order of the page.
+    """Every drawing of every chart that applies to ``run``, in the order of the page; a chart that raises is left out and told.
 
-    ``findings`` saves examining the run again where they are at hand.
+    Of damaged files they show what lies before the damage. ``findings`` saves examining the run again where they are at hand.
     """
     found = traps.examine(run) if findings is None else findings
-    return [
-        Rendered(chart, drawing, svg.render(drawing.chart))
-        for chart in all_charts()
-        if chart.applies(run)
-        for drawing in chart.draw(run, found)
-    ]
+    whole = run.as_far_as_whole()
+    drawings: list[Rendered] = []
+    for chart in all_charts():
+        with run.failures.isolate("chart", chart.id):
+            drawings += _drawn(chart, whole, found)
+    return drawings
+
+
+def _drawn(chart: Chart, run: Run, findings: Sequence[Finding]) -> list[Rendered]:
+    if not chart.applies(run):
+        return []
+    caption, metrics = chart.caption(run), chart.metrics(run)
+    return [Rendered(chart, caption, metrics, each, svg.render(each.chart)) for each in chart.draw(run, findings)]

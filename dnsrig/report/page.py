@@ -8,6 +8,7 @@ what would act unseen; a content security policy forbids the page to load or to 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,9 +67,22 @@ class AnswerRow:
     odd: list[TrapReport]
 
 
+@dataclass(frozen=True)
+class Sections:
+    """Makes what stands in the sections of the page, each by itself."""
+
+    run: Run
+
+    def section(self, name: str, make: Callable[[Run], Any]) -> Any:
+        """What ``make`` says of the run; None, which leaves the section out, where it fails."""
+        with self.run.failures.isolate("section", name):
+            return make(self.run.as_far_as_whole())
+
+
 def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str:
     """The page as text. ``reports`` from ``gather``, ``drawings`` from ``draw_all``."""
     template = _environment().get_template("report.html.j2")
+    known = Sections(run)
     return template.render(
         run=run,
         manifest=run.manifest,
@@ -77,25 +91,26 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         font=Markup(_look.FONT),
         metric=describe(main_metric(run)),
         answer=answer(run, reports),
-        features=features.table(run),
-        side_by_side=side_by_side.tables(run),
+        features=known.section("what servers support", features.table),
+        side_by_side=known.section("side by side", side_by_side.tables),
         run_wide=[report for report in reports if report.concerns(None)],
         found=[report for report in reports if report.found],
         unsure=[report for report in reports if report.unsure],
         clear=[report for report in reports if report.is_clear],
-        published=published.held(run),
+        published=known.section("published against measured", published.held),
         here=published.here(run),
-        charts=sections(run, reports, drawings),
+        charts=sections(reports, drawings),
         metrics=[(metric, variant_table(run, metric.name)) for metric in measured_metrics(run)],
         trials=run.trials,
-        logged=ran.logged(run),
+        logged=known.section("what servers logged", ran.logged),
         facts=conditions.flatten(run.manifest.conditions),
-        links=conditions.links(run),
-        instruments=conditions.instruments(run),
+        links=known.section("links as measured", conditions.links),
+        instruments=known.section("instruments", conditions.instruments),
         around=conditions.ranges(trial.record.conditions for trial in run.trials),
-        servers=ran.servers(run),
+        servers=known.section("servers", ran.servers),
         document=conditions.flatten(run.manifest.document),
-        settings=ran.settings(run),
+        settings=known.section("hosts", ran.settings),
+        failures=list(run.failures),  # last: what failed above is among them
     )
 
 
@@ -117,7 +132,7 @@ def answer(run: Run, reports: list[TrapReport]) -> list[AnswerRow]:
     ]
 
 
-def sections(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> list[ChartSection]:
+def sections(reports: list[TrapReport], drawings: list[Rendered]) -> list[ChartSection]:
     """The drawings by chart, each chart with its caption and the findings about what it shows."""
     by_chart: dict[str, list[Rendered]] = {}
     for rendered in drawings:
@@ -125,9 +140,9 @@ def sections(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> l
     return [
         ChartSection(
             chart=group[0].chart,
-            caption=group[0].chart.caption(run),
+            caption=group[0].caption,
             folders=_folders(group),
-            concerned=[report for report in reports if report.metrics & group[0].chart.metrics(run)],
+            concerned=[report for report in reports if report.metrics & group[0].metrics],
         )
         for group in by_chart.values()
     ]

@@ -124,6 +124,16 @@ def terminal_findings(run: Run, findings: Iterable[Finding]) -> Group:
     return Group(*blocks)
 
 
+def terminal_failures(run: Run) -> Group:
+    """What failed while the run was examined and drawn, each with its exception; nothing where nothing did."""
+    blocks: list[Text | Padding] = []
+    for failure in run.failures:
+        trials = f", in {figures.count(len(failure.trials), 'trial')}" if failure.trials else ""
+        blocks.append(Text(visible(f"failed: {failure.part} {failure.name}{trials}"), style="bold"))
+        blocks.append(_indented(failure.error))
+    return Group(*blocks)
+
+
 def _found(report: TrapReport) -> list[Text | Padding]:
     if not report.found:
         return []

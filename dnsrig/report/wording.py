@@ -39,7 +39,7 @@ def outcomes(counts: Counter[Outcome]) -> str:
 
 def of_trial(trial: Trial, metric: Metric) -> str:
     """One trial's figure; with ``≥`` where it is only known to be at least that."""
-    value = trial.record.metrics.get(metric.name)
+    value = trial.value(metric.name)
     sign = "≥ " if value is not None and metric.at_ceiling(trial, value) else ""
     return sign + figures.figure(value, metric.unit)
 
@@ -127,7 +127,7 @@ def instrument_error(run: Run, row: VariantRow) -> float | None:
         for variant in (row.variant, row.baseline)
         if variant is not None
         for trial in run.of_variant(variant.id)
-        if (value := trial.record.metrics.get("probe_resolution_s")) is not None
+        if (value := trial.value("probe_resolution_s")) is not None
     ]
     if not resolutions:
         return None

@@ -12,26 +12,28 @@ A trap is a module of this folder with
   - ``across(run) -> Iterable[tuple[variant id, Conclusion]]``: of all trials of a run.
 
 The trap's id is the module's name with dashes. A trap that had the data and saw nothing says `clear`; one that lacks
-data says `cannot-tell`: silence is not an answer.
+data says `cannot-tell`: silence is not an answer. So does one that raises an exception, and one whose data are in a damaged file: the
+other traps go on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
 
 from dnsrig import discovery
+from dnsrig.analysis.failures import RAISED
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.rundir import Finding, Scalar, Verdict
+from dnsrig.analysis.rows import DamagedFile
+from dnsrig.rundir import Finding, Scalar, TrialKey, Verdict
 
 FIRST = 50
 INSTRUMENT_HOST = "observer"
 """Where `load` and `probe` run."""
 JUDGED = ("done", "limit", "invalid")
 """Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are there."""
-EVERYWHERE: tuple[str | None, int | None] = (None, None)
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,10 @@ class Conclusion:
 CLEAR = Conclusion("clear")
 
 
+Said = list[tuple[str | None, Conclusion]]
+"""Of which variant, None: of the whole run."""
+
+
 def cannot_tell(why: str) -> Conclusion:
     return Conclusion("cannot-tell", why)
 
@@ -63,15 +69,31 @@ class Trap:
     module: ModuleType
 
     def examine(self, run: Run) -> Iterable[Finding]:
-        """Everything that this trap has to say of ``run``."""
+        """Everything that this trap has to say of ``run``; where it raises, that it cannot tell."""
+        for look, trial in self._looks(run):
+            subject, repeat = (trial.variant, trial.repeat) if trial else (None, None)
+            try:
+                said = look()
+            except DamagedFile as error:
+                said = [(subject, cannot_tell(error.message))]
+            except RAISED as error:
+                told = run.failures.add("trap", self.id, error, trial)
+                said = [(subject, cannot_tell(f"this trap failed: {told}"))]
+            for variant, conclusion in said:
+                yield self._finding(conclusion, variant, repeat)
+
+    def _looks(self, run: Run) -> Iterator[tuple[Callable[[], Said], TrialKey | None]]:
+        """Each of its functions as it applies to ``run``, and the trial that it is about."""
         if before := getattr(self.module, "before", None):
-            yield self._finding(before(run.manifest, run.manifest.conditions), *EVERYWHERE)
+            yield lambda: [(None, before(run.manifest, run.manifest.conditions))], None
         for trial in run.trials:
-            if (conclusion := self.after(trial)) is not None:
-                yield self._finding(conclusion, trial.record.spec.variant.id, trial.record.spec.repeat)
+            yield partial(self._of_trial, trial), trial.key
         if across := getattr(self.module, "across", None):
-            for variant, conclusion in across(run):
-                yield self._finding(conclusion, variant, None)
+            yield lambda: list(across(run)), None
+
+    def _of_trial(self, trial: Trial) -> Said:
+        conclusion = self.after(trial)
+        return [] if conclusion is None else [(trial.key.variant, conclusion)]
 
     def after(self, trial: Trial) -> Conclusion | None:
         """What it says of one trial."""

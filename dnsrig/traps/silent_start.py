@@ -25,7 +25,7 @@ def after(trial: Trial) -> Conclusion | None:
     server = trial.server
     if record.outcome != "done" or server is None or not trial.is_cold_start or floor_ns(trial) is not None:
         return None  # of a primary the start is what was asked for, and the instrument answers nobody
-    whole_s, first_s = trial.time_s, record.metrics.get("first_answer_s")
+    whole_s, first_s = trial.time_s, trial.value("first_answer_s")
     if not whole_s or first_s is None:
         return cannot_tell("There is no time of the first answer.")
     share = first_s / whole_s

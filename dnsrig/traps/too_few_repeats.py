@@ -29,6 +29,8 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
         values = [trial.result for trial in trials if trial.result is not None]
         if values:
             yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric)
+        elif trials:
+            yield variant.id, cannot_tell("No repeat has a figure, so there is no spread to judge.")
         elif run.of_variant(variant.id):
             yield variant.id, cannot_tell("No repeat finished, so there is no spread to judge.")
 

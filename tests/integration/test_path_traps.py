@@ -35,7 +35,7 @@ def test_a_clean_flow(far: Measure) -> None:
     flow = sockets.largest(trial)
     assert flow is not None and (flow.sender, flow.receiver, flow.congestion) == ("primary", "client", "cubic")
     assert flow.round_trip_ms is not None and flow.round_trip_ms >= 100
-    metrics = trial.record.metrics
+    metrics = trial.metrics
     assert (metrics["rtt_ms"] or 0) >= 100 and (metrics["cwnd_segments"] or 0) > 10
     # What the instrument read came over that connection; between two looks at it some more did.
     octets = 1e3 * (metrics["throughput_kbytes_per_s"] or 0) * float(trial.transfer["elapsed_ns"]) / 1e9

@@ -65,7 +65,7 @@ def test_a_trial_is_done_there(tmp_path: Path, kernel: uml.Kernel) -> None:
     assert process.returncode == 0, errors
     trial = Trial(directory, read_json(directory / "trial.json", TrialRecord))
     record = trial.record
-    assert (record.outcome, record.metrics["zones_seen"]) == ("done", 20)
+    assert (record.outcome, trial.metrics["zones_seen"]) == ("done", 20)
     assert trial.zones["outcome"].to_list() == ["seen"] * 20
     under = record.conditions["kernel"]
     assert (under["kind"], under["release"], under["cpus"]) == ("uml", kernel.release, 1)

@@ -33,4 +33,4 @@ def page(run: Run) -> Path:
     """report.html of the synthetic run, with made-up findings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traps, "examine", made_up_findings)
-        return report.write_report(run.directory)
+        return report.write_report(run.directory).path

@@ -75,9 +75,9 @@ def test_what_did_not_count_is_told_apart_or_not_there(far: Run, outcome: Outcom
 
 
 def test_what_is_invalid_is_in_no_bar(far: Run) -> None:
-    slowest, *counted = sorted(of(far, "cubic"), key=lambda trial: trial.record.metrics["throughput_kbytes_per_s"] or 0)
+    slowest, *counted = sorted(of(far, "cubic"), key=lambda trial: trial.metrics["throughput_kbytes_per_s"] or 0)
     slowest.record.outcome = "invalid"
-    rates = [trial.record.metrics["throughput_kbytes_per_s"] for trial in counted]
+    rates = [trial.metrics["throughput_kbytes_per_s"] for trial in counted]
     drawn = congestion.draw(far)[0].chart.to_dict()["datasets"].values()
     (bar,) = [row for rows in drawn for row in rows if "low" in row and row["algorithm"] == "cubic"]
     assert [bar["low"], bar["high"]] == rates
@@ -113,7 +113,7 @@ def test_s4_is_held_against_the_same_algorithm(far: Run) -> None:
     assert set(found) == {"cubic", "illinois", "hybla"}
     cubic = found["cubic"]
     assert cubic.comparable and cubic.middle[0] == "median"
-    assert cubic.middle[1] == sorted(t.record.metrics["throughput_kbytes_per_s"] or 0 for t in of(far, "cubic"))[1]
+    assert cubic.middle[1] == sorted(t.metrics["throughput_kbytes_per_s"] or 0 for t in of(far, "cubic"))[1]
     assert any("the source does not say" in sentence for sentence in cubic.differs)
 
 

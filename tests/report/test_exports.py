@@ -12,26 +12,26 @@ from dnsrig.report import export
 
 
 def test_tables_hold_the_summary(run: Run, tmp_path: Path) -> None:
-    (csv,) = export(run.directory, "csv", tmp_path / "out")
-    (parquet,) = export(run.directory, "parquet", tmp_path / "out")
+    (csv,) = export(run, "csv", tmp_path / "out")
+    (parquet,) = export(run, "parquet", tmp_path / "out")
     assert pl.read_csv(csv).shape == pl.read_parquet(parquet).shape
     assert pl.read_csv(csv)["metric"].n_unique() > 5
 
 
 def test_drawings_are_whole_documents(run: Run, tmp_path: Path) -> None:
-    drawings = export(run.directory, "svg", tmp_path)
+    drawings = export(run, "svg", tmp_path)
     assert len({path.name for path in drawings}) == len(drawings) > 3
     for path in drawings:
         assert ElementTree.parse(path).getroot().tag.endswith("svg")
 
 
 def test_pictures_are_png(run: Run, tmp_path: Path) -> None:
-    pictures = export(run.directory, "png", tmp_path)
+    pictures = export(run, "png", tmp_path)
     assert pictures
     assert all(path.read_bytes().startswith(b"\x89PNG") for path in pictures)
 
 
 def test_an_unknown_format_names_those_there_are(run: Run, tmp_path: Path) -> None:
     with pytest.raises(UsageError) as raised:
-        export(run.directory, "xlsx", tmp_path)
+        export(run, "xlsx", tmp_path)
     assert "csv, parquet, png, svg" in raised.value.hint

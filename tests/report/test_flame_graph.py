@@ -133,7 +133,7 @@ HOSTILE = '<script>alert(\'x\')</script>" onload="y" \x1b[31m\u202egnp. ]]> &amp
 
 def test_hostile_names_of_frames_stay_text(tmp_path: Path) -> None:
     plan = Plan(servers=["bind@system"], zones=[20], repeats=1, stacks={f"main;{HOSTILE}": 9, "main": 1})
-    page = read(report.write_report(build(tmp_path / "run", plan)).read_text(encoding="utf-8"))
+    page = read(report.write_report(build(tmp_path / "run", plan)).path.read_text(encoding="utf-8"))
     assert "section-flame-graph" in page.values("id")
     assert "script" not in page.tags
     assert not [name for _, name, _ in page.attributes if name.startswith("on")]

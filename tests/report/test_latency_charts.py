@@ -194,7 +194,7 @@ def test_a_ramp_that_never_held_is_drawn_without_a_capacity(tmp_path: Path) -> N
 
 def test_the_page_tells_of_latency(tmp_path: Path) -> None:
     directory = build(tmp_path / "run", LoadPlan(seconds=3, repeats=5, timeouts={BIND: 60}))
-    path = report.write_report(directory)
+    path = report.write_report(directory).path
     page = read(path.read_text(encoding="utf-8"))
     assert page.unclosed == []
     answer = page.text.split("Short answer")[1].split("Findings")[0]

@@ -133,7 +133,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Facts:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traps, "examine", findings)
-        path = report.write_report(build(tmp_path_factory.mktemp("hostile") / "run", plan))
+        path = report.write_report(build(tmp_path_factory.mktemp("hostile") / "run", plan)).path
     return read(path.read_text(encoding="utf-8"))
 
 
@@ -160,7 +160,7 @@ def test_hostile_text_reaches_drawings_as_text(hostile: Facts) -> None:
 
 def test_the_real_traps_and_an_empty_run(tmp_path: Path) -> None:
     """A run of which no trial is finished yet still has a page."""
-    page = read(report.write_report(build(tmp_path / "run", Plan(repeats=0))).read_text(encoding="utf-8"))
+    page = read(report.write_report(build(tmp_path / "run", Plan(repeats=0))).path.read_text(encoding="utf-8"))
     assert page.unclosed == []
     assert "There is nothing to draw yet." in page.text
 
@@ -169,7 +169,7 @@ def test_a_run_without_samples_or_zones_has_the_charts_that_remain(tmp_path: Pat
     directory = build(tmp_path / "run", Plan(repeats=1, samples=False))
     for rows in directory.glob("trials/*/*/zones.arrow"):
         rows.unlink()
-    page = read(report.write_report(directory).read_text(encoding="utf-8"))
+    page = read(report.write_report(directory).path.read_text(encoding="utf-8"))
     assert "section-time-by-variant" in page.values("id")
     assert "section-timeline" not in page.values("id")
     assert "section-resources" not in page.values("id")
@@ -182,7 +182,7 @@ def test_the_file_stays_small(page: Path) -> None:
 
 def test_a_run_that_loads_a_zone_is_told_of_its_primary(tmp_path: Path) -> None:
     plan = Plan(zones=[1], repeats=6, subject="primary", slow={("bind@system", 1, 2): 4.0})
-    page = read(report.write_report(build(tmp_path / "run", plan)).read_text(encoding="utf-8"))
+    page = read(report.write_report(build(tmp_path / "run", plan)).path.read_text(encoding="utf-8"))
     assert page.unclosed == []
     assert "seconds since exec of the primary" in page.text
     assert "CPU of the primary" in page.text
@@ -211,7 +211,7 @@ def test_several_primaries_are_drawn_together(tmp_path: Path) -> None:
     one = resources._received(trial, "primary")["value"].to_list()
     together = _series.total([resources._received(trial, name) for name in trial.record.spec.primaries])
     assert together["value"].to_list() == pytest.approx([2 * value for value in one])
-    page = read(report.write_report(directory).read_text(encoding="utf-8"))
+    page = read(report.write_report(directory).path.read_text(encoding="utf-8"))
     assert "Received from the primaries, MB/s" in page.text
     assert "2 primaries" in page.text
 
@@ -224,7 +224,7 @@ def test_published_figures_stand_beside_measured_ones(tmp_path: Path) -> None:
     for spec in manifest["specs"].values():
         spec["transfer"]["transport"] = spec["variant"]["parameters"]["transport"]
     (directory / "manifest.json").write_text(json.dumps(manifest))
-    page = read(report.write_report(directory).read_text(encoding="utf-8"))
+    page = read(report.write_report(directory).path.read_text(encoding="utf-8"))
     assert page.unclosed == []
     said = page.text.split("Published against measured")[1].split("Charts")[0]
     assert "26.5 s [26.34..26.66]" in said
@@ -248,7 +248,7 @@ def test_what_is_unsure_of_all_variants_alike_is_said_once(tmp_path: Path) -> No
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(traps, "examine", findings)
-        path = report.write_report(build(tmp_path / "run", Plan(repeats=1, samples=False)))
+        path = report.write_report(build(tmp_path / "run", Plan(repeats=1, samples=False))).path
     text = read(path.read_text(encoding="utf-8")).text
     assert text.count("no io.pressure") == 1
     assert "cold-cache all variants: no io.pressure" in text

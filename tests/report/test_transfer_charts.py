@@ -154,7 +154,7 @@ def test_what_outside_calls_itself_cannot_act(tmp_path: Path) -> None:
         servers=[POWERDNS], policies=["one", "reused"], transports=["tcp"], repeats=1, zones=60, zone_name=evil
     )
     directory = build(tmp_path / "run", plan)
-    page = report.write_report(directory).read_text(encoding="utf-8")
+    page = report.write_report(directory).path.read_text(encoding="utf-8")
     facts = read(page)
     assert facts.unclosed == [] and "\u202e" not in page and "alert(1)</script>" not in page
     assert "section-transfer-waterfall" in facts.values("id") and "delayed-ack" in facts.text

@@ -135,12 +135,12 @@ def ixfr_trial(folder: Path, *, by_whole_zone: bool = False) -> Trial:
     ixfr = summary(10, octets=1_000, messages=10, transfer_ns={"p50": 2_000_000}, **answers)
     axfr = summary(10, octets=10_000, messages=40, transfer_ns={"p50": 10_000_000}, axfr=10, ixfr=0)
     trial.record.instruments |= {"ixfr": ixfr, "axfr": axfr}
-    trial.record.metrics = {name: metric.compute(trial) for name, metric in all_metrics().items()}
+    trial.record.metrics = {}
     return trial
 
 
 def test_metrics_are_of_one_transfer(tmp_path: Path) -> None:
-    metrics = ixfr_trial(tmp_path / "run").record.metrics
+    metrics = ixfr_trial(tmp_path / "run").metrics
     assert (metrics["ixfr_time_percent"], metrics["ixfr_octets_percent"], metrics["ixfr_whole_percent"]) == (20, 10, 0)
     assert (metrics["ixfr_bytes"], metrics["axfr_bytes"], metrics["axfr_messages"]) == (100, 1_000, 4)
     assert (metrics["ixfr_time_ms"], metrics["axfr_time_ms"]) == (2, 10)

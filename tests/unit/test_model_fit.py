@@ -116,7 +116,7 @@ def test_a_run_is_held_against_its_largest_size(tmp_path: Path) -> None:
 
 def without_wall(run: Run) -> Run:
     for trial in run.trials:
-        trial.record.metrics["connections_opened"] = 10.0
+        synthetic.known(trial, connections_opened=10.0)
     return run
 
 
@@ -193,7 +193,7 @@ def test_where_a_run_did_not_measure_its_primary_it_says_which_it_was(tmp_path: 
     run = without_wall(made_up(tmp_path))
     kind = "powerdns"
     for trial in run.trials:
-        trial.record.metrics.pop("primary_cpu_s", None)
+        synthetic.known(trial, primary_cpu_s=None)
         spec = trial.record.spec
         server = spec.hosts[spec.primaries[0]].server
         assert server is not None

@@ -6,12 +6,14 @@ To add one, add a function with ``@metric`` in a new file here; nothing else nee
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from dnsrig import discovery
+from dnsrig.analysis.failures import RAISED
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Trial
@@ -37,14 +39,26 @@ class Metric:
     at_limit: Callable[[Trial], bool] | None = None
     """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until then. None: never."""
 
+    def of(self, trial: Trial) -> float | None:
+        """The value of ``trial``. Raises what any of the metric's functions raises, so that one that fails has no value at all."""
+        for also in (self.at_limit, self.ceiling):
+            if also is not None:
+                also(trial)
+        return self.compute(trial)
+
     def counts(self, trial: Trial) -> bool:
         """Whether ``trial`` ended in a way that makes its value one of the variant's: `done`, or at a limit that this metric does not mind."""
-        outcome = trial.record.outcome
-        return outcome == "done" or (outcome == "limit" and self.at_limit is not None and self.at_limit(trial))
+        if trial.record.outcome != "limit" or self.at_limit is None:
+            return trial.record.outcome == "done"
+        with contextlib.suppress(*RAISED):  # `of` raised it as well, and it is told there
+            return self.at_limit(trial)
+        return False
 
     def at_ceiling(self, trial: Trial, value: float) -> bool:
         """Whether ``value`` of ``trial`` is only known to be at least this."""
-        most = None if self.ceiling is None else self.ceiling(trial)
+        most = None
+        with contextlib.suppress(*RAISED):
+            most = None if self.ceiling is None else self.ceiling(trial)
         return most is not None and value >= most
 
 

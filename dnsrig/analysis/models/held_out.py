@@ -92,7 +92,7 @@ class Row:
     @property
     def primary_zone_s(self) -> float | None:
         """CPU time of the primary for a zone."""
-        used_s = self.example.record.metrics.get("primary_cpu_s")
+        used_s = self.example.value("primary_cpu_s")
         return None if used_s is None else used_s / self.example.record.spec.dataset.zones
 
 
@@ -216,7 +216,7 @@ def _measured(size: int, trial: Trial) -> Measured:
 def wall_s(trial: Trial, zones: int) -> float:
     """The port wall of a secondary that did ``trial``, for ``zones`` zones; 0 where it does not open a connection for each."""
     record = trial.record
-    spec, opened = record.spec, record.metrics.get("connections_opened")
+    spec, opened = record.spec, trial.value("connections_opened")
     server = spec.hosts[spec.subject].server
     known = SECONDARIES.get(server.kind) if server else None
     if opened is None or opened < A_CONNECTION_EACH * spec.dataset.zones or len(spec.primaries) != 1:

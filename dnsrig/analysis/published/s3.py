@@ -159,7 +159,7 @@ def _ratios(run: Run, few: Variant, many: Variant) -> list[float]:
         {
             trial.record.spec.repeat: rate
             for trial in run.of_variant(variant.id)
-            if metric.counts(trial) and (rate := trial.record.metrics.get(metric.name))
+            if metric.counts(trial) and (rate := trial.value(metric.name))
         }
         for variant in (few, many)
     ]

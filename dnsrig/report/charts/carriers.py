@@ -165,5 +165,5 @@ def _value(trial: Trial) -> float | None:
     name, outcome = trial.record.spec.main_metric, trial.record.outcome
     if outcome not in KINDS or CARRIER not in trial.record.spec.variant.parameters:
         return None
-    found = lower_bound(trial, name) if outcome == "limit" else trial.record.metrics.get(name)
+    found = lower_bound(trial, name) if outcome == "limit" else trial.value(name)
     return found if found and found > 0 else None

@@ -93,7 +93,7 @@ def _measured(run: Run) -> Iterable[dict[str, object]]:
     for variant in run.manifest.variants:
         label = _split.label(variant, others)
         for trial in run.of_variant(variant.id):
-            value = trial.record.metrics.get(s4.METRIC)
+            value = trial.value(s4.METRIC)
             if value and trial.record.outcome in DRAWN and s4.AXIS in variant.parameters:
                 yield {
                     "algorithm": visible(parameter(variant.parameters[s4.AXIS])),

@@ -90,7 +90,7 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
 
 
 def _values(trials: Iterable[Trial], metric: str) -> list[float]:
-    found = (trial.record.metrics.get(metric) for trial in trials)
+    found = (trial.value(metric) for trial in trials)
     return [value for value in found if value is not None]
 
 

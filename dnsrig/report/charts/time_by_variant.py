@@ -27,7 +27,7 @@ def applies(run: Run) -> bool:
 
 
 def caption(run: Run) -> str:
-    known = [v for t in run.trials if (v := t.record.metrics.get("probe_resolution_s")) is not None]
+    known = [v for t in run.trials if (v := t.value("probe_resolution_s")) is not None]
     resolution = (
         ""
         if describe(main_metric(run)).unit != "s"

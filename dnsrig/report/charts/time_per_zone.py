@@ -93,7 +93,7 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
 def _marks(run: Run) -> Iterable[dict[str, object]]:
     for trial in run.trials:
         spec, outcome = trial.record.spec, trial.record.outcome
-        value = lower_bound(trial, METRIC) if outcome == "limit" else trial.record.metrics.get(METRIC)
+        value = lower_bound(trial, METRIC) if outcome == "limit" else trial.value(METRIC)
         if value is not None and outcome in ("done", "limit"):
             yield {
                 "zones": spec.dataset.zones,

@@ -77,7 +77,7 @@ def _measured(run: Run) -> pl.DataFrame:
     for variant in run.manifest.variants:
         workers, label = str(variant.parameters.get(AXIS, "")), _split.label(variant, others)
         for trial in run.of_variant(variant.id):
-            value, counts = trial.record.metrics.get(METRIC), metric.counts(trial)
+            value, counts = trial.value(METRIC), metric.counts(trial)
             if workers.isdecimal() and int(workers) and value and (counts or trial.record.outcome == "invalid"):
                 line = MEASURED if label == _split.ONLY else label
                 rows.append({"workers": int(workers), "line": line, "value": value, "counts": counts})

@@ -102,7 +102,7 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
     panels = _panel_axes(run)
     for variant in run.manifest.variants:
         for trial in run.of_variant(variant.id):
-            value, outcome = trial.record.metrics.get(METRIC), trial.record.outcome
+            value, outcome = trial.value(METRIC), trial.record.outcome
             if value is not None and value > 0 and outcome in DRAWN and POLICY in variant.parameters:
                 yield {
                     "panel": _split.label(variant, panels),

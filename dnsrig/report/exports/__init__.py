@@ -20,12 +20,13 @@ def formats() -> dict[str, ModuleType]:
     return {module.__name__.rpartition(".")[2]: module for module in discovery.modules(__name__)}
 
 
-def export(run_dir: Path, format: str, out: Path) -> list[Path]:
-    """Write the run at ``run_dir`` as ``format`` into the folder ``out``, made if need be; returns what was written."""
+def export(run: Run, format: str, out: Path) -> list[Path]:
+    """Write ``run`` as ``format`` into the folder ``out``, made if need be; returns what was written. What fails is noted in ``run.failures``."""
     module = formats().get(format)
     if module is None:
         raise UsageError(f"there is no export format {format!r}", hint=f"choose one of {', '.join(formats())}")
-    run = Run.open(run_dir)
     out.mkdir(parents=True, exist_ok=True)
-    paths: list[Path] = module.write(run, out)
+    paths: list[Path] = []
+    with run.failures.isolate("export", format):
+        paths += module.write(run, out)
     return paths

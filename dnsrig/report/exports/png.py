@@ -13,6 +13,7 @@ def write(run: Run, out: Path) -> list[Path]:
     paths = []
     for rendered in draw_all(run):
         path = out / f"{rendered.name}.png"
-        path.write_bytes(svg.png(rendered.svg))
-        paths.append(path)
+        with run.failures.isolate("chart", rendered.name):
+            path.write_bytes(svg.png(rendered.svg))
+            paths.append(path)
     return paths

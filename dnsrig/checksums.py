@@ -1,0 +1,48 @@
+"""Checksums of the files of a trial: taken when it ends, held against the files when they are read.
+
+A file has a CRC-32 for each `CHUNK_BYTES` of it, so that of a damaged file the beginning that is whole is known.
+"""
+
+from __future__ import annotations
+
+import zlib
+from pathlib import Path
+
+from dnsrig.rundir import FileRecord
+
+CHUNK_BYTES = 1 << 16
+_DIGITS = 8
+"""Of a checksum in hexadecimal."""
+PATTERNS = ("*.arrow", "*.hlog", "*.folded")
+"""What charts, metrics and traps read, beside trial.json."""
+
+
+def of_trial(directory: Path) -> dict[str, FileRecord]:
+    """File name -> size and checksums."""
+    return {name: of((directory / name).read_bytes()) for name in names(directory)}
+
+
+def names(directory: Path) -> list[str]:
+    """Of the files of a trial that are read when it is examined."""
+    return sorted(path.name for pattern in PATTERNS for path in directory.glob(pattern))
+
+
+def of(data: bytes) -> FileRecord:
+    view = memoryview(data)
+    sums = (zlib.crc32(view[start : start + CHUNK_BYTES]) for start in range(0, len(data), CHUNK_BYTES))
+    return FileRecord(bytes=len(data), crc32="".join(f"{value:0{_DIGITS}x}" for value in sums))
+
+
+def whole_bytes(data: bytes, recorded: FileRecord) -> int:
+    """How many bytes from the beginning of ``data`` are known to be as they were when the trial ended."""
+    found = of(data).crc32
+    if found == recorded.crc32 and len(data) == recorded.bytes:
+        return len(data)
+    pairs = zip(_each(found), _each(recorded.crc32), strict=False)
+    alike = next((number for number, (one, other) in enumerate(pairs) if one != other), None)
+    alike = min(len(found), len(recorded.crc32)) // _DIGITS if alike is None else alike
+    return min(alike * CHUNK_BYTES, len(data), recorded.bytes)
+
+
+def _each(sums: str) -> list[str]:
+    return [sums[start : start + _DIGITS] for start in range(0, len(sums), _DIGITS)]
