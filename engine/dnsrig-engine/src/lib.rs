@@ -6,6 +6,7 @@
 //! accounting) is kept apart from what touches sockets, files and processes, and is tested in virtual time.
 
 pub mod change;
+pub mod churn;
 pub mod clock;
 pub mod datagrams;
 pub mod enter;

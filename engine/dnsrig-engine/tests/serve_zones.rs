@@ -13,16 +13,23 @@ use std::{
     time::Duration,
 };
 
+use arrow_array::{
+    RecordBatch,
+    cast::AsArray,
+    types::{Int64Type, UInt32Type},
+};
+use arrow_ipc::reader::StreamReader;
 use dnsrig_engine::{
     serve::tls::ALPN,
     transfer::wire::{Ask, Incoming, Limits, Outcome, Step, write_query},
 };
 use domain::{
-    base::{Message, MessageBuilder, Name, Rtype},
-    rdata::tsig::Time48,
+    base::{Message, MessageBuilder, Name, ParsedName, Rtype},
+    rdata::{Soa, tsig::Time48},
     tsig::{ClientSequence, Key, KeyName},
     utils::base64,
 };
+use nix::{sys::signal::Signal, unistd::Pid};
 use process::{ENGINE, PATIENCE, Server};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion,
@@ -257,6 +264,89 @@ fn changes_are_told_again_until_they_are_answered_and_can_be_fetched() {
     assert!(count("retries") >= 1 && count("answered") >= 1 && count("sent") > count("answered"), "{notify}");
 }
 
+/// What signals say: changes begin, and end.
+fn signal(zones: &Server, signal: Signal) {
+    nix::sys::signal::kill(Pid::from_raw(zones.id() as i32), signal).unwrap();
+}
+
+/// Fetches the catalog as `what` asks for it: the serial that came, and how many records.
+fn catalog(stream: &mut TcpStream, what: Ask) -> (u32, u64) {
+    let name = b"\x07catalog\x07example\0";
+    let mut message = Vec::new();
+    write_query(&mut message, 3, name, what);
+    stream.write_all(&framed(&message)).unwrap();
+    let mut incoming = Incoming::new(what, None);
+    while incoming.take(&next(stream).unwrap(), name, 0, &LIMITS, &mut ()) != Step::Done(Outcome::Done) {}
+    (incoming.counts().serial.unwrap(), incoming.counts().records)
+}
+
+#[test]
+fn members_leave_the_catalog_and_come_back_when_told_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("changes.arrow");
+    let secondary = UdpSocket::bind("127.0.0.1:0").unwrap();
+    secondary.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut zones = start(&format!(
+        "--count 100000 --changes-of catalog --changes-per-s 1000 --absent 50 --changes-on-signal --threads 2 \
+         --notify {} --notify-interval 20ms --out {}",
+        secondary.local_addr().unwrap(),
+        out.display()
+    ));
+    let mut stream = zones.tcp();
+    assert_eq!(catalog(&mut stream, Ask::Axfr), (1, 100_003), "nothing happens before it is asked for");
+    signal(&zones, Signal::SIGUSR1);
+    let begun = zones.event("changes-begun");
+    // NOTIFYs come as long as there are changes; a SOA query sees at once what each of them says.
+    let soa = zones.udp();
+    let mut told = Vec::new();
+    while told.len() < 5 {
+        let mut buffer = [0; 1500];
+        let (length, from) = secondary.recv_from(&mut buffer).unwrap();
+        let notify = Message::from_octets(&buffer[..length]).unwrap();
+        let record = notify.answer().unwrap().limit_to_in::<Soa<ParsedName<_>>>().next().unwrap().unwrap();
+        told.push(record.data().serial().into_int());
+        buffer[2] |= 0x80;
+        secondary.send_to(&buffer[..length], from).unwrap();
+        let mut query = Vec::new();
+        write_query(&mut query, 1, b"\x07catalog\x07example\0", Ask::Soa);
+        soa.send(&query).unwrap();
+        let length = soa.recv(&mut buffer).unwrap();
+        let mut incoming = Incoming::new(Ask::Soa, None);
+        let step = incoming.take(&buffer[..length], b"\x07catalog\x07example\0", 0, &LIMITS, &mut ());
+        assert_eq!(step, Step::Done(Outcome::Done));
+        assert!(incoming.counts().serial >= told.last().copied());
+    }
+    let (serial, records) = catalog(&mut stream, Ask::Ixfr { serial: 1 });
+    assert_eq!(records, 1 + 3 * u64::from(serial - 1), "a member a serial");
+    signal(&zones, Signal::SIGUSR2);
+    let ended = zones.event("changes-ended");
+    let changes = ended["changes"].as_u64().unwrap();
+    let elapsed_ns = ended["end_ns"].as_i64().unwrap() - begun["begin_ns"].as_i64().unwrap();
+    assert_eq!(changes, elapsed_ns as u64 / 1_000_000, "a thousand a second");
+    std::thread::sleep(Duration::from_millis(30));
+    let last = catalog(&mut stream, Ask::Ixfr { serial });
+    assert_eq!(last.0, 1 + changes as u32, "and then no more");
+    let missing = ended["removed"].as_u64().unwrap() - ended["added"].as_u64().unwrap();
+    assert_eq!(catalog(&mut stream, Ask::Axfr).1, 100_003 - missing);
+
+    let batches: Vec<RecordBatch> =
+        StreamReader::try_new(fs::File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
+    let [rows] = &batches[..] else { panic!("few rows are one batch") };
+    let serials = rows.column_by_name("serial").unwrap().as_primitive::<UInt32Type>();
+    assert!(serials.values().iter().copied().eq(2..2 + changes as u32));
+    let due = rows.column_by_name("due_ns").unwrap().as_primitive::<Int64Type>();
+    assert!(due.values().windows(2).all(|pair| (999_999..=1_000_001).contains(&(pair[1] - pair[0]))));
+    assert_eq!(rows.column_by_name("zone").unwrap().as_string::<i32>().value(7), "z000007.example");
+
+    drop(stream);
+    let summary = zones.end();
+    assert_eq!(summary["changes"]["changes"], changes);
+    let [secondary] = &summary["secondaries"].as_array().unwrap()[..] else { panic!("{summary}") };
+    assert_eq!((&secondary["address"], &secondary["serial"]), (&"127.0.0.1".into(), &(1 + changes).into()));
+    assert_eq!((&secondary["asked"], &secondary["served"]["ixfr"]), (&secondary["served"], &2.into()));
+    assert!(secondary["notifies_answered"].as_u64() >= Some(5), "{secondary}");
+}
+
 const SECRET: &str = "c2VjcmV0IG9mIGEga2V5IQ==";
 
 /// A signed query for a zone and what checks the answers.
@@ -426,7 +516,7 @@ fn fails(arguments: &[&str]) -> Output {
 #[test]
 fn bad_input_is_told() {
     let free = "127.0.0.1:0";
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&[free], "--count"),
         (&["192.0.2.1", "--count", "1"], "--i-am-authorized 192.0.2.1"),
         (&[free, "--count", "1", "--notify", "192.0.2.1"], "--i-am-authorized 192.0.2.1"),
@@ -434,6 +524,7 @@ fn bad_input_is_told() {
         (&[free, "--count", "1", "--fault", "nonsense"], "cut-after=N"),
         (&[free, "--count", "1", "--large", "7"], "N:RECORDS"),
         (&[free, "--count", "9", "--catalog", "z000000.example"], "--catalog"),
+        (&[free, "--count", "9", "--changes-of", "catalog", "--first-member", "8"], "--first-member"),
         (&[free, "--count", "1", "--tsig", "nonsense"], "ALGORITHM:NAME:SECRET"),
         (
             &[free, "--count", "1", "--client-ca", "/nonexistent.pem", "--transport", "xot", "--xot-port", "0"],
@@ -446,4 +537,6 @@ fn bad_input_is_told() {
         let message = String::from_utf8_lossy(&output.stderr);
         assert!(message.contains(text), "{message}");
     }
+    let output = fails(&[free, "--count", "1", "--changes-per-s", "1", "--out", "/nonexistent/rows"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("/nonexistent/rows"), "{output:?}");
 }

@@ -8,7 +8,6 @@ pub mod core;
 pub mod message;
 pub mod plan;
 pub mod report;
-mod rows;
 pub mod spread;
 
 use std::{
@@ -24,6 +23,10 @@ use std::{
 use domain::{base::Name, tsig::Key};
 
 use crate::{
+    churn::{
+        Churn,
+        rows::{self, Row},
+    },
     clock,
     datagrams::is_unreachable,
     events::Anchors,
@@ -35,7 +38,7 @@ use crate::{
 };
 pub use arguments::{Arguments, ChangeError, parse_rate};
 use arguments::{CHANGES_MAX, RATE_VOUCHED_MAX};
-use core::{Action, Answer, Core, Settings};
+use core::{Action, Answer, Core, End, Settings};
 use message::{ANSWER_OCTETS_MAX, Transaction};
 use plan::Plan;
 use report::{Outcome, Report};
@@ -65,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let outcome = stream.flow(&stop)?;
     if let Some(path) = &arguments.out {
-        rows::write(path, &stream.plan, &stream.core)?;
+        rows::write(path, stream.rows())?;
     }
     let timeout_ns = nanoseconds(arguments.timeout_s);
     stream.report.summary(outcome, &stream.core, &stream.plan, arguments.changes_per_s, timeout_ns)?;
@@ -81,11 +84,10 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
     };
     let catalog = Name::from_str(catalog).map_err(|_| ChangeError::Name(catalog.clone()))?;
     let (members, first) = (Zones::read(members)?, arguments.first_member);
-    let to_change = members.count().saturating_sub(first);
-    if to_change < 2 {
-        return Err(ChangeError::Members { first, members: members.count() }.into());
+    match Churn::new(members.count(), first, arguments.absent) {
+        Some(churn) => Ok(Plan::Catalog { catalog, members, churn }),
+        None => Err(ChangeError::Members { first, members: members.count() }.into()),
     }
-    Ok(Plan::Catalog { catalog, first, absent: arguments.absent.min(to_change / 2), members })
 }
 
 fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeError> {
@@ -156,6 +158,25 @@ impl Stream {
             self.transactions.insert(id, transaction);
         }
         Ok(())
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Row> {
+        self.core.sent().iter().zip(0..).map(|(sent, number)| {
+            let change = self.plan.change(number);
+            let (answered_ns, rcode) = match sent.end {
+                End::Answered { answered_ns, rcode } => (Some(answered_ns), Some(rcode)),
+                _ => (None, None),
+            };
+            Row {
+                zone: self.plan.subject(change).to_string(),
+                kind: change.kind,
+                due_ns: sent.due_ns,
+                sent_ns: sent.sent_ns,
+                accepted_ns: answered_ns.filter(|_| rcode == Some(0)),
+                rcode,
+                serial: None,
+            }
+        })
     }
 
     /// Takes in all answers that have come.

@@ -3,7 +3,11 @@
 use domain::base::{Name, Rtype};
 
 use super::message::{Edit, TooLong, txt};
-use crate::{generate::catalog, probe::zones::Zones};
+use crate::{
+    churn::{Change, Churn, Kind},
+    generate::catalog,
+    probe::zones::Zones,
+};
 
 /// The label, below the apex of an ordinary zone, whose TXT record is changed.
 const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
@@ -11,49 +15,19 @@ const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
 /// The TTL of records that are added, in seconds; nobody asks for them. A catalog's are 0 (RFC 9432 §4.1).
 const TTL_S: u32 = 60;
 
-/// What a change does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A member leaves the catalog zone.
-    Remove,
-    /// A member comes back to it.
-    Add,
-    /// A TXT record of an ordinary zone gets other text; the server raises the serial.
-    Touch,
-}
-
-/// One change: what it does, and which zone of the list it is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
-    pub kind: Kind,
-    pub zone: u32,
-}
-
 /// Which changes follow each other.
 pub enum Plan {
-    /// Members of a catalog zone (RFC 9432) leave it and come back after `absent` further removals.
-    Catalog { catalog: Name<Vec<u8>>, members: Zones, first: u32, absent: u32 },
+    /// Members of a catalog zone (RFC 9432) leave it and come back.
+    Catalog { catalog: Name<Vec<u8>>, members: Zones, churn: Churn },
     /// Zones are touched in turn.
     Zones(Zones),
 }
 
 impl Plan {
-    /// The change with this number. A catalog's begin with `absent` removals; from then on, members come back and leave
-    /// alternately, so that `absent` of them, or one less, are missing at any time.
+    /// The change with this number.
     pub fn change(&self, number: u64) -> Change {
         match self {
-            Plan::Catalog { members, first, absent, .. } => {
-                let choose = |turn: u64| first + (turn % u64::from(members.count() - first)) as u32;
-                let absent = u64::from(*absent);
-                let Some(after) = number.checked_sub(absent) else {
-                    return Change { kind: Kind::Remove, zone: choose(number) };
-                };
-                if after % 2 == 0 {
-                    Change { kind: Kind::Add, zone: choose(after / 2) }
-                } else {
-                    Change { kind: Kind::Remove, zone: choose(absent + after / 2) }
-                }
-            }
+            Plan::Catalog { churn, .. } => churn.change(number),
             Plan::Zones(zones) => Change { kind: Kind::Touch, zone: (number % u64::from(zones.count())) as u32 },
         }
     }

@@ -1,8 +1,6 @@
-//! Streams of changes, played on a list of members.
+//! What changes edit.
 
-use std::{collections::HashSet, fs, str::FromStr};
-
-use proptest::prelude::*;
+use std::{fs, str::FromStr};
 
 use super::*;
 
@@ -14,29 +12,8 @@ fn zones(count: usize) -> Zones {
 }
 
 fn catalog(members: usize, first: u32, absent: u32) -> Plan {
-    Plan::Catalog { catalog: Name::from_str("catalog.example").unwrap(), members: zones(members), first, absent }
-}
-
-proptest! {
-    /// A member that is removed was there, one that is added was not, and the catalog keeps its size.
-    #[test]
-    fn the_catalog_stays_about_as_large(members in 4_u32..60, first in 0_u32..3, seed: u32, steps in 1_u64..500) {
-        let absent = 1 + seed % (members - first).div_ceil(2);
-        let plan = catalog(members as usize, first, absent);
-        let mut present: HashSet<u32> = (0..members).collect();
-        for number in 0..steps {
-            let Change { kind, zone } = plan.change(number);
-            prop_assert!(zone >= first, "what lies before the first is left alone");
-            match kind {
-                Kind::Remove => prop_assert!(present.remove(&zone)),
-                Kind::Add => prop_assert!(present.insert(zone)),
-                Kind::Touch => prop_assert!(false),
-            }
-            let missing = members as usize - present.len();
-            prop_assert!(missing <= absent as usize);
-            prop_assert!(number < u64::from(absent) || missing + 1 >= absent as usize);
-        }
-    }
+    let churn = Churn::new(members as u32, first, absent).unwrap();
+    Plan::Catalog { catalog: Name::from_str("catalog.example").unwrap(), members: zones(members), churn }
 }
 
 #[test]

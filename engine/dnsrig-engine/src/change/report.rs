@@ -7,10 +7,11 @@ use serde::Serialize;
 
 use super::{
     core::{Core, End, Sent},
-    plan::{Kind, Plan},
+    plan::Plan,
     spread::Spread,
 };
 use crate::{
+    churn::Kind,
     clock,
     events::{Anchors, EventError, Rhythm, emit},
 };

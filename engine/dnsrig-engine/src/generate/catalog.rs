@@ -33,7 +33,7 @@ pub enum Schema {
 
 impl Schema {
     /// What the catalog's `version` says (RFC 9432 §4.2.1).
-    fn version(self) -> u8 {
+    pub fn version(self) -> u8 {
         match self {
             Schema::One => 1,
             Schema::Two => 2,

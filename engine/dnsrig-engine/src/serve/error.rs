@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use crate::failure::Advice;
+use crate::{failure::Advice, rows::RowsError};
 
 /// A server could not start, or had to end.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +28,9 @@ pub enum ServeError {
         /// The hard limit.
         limit: u64,
     },
+    /// Rows could not be written.
+    #[error(transparent)]
+    Rows(#[from] RowsError),
     /// Something that the kernel should always do.
     #[error("cannot {0}: {1}")]
     System(&'static str, io::Error),
@@ -44,6 +47,7 @@ impl Advice for ServeError {
                 _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
             },
             ServeError::Files { .. } => "raise it (ulimit -Hn), or give a lower --connections-max".into(),
+            ServeError::Rows(error) => error.hint(),
             ServeError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
         }
     }

@@ -112,6 +112,11 @@ impl Server {
         stream
     }
 
+    /// The next event of this name.
+    pub fn event(&mut self, name: &str) -> Value {
+        self.process.event(name)
+    }
+
     /// Ends it: its summary.
     pub fn end(mut self) -> Value {
         self.process.end_input();

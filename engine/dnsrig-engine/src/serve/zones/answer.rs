@@ -1,5 +1,7 @@
 //! Decides what a query is answered with. No I/O.
 
+use std::net::IpAddr;
+
 use super::{
     content::Content,
     counts::Counts,
@@ -33,13 +35,21 @@ const AHEAD_MAX: u32 = 1 << 31;
 /// An answer without records has at most so many octets: header, question, TSIG with names and MAC of any length.
 const BARE_OCTETS_MAX: usize = LENGTH_OCTETS + HEADER_OCTETS + 259 + 255 + 10 + 255 + 8 + 64 + 16;
 
-/// How a query came.
+/// How a query came, and from whom as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     /// A datagram, in which a transfer finds no room.
-    Datagram,
+    Datagram { peer: Option<IpAddr> },
     /// A connection on which so many transfers were asked for before.
-    Stream { begun: u32 },
+    Stream { peer: Option<IpAddr>, begun: u32 },
+}
+
+impl Via {
+    fn peer(self) -> Option<IpAddr> {
+        match self {
+            Via::Datagram { peer } | Via::Stream { peer, .. } => peer,
+        }
+    }
 }
 
 /// An answer that is to be given.
@@ -138,13 +148,16 @@ impl Asked<'_> {
 
     fn soa(&mut self, zone: Zone, chain: Option<Box<Chain>>) -> Answer {
         self.counts.soa += 1;
+        if let Some(secondary) = self.follower(zone).and_then(|peer| self.counts.secondaries.of(peer)) {
+            secondary.soa += 1;
+        }
         let version = self.version(zone);
         Answer::Transfer(Transfer::new(self.primary, &self.query, (zone, Content::Soa, version), chain, None))
     }
 
     fn transfer(&mut self, zone: Zone, chain: Option<Box<Chain>>) -> Answer {
         let version = self.version(zone);
-        let is_datagram = self.via == Via::Datagram;
+        let is_datagram = matches!(self.via, Via::Datagram { .. });
         let content = match (self.query.kind, self.query.serial) {
             // RFC 5936 §4.2: not over UDP.
             (kind::AXFR, _) if is_datagram => return self.bare(Rcode::FormErr, chain),
@@ -162,14 +175,19 @@ impl Asked<'_> {
             Some(place) => place,
             None => None,
         };
-        let transfers = &mut self.counts.transfers;
-        *match (self.query.kind, content) {
-            (kind::AXFR, _) => &mut transfers.axfr,
-            (_, Content::Soa) => &mut transfers.up_to_date,
-            (_, Content::Whole) => &mut transfers.axfr_for_ixfr,
-            _ => &mut transfers.ixfr,
-        } += 1;
-        Answer::Transfer(Transfer::new(self.primary, &self.query, (zone, content, version), chain, place))
+        self.counts.transfers.count(self.query.kind, content);
+        let follower = self.follower(zone);
+        if let Some(secondary) = follower.and_then(|peer| self.counts.secondaries.of(peer)) {
+            secondary.asked.count(self.query.kind, content);
+        }
+        let transfer = Transfer::new(self.primary, &self.query, (zone, content, version), chain, place);
+        Answer::Transfer(transfer.for_follower(follower))
+    }
+
+    /// Who asks, if the zone has begun to change.
+    fn follower(&self, zone: Zone) -> Option<IpAddr> {
+        let has_begun = self.primary.shape.is_changing(zone) && self.primary.period.begin_ns().is_some();
+        self.via.peer().filter(|_| has_begun)
     }
 
     /// What a secondary that has `serial` gets.
@@ -189,12 +207,12 @@ impl Asked<'_> {
     }
 
     fn version(&self, zone: Zone) -> u64 {
-        self.primary.shape.version(zone, self.now.monotonic_ns - self.primary.start_ns)
+        self.primary.version(zone, self.now.monotonic_ns)
     }
 
     /// The response code that a fault gives a transfer.
     fn faulty(&self) -> Option<Rcode> {
-        let Via::Stream { begun } = self.via else { return None };
+        let Via::Stream { begun, .. } = self.via else { return None };
         self.primary.faults.find(|fault| match fault {
             Fault::ServfailAfter(count) if begun >= count => Some(Rcode::ServFail),
             Fault::RefusedAfter(count) if begun >= count => Some(Rcode::Refused),

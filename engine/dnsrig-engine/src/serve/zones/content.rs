@@ -4,7 +4,7 @@
 
 use super::{
     pen::Pen,
-    records::{RECORDS_MAX, Records, changed_each},
+    records::{Part, RECORDS_MAX, Records, changes_records},
     shape::{Shape, Zone},
 };
 
@@ -26,10 +26,10 @@ pub enum Content {
 impl Content {
     /// How many records, the SOA each time that it comes.
     pub fn count(self, shape: &Shape, zone: Zone, version: u64) -> u64 {
-        let change = || 2 * (1 + changed_each(shape, zone));
+        let change = || changes_records(shape, zone);
         match self {
             Content::Soa => 1,
-            Content::Whole => shape.records(zone) + 1,
+            Content::Whole => shape.records(zone, version) + 1,
             Content::Changes { from } => 2 + version.saturating_sub(from) * change(),
             Content::Backwards { .. } => 2 + change(),
             Content::Endless => RECORDS_MAX,
@@ -51,7 +51,7 @@ impl Content {
         while number < until {
             let is_zone = matches!(self, Content::Whole | Content::Endless);
             if is_zone && number > 0 {
-                return number - from + records.run(to, number, until, limit, records.age(version));
+                return number - from + records.run(to, number, until, limit, version);
             }
             let before = to.at();
             match self {
@@ -72,19 +72,14 @@ impl Content {
 
 /// Record `number` of the changes that follow `from`, the SOA at the very beginning not counted.
 fn change(to: &mut Pen<'_>, records: &Records<'_>, shape: &Shape, from: u64, number: u64) {
-    let each = records.changed_each();
-    let half = 1 + each;
-    let version = from + number / (2 * half);
-    let (is_added, at) = ((number / half) % 2, number % half);
-    if at == 0 {
-        records.soa(to, shape.serial(version + is_added));
-    } else {
-        records.changed(to, version, at - 1, is_added);
+    match records.part(from, number) {
+        Part::Soa { version } => records.soa(to, shape.serial(version)),
+        Part::Record { version, at, added } => records.changed(to, version, at, added),
     }
 }
 
 fn backwards(to: &mut Pen<'_>, records: &Records<'_>, shape: &Shape, from: u64, number: u64) {
-    if number == 1 + records.changed_each() {
+    if number > 0 && matches!(records.part(from, number), Part::Soa { .. }) {
         records.soa(to, shape.serial(from.wrapping_sub(1)));
     } else {
         change(to, records, shape, from, number);

@@ -1,6 +1,6 @@
 //! One connection's queries and answers, in order or interleaved: what waits is bounded. No socket and no clock.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, net::IpAddr};
 
 use super::{
     answer::{Answer, Via, decide},
@@ -33,15 +33,21 @@ pub enum Filled {
 /// The state of a connection above the framing.
 #[derive(Debug, Default)]
 pub struct Conversation {
+    peer: Option<IpAddr>,
     answers: VecDeque<Answer>,
     begun: u32,
     done: u32,
 }
 
 impl Conversation {
+    /// One with `peer`, as far as that is known.
+    pub fn new(peer: Option<IpAddr>) -> Self {
+        Conversation { peer, ..Conversation::default() }
+    }
+
     /// Takes in a message of the peer.
     pub fn take(&mut self, message: &[u8], primary: &Primary, now: Now, counts: &mut Counts) {
-        let via = Via::Stream { begun: self.begun };
+        let via = Via::Stream { peer: self.peer, begun: self.begun };
         if let Some(answer) = decide(message, via, primary, now, counts) {
             self.begun += u32::from(answer.is_transfer());
             self.answers.push_back(answer);
@@ -105,7 +111,9 @@ impl Conversation {
 
     fn finish(&mut self, counts: &mut Counts) {
         let answer = self.answers.pop_front();
-        counts.outcomes.done += u64::from(matches!(answer, Some(Answer::Transfer(_))));
+        if let Some(Answer::Transfer(transfer)) = &answer {
+            transfer.finish(counts);
+        }
         self.done += u32::from(answer.is_some_and(|answer| answer.is_transfer()));
     }
 

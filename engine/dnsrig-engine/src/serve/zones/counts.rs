@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::serve::counts::Connections;
 
-use super::notify::Told;
+use super::{content::Content, notify::Told, query::kind, secondaries::Secondaries};
 
 /// What was asked and what became of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Messages that are queries, NOTIFY among them.
     pub queries: u64,
@@ -29,6 +29,9 @@ pub struct Counts {
     pub connections: Connections,
     /// NOTIFYs of ours.
     pub notify: Told,
+    /// Of all this, what concerns zones that change since they do, by secondary.
+    #[serde(skip)]
+    pub secondaries: Secondaries,
     /// CPU time of the thread, user and system.
     pub cpu_ns: i64,
 }
@@ -63,8 +66,20 @@ pub struct Outcomes {
     pub notimp: u64,
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl Transfers {
+    /// Counts one that was asked for as `asked` and brings `content`.
+    pub fn count(&mut self, asked: u16, content: Content) {
+        *match (asked, content) {
+            (kind::AXFR, _) => &mut self.axfr,
+            (_, Content::Soa) => &mut self.up_to_date,
+            (_, Content::Whole | Content::Endless) => &mut self.axfr_for_ixfr,
+            (_, Content::Changes { .. } | Content::Backwards { .. }) => &mut self.ixfr,
+        } += 1;
+    }
+}
+
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, other: &Counts) {
         self.queries += other.queries;
         self.ignored += other.ignored;
         self.soa += other.soa;
@@ -74,6 +89,7 @@ impl AddAssign for Counts {
         self.octets += other.octets;
         self.connections += other.connections;
         self.notify += other.notify;
+        self.secondaries.add(&other.secondaries);
         self.cpu_ns += other.cpu_ns;
     }
 }

@@ -3,6 +3,7 @@
 use std::{io, net::UdpSocket, os::fd::AsFd};
 
 use crate::{
+    clock,
     datagrams::{BATCH_MAX, Receiver, Sender},
     serve::sockets,
 };
@@ -50,8 +51,11 @@ impl Datagrams {
                 Err(error) if sockets::is_passing(&error) => continue,
                 Err(error) => return Err(error),
             };
+            // Who was told of a change by another thread and asks then must see it.
+            let now = Now { monotonic_ns: clock::monotonic_ns(), ..now };
             for datagram in self.receiver.datagrams() {
-                let Some(mut answer) = decide(datagram.octets, Via::Datagram, primary, now, counts) else { continue };
+                let via = Via::Datagram { peer: datagram.peer.map(|peer| peer.ip()) };
+                let Some(mut answer) = decide(datagram.octets, via, primary, now, counts) else { continue };
                 // The length that a stream has before each message is written first and then overwritten.
                 let mut octets = [0; OCTETS_MAX + LENGTH_OCTETS];
                 let mut to = Pen::new(&mut octets, 0);

@@ -3,10 +3,12 @@
 //!
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
 //! [`query`] and [`tsig`] (what is asked and by whom), [`answer`] (what a query gets), [`transfer`] (an answer cut into
-//! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`faults`]. Shells:
-//! [`datagrams`], [`streams`] and [`notifications`] (sockets), [`worker`] (one thread's loop).
+//! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`secondaries`] (what
+//! each of them asked), [`faults`]. Shells: [`datagrams`], [`streams`] and [`notifications`] (sockets), [`changing`]
+//! (signals, rows), [`worker`] (one thread's loop).
 
 pub mod answer;
+pub mod changing;
 pub mod content;
 pub mod conversation;
 pub mod counts;
@@ -20,6 +22,7 @@ pub mod pen;
 pub mod primary;
 pub mod query;
 pub mod records;
+pub mod secondaries;
 mod setup;
 pub mod shape;
 pub mod streams;
@@ -29,7 +32,11 @@ pub mod transfer;
 pub mod tsig;
 pub mod worker;
 
-use std::{net::SocketAddr, process::ExitCode, sync::Arc};
+use std::{
+    net::{IpAddr, SocketAddr},
+    process::ExitCode,
+    sync::Arc,
+};
 
 use serde::Serialize;
 
@@ -41,15 +48,22 @@ use crate::{
     stop::{Stop, Wake},
     target,
 };
+use changing::Changing;
 use counts::Counts;
 pub use options::Arguments;
+use primary::Primary;
+use secondaries::Secondary;
 use setup::Bound;
+use shape::Made;
 use worker::Parts;
+
+/// The summary tells so many secondaries apart.
+const SECONDARIES_TOLD_MAX: usize = 1000;
 
 #[derive(Serialize)]
 struct Ready<'a> {
-    /// Changes are counted from here.
-    start_ns: i64,
+    /// Changes are counted from here; none: from a signal on.
+    start_ns: Option<i64>,
     threads: usize,
     #[serde(flatten)]
     bound: &'a Bound,
@@ -60,8 +74,20 @@ struct Summary {
     elapsed_ns: i64,
     #[serde(flatten)]
     total: Counts,
-    /// The last is the one for NOTIFY, where there is one.
+    /// The last is the one for changes and NOTIFY, where there is one.
     threads: Vec<Counts>,
+    changes: Option<Made>,
+    /// What concerns zones that change since they do; the first thousand, by address.
+    secondaries: Vec<Told>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    address: IpAddr,
+    /// Of the newest version that it took.
+    serial: Option<u32>,
+    #[serde(flatten)]
+    counts: Secondary,
 }
 
 /// Serves until someone ends it.
@@ -72,6 +98,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
     let primary = Arc::new(arguments.primary(start_ns)?);
+    let changing = Changing::new(Arc::clone(&primary), arguments.changes_on_signal, arguments.out.clone())?;
     let (bound, sockets) = setup::bind(arguments)?;
     let limits = Limits::new(arguments.connections_max, arguments.idle_timeout);
     let mut threads = Threads::new()?;
@@ -79,20 +106,34 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         let (primary, limits) = (Arc::clone(&primary), limits.clone());
         threads.spawn("zones", |stop| worker::run(Parts { stop, primary, datagrams, listeners, limits }))?;
     }
-    if !notified.is_empty() {
+    if primary.shape.changes.per_s > 0.0 {
         let socket = sockets::datagrams(SocketAddr::new(arguments.address.ip(), 0), datagrams::RECEIVE_BUFFER_OCTETS);
         let socket = socket.map_err(|error| ServeError::System("make a socket for NOTIFY", error))?;
-        let primary = Arc::clone(&primary);
-        threads.spawn("notify", |stop| notifications::run(notifications::Parts { stop, primary, socket, notified }))?;
+        let (primary, catalog_interval_ns) = (Arc::clone(&primary), arguments.notify_interval);
+        threads.spawn("changes", move |stop| {
+            notifications::run(notifications::Parts { stop, primary, socket, notified, catalog_interval_ns, changing })
+        })?;
     }
-    emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: arguments.threads(), bound: &bound })?;
+    let ready = Ready { start_ns: primary.period.begin_ns(), threads: arguments.threads(), bound: &bound };
+    emit("ready", clock::monotonic_ns(), &ready)?;
     while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
         anchors.emit_if_due(clock::monotonic_ns())?;
     }
     let now_ns = clock::monotonic_ns();
     let threads = threads.end()?;
-    let mut total = Counts::default();
-    threads.iter().for_each(|counts| total += *counts);
-    emit("summary", now_ns, &Summary { elapsed_ns: now_ns - start_ns, total, threads })?;
+    emit("summary", now_ns, &summary(&primary, now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn summary(primary: &Primary, elapsed_ns: i64, threads: Vec<Counts>) -> Summary {
+    let mut total = Counts::default();
+    threads.iter().for_each(|counts| total += counts);
+    let (shape, secondaries) = (&primary.shape, total.secondaries.sorted());
+    let told = secondaries.into_iter().take(SECONDARIES_TOLD_MAX).map(|(address, counts)| {
+        let serial = counts.version.map(|version| shape.serial(version));
+        Told { address, serial, counts }
+    });
+    let changes = primary.period.begin_ns().filter(|_| shape.changes.per_s > 0.0);
+    let changes = changes.map(|begin_ns| shape.made(begin_ns, begin_ns + primary.period.elapsed_ns(i64::MAX)));
+    Summary { elapsed_ns, changes, secondaries: told.collect(), total, threads }
 }

@@ -97,6 +97,17 @@ pub fn wire(text: &str) -> Vec<u8> {
     labels.chain([0]).collect()
 }
 
+/// And back.
+pub fn text(mut wire: &[u8]) -> String {
+    let mut labels = Vec::new();
+    while let Some((length, rest)) = wire.split_first().filter(|(length, _)| **length > 0) {
+        let (label, rest) = rest.split_at(usize::from(*length));
+        labels.push(String::from_utf8_lossy(label));
+        wire = rest;
+    }
+    labels.join(".")
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -132,6 +143,7 @@ mod tests {
         assert_eq!(Label::new(b'z', 0).wire(), b"\x07z000000");
         assert_eq!(Label::new(b'z', 1_234_567).wire(), b"\x08z1234567");
         assert_eq!(wire("a.example"), b"\x01a\x07example\0");
+        assert_eq!(text(&wire("a.example")), "a.example");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The thread that sends NOTIFY (RFC 1996) and hears the answers.
+//! The thread that has zones change, sends NOTIFY (RFC 1996) and hears the answers.
 
 use std::{
     io,
@@ -17,13 +17,14 @@ use crate::{
 };
 
 use super::{
+    changing::Changing,
     counts::Counts,
     notify::{Notifier, Notify},
     pen::Pen,
     primary::Primary,
     query::{CLASS_IN, HEADER_OCTETS, kind},
     records::Records,
-    shape::Zone,
+    secondaries::Secondaries,
     tsig::Chain,
 };
 
@@ -33,6 +34,7 @@ const OCTETS_MAX: usize = 1232;
 /// The poller's numbers.
 const STOP: u64 = 0;
 const SOCKET: u64 = 1;
+const SIGNALS: u64 = 2;
 
 /// The third octet: operation NOTIFY, authoritative (RFC 1996 §3.6).
 const NOTIFY: u8 = 4 << 3 | 0x04;
@@ -48,20 +50,26 @@ pub struct Parts {
     /// Bound to the server's address, as that is how secondaries know their primary.
     pub socket: UdpSocket,
     pub notified: Vec<SocketAddr>,
+    /// The catalog is told of at most once in so long.
+    pub catalog_interval_ns: i64,
+    pub changing: Changing,
 }
 
-/// Tells of changes until told to end, and returns what was counted.
+/// Has zones change and tells of it until told to end, and returns what was counted.
 pub fn run(parts: Parts) -> io::Result<Counts> {
     clock::wait_exactly()?;
     let mut poller = Poller::new()?;
     poller.add(parts.stop.as_fd(), EpollFlags::EPOLLIN, STOP)?;
     poller.add(&parts.socket, EpollFlags::EPOLLIN, SOCKET)?;
-    let notifier = Notifier::new(parts.notified.len() as u32, parts.primary.start_ns);
+    if let Some(signals) = parts.changing.signals() {
+        poller.add(signals, EpollFlags::EPOLLIN, SIGNALS)?;
+    }
+    let notifier = Notifier::new(parts.notified.len(), parts.catalog_interval_ns);
     let (receiver, sender) = (Receiver::new(OCTETS_MAX), Sender::new(OCTETS_MAX, false));
     let mut teller = Teller { parts, notifier, receiver, sender };
     loop {
         teller.tell()?;
-        let patience = match teller.notifier.due_ns(&teller.parts.primary.shape) {
+        let patience = match teller.notifier.due_ns(&teller.parts.primary.shape, &teller.parts.primary.period) {
             Some(due_ns) => Patience::Exact(due_ns - clock::monotonic_ns()),
             None => Patience::Endless,
         };
@@ -69,10 +77,11 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
         if (0..count).any(|at| poller.event(at).0 == STOP) {
             break;
         }
+        teller.parts.changing.obey()?;
         teller.hear()?;
     }
-    let told = teller.notifier.told;
-    Ok(Counts { notify: told, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() })
+    teller.parts.changing.end()?;
+    Ok(teller.counts())
 }
 
 struct Teller {
@@ -88,7 +97,7 @@ impl Teller {
         let Teller { parts: Parts { primary, socket, notified, .. }, notifier, sender, .. } = self;
         let now_ns = clock::monotonic_ns();
         while sender.has_room() {
-            let Some(notify) = notifier.next(&primary.shape, now_ns) else { break };
+            let Some(notify) = notifier.next(&primary.shape, &primary.period, now_ns) else { break };
             let length = write(primary, notify, now_ns, sender.space());
             sender.push(length, Some(notified[notify.to as usize]));
         }
@@ -97,6 +106,17 @@ impl Teller {
             let _ = sender.flush(socket.as_fd());
         }
         Ok(())
+    }
+
+    fn counts(&self) -> Counts {
+        let mut secondaries = Secondaries::default();
+        for (address, told) in self.parts.notified.iter().zip(&self.notifier.each) {
+            if let Some(secondary) = secondaries.of(address.ip()) {
+                secondary.notifies += u64::from(told.sent);
+                secondary.notifies_answered += u64::from(told.answered);
+            }
+        }
+        Counts { notify: self.notifier.told, secondaries, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() }
     }
 
     fn hear(&mut self) -> io::Result<()> {
@@ -125,8 +145,7 @@ impl Teller {
 
 /// Writes a NOTIFY with the newest SOA (RFC 1996 §3.7); how long it is.
 fn write(primary: &Primary, Notify { id, zone, .. }: Notify, now_ns: i64, space: &mut [u8]) -> usize {
-    let zone = Zone::Member(zone);
-    let version = primary.shape.version(zone, now_ns - primary.start_ns);
+    let version = primary.version(zone, now_ns);
     let records = Records::new(&primary.shape, zone);
     let mut to = Pen::new(space, 0);
     let [high, low] = id.to_be_bytes();

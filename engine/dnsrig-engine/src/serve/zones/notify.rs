@@ -2,7 +2,10 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::shape::Shape;
+use super::{
+    primary::Period,
+    shape::{Shape, Zone},
+};
 
 /// So many NOTIFYs may wait for their answers: a quarter of the ids.
 const PENDING_MAX: usize = 16_384;
@@ -22,14 +25,14 @@ pub struct Notify {
     pub id: u16,
     /// The number of the one to tell.
     pub to: u32,
-    /// The number of the zone that changed.
-    pub zone: u32,
+    /// What changed.
+    pub zone: Zone,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     to: u32,
-    zone: u32,
+    zone: Zone,
     retries: u8,
     due_ns: i64,
 }
@@ -43,57 +46,76 @@ pub struct Told {
     pub answered: u64,
     /// Given up: every retry is over.
     pub unanswered: u64,
-    /// Changes that came faster than they could be told of.
+    /// Changes that came faster than they could be told of, or may be: those of a catalog are told of together.
     pub changes_skipped: u64,
 }
 
-/// Tells `count` secondaries of every change.
+/// What was told to one of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToldOne {
+    pub sent: u32,
+    pub answered: u32,
+}
+
+/// Tells secondaries of every change of a zone. Of a catalog, which changes again and again, it tells of the newest
+/// version, at most once in an interval.
 pub struct Notifier {
-    count: u32,
-    start_ns: i64,
+    catalog_interval_ns: i64,
     /// The change that is told of, and the next one to tell of it.
     change: u64,
     to: u32,
+    /// When the catalog may be told of again.
+    next_ns: i64,
     next_id: u16,
     pending: HashMap<u16, Pending>,
     /// When which NOTIFY is to be looked at again, in order: all wait equally long.
     waiting: VecDeque<(i64, u16)>,
     /// What was counted so far.
     pub told: Told,
+    /// Of it, each one's.
+    pub each: Box<[ToldOne]>,
 }
 
 impl Notifier {
-    /// Changes are counted from `start_ns` on.
-    pub fn new(count: u32, start_ns: i64) -> Self {
+    /// Tells `count` of them.
+    pub fn new(count: usize, catalog_interval_ns: i64) -> Self {
         Notifier {
-            count,
-            start_ns,
+            catalog_interval_ns,
             change: 0,
             to: 0,
+            next_ns: i64::MIN,
             next_id: 0,
             pending: HashMap::new(),
             waiting: VecDeque::new(),
             told: Told::default(),
+            each: vec![ToldOne::default(); count].into(),
         }
     }
 
     /// The next NOTIFY to send at `now_ns`; none if there is nothing to tell yet.
-    pub fn next(&mut self, shape: &Shape, now_ns: i64) -> Option<Notify> {
+    pub fn next(&mut self, shape: &Shape, period: &Period, now_ns: i64) -> Option<Notify> {
         if let Some(again) = self.again(now_ns) {
             return Some(again);
         }
-        let changes = shape.changes_until(now_ns - self.start_ns);
-        if self.count == 0 || self.pending.len() >= PENDING_MAX || self.change >= changes {
+        let changes = shape.changes_until(period.elapsed_ns(now_ns));
+        if self.each.is_empty() || self.pending.len() >= PENDING_MAX || self.change >= changes {
             return None;
         }
-        let behind = changes - self.change;
-        if self.to == 0 && behind > BACKLOG_MAX {
-            self.told.changes_skipped += behind - 1;
-            self.change = changes - 1;
+        let (behind, is_catalog) = (changes - self.change, shape.changes.churn.is_some());
+        if self.to == 0 {
+            if is_catalog && now_ns < self.next_ns {
+                return None;
+            }
+            if is_catalog || behind > BACKLOG_MAX {
+                self.told.changes_skipped += behind - 1;
+                self.change = changes - 1;
+            }
+            self.next_ns = now_ns + self.catalog_interval_ns;
         }
-        let notify = Notify { id: self.free_id(), to: self.to, zone: shape.changed_by(self.change) };
+        let (zone, _) = shape.changed_by(self.change);
+        let notify = Notify { id: self.free_id(), to: self.to, zone };
         self.to += 1;
-        if self.to == self.count {
+        if self.to as usize == self.each.len() {
             self.to = 0;
             self.change += 1;
         }
@@ -127,6 +149,7 @@ impl Notifier {
         self.pending.insert(id, Pending { to, zone, retries, due_ns });
         self.waiting.push_back((due_ns, id));
         self.told.sent += 1;
+        self.each[to as usize].sent += 1;
     }
 
     /// There is one: fewer are pending than there are ids.
@@ -146,15 +169,18 @@ impl Notifier {
 
     /// The one that was asked answered, whatever it said.
     pub fn answer(&mut self, id: u16) {
-        if self.pending.remove(&id).is_some() {
+        if let Some(pending) = self.pending.remove(&id) {
             self.told.answered += 1;
+            self.each[pending.to as usize].answered += 1;
         }
     }
 
     /// When there is something to do again: the time of the next change, or of a NOTIFY without an answer.
-    pub fn due_ns(&self, shape: &Shape) -> Option<i64> {
-        let change_ns = shape.change_ns(self.change).map(|elapsed_ns| self.start_ns + elapsed_ns);
-        let change_ns = change_ns.filter(|_| self.pending.len() < PENDING_MAX && self.count > 0);
+    pub fn due_ns(&self, shape: &Shape, period: &Period) -> Option<i64> {
+        let change_ns = shape.change_ns(self.change).and_then(|elapsed_ns| period.time_ns(elapsed_ns));
+        let change_ns = change_ns.filter(|_| self.pending.len() < PENDING_MAX && !self.each.is_empty());
+        let is_held = shape.changes.churn.is_some() && self.to == 0;
+        let change_ns = change_ns.map(|due_ns| if is_held { due_ns.max(self.next_ns) } else { due_ns });
         let retry_ns = self.waiting.front().map(|(due_ns, _)| *due_ns);
         [change_ns, retry_ns].into_iter().flatten().min()
     }

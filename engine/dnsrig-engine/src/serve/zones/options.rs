@@ -9,8 +9,9 @@ use std::{
 use clap::ValueEnum;
 
 use crate::{
+    churn::Churn,
     failure::Failure,
-    generate::dataset::parse_name,
+    generate::{catalog::Schema, dataset::parse_name},
     key,
     serve::error::ServeError,
     target,
@@ -20,7 +21,7 @@ use crate::{
 use super::{
     faults::{self, Fault, Faults},
     names,
-    primary::{Concurrent, Cut, Order, Primary},
+    primary::{Concurrent, Cut, Order, Period, Primary},
     records::RECORDS_MAX,
     shape::{Changes, Shape, Timers},
     tsig::Key,
@@ -29,8 +30,21 @@ use super::{
 /// So many secondaries are told of changes at most.
 const NOTIFIED_MAX: usize = 65_536;
 
+/// IXFR goes back so many changes of a zone, or of the catalog, unless told otherwise.
+const ZONE_CHANGES_KEPT: u32 = 100;
+const CATALOG_CHANGES_KEPT: u32 = 10_000;
+
 /// Where they hear.
 const DNS_PORT: u16 = 53;
+
+/// What changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum ChangesOf {
+    /// Addresses of one zone after another
+    Zones,
+    /// The catalog: its members leave and come back
+    Catalog,
+}
 
 /// How queries come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -51,15 +65,21 @@ pub enum Transport {
 /// are an hour. Memory grows with neither the number nor the size of zones.
 ///
 /// With --changes-per-s, one zone in turn gets a new serial and new addresses for some of its records: those with the
-/// next numbers, round and round. A zone's content at a time follows from the time alone. IXFR goes back
-/// --changes-kept serials; who asks with an older one gets the whole zone.
+/// next numbers, round and round. With --changes-of catalog, members leave the catalog and come back instead, one with
+/// each serial: the first --absent changes are removals, from then on members come back and leave alternately; zones that
+/// are not listed are still served. What a zone has at a time follows from the time alone. IXFR goes back --changes-kept
+/// serials; who asks with an older one gets the whole zone.
 ///
-/// Each change is told to every --notify (RFC 1996), again each second up to five times until it is answered.
+/// Each change of a zone is told to every --notify (RFC 1996), again each second up to five times until it is answered.
+/// Of the catalog the newest version is told, once in --notify-interval at most.
+///
+/// With --changes-on-signal, changes begin with SIGUSR1 and end for good with SIGUSR2.
 ///
 /// Of queries that a connection sends while its peer reads nothing only so many are taken in; the rest waits in the
 /// socket. --concurrent-max counts a transfer from when its query is read until its last message is written.
 ///
-/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `summary`. It ends by SIGTERM or
+/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `changes-begun`, `changes-ended` (the
+/// rows are written), `summary`. It ends by SIGTERM or
 /// SIGINT or, with --until-eof, when standard input ends.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
@@ -86,6 +106,9 @@ pub struct Arguments {
     /// The name of the catalog zone [default: catalog.SUFFIX]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     catalog: Option<String>,
+    /// The version of the catalog's schema: 2, or 1 for BIND before 9.18.3
+    #[arg(long, value_enum, default_value = "2")]
+    catalog_schema: Schema,
     /// Another seed gives other addresses
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -125,21 +148,39 @@ pub struct Arguments {
     /// In which order a connection's messages leave
     #[arg(long, value_enum, default_value = "in-order")]
     order: Order,
-    /// So many changes a second, each of one zone in turn
+    /// So many changes a second
     #[arg(long, value_name = "R", default_value = "0", value_parser = parse_rate)]
     changes_per_s: f64,
-    /// So many changes of every zone lie behind at the start
+    /// What changes
+    #[arg(long, value_enum, default_value = "zones")]
+    changes_of: ChangesOf,
+    /// Members of the catalog before this one, counted from 0, stay in it
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    first_member: u32,
+    /// So many members are missing in the catalog at a time; at most half of those that may
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+    absent: u32,
+    /// Begin changes with SIGUSR1, and end them with SIGUSR2
+    #[arg(long)]
+    pub changes_on_signal: bool,
+    /// So many changes of every zone that changes lie behind at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     changes_before: u32,
     /// A change replaces so many records, or as many addresses as the zone has
     #[arg(long, value_name = "N", default_value_t = 1)]
     change_records: u32,
-    /// IXFR goes back so many changes of a zone
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    changes_kept: u32,
+    /// IXFR goes back so many changes of a zone [default: 100; of the catalog 10000]
+    #[arg(long, value_name = "N")]
+    changes_kept: Option<u32>,
     /// Whom to tell of changes (NOTIFY): may be given several times; port 53 unless given
     #[arg(long, value_name = "ADDRESS[:PORT]|FIRST-LAST", value_parser = parse_notified)]
     notify: Vec<Notified>,
+    /// Tell of the catalog at most once in so long
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = parse_duration)]
+    pub notify_interval: i64,
+    /// Write a row for each change to this file (Arrow IPC stream), as `change` does
+    #[arg(long, value_name = "FILE", requires = "changes_per_s")]
+    pub out: Option<PathBuf>,
     /// So many transfers at a time on all connections; more are answered with SERVFAIL
     #[arg(long, value_name = "N")]
     concurrent_max: Option<u32>,
@@ -193,7 +234,7 @@ impl Arguments {
             faults: Faults::new(&self.fault, self.fault_every),
             key,
             concurrent: self.concurrent_max.map(Concurrent::new),
-            start_ns,
+            period: if self.changes_on_signal { Period::new() } else { Period::since(start_ns) },
         })
     }
 
@@ -226,11 +267,19 @@ impl Arguments {
         if names::zone_number(&catalog, &suffix).is_some() {
             return Err(ServeError::Arguments("--catalog is the name of one of the zones"));
         }
+        let churn = match self.changes_of {
+            ChangesOf::Zones => None,
+            ChangesOf::Catalog => Some(Churn::new(self.count, self.first_member, self.absent).ok_or(
+                ServeError::Arguments("--first-member leaves fewer than two members that could leave and come back"),
+            )?),
+        };
+        let kept = self.changes_kept.unwrap_or(if churn.is_some() { CATALOG_CHANGES_KEPT } else { ZONE_CHANGES_KEPT });
         let (large, large_records) = self.large.unwrap_or_default();
         let refresh_s = self.refresh_s;
         Ok(Shape {
             suffix: suffix.into(),
             catalog: catalog.into(),
+            schema: b'0' + self.catalog_schema.version(),
             count: self.count,
             records: self.records,
             large,
@@ -242,7 +291,8 @@ impl Arguments {
                 per_s: self.changes_per_s,
                 before: self.changes_before,
                 records: self.change_records.into(),
-                kept: self.changes_kept.into(),
+                kept: kept.into(),
+                churn,
             },
         })
     }

@@ -2,10 +2,14 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicI64, AtomicU32, Ordering},
 };
 
-use super::{faults::Faults, shape::Shape, tsig::Key};
+use super::{
+    faults::Faults,
+    shape::{Shape, Zone},
+    tsig::Key,
+};
 
 /// In which order a connection's messages leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -35,8 +39,80 @@ pub struct Primary {
     pub faults: Faults,
     pub key: Option<Key>,
     pub concurrent: Option<Concurrent>,
-    /// When the first change was due, in monotonic nanoseconds.
-    pub start_ns: i64,
+    pub period: Period,
+}
+
+impl Primary {
+    /// The version of a zone now.
+    #[inline]
+    pub fn version(&self, zone: Zone, now_ns: i64) -> u64 {
+        self.shape.version(zone, self.period.elapsed_ns(now_ns))
+    }
+}
+
+/// From when to when zones change, in monotonic nanoseconds: told once each, while all threads look.
+///
+/// A thread may look at the period a moment after it looked at the clock. So that no version that was once shown is
+/// taken back, the end lies ahead when it is told.
+#[derive(Debug)]
+pub struct Period {
+    begin_ns: AtomicI64,
+    end_ns: AtomicI64,
+}
+
+impl Period {
+    /// Not begun.
+    pub fn new() -> Self {
+        Period { begin_ns: AtomicI64::new(i64::MAX), end_ns: AtomicI64::new(i64::MAX) }
+    }
+
+    /// Begun at this time.
+    pub fn since(begin_ns: i64) -> Self {
+        let period = Period::new();
+        period.begin(begin_ns);
+        period
+    }
+
+    /// Zones change from `now_ns` on, unless they do already; whether they did not.
+    pub fn begin(&self, now_ns: i64) -> bool {
+        self.begin_ns.compare_exchange(i64::MAX, now_ns, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+
+    /// No zone changes any more from a time on that is `ahead_ns` after now; which time that is.
+    pub fn end(&self, clock_ns: impl Fn() -> i64, ahead_ns: i64) -> i64 {
+        loop {
+            let end_ns = clock_ns() + ahead_ns;
+            self.end_ns.store(end_ns, Ordering::Relaxed);
+            // Whoever saw no end before this looked at the clock before it, too: unless we were kept waiting too long.
+            if clock_ns() < end_ns {
+                return end_ns;
+            }
+        }
+    }
+
+    /// When it began, if it has.
+    pub fn begin_ns(&self) -> Option<i64> {
+        Some(self.begin_ns.load(Ordering::Relaxed)).filter(|begin_ns| *begin_ns < i64::MAX)
+    }
+
+    /// For how long zones have changed.
+    #[inline]
+    pub fn elapsed_ns(&self, now_ns: i64) -> i64 {
+        let begin_ns = self.begin_ns.load(Ordering::Relaxed);
+        now_ns.min(self.end_ns.load(Ordering::Relaxed)).saturating_sub(begin_ns).max(0)
+    }
+
+    /// When they will have changed for so long, if that will be.
+    pub fn time_ns(&self, elapsed_ns: i64) -> Option<i64> {
+        let time_ns = self.begin_ns()?.saturating_add(elapsed_ns);
+        (time_ns <= self.end_ns.load(Ordering::Relaxed)).then_some(time_ns)
+    }
+}
+
+impl Default for Period {
+    fn default() -> Self {
+        Period::new()
+    }
 }
 
 /// Now, on both clocks.
@@ -81,6 +157,25 @@ impl Drop for Place {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_counts_from_the_begin_to_the_end() {
+        let period = Period::new();
+        assert_eq!((period.elapsed_ns(1_000), period.time_ns(5), period.begin_ns()), (0, None, None));
+        assert!(period.begin(100) && !period.begin(200));
+        assert_eq!((period.elapsed_ns(50), period.elapsed_ns(150), period.time_ns(70)), (0, 50, Some(170)));
+        assert_eq!(period.end(|| 150, 10), 160);
+        assert_eq!((period.elapsed_ns(155), period.elapsed_ns(1_000), period.time_ns(70)), (55, 60, None));
+    }
+
+    #[test]
+    fn the_end_is_moved_on_if_it_was_told_too_late() {
+        let now_ns = AtomicI64::new(0);
+        let period = Period::since(0);
+        // Each look at the clock comes four later; the third, at 8, is the first that is followed soon enough.
+        let clock_ns = || now_ns.fetch_add(if now_ns.load(Ordering::Relaxed) < 8 { 4 } else { 1 }, Ordering::Relaxed);
+        assert_eq!(period.end(clock_ns, 3), 11);
+    }
 
     #[test]
     fn places_are_given_back() {

@@ -9,6 +9,7 @@ use super::{
     pen::Pen,
     shape::{Shape, Zone, mix},
 };
+use crate::churn::Kind;
 
 /// Where the name of the question stands in every message, and a pointer to it (RFC 1035 §4.1.4).
 pub const NAME_AT: usize = 12;
@@ -77,6 +78,15 @@ pub struct Records<'a> {
     suffix_at: Option<u16>,
 }
 
+/// A part of a change: see [`Records::part`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// The SOA of this version.
+    Soa { version: u64 },
+    /// Of the change that leads away from `version`, the `at`th record: as it was, or with `added` 1, as it is then.
+    Record { version: u64, at: u64, added: u64 },
+}
+
 impl<'a> Records<'a> {
     /// Those of `zone`.
     pub fn new(shape: &'a Shape, zone: Zone) -> Self {
@@ -88,7 +98,7 @@ impl<'a> Records<'a> {
             }
             Zone::Catalog => (Label::new(b'm', 0), 0, suffix_of(&shape.catalog, &shape.suffix)),
         };
-        Records { shape, zone, label, hash, count: shape.records(zone), suffix_at }
+        Records { shape, zone, label, hash, count: shape.records(zone, 0), suffix_at }
     }
 
     /// The name of the zone.
@@ -102,18 +112,13 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// How many of them each change replaces.
-    pub fn changed_each(&self) -> u64 {
-        changed_each(self.shape, self.zone)
-    }
-
     /// How often records have changed in version `version`.
-    pub fn age(&self, version: u64) -> Age {
-        if version == 0 {
+    fn age(&self, version: u64) -> Age {
+        if version == 0 || self.zone == Zone::Catalog {
             return Age { rounds: 0, part: 0 };
         }
         let all = changeable(self.count).max(1);
-        let changes = u128::from(version) * u128::from(self.changed_each());
+        let changes = u128::from(version) * u128::from(changed_each(self.shape, self.zone));
         Age { rounds: (changes / u128::from(all)) as u64, part: (changes % u128::from(all)) as u64 }
     }
 
@@ -143,11 +148,9 @@ impl<'a> Records<'a> {
     }
 
     /// The record with this number, which is not 0, the SOA's, nor beyond [`RECORDS_MAX`].
-    pub fn record(&self, pen: &mut Pen<'_>, number: u64, age: Age) {
-        if self.zone == Zone::Catalog {
-            return self.catalog_record(pen, number);
-        }
+    fn record(&self, pen: &mut Pen<'_>, number: u64, version: u64, age: Age) {
         match number {
+            _ if self.zone == Zone::Catalog => self.catalog_record(pen, number, version),
             0 | 1 => self.name_server(pen, b'1'),
             2 => self.name_server(pen, b'2'),
             7 => self.at(pen, b"", MX, b"\0\x0a\x04mail\xc0\x0c"),
@@ -160,7 +163,7 @@ impl<'a> Records<'a> {
     }
 
     /// The address that has this number among those that can change, after it has changed `times`.
-    pub fn address(&self, pen: &mut Pen<'_>, index: u64, times: u64) {
+    fn address(&self, pen: &mut Pen<'_>, index: u64, times: u64) {
         let bits = u64::from(address_bits(self.hash, index)).wrapping_add(times);
         let ipv4 = [192, 0, 2, bits as u8];
         // Of the interface identifier only 16 bits are used, never all zero.
@@ -180,24 +183,45 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Of the change that leads away from `version`, the `at`th record: as it was, or with `added` 1, as it is then.
+    /// Part `number` of the changes that follow version `from`: each is the old SOA, what is removed, the new SOA, what is
+    /// added (RFC 1995 §4).
+    pub fn part(&self, from: u64, number: u64) -> Part {
+        let each = changes_records(self.shape, self.zone);
+        let (version, at) = (from + number / each, number % each);
+        let new_soa_at = match (self.zone, self.shape.changes.churn) {
+            (Zone::Catalog, Some(churn)) => 1 + u64::from(churn.change(version).kind == Kind::Remove),
+            _ => each / 2,
+        };
+        if at == 0 || at == new_soa_at {
+            return Part::Soa { version: version + u64::from(at > 0) };
+        }
+        let added = u64::from(at > new_soa_at);
+        Part::Record { version, at: at - 1 - added * new_soa_at, added }
+    }
+
+    /// Writes that part of a change, if it is not a SOA: the record as it was, or with `added` 1, as it is then.
     pub fn changed(&self, pen: &mut Pen<'_>, version: u64, at: u64, added: u64) {
+        if let (Zone::Catalog, Some(churn)) = (self.zone, self.shape.changes.churn) {
+            return self.member(pen, churn.change(version).zone);
+        }
         let all = u128::from(changeable(self.count).max(1));
-        let change = u128::from(version) * u128::from(self.changed_each()) + u128::from(at);
+        let change = u128::from(version) * u128::from(changed_each(self.shape, self.zone)) + u128::from(at);
         self.address(pen, (change % all) as u64, ((change / all) as u64).wrapping_add(added));
     }
 
-    /// Writes records from number `from` to before `until`, as far as they end before `limit`; how many that are.
+    /// Writes the records of a version from number `from` to before `until`, as far as they end before `limit`; how many
+    /// that are.
     ///
     /// This is where large zones spend their time.
-    pub fn run(&self, pen: &mut Pen<'_>, from: u64, until: u64, limit: usize, age: Age) -> u64 {
+    pub fn run(&self, pen: &mut Pen<'_>, from: u64, until: u64, limit: usize, version: u64) -> u64 {
+        let age = self.age(version);
         let mut number = from;
         while number < until {
             if self.zone != Zone::Catalog && number >= FIRST_HOST {
                 return number - from + self.hosts(pen, number, until, limit, age);
             }
             let before = pen.at();
-            self.record(pen, number, age);
+            self.record(pen, number, version, age);
             if pen.at() > limit {
                 pen.return_to(before);
                 break;
@@ -234,19 +258,25 @@ impl<'a> Records<'a> {
         number - from
     }
 
-    fn catalog_record(&self, pen: &mut Pen<'_>, number: u64) {
+    fn catalog_record(&self, pen: &mut Pen<'_>, number: u64, version: u64) {
         match number {
             0 | 1 => catalog_at(pen, b"", NS, |pen| pen.put(b"\x07invalid\0")),
-            2 => catalog_at(pen, b"\x07version", TXT, |pen| pen.put(b"\x012")),
+            2 => catalog_at(pen, b"\x07version", TXT, |pen| pen.put(&[1, self.shape.schema])),
             _ => {
-                let member = (number - FIRST_MEMBER) as u32;
-                pen.put(Label::new(b'm', member).wire());
-                catalog_at(pen, b"\x05zones", PTR, |pen| {
-                    pen.put(Label::new(b'z', member).wire());
-                    self.suffix(pen);
-                });
+                let place = number - FIRST_MEMBER;
+                let churn = self.shape.changes.churn;
+                self.member(pen, churn.map_or(place as u32, |churn| churn.present(version, place)));
             }
         }
+    }
+
+    /// What lists a member in the catalog.
+    fn member(&self, pen: &mut Pen<'_>, member: u32) {
+        pen.put(Label::new(b'm', member).wire());
+        catalog_at(pen, b"\x05zones", PTR, |pen| {
+            pen.put(Label::new(b'z', member).wire());
+            self.suffix(pen);
+        });
     }
 
     fn name_server(&self, pen: &mut Pen<'_>, digit: u8) {
@@ -305,10 +335,18 @@ fn pointer(at: u16) -> [u8; 2] {
 }
 
 /// How many records of a zone each change replaces.
-pub fn changed_each(shape: &Shape, zone: Zone) -> u64 {
+fn changed_each(shape: &Shape, zone: Zone) -> u64 {
     match zone {
-        Zone::Member(_) => shape.changes.records.min(changeable(shape.records(zone))),
+        Zone::Member(_) => shape.changes.records.min(changeable(shape.records(zone, 0))),
         Zone::Catalog => 0,
+    }
+}
+
+/// How many records a change is in an IXFR, its two SOAs among them: of a catalog it is one member that leaves or comes.
+pub fn changes_records(shape: &Shape, zone: Zone) -> u64 {
+    match zone {
+        Zone::Member(_) => 2 * (1 + changed_each(shape, zone)),
+        Zone::Catalog => 2 + u64::from(shape.changes.churn.is_some()),
     }
 }
 

@@ -12,6 +12,7 @@ use nix::sys::epoll::EpollFlags;
 use rustls::ServerConfig;
 
 use crate::{
+    clock,
     poller::Poller,
     serve::{
         connection::{Connection, Handshake},
@@ -112,10 +113,11 @@ impl Streams {
                 None => Connection::plain(),
             };
             let interest = EpollFlags::EPOLLIN;
+            let peer = socket.peer_addr().ok().map(|peer| peer.ip());
             let token = table.insert(Stream {
                 socket,
                 connection,
-                conversation: Conversation::default(),
+                conversation: Conversation::new(peer),
                 interest,
                 active_ns: context.now.monotonic_ns,
                 is_paused: false,
@@ -236,6 +238,8 @@ impl Stream {
             }
             Err(error) => return Err(error),
         };
+        // Who was told of a change by another thread and asks then must see it.
+        context.now.monotonic_ns = clock::monotonic_ns();
         self.active_ns = context.now.monotonic_ns;
         if self.closing != Closing::Not {
             return Ok(());

@@ -10,7 +10,7 @@ use super::{
     counts::Counts,
     faults::{Fault, Faults},
     pen::Pen,
-    primary::{Cut, Now, Order, Primary},
+    primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
     transfer::LENGTH_OCTETS,
 };
@@ -21,7 +21,7 @@ pub const NOW: Now = Now { monotonic_ns: 0, wall_s: 1_700_000_000 };
 /// A primary without faults, with messages as large as they can be.
 pub fn primary(shape: Shape) -> Primary {
     let cut = Cut { octets_max: 65_535, records_max: u16::MAX, order: Order::InOrder, signed_every: 1 };
-    Primary { shape, cut, faults: Faults::default(), key: None, concurrent: None, start_ns: 0 }
+    Primary { shape, cut, faults: Faults::default(), key: None, concurrent: None, period: Period::since(0) }
 }
 
 /// A primary with small zones and one fault.

@@ -1,7 +1,10 @@
 //! An answer that is being given, message by message: what is left of it is a number. No I/O.
 
+use std::net::IpAddr;
+
 use super::{
     content::Content,
+    counts::Counts,
     faults::Fault,
     pen::Pen,
     primary::{Place, Primary},
@@ -39,6 +42,7 @@ pub struct Transfer {
     has_opt: bool,
     faulty: bool,
     chain: Option<Box<Chain>>,
+    follower: Option<IpAddr>,
     _place: Option<Place>,
 }
 
@@ -76,6 +80,7 @@ impl Transfer {
             has_opt: query.has_opt,
             faulty: faulty && content != Content::Soa,
             chain,
+            follower: None,
             _place: place,
         };
         if transfer.has(primary, Fault::WrongSerial) && content == Content::Whole {
@@ -87,6 +92,20 @@ impl Transfer {
         transfer.at = u64::from(transfer.has(primary, Fault::SoaMissing));
         transfer.end = transfer.content.count(&primary.shape, zone, version) + transfer.intruders(primary);
         transfer
+    }
+
+    /// Has it counted for this secondary, too.
+    pub fn for_follower(self, follower: Option<IpAddr>) -> Self {
+        Transfer { follower, ..self }
+    }
+
+    /// Counts that its last message was written.
+    pub fn finish(&self, counts: &mut Counts) {
+        counts.outcomes.done += 1;
+        if let Some(secondary) = self.follower.and_then(|peer| counts.secondaries.of(peer)) {
+            secondary.served.count(self.kind, self.content);
+            secondary.version = secondary.version.max(Some(self.version));
+        }
     }
 
     /// Whether the zone was asked for, not only its SOA.

@@ -1,16 +1,24 @@
 //! Transfers as another library reads them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashSet},
+    net::IpAddr,
+};
 
 use proptest::prelude::*;
 
 use crate::{
+    churn::Churn,
     serve::zones::{
+        conversation::Conversation,
+        counts::{Counts, Transfers},
         faults::Fault,
-        primary::Primary,
+        pen::Pen,
+        primary::{Period, Primary},
         query::HEADER_OCTETS,
-        shape::tests::shape,
-        testing::{ask, converse, faulty, primary, query, records, serial, zone},
+        secondaries::Secondary,
+        shape::{Changes, tests::shape},
+        testing::{NOW, ask, converse, faulty, primary, query, records, serial, zone},
     },
     transfer::wire::{Ask, Incoming, Limits, Outcome, Step},
 };
@@ -79,23 +87,107 @@ proptest! {
         prop_assert_eq!(changes.last(), new_zone.last());
         prop_assert_eq!(changes.iter().filter(|(_, kind, _)| kind == "SOA").count() as u32, 2 + 2 * steps);
 
-        let mut zone: BTreeSet<_> = old_zone[1..old_zone.len() - 1].iter().cloned().collect();
-        let (mut adding, mut now) = (true, 1 + old);
-        for record in &changes[1..changes.len() - 1] {
-            if record.1 == "SOA" {
-                adding = !adding;
-                let next = if adding { now + 1 } else { now };
-                prop_assert_eq!(serial(&record.2), next);
-                now = next;
-            } else if adding {
-                prop_assert!(zone.insert(record.clone()), "{:?} is there already", record);
-            } else {
-                prop_assert!(zone.remove(record), "{:?} is not there", record);
-            }
-        }
-        let expected: BTreeSet<_> = new_zone[1..new_zone.len() - 1].iter().cloned().collect();
-        prop_assert_eq!(zone, expected);
+        check_changes(&old_zone, &changes, &new_zone, 1 + old)?;
     }
+
+    #[test]
+    fn members_that_leave_and_come_back_give_the_catalog_as_it_is(
+        count in 2_u32..40,
+        first in 0_u32..10,
+        absent in 1_u32..20,
+        old in 0_u32..100,
+        steps in 1_u32..100,
+        octets_max in 512_usize..2000,
+    ) {
+        let mut primary = primary(shape(first + count, 4));
+        primary.shape.changes.churn = Churn::new(first + count, first, absent);
+        primary.cut.octets_max = octets_max;
+        let name = primary.shape.catalog.clone();
+        let mut at = |version: u32, what: Ask| {
+            primary.shape.changes.before = version;
+            records(&ask(&primary, &name, what))
+        };
+        let old_zone = at(old, Ask::Axfr);
+        let new_zone = at(old + steps, Ask::Axfr);
+        let changes = at(old + steps, Ask::Ixfr { serial: 1 + old });
+        prop_assert_eq!(changes.len() as u32, 2 + 3 * steps, "a member a serial");
+        check_changes(&old_zone, &changes, &new_zone, 1 + old)?;
+        let listed = new_zone.iter().filter(|(_, kind, _)| kind == "PTR").collect::<BTreeSet<_>>();
+        prop_assert_eq!(listed.len(), new_zone.len() - 4, "no member twice");
+        let missing = (first + count) as usize - listed.len();
+        prop_assert!(missing <= absent.min(count / 2) as usize);
+    }
+}
+
+/// Applies an IXFR from `first` on to the old zone, as a secondary does: each serial follows the one before, what is
+/// removed was there, what is added was not, and the new zone comes of it.
+fn check_changes(
+    old_zone: &[(String, String, String)],
+    changes: &[(String, String, String)],
+    new_zone: &[(String, String, String)],
+    first: u32,
+) -> Result<(), TestCaseError> {
+    let mut zone: BTreeSet<_> = old_zone[1..old_zone.len() - 1].iter().cloned().collect();
+    let (mut adding, mut now) = (true, first);
+    for record in &changes[1..changes.len() - 1] {
+        if record.1 == "SOA" {
+            adding = !adding;
+            let next = if adding { now + 1 } else { now };
+            prop_assert_eq!(serial(&record.2), next);
+            now = next;
+        } else if adding {
+            prop_assert!(zone.insert(record.clone()), "{:?} is there already", record);
+        } else {
+            prop_assert!(zone.remove(record), "{:?} is not there", record);
+        }
+    }
+    let expected: BTreeSet<_> = new_zone[1..new_zone.len() - 1].iter().cloned().collect();
+    prop_assert_eq!(zone, expected);
+    Ok(())
+}
+
+#[test]
+fn a_catalog_asked_for_with_a_serial_too_old_comes_whole() {
+    let mut primary = primary(shape(50, 4));
+    primary.shape.changes = Changes { before: 200, churn: Churn::new(50, 0, 5), ..primary.shape.changes };
+    let name = primary.shape.catalog.clone();
+    let count = |serial| records(&ask(&primary, &name, Ask::Ixfr { serial })).len();
+    // The serial is 201 and a hundred changes are kept: 4 or 5 of 50 members are missing.
+    assert_eq!([201, 200, 101, 100, 1].map(count), [1, 5, 302, 3 + 46 + 1, 50]);
+}
+
+#[test]
+fn the_catalog_can_have_the_schema_before_the_rfc() {
+    let mut primary = primary(shape(2, 4));
+    primary.shape.schema = b'1';
+    let name = primary.shape.catalog.clone();
+    let found = records(&ask(&primary, &name, Ask::Axfr));
+    assert!(found.contains(&("version.catalog.example".into(), "TXT".into(), "\"1\"".into())), "{found:?}");
+}
+
+#[test]
+fn what_a_secondary_asks_of_zones_that_change_is_counted_by_its_address() {
+    let mut primary = primary(shape(50, 4));
+    primary.shape.changes = Changes { before: 9, churn: Churn::new(50, 0, 5), ..primary.shape.changes };
+    let name = primary.shape.catalog.clone();
+    let peer = IpAddr::from([198, 18, 0, 7]);
+    let mut counts = Counts::default();
+    let mut conversation = Conversation::new(Some(peer));
+    let all = [Ask::Soa, Ask::Axfr, Ask::Ixfr { serial: 8 }, Ask::Ixfr { serial: 10 }, Ask::Ixfr { serial: 0 }];
+    for what in all {
+        conversation.take(&query(1, &name, what), &primary, NOW, &mut counts);
+    }
+    conversation.take(&query(2, &zone(3), Ask::Axfr), &primary, NOW, &mut counts);
+    let whole = Transfers { axfr: 1, ixfr: 1, axfr_for_ixfr: 1, up_to_date: 1 };
+    let expected = Secondary { soa: 1, asked: whole, ..Secondary::default() };
+    assert_eq!(counts.secondaries.sorted(), BTreeMap::from([(peer, expected)]), "members do not change here");
+    let mut room = vec![0; 200_000];
+    conversation.fill(&primary, &mut Pen::new(&mut room, 0), 100_000, 0, &mut counts);
+    assert_eq!(counts.secondaries.sorted()[&peer], Secondary { served: whole, version: Some(9), ..expected });
+    primary.period = Period::new();
+    let mut counts = Counts::default();
+    conversation.take(&query(3, &name, Ask::Axfr), &primary, NOW, &mut counts);
+    assert_eq!(counts.secondaries.sorted(), BTreeMap::new(), "nothing has begun");
 }
 
 #[test]

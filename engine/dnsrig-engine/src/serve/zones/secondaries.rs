@@ -1,0 +1,92 @@
+//! What each secondary asked of the zones that change, and got, since they do. No I/O.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::IpAddr,
+};
+
+use serde::Serialize;
+
+use super::counts::Transfers;
+
+/// So many are told apart; what more of them ask is not counted here.
+const SECONDARIES_MAX: usize = 65_536;
+
+/// What one of them did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Secondary {
+    /// NOTIFYs sent to it, and answered by it.
+    pub notifies: u64,
+    pub notifies_answered: u64,
+    /// Its queries for a SOA.
+    pub soa: u64,
+    /// Its transfers that began.
+    pub asked: Transfers,
+    /// Of them, those whose last message was handed to the connection.
+    pub served: Transfers,
+    /// The newest version that they brought, as the number of changes that lie behind it.
+    #[serde(skip)]
+    pub version: Option<u64>,
+}
+
+/// All of them, by address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Secondaries(HashMap<IpAddr, Secondary>);
+
+impl Secondaries {
+    /// The one with this address, unless there are too many.
+    pub fn of(&mut self, address: IpAddr) -> Option<&mut Secondary> {
+        if self.0.len() >= SECONDARIES_MAX && !self.0.contains_key(&address) {
+            return None;
+        }
+        Some(self.0.entry(address).or_default())
+    }
+
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Secondaries) {
+        for (address, more) in &other.0 {
+            let Some(sum) = self.of(*address) else { continue };
+            sum.notifies += more.notifies;
+            sum.notifies_answered += more.notifies_answered;
+            sum.soa += more.soa;
+            sum.asked += more.asked;
+            sum.served += more.served;
+            sum.version = sum.version.max(more.version);
+        }
+    }
+
+    /// In order of their addresses.
+    pub fn sorted(&self) -> BTreeMap<IpAddr, Secondary> {
+        self.0.iter().map(|(address, secondary)| (*address, *secondary)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn address(number: u32) -> IpAddr {
+        Ipv4Addr::from_bits(0xc612_0000 + number).into()
+    }
+
+    #[test]
+    fn what_threads_counted_is_added_up() {
+        let [mut one, mut other] = [Secondaries::default(), Secondaries::default()];
+        *one.of(address(1)).unwrap() = Secondary { soa: 1, version: Some(7), ..Secondary::default() };
+        *other.of(address(1)).unwrap() = Secondary { soa: 2, notifies: 4, ..Secondary::default() };
+        other.of(address(0)).unwrap().served.ixfr = 3;
+        one.add(&other);
+        let sum = one.sorted();
+        assert_eq!(sum[&address(1)], Secondary { soa: 3, notifies: 4, version: Some(7), ..Secondary::default() });
+        assert!(sum.keys().copied().eq([address(0), address(1)]));
+    }
+
+    #[test]
+    fn no_more_are_told_apart_than_planned() {
+        let mut all = Secondaries::default();
+        assert_eq!((0..70_000).filter(|number| all.of(address(*number)).is_some()).count(), SECONDARIES_MAX);
+        assert!(all.of(address(7)).is_some(), "who is known stays known");
+    }
+}
