@@ -3,7 +3,7 @@
 A rule is about the new run in percent of the base run, and describes what is not wanted. Its verdict on a variant:
 
 - ``regression``: the 95 % interval of the ratio of medians lies wholly beyond the limit, and the rank test, of the new
-  repeats against the base's times the limit, rejects at 5 % after Holm's correction over the variants; or every
+  repeats against the base's times the limit, rejects at 5 % after Holm's correction over all rules and variants; or every
   repeat of the base finished and some of the new did not; or a rule with ``>`` meets a base that is zero in every repeat,
   of which there is no percentage: then a new median above zero, where the test agrees;
 - ``pass``: the interval lies wholly on the good side of the limit;
@@ -89,15 +89,17 @@ def parse(text: str) -> Rule:
     return Rule(metric, sign == ">", float(percent))
 
 
-def judge(rule: Rule, pairs: Sequence[tuple[Repeats, Repeats]]) -> list[Judgement]:
-    """``rule`` on each variant's (base, new), with p corrected over all that could be tested, whatever they show."""
-    found = [_first_look(rule, base, new) for base, new in pairs]
+def judge(cases: Sequence[tuple[Rule, Repeats, Repeats]]) -> list[Judgement]:
+    """Each rule on a variant's base and new repeats, with p corrected over all that could be tested, whatever they show: one
+    regression among them fails the whole."""
+    found = [_first_look(*case) for case in cases]
     tested = [index for index, judgement in enumerate(found) if judgement.p is not None]
     corrected = statistics.holm([p for judgement in found if (p := judgement.p) is not None])
     for index, p in zip(tested, corrected, strict=True):
+        rule, base, new = cases[index]
         judgement = replace(found[index], p_corrected=p)
-        decided = _by_interval(rule, judgement) if judgement.interval else _from_nothing(judgement, pairs[index][1])
-        found[index] = _as_far_as_known(rule, decided, *pairs[index])
+        decided = _by_interval(rule, judgement) if judgement.interval else _from_nothing(judgement, new)
+        found[index] = _as_far_as_known(rule, decided, base, new)
     return found
 
 

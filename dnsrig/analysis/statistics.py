@@ -80,7 +80,7 @@ class Comparison:
     """A variant relative to the baseline.
 
     ``percent`` is 100 × the ratio of medians, ``interval`` that of the percentage; ``difference`` is the
-    variant's median less the baseline's, in the unit of the values. ``p`` is of the rank test;
+    variant's median less the baseline's, in the unit of the values. ``p`` is of the rank test, None where all values are the same;
     ``p_corrected`` the same after correction for the number of comparisons, filled in by who knows it.
     """
 
@@ -92,6 +92,8 @@ class Comparison:
     p_corrected: float | None = None
     of_mean: PercentSpread | None = None
     """Each repeat of the variant in percent of the baseline's mean."""
+    by_rounds: bool = False
+    """Whether ``percent``, ``interval`` and ``p`` are of the ratios within each round (`rounds`), not of all repeats together."""
 
     @property
     def change(self) -> Change:
@@ -212,7 +214,7 @@ def rank_test(a: Sequence[float], b: Sequence[float]) -> float | None:
     """
     if min(len(a), len(b)) < FEWEST_REPEATS:
         return None
-    ranks = _doubled_midranks([*a, *b])
+    ranks = doubled_midranks([*a, *b])
     return _exact_p(ranks, len(a)) if len(ranks) <= LARGEST_EXACT else _normal_p(ranks, len(a))
 
 
@@ -237,7 +239,7 @@ def compare(variant: Sequence[float], baseline: Sequence[float], better: Better)
         percent=100 * ours.median / theirs.median,
         difference=ours.median - theirs.median,
         interval=interval,
-        p=rank_test(variant, baseline),
+        p=rank_test(variant, baseline) if len({*variant, *baseline}) > 1 else None,
         better=better,
         of_mean=percent_of_mean(variant, baseline),
     )
@@ -268,7 +270,7 @@ def _quantile(distribution: Sequence[tuple[float, float]], tail: float) -> float
     return distribution[-1][0]
 
 
-def _doubled_midranks(values: Sequence[float]) -> list[int]:
+def doubled_midranks(values: Sequence[float]) -> list[int]:
     """Twice the midrank of each value: whole numbers even with ties."""
     counts = Counter(values)
     doubled, below = {}, 0

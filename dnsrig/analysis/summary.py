@@ -9,17 +9,17 @@ it reached the metric's ceiling: a latency beyond the client's timeout is at lea
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import polars as pl
 
-from dnsrig.analysis import statistics
+from dnsrig.analysis import rounds, significance, statistics
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Comparison, Interval, PercentSpread, Spread
-from dnsrig.rundir import Outcome, Variant
+from dnsrig.rundir import Outcome, Scalar, Variant
 
 _COLUMNS = ("run", "experiment", "variant", "repeat", "outcome", "metric", "unit", "value")
 
@@ -65,6 +65,8 @@ class VariantRow:
     outcomes: Counter[Outcome]
     values: list[float]
     at_least: list[float]
+    repeats: list[int]
+    """Of ``values``: the rounds that they were measured in."""
     is_baseline: bool
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
@@ -122,29 +124,79 @@ def summarise(run: Run) -> pl.DataFrame:
 
 
 def variant_table(run: Run, metric: str) -> list[VariantRow]:
-    """One row a variant, in the order of the matrix, with p corrected over the comparisons of this metric."""
+    """One row a variant, in the order of the matrix; under the main metric with p corrected over its comparisons.
+
+    Under any other metric p is not corrected, so no difference is told: `metric_tables` has them all.
+    """
+    planned = comparisons_planned(run.manifest.variants, run.manifest.baseline)
+    rows = _compared(run, metric, planned)
+    return _corrected([rows])[0] if metric == main_metric(run) else rows
+
+
+def metric_tables(run: Run) -> list[tuple[Metric, list[VariantRow]]]:
+    """The table of each metric that was measured. The main one answers the question and is corrected by itself; all others
+    are corrected together, as the many that they are."""
+    metrics, main = measured_metrics(run), main_metric(run)
+    others = [metric.name for metric in metrics if metric.name != main]
+    comparisons = sum(_is_tested(row) for name in others for row in _compared(run, name, 0))
+    tables = dict(zip(others, _corrected([_compared(run, name, comparisons) for name in others]), strict=True))
+    return [(metric, tables.get(metric.name) or variant_table(run, metric.name)) for metric in metrics]
+
+
+def comparisons_planned(variants: Sequence[Variant], baseline: Mapping[str, Scalar]) -> int:
+    """How many variants have a baseline to be compared with."""
+    pairs = [(variant, baseline_among(variants, baseline, variant)) for variant in variants]
+    return sum(against is not None and against.id != variant.id for variant, against in pairs)
+
+
+def _compared(run: Run, metric: str, comparisons: int) -> list[VariantRow]:
+    """Each row beside its baseline. ``comparisons``: of how many this is one, which decides the test."""
     rows = {variant.id: variant_row(run, variant, describe(metric)) for variant in run.manifest.variants}
-    compared = {
-        key: _compare(row, rows[row.baseline.id])
-        for key, row in rows.items()
+    return [
+        replace(
+            row,
+            comparison=_compare(row, rows[row.baseline.id], comparisons),
+            bound=_bound(row, rows[row.baseline.id]),
+        )
         if row.baseline is not None and not row.is_baseline
-    }
-    tested = {key: c.p for key, c in compared.items() if c.p is not None}
-    corrected = dict(zip(tested, statistics.holm(list(tested.values())), strict=True))
-    for key, comparison in compared.items():
-        baseline = rows[key].baseline
-        bound = _bound(rows[key], rows[baseline.id]) if baseline else None
-        rows[key] = replace(rows[key], comparison=replace(comparison, p_corrected=corrected.get(key)), bound=bound)
-    return list(rows.values())
+        else row
+        for row in rows.values()
+    ]
+
+
+def _corrected(tables: Sequence[list[VariantRow]]) -> list[list[VariantRow]]:
+    """``tables`` with p corrected over all that was tested in any of them."""
+    p_values = [
+        row.comparison.p for table in tables for row in table if row.comparison and row.comparison.p is not None
+    ]
+    corrected = iter(statistics.holm(p_values))
+    return [
+        [
+            replace(row, comparison=replace(row.comparison, p_corrected=next(corrected)))
+            if row.comparison and row.comparison.p is not None
+            else row
+            for row in table
+        ]
+        for table in tables
+    ]
+
+
+def _is_tested(row: VariantRow) -> bool:
+    return row.comparison is not None and row.comparison.p is not None
 
 
 def baseline_of(run: Run, variant: Variant) -> Variant | None:
     """The variant with the baseline's values on the axes that have one, and the same values on all others."""
-    fixed = {axis: value for axis, value in run.manifest.baseline.items() if axis in variant.parameters}
+    return baseline_among(run.manifest.variants, run.manifest.baseline, variant)
+
+
+def baseline_among(variants: Iterable[Variant], baseline: Mapping[str, Scalar], variant: Variant) -> Variant | None:
+    """The same before there is a run."""
+    fixed = {axis: value for axis, value in baseline.items() if axis in variant.parameters}
     if not fixed:
         return None
     wanted = variant.parameters | fixed
-    return next((other for other in run.manifest.variants if other.parameters == wanted), None)
+    return next((other for other in variants if other.parameters == wanted), None)
 
 
 def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
@@ -160,6 +212,7 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
         outcomes=Counter(trial.record.outcome for trial in trials),
         values=values,
         at_least=at_least,
+        repeats=[trial.record.spec.repeat for trial in trials if _is_measured(trial, metric)],
         unfinished=any(t.record.outcome in ("limit", "server-failed") and not metric.counts(t) for t in trials),
         is_baseline=baseline is not None and baseline.id == variant.id,
         baseline=baseline,
@@ -173,15 +226,24 @@ def done_values(trials: Iterable[Trial], metric: Metric) -> tuple[list[float], l
     for trial in trials:
         value = trial.value(metric.name)
         if metric.counts(trial) and value is not None:
-            (at_least if metric.at_ceiling(trial, value) else values).append(value)
+            (values if _is_measured(trial, metric) else at_least).append(value)
     return values, at_least
 
 
-def _compare(row: VariantRow, baseline: VariantRow) -> Comparison:
-    """No figure where either hit its limit, a ceiling, or failed."""
+def _is_measured(trial: Trial, metric: Metric) -> bool:
+    """Whether ``trial`` counts and has a value below the metric's ceiling."""
+    value = trial.value(metric.name)
+    return metric.counts(trial) and value is not None and not metric.at_ceiling(trial, value)
+
+
+def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Comparison:
+    """No figure where either hit its limit, a ceiling, or failed. ``comparisons``: of how many this is one."""
     if row.censored or baseline.censored or row.unfinished or baseline.unfinished:
         return statistics.nothing_to_compare(row.metric.better)
-    return statistics.compare(row.values, baseline.values, row.metric.better)
+    found = statistics.compare(row.values, baseline.values, row.metric.better)
+    if row.repeats != baseline.repeats or not significance.by_rounds(len(row.repeats), comparisons):
+        return found
+    return rounds.compared(list(zip(row.values, baseline.values, strict=True)), found)
 
 
 def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpread] | None:

@@ -83,14 +83,15 @@ def compare_runs(
             "the two runs have no variant in common", hint="variants are matched by their values on the matrix's axes"
         )
     differences = run_differences.differences(base.manifest, new.manifest, pairs, may_differ)
-    verdicts = [_as_far_as_alike(found, differences) for rule in named for found in _verdicts(base, new, pairs, rule)]
+    verdicts = [_as_far_as_alike(found, differences) for found in _verdicts(base, new, pairs, named)]
+    main, *others = dict.fromkeys(names)
     return TwoRuns(
         base=base.manifest,
         new=new.manifest,
         differences=differences,
         only_in_base=only_in_base,
         only_in_new=only_in_new,
-        lines=[line for name in dict.fromkeys(names) for line in _lines(base, new, pairs, describe(name))],
+        lines=[*_lines(base, new, pairs, [main]), *_lines(base, new, pairs, others)],
         verdicts=verdicts,
     )
 
@@ -131,10 +132,10 @@ def match(base: Manifest, new: Manifest) -> tuple[list[Pair], list[Variant], lis
     return pairs, [variant for variant in base.variants if variant.id not in matched], only_in_new
 
 
-def _lines(base: Run, new: Run, pairs: Sequence[Pair], metric: Metric) -> list[Line]:
-    """One a pair, with p corrected over all of them."""
+def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -> list[Line]:
+    """One a metric and pair, with p corrected over all of them. No two runs have rounds in common."""
     lines = []
-    for pair in pairs:
+    for metric, pair in ((describe(name), pair) for name in metrics for pair in pairs):
         ours, theirs = _repeats(base, pair.base, metric.name), _repeats(new, pair.new, metric.name)
         known = not ours.unfinished and not theirs.unfinished and not (ours.at_least and theirs.at_least)
         compared = statistics.compare(theirs.values, ours.values, metric.better) if known else None
@@ -146,9 +147,12 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metric: Metric) -> list[L
     return lines
 
 
-def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], rule: Rule) -> list[Verdict]:
-    repeats = [(_repeats(base, p.base, rule.metric), _repeats(new, p.new, rule.metric)) for p in pairs]
-    return [Verdict(pair, rule, found) for pair, found in zip(pairs, rules.judge(rule, repeats), strict=True)]
+def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], wanted: Sequence[Rule]) -> list[Verdict]:
+    cases = [(rule, pair) for rule in wanted for pair in pairs]
+    found = rules.judge(
+        [(rule, _repeats(base, p.base, rule.metric), _repeats(new, p.new, rule.metric)) for rule, p in cases]
+    )
+    return [Verdict(pair, rule, judgement) for (rule, pair), judgement in zip(cases, found, strict=True)]
 
 
 def _as_far_as_alike(verdict: Verdict, differences: Sequence[Difference]) -> Verdict:

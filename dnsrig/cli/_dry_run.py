@@ -9,6 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dnsrig.analysis import significance
+from dnsrig.analysis.summary import comparisons_planned
 from dnsrig.experiment import estimate, model, plan, runner
 from dnsrig.servers import sources
 
@@ -43,6 +45,9 @@ def show(request: runner.Request) -> None:
     console.print(
         f"time: about {_time(whole.expected_s * repeats)}; {_time(whole.at_most_s * repeats)} if every trial hits its limit"
     )
+    comparisons = comparisons_planned([spec.variant for spec in specs], document.baseline)
+    if comparisons:
+        console.print(f"chance: {significance.reach(repeats, repeats, comparisons)} (after Holm)", markup=False)
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: its packages would be fetched first")

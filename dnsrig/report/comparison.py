@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from dnsrig.analysis import statistics
+from dnsrig.analysis import significance, statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.rules import Repeats
 from dnsrig.analysis.run_differences import Difference
@@ -40,12 +40,13 @@ def as_text(found: TwoRuns) -> RenderableType:
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
+    said: list[RenderableType] = [Text(sentence) for sentence in _reach(found)]
     order = ("regression", "undecided", "pass")
     verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
     if found.decision:
         verdicts += [("undecided", _missing(variant)) for variant in found.only_in_base]
     verdicts.sort(key=lambda verdict: order.index(verdict[0]))
-    said: list[RenderableType] = [Text(visible(sentence)) for _, sentence in verdicts]
+    said += [Text(visible(sentence)) for _, sentence in verdicts]
     whole = [Text(visible(_whole(found)), style="bold")] if found.decision else []
     return Group(*tables, *said, *whole)
 
@@ -60,9 +61,33 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
         "only_in_base": [variant.parameters for variant in found.only_in_base],
         "only_in_new": [variant.parameters for variant in found.only_in_new],
         "comparisons": [_line(line) for line in found.lines],
+        "chance": _reach(found),
         "verdicts": [_verdict(verdict) for verdict in found.verdicts],
         "result": found.decision,
     }
+
+
+def _reach(found: TwoRuns) -> list[str]:
+    """The least p of the main metric's comparisons; of all others together, and of the rules, where it can tell nothing."""
+    main = found.lines[0].metric
+    of_main = [line for line in found.lines if line.metric == main]
+    of_others = [line for line in found.lines if line.metric != main]
+    of_rules = [] if not found.verdicts else found.lines
+    families = [
+        (main.name, _least_p(of_main, len(of_main))),
+        ("the other metrics together", _least_p(of_others, len(of_others))),
+        ("the rules", _least_p(of_rules, len(found.verdicts))),
+    ]
+    return [f"chance, {name}: {said}" for name, said in families if said and (name == main.name or "needed" in said)]
+
+
+def _least_p(lines: list[Line], comparisons: int) -> str:
+    measured = [(len(line.base.values), len(line.new.values)) for line in lines]
+    measured = [both for both in measured if min(both) > 0]
+    if not measured:
+        return ""
+    most = max(measured, key=lambda both: (min(both), max(both)))
+    return significance.reach(*most, comparisons, one_run=False)
 
 
 def _whole(found: TwoRuns) -> str:

@@ -16,7 +16,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.summary import VariantRow, describe, main_metric, measured_metrics, variant_table
+from dnsrig.analysis.summary import VariantRow, describe, main_metric, metric_tables, variant_table
 from dnsrig.report import conditions, features, figures, published, ran, side_by_side, svg, wording
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
@@ -83,6 +83,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
     """The page as text. ``reports`` from ``gather``, ``drawings`` from ``draw_all``."""
     template = _environment().get_template("report.html.j2")
     known = Sections(run)
+    rows = variant_table(run, main_metric(run))
     return template.render(
         run=run,
         manifest=run.manifest,
@@ -91,6 +92,8 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         font=Markup(_look.FONT),
         metric=describe(main_metric(run)),
         answer=answer(run, reports),
+        of_what=wording.of_what(rows),
+        reach=wording.reach(run, rows),
         features=known.section("what servers support", features.table),
         side_by_side=known.section("side by side", side_by_side.tables),
         run_wide=[report for report in reports if report.concerns(None)],
@@ -100,7 +103,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         published=known.section("published against measured", published.held),
         here=published.here(run),
         charts=sections(reports, drawings),
-        metrics=[(metric, variant_table(run, metric.name)) for metric in measured_metrics(run)],
+        metrics=metric_tables(run),
         trials=run.trials,
         logged=known.section("what servers logged", ran.logged),
         facts=conditions.flatten(run.manifest.conditions),

@@ -35,7 +35,8 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> RunTa
     metric = describe(main_metric(run))
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
-    notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.OF_MEDIAN}"] if compared else []
+    notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.of_what(rows)}"] if compared else []
+    notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
     return RunTable(
         title=visible(f"{metric.title}, of the n repeats that are done"),
         columns=[*map(visible, run.manifest.axes), "n", "median", "min..max", *(["of baseline"] if compared else [])],

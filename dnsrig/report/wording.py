@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from statistics import median
 
-from dnsrig.analysis import statistics
+from dnsrig.analysis import significance, statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_row
+from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
 from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
 
 OF_MEAN = "mean of the repeats ± half of their range, in percent of the baseline's mean"
 """What ``111 ±3 %`` is."""
 
-OF_MEDIAN = "95 % interval of the ratio of medians"
-"""What stands beneath it."""
+OF_MEDIANS = "95 % interval of the ratio of medians"
+OF_ROUNDS = "95 % interval of the typical ratio within a round"
+"""What stands beneath it: the one or the other, by `significance.by_rounds`."""
 
 
 def parameter(run: Run, value: Scalar) -> str:
@@ -91,7 +93,26 @@ def medians(run: Run, row: VariantRow) -> str:
     """``medians 112 % [109..116]``: the same where there is room for more; of the baseline its own spread."""
     if row.is_baseline:
         return _own_spread(row)
-    return f"medians {figures.percent(row.comparison)}" if _is_told(run, row) else ""
+    if row.comparison is None or not _is_told(run, row):
+        return ""
+    return f"{'rounds' if row.comparison.by_rounds else 'medians'} {figures.percent(row.comparison)}"
+
+
+def of_what(rows: Sequence[VariantRow]) -> str:
+    """What the interval beneath a percentage is of."""
+    return OF_ROUNDS if any(row.comparison and row.comparison.by_rounds for row in rows) else OF_MEDIANS
+
+
+def reach(run: Run, rows: Sequence[VariantRow]) -> str:
+    """Which p is the least that the comparisons under the main metric can have; empty where nothing is compared."""
+    comparisons = comparisons_planned(run.manifest.variants, run.manifest.baseline)
+    by_variant = {row.variant.id: len(row.values) for row in rows}
+    compared = [(by_variant[r.variant.id], by_variant[r.baseline.id]) for r in rows if r.baseline and not r.is_baseline]
+    measured = [both for both in compared if min(both) > 0]
+    if not measured:
+        return ""
+    most = max(measured, key=lambda both: (min(both), max(both)))
+    return significance.reach(*most, comparisons)
 
 
 def _own_spread(row: VariantRow) -> str:

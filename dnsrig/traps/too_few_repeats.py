@@ -1,7 +1,8 @@
 """There are too few repeats for the spread, so a difference may be chance.
 
 With fewer than five repeats no interval and no test mean anything: the smallest p that an exact rank test of 3 against 3 can
-give is 0.1. With more, the interval of the median must still be narrow enough to tell the differences that matter.
+give is 0.1. With more, p is still corrected for the number of comparisons, and must be able to show a difference at all; and the interval of
+the median must be narrow enough to tell the differences that matter.
 """
 
 from __future__ import annotations
@@ -9,34 +10,35 @@ from __future__ import annotations
 import statistics
 from collections.abc import Iterator
 
+from dnsrig.analysis import significance
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.statistics import bootstrap_interval
-from dnsrig.analysis.summary import describe
+from dnsrig.analysis.statistics import FEWEST_REPEATS, bootstrap_interval
+from dnsrig.analysis.summary import comparisons_planned, describe
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
 ORDER = 90
 TITLE = "too few repeats for the spread"
 SOURCE = "S1: 30,000 zones took 66 to 181 s over 10 repeats; design: statistics from 5 repeats"
-FEWEST_REPEATS = 5
 WIDEST_HALF_WIDTH = 0.10
 """Half the 95 % interval of the median, relative to the median, above which a result is called too wide."""
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
+    comparisons = comparisons_planned(run.manifest.variants, run.manifest.baseline)
     for variant in run.manifest.variants:
         metric = describe(run.manifest.specs[variant.id].main_metric)
         trials = [trial for trial in run.of_variant(variant.id) if metric.counts(trial)]
         values = [trial.result for trial in trials if trial.result is not None]
         if values:
-            yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric)
+            yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric, comparisons)
         elif trials:
             yield variant.id, cannot_tell("No repeat has a figure, so there is no spread to judge.")
         elif run.of_variant(variant.id):
             yield variant.id, cannot_tell("No repeat finished, so there is no spread to judge.")
 
 
-def judge(values: list[float], metric: str) -> Conclusion:
-    """``values``: of ``metric`` and in its unit, one a repeat."""
+def judge(values: list[float], metric: str, comparisons: int = 0) -> Conclusion:
+    """``values``: of ``metric`` and in its unit, one a repeat. ``comparisons``: with a baseline, in the whole run."""
     repeats, unit, ending = len(values), describe(metric).unit, metric.rpartition("_")[2]
     metrics = (metric, "time_per_zone_ms") if unit == "s" else (metric,)
     if repeats < FEWEST_REPEATS:
@@ -51,7 +53,16 @@ def judge(values: list[float], metric: str) -> Conclusion:
                 f"highest_{ending}": round(max(values), 4),
             },
             metrics=metrics,
-            remedy=f"Run it with --repeats {FEWEST_REPEATS} or more (10 is the default).",
+            remedy=f"Run it with --repeats {significance.repeats_needed(max(1, comparisons))} or more (10 is the default).",
+        )
+    if comparisons and not significance.can_tell(repeats, repeats, comparisons):
+        needed = significance.repeats_needed(comparisons)
+        return Conclusion(
+            "found",
+            summary=f"{significance.reach(repeats, repeats, comparisons)}.".capitalize(),
+            evidence={"repeats": repeats, "comparisons": comparisons, "repeats_needed": needed},
+            metrics=metrics,
+            remedy=f"Run it with --repeats {needed} or more, or compare fewer variants (--set narrows an axis).",
         )
     interval = bootstrap_interval(values)
     if interval is None:

@@ -77,6 +77,21 @@ def test_dry_run_needs_neither_root_nor_servers(
     assert not (tmp_path / "empty").exists()
 
 
+@pytest.mark.parametrize(
+    ("repeats", "said"),
+    [
+        ("3", "the least p is 0.3: no difference can be told from chance; at least 5 repeats are needed"),
+        ("10", "the least p is 0.0059 (after Holm)"),
+    ],
+)
+def test_dry_run_says_what_so_many_repeats_can_show(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], repeats: str, said: str
+) -> None:
+    code, out, _ = run(monkeypatch, capsys, "run", "zone-load", "--dry-run", "--repeats", repeats)
+    assert code == 0
+    assert said in " ".join(out.split())
+
+
 def test_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "/runs/x")

@@ -168,6 +168,31 @@ def test_what_differs_in_the_conditions_is_told_once(tmp_path: Path) -> None:
     ]
 
 
+def test_more_comparisons_than_so_many_repeats_bear_are_told(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    base, new = build(tmp_path / "base", SMALL), build(tmp_path / "new", slower(1.4))
+    rules_ = [word for limit in (110, 120) for word in ("--fail-if", f"transfer_time > {limit} %")]
+    code, out, _ = command(monkeypatch, capsys, str(base), str(new), *rules_)
+    said = " ".join(out.split())
+    assert "chance, transfer_time_s: with 5 repeats and 4 comparisons the least p is 0.032 " in said
+    assert "chance, the rules: with 5 repeats and 8 comparisons the least p is 0.063: no difference can be told" in said
+    assert code == 2, "each rule by itself would have been a regression"
+    code, _, _ = command(monkeypatch, capsys, str(base), str(new), *rules_[:2])
+    assert code == 1
+
+
+def test_other_metrics_are_corrected_together(tmp_path: Path) -> None:
+    found = held(tmp_path, SMALL, slower(1.4), metrics=("secondary_cpu", "time_per_zone"))
+    p = {
+        line.metric.name: line.comparison.p_corrected
+        for line in found.lines
+        if line.pair.new.parameters["zones"] == 1000
+    }
+    assert p["transfer_time_s"] == pytest.approx(4 * 2 / 252)
+    assert p["secondary_cpu_s"] == p["time_per_zone_ms"] == pytest.approx(8 * 2 / 252)
+
+
 @pytest.mark.parametrize(
     ("name", "metric"),
     [

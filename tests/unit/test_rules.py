@@ -25,7 +25,7 @@ def repeats(values: list[float], **others: int) -> Repeats:
 
 
 def decision(rule: Rule, base: Repeats, new: Repeats) -> Decision:
-    return judge(rule, [(base, new)])[0].decision
+    return judge([(rule, base, new)])[0].decision
 
 
 BASE = repeats([10.0, 10.1, 10.2, 10.3, 10.4])
@@ -83,12 +83,12 @@ def test_nothing_against_nothing_is_no_change() -> None:
 def test_something_from_nothing_is_a_regression() -> None:
     """Retransmissions, say: no percentage, but the rank test can tell."""
     nothing, more = repeats([0.0] * 5), repeats([3.0, 4.0, 7.0, 9.0, 9.0])
-    (found,) = judge(SLOWER, [(nothing, more)])
+    (found,) = judge([(SLOWER, nothing, more)])
     assert (found.decision, found.reason, found.interval) == ("regression", "from nothing to 7", None)
     assert decision(SLOWER, nothing, repeats([0.0, 0.0, 3.0, 4.0, 5.0])) == "undecided", "p is 0.17"
-    many = judge(SLOWER, [(nothing, more)] * 7)
+    many = judge([(SLOWER, nothing, more)] * 7)
     assert {j.decision for j in many} == {"undecided"} and "after correction" in many[0].reason
-    most = judge(SLOWER, [(repeats([0.0] * 20), repeats([*[0.0] * 11, *[5.0] * 9]))])[0]
+    most = judge([(SLOWER, repeats([0.0] * 20), repeats([*[0.0] * 11, *[5.0] * 9]))])[0]
     assert most.p_corrected is not None and most.p_corrected < 0.05
     assert most.decision == "undecided", "the median is still nothing"
 
@@ -96,11 +96,11 @@ def test_something_from_nothing_is_a_regression() -> None:
 def test_many_comparisons_ask_for_more_repeats() -> None:
     """Five against five give p = 2/252 at best: with seven variants no longer below 0.05."""
     slower = repeats([12.0, 12.1, 12.2, 12.3, 12.4])
-    assert {j.decision for j in judge(SLOWER, [(BASE, slower)] * 6)} == {"regression"}
-    seven = judge(SLOWER, [(BASE, slower)] * 7)
+    assert {j.decision for j in judge([(SLOWER, BASE, slower)] * 6)} == {"regression"}
+    seven = judge([(SLOWER, BASE, slower)] * 7)
     assert {j.decision for j in seven} == {"undecided"}
     assert all("more repeats" in j.reason for j in seven)
-    one_of_ten = judge(SLOWER, [(BASE, slower), *[(BASE, BASE)] * 9])
+    one_of_ten = judge([(SLOWER, BASE, slower), *[(SLOWER, BASE, BASE)] * 9])
     assert one_of_ten[0].decision == "undecided", "ten were looked at, whatever nine of them show"
 
 
@@ -108,8 +108,8 @@ def test_many_comparisons_ask_for_more_repeats() -> None:
 @given(times, times, limits)
 def test_a_rule_never_passes_what_its_opposite_side_fails(base: list[float], new: list[float], limit: float) -> None:
     """Beyond the limit in both directions at once is impossible, and so is passing what is beyond."""
-    above = judge(Rule("m", True, limit), [(repeats(base), repeats(new))])[0]
-    below = judge(Rule("m", False, limit), [(repeats(base), repeats(new))])[0]
+    above = judge([(Rule("m", True, limit), repeats(base), repeats(new))])[0]
+    below = judge([(Rule("m", False, limit), repeats(base), repeats(new))])[0]
     assert {above.decision, below.decision} != {"regression"}
     if above.decision == "regression":
         assert below.decision == "pass"
