@@ -12,6 +12,7 @@ pub mod datagrams;
 pub mod enter;
 pub mod events;
 pub mod failure;
+pub mod files;
 pub mod generate;
 pub mod key;
 pub mod link;

@@ -197,6 +197,26 @@ fn a_flood_of_foreign_messages_neither_hangs_nor_hides_the_answers() {
 }
 
 #[test]
+fn clients_are_as_many_as_the_hard_limit_on_open_files_allows() {
+    let server = Server::start(|socket, peer, query| {
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let queries = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&queries, "www.example.com A\n").unwrap();
+    let arguments = "--duration-s 0.3 --rate 1000 --clients 300".split(' ');
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -Sn 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_dnsrig-engine")])
+        .args(["load", &server.address.to_string(), "--queries"])
+        .arg(queries.path())
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8(output.stderr).unwrap());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(count(&serde_json::from_str(lines.lines().last().unwrap()).unwrap(), "clients"), 300);
+}
+
+#[test]
 fn files_hold_what_the_summary_says() {
     let server = Server::start(|socket, peer, query| {
         socket.send_to(&answer(query), peer).unwrap();

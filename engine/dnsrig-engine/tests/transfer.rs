@@ -2,7 +2,7 @@
 
 mod process;
 
-use std::{fs, path::Path, process::Command};
+use std::{fs, net::UdpSocket, path::Path, process::Command, thread};
 
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int32Type};
 use arrow_ipc::reader::StreamReader;
@@ -184,6 +184,31 @@ fn changes_are_asked_for_from_the_serial_that_is_had() {
 }
 
 #[test]
+fn an_answer_behind_many_others_is_taken_at_once() {
+    let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = server.local_addr().unwrap();
+    let told = thread::spawn(move || {
+        let mut query = [0; 512];
+        let (length, peer) = server.recv_from(&mut query).unwrap();
+        // More than are read in a row.
+        let foreign = [!query[0], query[1], 0x84, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        for _ in 0..100 {
+            server.send_to(&foreign, peer).unwrap();
+        }
+        let mut answer = query[..length].to_vec();
+        (answer[2], answer[7]) = (0x84, 1);
+        answer.extend_from_slice(b"\xc0\x0c\0\x06\0\x01\0\0\0\0\0\x16\0\0\0\0\0\x07");
+        answer.extend_from_slice(&[0; 16]);
+        server.send_to(&answer, peer).unwrap();
+    });
+    let (summary, good) =
+        Process::start(&format!("transfer {address} --zone example --ixfr 7 --soa udp --timeout 5s")).end();
+    told.join().unwrap();
+    assert!(good && outcomes(&summary) == "up-to-date 1", "{summary}");
+    assert_eq!((count(&summary, "retries"), count(&summary, "unmatched")), (0, 100));
+}
+
+#[test]
 fn many_secondaries_have_addresses_of_their_own() {
     let primary = Primary::start("--count 10");
     let folder = tempfile::tempdir().unwrap();
@@ -209,7 +234,7 @@ fn many_secondaries_have_addresses_of_their_own() {
 #[test]
 fn a_notify_begins_a_transfer() {
     // The port has to be known to both before either listens; nobody else takes it meanwhile, nearly always.
-    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let primary =
         Primary::start(&format!("--count 5 --changes-per-s 20 --notify 127.1.0.1:{port} --notify 127.1.0.2:{port}"));
     let mut secondary = Process::start(&format!(
@@ -274,6 +299,7 @@ fn nobody_there_is_said_and_bad_input_too() {
         "transfer 127.0.0.1 --zone example --congestion nosuch",
         "transfer 127.0.0.1 --zone example --on-notify --repeat --duration-s 1",
         "transfer 127.0.0.1 --zone example --ixfr 1 --write /tmp",
+        "transfer 127.0.0.1 --count 100000 --window 0 --secondaries 40000",
     ] {
         let output = Command::new(ENGINE).args(arguments.split_whitespace()).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));

@@ -29,7 +29,7 @@ use super::{
     udp::Udp,
     worker::{Lines, Period, Report, Worker},
 };
-use crate::{clock, events::Anchors, failure::Failure, stop::Stop, target, units::nanoseconds};
+use crate::{clock, events::Anchors, failure::Failure, files, stop::Stop, target, units::nanoseconds};
 
 /// Threads have this long to get ready before the first query is due.
 const HEAD_START_NS: i64 = 20_000_000;
@@ -106,6 +106,7 @@ impl Team {
         anchors: Option<Anchors>,
     ) -> Result<Self, Failure> {
         let (clients, table) = arguments.clients(plan)?;
+        files::allow(clients.iter().sum::<usize>() as u64, "--clients")?;
         let (to_team, reports) = mpsc::channel();
         let stopping = Arc::new(AtomicBool::new(false));
         let mut team =

@@ -20,14 +20,6 @@ pub enum ServeError {
         /// Why not.
         reason: io::Error,
     },
-    /// There may not be as many open files as connections.
-    #[error("{asked} open files are needed, the limit is {limit}")]
-    Files {
-        /// What the connections and sockets need.
-        asked: u64,
-        /// The hard limit.
-        limit: u64,
-    },
     /// Rows could not be written.
     #[error(transparent)]
     Rows(#[from] RowsError),
@@ -46,7 +38,6 @@ impl Advice for ServeError {
                 PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, and one for TLS)".into(),
                 _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
             },
-            ServeError::Files { .. } => "raise it (ulimit -Hn), or give a lower --connections-max".into(),
             ServeError::Rows(error) => error.hint(),
             ServeError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
         }

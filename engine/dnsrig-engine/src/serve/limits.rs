@@ -10,19 +10,12 @@ use std::{
     },
 };
 
-use nix::sys::{
-    resource::{Resource, getrlimit, setrlimit},
-    socket::{SockFlag, accept4},
-};
+use nix::sys::socket::{SockFlag, accept4};
 
-use super::{counts::Connections, error::ServeError};
+use super::counts::Connections;
 
 /// So many connections are accepted before it is the others' turn.
 const ACCEPTS_MAX: usize = 64;
-
-/// Open files besides connections: standard ones, events, and per thread a poller and three sockets.
-const FILES_SPARE: u64 = 64;
-const FILES_PER_THREAD: u64 = 4;
 
 /// What all threads' connections share.
 #[derive(Clone)]
@@ -76,15 +69,4 @@ impl Limits {
     pub fn release(&self, count: usize) {
         self.open.fetch_sub(count, Ordering::Relaxed);
     }
-}
-
-/// Raises the limit on open files, if it is lower, to what `connections` and the sockets of `threads` need.
-pub fn allow_files(connections: u32, threads: usize) -> Result<(), ServeError> {
-    let asked = u64::from(connections) + threads as u64 * FILES_PER_THREAD + FILES_SPARE;
-    let system = |error: nix::Error| ServeError::System("raise the limit on open files", error.into());
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(system)?;
-    if asked > hard {
-        return Err(ServeError::Files { asked, limit: hard });
-    }
-    if asked > soft { setrlimit(Resource::RLIMIT_NOFILE, asked, hard).map_err(system) } else { Ok(()) }
 }

@@ -6,18 +6,12 @@ use std::{
     os::fd::{AsRawFd, OwnedFd},
 };
 
-use nix::sys::{
-    resource::{Resource, getrlimit, setrlimit},
-    socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt},
-};
+use nix::sys::socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt};
 
 use super::{
     loss::Loss,
     options::{SocketOptions, unconnected},
 };
-
-/// Files that the process has open beside connections, at most.
-const OTHER_FILES: u64 = 256;
 
 /// What came of an attempt to begin a connection.
 pub enum Begun {
@@ -91,18 +85,4 @@ pub fn is_unreachable(error: nix::Error) -> bool {
 
 fn is_refusal(error: nix::Error) -> bool {
     is_unreachable(error) || matches!(error, nix::Error::ECONNREFUSED | nix::Error::ECONNRESET | nix::Error::ETIMEDOUT)
-}
-
-/// Sees to it that this process may have `connections` sockets open at a time (getrlimit(2)).
-pub fn allow(connections: usize) -> io::Result<()> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let needed = connections as u64 + OTHER_FILES;
-    if soft < hard {
-        setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
-    }
-    if hard < needed {
-        // Root may.
-        setrlimit(Resource::RLIMIT_NOFILE, needed, needed).map_err(|_| nix::Error::EMFILE)?;
-    }
-    Ok(())
 }

@@ -8,7 +8,7 @@ use std::{
 
 use super::{
     TransferError,
-    schedule::{Policy, Retry, Settings, SoaFirst, ids},
+    schedule::{Policy, Retry, Settings, SoaFirst, ids, memory},
     wire::Limits,
 };
 use crate::{
@@ -153,7 +153,7 @@ pub struct ConnectionArguments {
     /// How connections are used
     #[arg(long, value_enum, default_value = "pipelined", help_heading = "Connections")]
     pub policy: Policy,
-    /// With --policy pipelined: so many zones at a time on a connection; 0: as many as there are message ids
+    /// With --policy pipelined: so many zones at a time on a connection; 0: all, as far as there are message ids. All connections together may need 4 GB of memory
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=65_535), help_heading = "Connections")]
     pub window: u32,
     /// So many connections at a time, of each secondary
@@ -361,6 +361,15 @@ impl Arguments {
         let slots = secondaries * (u64::from(self.connections.count) + 1);
         if slots > SLOTS_MAX {
             return wrong(format!("--secondaries times --connections are more than {SLOTS_MAX}"));
+        }
+        // As in the rig: who vouches for a foreign server gets another rate, and no other memory.
+        let bytes = memory::bytes(&self.settings(Authority::Rig, 1.0), self.connections.secondaries, zones);
+        if bytes > memory::BYTES_MAX {
+            let [needed, limit] = [bytes, memory::BYTES_MAX].map(|bytes| bytes / 1_000_000_000);
+            return wrong(format!(
+                "so many zones at a time on so many connections may need {needed} GB of memory, more than {limit} GB: \
+                lower --window, --connections or --secondaries"
+            ));
         }
         if self.list.on_notify && self.instrument.threads > 1 {
             return wrong("--on-notify works with one thread: leave --threads away".into());

@@ -63,7 +63,7 @@ pub struct Lines {
     askers: Vec<Option<Asker>>,
     /// Open, for TLS behind its handshake.
     is_open: Box<[bool]>,
-    /// Read [`READS_MAX`] times, and may have more.
+    /// Read as often as is allowed in a row, and may have more.
     unread: Chain,
     farewells: Farewells,
     buffers: Buffers,
@@ -162,7 +162,7 @@ impl Lines {
     /// Takes in what the kernel says of a slot; returns how many messages came.
     pub fn event(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> usize {
         if self.askers[slot as usize].is_some() {
-            return self.receive(slot, schedule, now_ns);
+            return self.take(slot, true, schedule, now_ns);
         }
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         if let Err(loss) = self.attend(slot, flags, schedule, now_ns) {
@@ -170,7 +170,7 @@ impl Lines {
             return 0;
         }
         let ends = flags.intersects(EpollFlags::EPOLLRDHUP | over);
-        if flags.intersects(EpollFlags::EPOLLIN) || ends { self.read(slot, ends, schedule, now_ns) } else { 0 }
+        if flags.intersects(EpollFlags::EPOLLIN) || ends { self.take(slot, ends, schedule, now_ns) } else { 0 }
     }
 
     /// Reads on where there was more than a turn's worth; returns how many messages came.
@@ -178,7 +178,7 @@ impl Lines {
         let mut count = 0;
         for _ in 0..self.unread.len() {
             let Some(slot) = self.unread.first() else { break };
-            count += 1 + self.read(slot as u32, true, schedule, now_ns);
+            count += 1 + self.take(slot as u32, true, schedule, now_ns);
         }
         count
     }
@@ -222,11 +222,19 @@ impl Lines {
         schedule.opened(slot, handshake, now_ns);
     }
 
+    /// Takes in what has come; returns how many messages that is.
+    fn take(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
+        self.unread.remove(slot as usize);
+        match self.askers[slot as usize] {
+            Some(_) => self.receive(slot, schedule, now_ns),
+            None => self.read(slot, to_the_end, schedule, now_ns),
+        }
+    }
+
     /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages
     /// came.
     fn read(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
         let mut count = 0;
-        self.unread.remove(slot as usize);
         for _ in 0..READS_MAX {
             let before = count;
             let read = self.lines[slot as usize].read(&mut self.buffers, |message| {
@@ -267,8 +275,10 @@ impl Lines {
             count += 1;
             schedule.message(slot, message, now_ns);
         });
-        if let Err(loss) = received {
-            self.lose(slot, loss, schedule, now_ns);
+        match received {
+            Ok(true) => {}
+            Ok(false) => self.unread.add(slot as usize),
+            Err(loss) => self.lose(slot, loss, schedule, now_ns),
         }
         count
     }

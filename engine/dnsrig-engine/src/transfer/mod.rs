@@ -2,10 +2,11 @@
 //!
 //! What decides knows neither sockets nor clocks: [`wire`] reads messages, [`schedule`] says which zone is asked for when
 //! and on which connection. A [`worker`] thread carries that out with [`lines`]; with [`notify`] it waits to be told.
-//! [`journal`] and [`tally`] keep what is known in the end, [`rows`], [`summary`] and [`report`] tell it. [`interrogate`] is
+//! [`journal`] and [`tally`] keep what is known in the end, [`batches`], [`rows`], [`summary`] and [`report`] tell it. [`interrogate`] is
 //! another matter: slowly, it finds out what a primary supports.
 
 pub mod arguments;
+pub mod batches;
 pub mod catalog;
 mod farewells;
 pub mod interrogate;

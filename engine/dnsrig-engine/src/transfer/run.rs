@@ -1,22 +1,22 @@
 //! Starts the threads, collects what they leave, and tells it.
 
 use std::{
-    collections::VecDeque,
     io,
     net::IpAddr,
     process::ExitCode,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
-        mpsc,
     },
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use super::{
-    Arguments, TransferError, interrogate,
-    journal::{Batch, Journal},
+    Arguments, TransferError,
+    batches::Batches,
+    interrogate,
+    journal::Journal,
     lines::{Dial, Lines},
     list,
     notify::Listeners,
@@ -34,11 +34,11 @@ use crate::{
     clock,
     events::{Anchors, Rhythm},
     failure::Failure,
-    key,
+    files, key,
     poller::Poller,
     probe::zones::Zones,
     stop::Stop,
-    stream::{socket, tls::Client},
+    stream::tls::Client,
     target::{self, Authority},
     units::nanoseconds,
 };
@@ -48,12 +48,6 @@ const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
 
 /// How often the wish to stop, and whether threads have ended, is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
-
-/// Full batches that may wait to be written, about 6 MB each; with more, rows are lost.
-const BATCHES_MAX: usize = 64;
-
-/// So many are left waiting while zones are transferred: writing takes CPU, of which the transfers may need all.
-const BATCHES_LEFT: usize = 8;
 
 /// Transfers zones as the arguments say.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -110,7 +104,7 @@ pub fn run_one(
     let share = Share { secondaries: 1, first: 0, thread: 0, threads: 1 };
     let part = Part { share, settings, clients: tls::clients(arguments)?, keeps_rows: false, deadline_ns: i64::MAX };
     let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
-    let (batches, _) = mpsc::sync_channel(BATCHES_MAX);
+    let (batches, _) = Batches::new();
     let shared = Shared { stop: Arc::default(), progress: Arc::default(), batches };
     let worker = part.worker(arguments, zones, stationery, shared)?;
     let failed = |error| TransferError::Sockets(arguments.server(), error);
@@ -175,7 +169,7 @@ struct Team {
     threads: Vec<JoinHandle<io::Result<Remains>>>,
     progress: Vec<Arc<Mutex<Progress>>>,
     stopping: Arc<AtomicBool>,
-    batches: mpsc::Receiver<Batch>,
+    batches: Batches,
     start_ns: i64,
 }
 
@@ -189,10 +183,11 @@ impl Team {
     ) -> Result<Self, Failure> {
         let failed = |error| TransferError::Sockets(arguments.server(), error);
         let secondaries = arguments.connections.secondaries;
-        socket::allow(secondaries as usize * (arguments.connections.count as usize + 1)).map_err(failed)?;
+        let connections = u64::from(secondaries) * (u64::from(arguments.connections.count) + 1);
+        files::allow(connections, "--secondaries or --connections")?;
         let mut clients = tls::clients(arguments)?;
         let threads = arguments.instrument.threads.min(secondaries);
-        let (sender, batches) = mpsc::sync_channel(BATCHES_MAX);
+        let (sender, batches) = Batches::new();
         let stopping = Arc::new(AtomicBool::new(false));
         let start_ns = clock::monotonic_ns();
         let deadline_ns =
@@ -217,7 +212,7 @@ impl Team {
 
     /// Waits until all is over, and fills in the summary.
     fn finish(
-        self,
+        mut self,
         arguments: &Arguments,
         stop: &Stop,
         reader: Reader,
@@ -231,7 +226,6 @@ impl Team {
             u64::from(summary.zones) * u64::from(summary.secondaries)
         };
         let mut beat = Beat::new(anchors, self.start_ns);
-        let mut waiting = VecDeque::new();
         while self.threads.iter().any(|thread| !thread.is_finished()) {
             if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::stop::Wake::Stop {
                 summary.interrupted = true;
@@ -239,9 +233,8 @@ impl Team {
             } else if summary.interrupted {
                 thread::sleep(LOOK_INTERVAL);
             }
-            waiting.extend(self.batches.try_iter());
-            if let Some(files) = files.as_mut().filter(|_| waiting.len() > BATCHES_LEFT) {
-                waiting.pop_front().map_or(Ok(()), |batch| files.write(&batch))?;
+            if let Some(files) = &mut files {
+                self.batches.take_urgent().map_or(Ok(()), |batch| files.write(&batch))?;
             }
             if beat.is_due()? {
                 reader.progress(&self.progress(), zones)?;
@@ -250,11 +243,10 @@ impl Team {
         let failed = |error| TransferError::Sockets(arguments.server(), error);
         let joined = self.threads.into_iter().map(|thread| thread.join().map_err(|_| TransferError::Thread));
         let remains: Vec<Remains> = joined.map(|ended| ended?.map_err(failed)).collect::<Result<_, _>>()?;
-        waiting.extend(self.batches.try_iter());
         conclude(arguments, summary, &remains);
         if let Some(mut files) = files {
             let left = remains.into_iter().flat_map(|remains| remains.schedule.journal.finish());
-            waiting.into_iter().chain(left).try_for_each(|batch| files.write(&batch))?;
+            self.batches.finish().chain(left).try_for_each(|batch| files.write(&batch))?;
             files.finish()?;
         }
         Ok(())

@@ -12,8 +12,8 @@ use crate::{stream::Loss, target};
 /// do no harm.
 const ANSWER_OCTETS_MAX: usize = 4_096;
 
-/// So many answers in a row are taken; what is left comes with the next turn.
-const ANSWERS_MAX: usize = 256;
+/// So many answers in a row are taken, as many as are waited for at a time; then it is the others' turn.
+const ANSWERS_MAX: usize = 64;
 
 /// A socket that asks one server.
 pub struct Asker(UdpSocket);
@@ -35,22 +35,45 @@ impl Asker {
         }
     }
 
-    /// Calls `each` with the answers that have come.
-    pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<(), Loss> {
+    /// Calls `each` with answers that have come; whether these were all. If not, call it again: a poller that tells of
+    /// edges does not tell of what is left (epoll(7)).
+    pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<bool, Loss> {
         let mut space = [0; ANSWER_OCTETS_MAX];
         for _ in 0..ANSWERS_MAX {
             match self.0.recv(&mut space) {
                 Ok(count) => each(&space[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Err(Loss::Refused),
-                Err(_) => break,
+                // Of a signal, or an ICMP error to an earlier query: the socket has more to say.
+                Err(_) => {}
             }
         }
-        Ok(())
+        Ok(false)
     }
 }
 
 impl AsFd for Asker {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_turn_leaves_is_said_and_taken_in_the_next() {
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let asker = Asker::open(server.local_addr().unwrap(), None).unwrap();
+        // Few enough for a receive buffer of the default size.
+        let sent = ANSWERS_MAX + 10;
+        for _ in 0..sent {
+            server.send_to(&[0; 12], asker.0.local_addr().unwrap()).unwrap();
+        }
+        let mut count = 0;
+        assert_eq!(asker.receive(|_| count += 1), Ok(false));
+        assert_eq!(asker.receive(|_| count += 1), Ok(true));
+        assert_eq!(count, sent);
     }
 }

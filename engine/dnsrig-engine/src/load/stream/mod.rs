@@ -106,7 +106,6 @@ impl Stream {
     /// made when a query is to be sent on it.
     pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
-        socket::allow(clients).map_err(failed)?;
         let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
         let client = || Client::new(server.ip(), tls::Settings { sessions_max, ..tls::Settings::default() });
         let tls = settings.tls.then(|| client().map_err(|error| failed(io::Error::other(error))));

@@ -6,9 +6,10 @@ use serde::Serialize;
 
 use crate::{
     failure::Failure,
+    files,
     serve::{
         error::ServeError,
-        limits::{Limits, allow_files},
+        limits::Limits,
         places::{Asked, Places},
         tls,
     },
@@ -46,7 +47,7 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
         |address: SocketAddr| tls::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip());
     let config = places.tls.map(|address| tls::server_config(identity(address)?)).transpose()?;
     if places.has_streams() {
-        allow_files(arguments.connections_max, threads)?;
+        files::allow(files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }
     let of_thread = |_| {
         let datagrams = places.datagrams(arguments.receive_buffer_octets as usize)?;

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use crate::{
     failure::Failure,
+    files,
     serve::{
         error::ServeError,
-        limits::allow_files,
         places::{Asked, Listener, Places},
         tls,
     },
@@ -45,7 +45,7 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     })?;
     let config = places.tls.map(|address| server_config(arguments, address)).transpose()?;
     if places.has_streams() {
-        allow_files(arguments.connections_max, threads)?;
+        files::allow(files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }
     let of_thread = |_| {
         let datagrams = places.datagrams(RECEIVE_BUFFER_OCTETS)?.map(Datagrams::new);

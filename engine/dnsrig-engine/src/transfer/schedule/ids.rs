@@ -33,8 +33,7 @@ struct Entry {
 impl Ids {
     /// For `window` transfers at a time, which is at most [`OUTSTANDING_MAX`].
     pub fn new(window: u32) -> Self {
-        // With twice as many places as are in use, one that was given back rests for a while.
-        let place_bits = (window.min(OUTSTANDING_MAX) * 2).next_power_of_two().ilog2().min(PLACE_BITS_MAX);
+        let place_bits = place_bits(window);
         let count = 1_usize << place_bits;
         Ids {
             place_bits,
@@ -43,6 +42,11 @@ impl Ids {
             first_free: 0,
             free_count: count,
         }
+    }
+
+    /// How much memory the table for `window` takes.
+    pub fn bytes(window: u32) -> usize {
+        (size_of::<Entry>() + size_of::<u16>()) << place_bits(window)
     }
 
     /// Forgets everything, for the next connection.
@@ -109,6 +113,11 @@ impl Ids {
         // A table of all ids has no rounds, and a shift by all bits is none.
         round.checked_shl(self.place_bits).unwrap_or(0)
     }
+}
+
+/// With twice as many places as are in use, one that was given back rests for a while.
+fn place_bits(window: u32) -> u32 {
+    (window.min(OUTSTANDING_MAX) * 2).next_power_of_two().ilog2().min(PLACE_BITS_MAX)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 mod answers;
 pub mod ids;
 mod losses;
+pub mod memory;
 mod pace;
 pub mod policy;
 pub mod secondaries;
@@ -108,6 +109,8 @@ impl Schedule {
         stationery: Stationery,
         journal: Journal,
     ) -> Self {
+        // No more are under way than there are zones, and tables of ids are as large as the window.
+        let settings = Settings { window: settings.window.min(zones.count().max(1)), ..settings };
         let asks_udp = settings.soa == SoaFirst::Udp;
         let slots_each = settings.connections + u32::from(asks_udp);
         let listed = if settings.on_notify { 0 } else { zones.count() };

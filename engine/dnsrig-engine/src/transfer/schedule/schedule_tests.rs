@@ -41,6 +41,13 @@ fn assert_all_ended(world: &mut World, secondaries: u32, zones: u32) -> Vec<Tran
 }
 
 #[test]
+fn a_slot_has_as_many_ids_at_hand_as_its_zones_need() {
+    let settings = Settings { window: ids::OUTSTANDING_MAX, ..settings() };
+    let world = World::new(settings, 3, 10, Manner::default());
+    assert!(world.schedule.slots.iter().all(|slot| slot.ids.left() == 32));
+}
+
+#[test]
 fn each_policy_brings_every_zone_with_the_connections_it_says() {
     for (policy, connections, expected) in [
         (Policy::One, 1, 50),
