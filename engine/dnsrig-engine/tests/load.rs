@@ -2,15 +2,20 @@
 
 use std::{
     net::{SocketAddr, UdpSocket},
+    path::Path,
     process::{Command, Stdio},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
+use arrow_array::{
+    cast::AsArray,
+    types::{Int64Type, UInt32Type},
+};
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
@@ -278,6 +283,39 @@ fn the_lower_end_keeps_the_servers_own_stall() {
     assert!(due_ms > 150.0, "half of the queries wait, 125 ms in the mean: {summary}");
     // A busy machine may keep the instrument itself from its CPU: for as long as it says.
     assert!(lower_ms >= 0.99 * due_ms - latency_ms(&summary, "lag_ns", "max") - 20.0, "{summary}");
+}
+
+/// A column of answers.arrow.
+fn answers<T: arrow_array::types::ArrowPrimitiveType>(folder: &Path, name: &str) -> Vec<T::Native> {
+    let rows = std::fs::File::open(folder.join("answers.arrow")).unwrap();
+    let batches = arrow_ipc::reader::StreamReader::try_new(rows, None).unwrap();
+    let column = |batch: arrow_array::RecordBatch| batch.column_by_name(name).unwrap().as_primitive::<T>().clone();
+    batches.flat_map(|batch| column(batch.unwrap()).values().to_vec()).collect()
+}
+
+#[test]
+fn a_pause_of_the_server_is_in_the_rows_as_long_as_it_was_and_with_what_was_asked_meanwhile() {
+    const PAUSE: Duration = Duration::from_millis(120);
+    let queries = AtomicU64::new(0);
+    let server = Server::start(move |socket, peer, query| {
+        if queries.fetch_add(1, Ordering::Relaxed) == 200 {
+            thread::sleep(PAUSE);
+        }
+        socket.send_to(&answer(query), peer).unwrap();
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let (summary, _) = load(server.address, &["--rate", "1000", "--out", folder.path().to_str().unwrap()]);
+    let [times_ns, first_ns, last_ns] =
+        ["time_ns", "first_ns", "last_ns"].map(|n| answers::<Int64Type>(folder.path(), n));
+    let [sent, answered] = ["sent", "answered"].map(|name| answers::<UInt32Type>(folder.path(), name));
+    assert_eq!(u64::from(sent.iter().sum::<u32>()), count(&summary, "sent"));
+    assert!(u64::from(answered.iter().sum::<u32>()) >= count(&summary, "answered"));
+    let of_answers: Vec<_> = (0..answered.len()).filter(|row| answered[*row] > 0).collect();
+    let pause = of_answers.windows(2).max_by_key(|pair| first_ns[pair[1]] - last_ns[pair[0]]).unwrap();
+    let (from_ns, until_ns) = (last_ns[pause[0]], first_ns[pause[1]]);
+    assert!(until_ns - from_ns >= PAUSE.as_nanos() as i64, "{from_ns} to {until_ns}");
+    let asked = (0..sent.len()).filter(|row| (from_ns..until_ns).contains(&times_ns[*row])).map(|row| sent[row]);
+    assert!(asked.sum::<u32>() > 50);
 }
 
 #[test]

@@ -49,6 +49,7 @@ impl Collection {
         let whole = &mut partial.whole;
         whole.counts.add(&interval.counts);
         whole.series.add(&interval.series);
+        whole.bins.add(&interval.bins);
         whole.busy_ns = whole.busy_ns.max(interval.busy_ns);
         let last = first + interval.clients.len();
         if whole.clients.len() < last {

@@ -226,6 +226,9 @@ impl Ledger {
             return false;
         }
         let verdict = answer::check(octets, length, self.queries.message(query.place as usize));
+        if matches!(verdict, Verdict::Answer { .. }) {
+            self.meter.heard(received_ns);
+        }
         match (verdict, query.state) {
             (Verdict::Malformed, _) => self.stray(received_ns).malformed += 1,
             (Verdict::Mismatched, _) => self.stray(received_ns).mismatched += 1,

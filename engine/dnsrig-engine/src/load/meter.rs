@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use hdrhistogram::Histogram;
 
+use super::answers::{Bin, Bins};
 use crate::stream::Loss;
 
 /// Three significant digits: values are known to 0.1 %.
@@ -192,6 +193,8 @@ pub struct Interval {
     pub series: Series,
     /// By the numbers of the thread's clients.
     pub clients: Vec<ClientCounts>,
+    /// What was sent and answered *during* it, whenever it was due.
+    pub bins: Bins,
     /// How long the thread had work.
     pub busy_ns: i64,
     /// Queries sent that have not ended yet.
@@ -199,12 +202,13 @@ pub struct Interval {
 }
 
 impl Interval {
-    fn new(number: u64, clients: usize) -> Self {
+    fn new(number: u64, clients: usize, bins: Bins) -> Self {
         Interval {
             number,
             counts: Counts::default(),
             series: Series::default(),
             clients: vec![ClientCounts::default(); clients],
+            bins,
             busy_ns: 0,
             open: 0,
         }
@@ -212,7 +216,7 @@ impl Interval {
 
     /// Of no client yet, to put others together in.
     pub fn empty(number: u64) -> Self {
-        Interval::new(number, 0)
+        Interval::new(number, 0, Bins::default())
     }
 
     fn clear(&mut self, number: u64) {
@@ -220,6 +224,7 @@ impl Interval {
         self.counts = Counts::default();
         self.series.clear();
         self.clients.fill(ClientCounts::default());
+        self.bins.clear();
         (self.busy_ns, self.open) = (0, 0);
     }
 }
@@ -260,7 +265,7 @@ impl Meter {
     /// Of queries due from `start_ns` to before `end_ns`, by `clients` clients.
     pub fn new(start_ns: i64, end_ns: i64, interval_ns: i64, clients: usize) -> Self {
         assert!(start_ns < end_ns && interval_ns > 0);
-        let first = Box::new(Interval::new(0, clients));
+        let first = Box::new(Interval::new(0, clients, Bins::new(interval_ns)));
         Meter { start_ns, end_ns, interval_ns, clients, open: VecDeque::from([first]), spare: Vec::new() }
     }
 
@@ -305,6 +310,16 @@ impl Meter {
         interval.counts.octets_sent += octets as u64;
         interval.open += 1;
         record(&mut interval.series.lag, sent_ns - due_ns);
+        if let Some(bin) = self.bin(sent_ns) {
+            bin.sent += 1;
+        }
+    }
+
+    /// Counts that the server answered a query, in time or not.
+    pub fn heard(&mut self, received_ns: i64) {
+        if let Some(bin) = self.bin(received_ns) {
+            bin.answered(received_ns);
+        }
     }
 
     /// Counts a query that was due and will not be sent any more.
@@ -365,13 +380,24 @@ impl Meter {
         self.spare.push(interval);
     }
 
+    /// The bin of a time; none outside the period, or in an interval that was given away.
+    fn bin(&mut self, time_ns: i64) -> Option<&mut Bin> {
+        let within_ns = time_ns - self.start_ns;
+        let (number, into_ns) = (within_ns / self.interval_ns, within_ns % self.interval_ns);
+        let is_open = self.open.front().is_some_and(|first| first.number <= number.unsigned_abs());
+        if within_ns < 0 || time_ns >= self.end_ns || !is_open {
+            return None;
+        }
+        self.at(time_ns).bins.at(into_ns)
+    }
+
     fn empty(&mut self, number: u64) -> Box<Interval> {
         match self.spare.pop() {
             Some(mut interval) => {
                 interval.clear(number);
                 interval
             }
-            None => Box::new(Interval::new(number, self.clients)),
+            None => Box::new(Interval::new(number, self.clients, Bins::new(self.interval_ns))),
         }
     }
 }

@@ -77,3 +77,32 @@ fn an_overlong_time_is_recorded_as_the_longest() {
     let max_ns = meter.complete(i64::MAX).unwrap().series.due.max();
     assert!(max_ns >= TIME_MAX_NS);
 }
+
+/// (seconds from the start, sent, answered) of the bins in use.
+fn used(interval: &Interval) -> Vec<(f64, u32, u32)> {
+    interval.bins.used().map(|(into_ns, bin)| (into_ns as f64 / 1e9, bin.sent, bin.answered)).collect()
+}
+
+#[test]
+fn an_answer_counts_in_the_bin_in_which_it_came_not_in_that_of_its_query() {
+    let mut meter = meter();
+    let due_ns = 100 * SECOND + 995_000_000;
+    meter.sent(due_ns, due_ns, 40);
+    meter.heard(due_ns + 400_000_000);
+    meter.end(1, ended(due_ns, due_ns, due_ns + 400_000_000, ANSWERED));
+    assert_eq!(used(&meter.complete(i64::MAX).unwrap()), [(0.99, 1, 0)]);
+    let second = meter.complete(i64::MAX).unwrap();
+    assert_eq!(used(&second), [(0.39, 0, 1)]);
+    let bin = second.bins.used().next().unwrap().1;
+    assert_eq!((bin.first_ns, bin.last_ns), (due_ns + 400_000_000, due_ns + 400_000_000));
+}
+
+#[test]
+fn answers_outside_the_period_or_to_an_interval_given_away_are_in_no_bin() {
+    let mut meter = meter();
+    meter.heard(100 * SECOND - 1);
+    meter.heard(103 * SECOND);
+    assert!(meter.complete(i64::MAX).is_some());
+    meter.heard(100 * SECOND + 5);
+    assert!(std::iter::from_fn(|| meter.complete(i64::MAX)).all(|interval| used(&interval).is_empty()));
+}

@@ -5,6 +5,7 @@
 //! [`worker`] thread drives them over a [`transport`]; [`collect`] puts threads together and [`record`] writes files.
 
 pub mod answer;
+pub mod answers;
 pub mod arguments;
 pub mod arrivals;
 pub mod collect;

@@ -1,4 +1,4 @@
-//! The files of a measurement: `latency.hlog`, `intervals.arrow`, `clients.arrow`.
+//! The files of a measurement: `latency.hlog`, `intervals.arrow`, `clients.arrow`, `answers.arrow`.
 
 use std::{
     fs::File,
@@ -15,7 +15,10 @@ use hdrhistogram::serialization::{
     interval_log::{IntervalLogWriterBuilder, Tag},
 };
 
-use super::meter::{Interval, Series, Times};
+use super::{
+    answers::Bin,
+    meter::{Interval, Series, Times},
+};
 use crate::{
     clock::Anchor,
     failure::Advice,
@@ -48,10 +51,11 @@ pub struct Record {
     begun: bool,
     intervals: RowFile,
     clients: RowFile,
+    answers: RowFile,
 }
 
 impl Record {
-    /// Makes the three files in `folder`, over old ones; `start_ns` is when the first interval begins.
+    /// Makes the files in `folder`, over old ones; `start_ns` is when the first interval begins.
     pub fn create(
         folder: &Path,
         anchor: Anchor,
@@ -72,6 +76,7 @@ impl Record {
             begun: false,
             intervals: RowFile::create(&folder.join("intervals.arrow"), &interval_schema())?,
             clients: RowFile::create(&folder.join("clients.arrow"), &client_schema())?,
+            answers: RowFile::create(&folder.join("answers.arrow"), &answer_schema())?,
         })
     }
 
@@ -82,14 +87,16 @@ impl Record {
         let written = self.write_times(&interval.series, from_ns, duration_ns);
         written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
         self.intervals.write(&interval_row(interval, self.start_ns + from_ns, duration_ns))?;
-        Ok(self.clients.write(&client_rows(interval, self.start_ns + from_ns))?)
+        self.clients.write(&client_rows(interval, self.start_ns + from_ns))?;
+        Ok(self.answers.write(&answer_rows(interval, self.start_ns + from_ns))?)
     }
 
     /// Ends the files in order.
     pub fn finish(mut self) -> Result<(), RecordError> {
         self.log.flush().map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
         self.intervals.finish()?;
-        Ok(self.clients.finish()?)
+        self.clients.finish()?;
+        Ok(self.answers.finish()?)
     }
 
     fn write_times(&mut self, series: &Series, from_ns: i64, duration_ns: i64) -> io::Result<()> {
@@ -192,4 +199,28 @@ fn client_rows(interval: &Interval, start_ns: i64) -> RecordBatch {
         time(|client| client.max_ns),
     ];
     RecordBatch::try_new(client_schema(), columns).expect("the columns are made after the schema")
+}
+
+fn answer_schema() -> Arc<Schema> {
+    use DataType::{Int64, UInt32};
+    fields(&[("time_ns", Int64), ("sent", UInt32), ("answered", UInt32), ("first_ns", Int64), ("last_ns", Int64)])
+}
+
+/// A row for each bin in which anything was sent or answered.
+fn answer_rows(interval: &Interval, start_ns: i64) -> RecordBatch {
+    let used: Vec<_> = interval.bins.used().collect();
+    let count = |value: fn(&Bin) -> u32| {
+        Arc::new(used.iter().map(|(_, bin)| Some(value(bin))).collect::<UInt32Array>()) as ArrayRef
+    };
+    let time = |value: fn(&Bin) -> i64| {
+        Arc::new(used.iter().map(|(_, bin)| Some(value(bin))).collect::<Int64Array>()) as ArrayRef
+    };
+    let columns = vec![
+        Arc::new(used.iter().map(|(into_ns, _)| Some(start_ns + into_ns)).collect::<Int64Array>()) as ArrayRef,
+        count(|bin| bin.sent),
+        count(|bin| bin.answered),
+        time(|bin| bin.first_ns),
+        time(|bin| bin.last_ns),
+    ];
+    RecordBatch::try_new(answer_schema(), columns).expect("the columns are made after the schema")
 }
