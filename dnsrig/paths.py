@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import sysconfig
 from pathlib import Path
 
-from dnsrig.errors import DnsrigError
+from dnsrig.errors import DnsrigError, UsageError
+
+AWKWARD = re.compile(r"[\s:#\"';{}]")
+"""Characters in a path that mean something in a configuration or a mount."""
 
 
 def cache() -> Path:
@@ -17,6 +21,15 @@ def cache() -> Path:
         return Path(chosen)
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "dnsrig"
+
+
+def check_for_servers(path: Path) -> None:
+    """Refuse what servers would misread in their configuration."""
+    if AWKWARD.search(str(path)):
+        raise UsageError(
+            f"servers cannot be given the path {path}",
+            hint="use a folder without spaces, colons, quotes or #: --runs for runs, DNSRIG_CACHE for the cache",
+        )
 
 
 def engine() -> Path:

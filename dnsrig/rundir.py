@@ -35,11 +35,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import tempfile
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig.errors import DnsrigError
 
@@ -48,6 +49,15 @@ SCHEMA_VERSION = 2
 FULL_PACKET_OCTETS = 1500
 """Of IP: the MTU of Ethernet (RFC 894)."""
 
+
+def _is_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", text) or not text.strip("."):
+        raise ValueError(f"{text[:80]!r} is no name: letters, digits, dots, dashes and underscores")
+    return text
+
+
+Name = Annotated[str, AfterValidator(_is_name)]
+"""Of a variant, a host, a file: it becomes one part of a path, whoever wrote the file that it is read from."""
 Scalar = str | int | float | bool
 Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
@@ -186,7 +196,7 @@ class PathSpec(Record):
 class LinkSpec(Record):
     """What joins two hosts."""
 
-    ends: tuple[str, str]
+    ends: tuple[Name, Name]
     kind: LinkKind = "veth"
     mtu_octets: int = 1500
     """Of the interfaces."""
@@ -220,7 +230,7 @@ class DatasetSpec(Record):
 class Variant(Record):
     """One point of the matrix."""
 
-    id: str
+    id: Name
     parameters: dict[str, Scalar]
     """Axis label -> value, in the order of the matrix."""
 
@@ -240,7 +250,7 @@ class TrialSpec(Record):
     repeat: int
     link: str
     kernel: str
-    hosts: dict[str, HostSpec]
+    hosts: dict[Name, HostSpec]
     links: list[LinkSpec]
     dataset: DatasetSpec
     next_dataset: DatasetSpec | None = None
@@ -348,7 +358,7 @@ class TrialRecord(Record):
     phases: list[Phase]
     anchors: list[Anchor] = Field(default_factory=list)
     """Readings of both clocks during the trial, for the trap of clock steps."""
-    servers: dict[str, ServerRecord]
+    servers: dict[Name, ServerRecord]
     instruments: dict[str, dict[str, Any]]
     """The final summary event of each instrument, e.g. ``probe``, ``watch``."""
     logs: dict[str, LogDrilldown] = Field(default_factory=dict)
@@ -358,7 +368,7 @@ class TrialRecord(Record):
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)
     """The machine around this trial: what may differ from one trial to the next."""
-    files: dict[str, FileRecord] = Field(default_factory=dict)
+    files: dict[Name, FileRecord] = Field(default_factory=dict)
     """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as they are."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Of earlier versions, which computed them when the trial ended. Now they are derived (`dnsrig.analysis.read.Trial.value`), and what stands
@@ -373,7 +383,7 @@ class TrialRecord(Record):
 
 
 class TrialKey(Record):
-    variant: str
+    variant: Name
     repeat: int
 
 

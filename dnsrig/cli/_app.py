@@ -9,11 +9,12 @@ import traceback
 from typing import NoReturn
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from dnsrig import discovery
+from dnsrig.cli import _console
 from dnsrig.errors import DnsrigError
+from dnsrig.text import visible
 
 EXIT_ERROR = 1
 EXIT_INCOMPLETE = 4
@@ -41,10 +42,15 @@ def application() -> typer.Typer:
 
 
 def complain(message: str, hint: str = "") -> None:
-    console = Console(stderr=True, soft_wrap=True, highlight=False)
-    console.print(Text("dnsrig: ", style="bold red") + Text(message, style=""))
+    console = _console.err(soft_wrap=True)
+    console.print(Text("dnsrig: ", style="bold red") + Text(_visible(message), style=""))
     if hint:
-        console.print(Text("hint: ", style="bold") + Text(hint, style=""))
+        console.print(Text("hint: ", style="bold") + Text(_visible(hint), style=""))
+
+
+def _visible(text: str) -> str:
+    """Lines are kept: some exceptions have several."""
+    return "\n".join(map(visible, text.split("\n")))
 
 
 def _explain(error: Exception) -> NoReturn:

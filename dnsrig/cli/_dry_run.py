@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import secrets
 
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from dnsrig.analysis import significance
 from dnsrig.analysis.summary import comparisons_planned
+from dnsrig.cli import _console
 from dnsrig.experiment import estimate, model, plan, runner
 from dnsrig.servers import sources
+from dnsrig.text import visible
 
 ORDER_SHOWN = 24
 
@@ -22,23 +22,25 @@ def show(request: runner.Request) -> None:
     specs = [plan.provisional(request.experiment, point, sorted(os.sched_getaffinity(0))) for point in points]
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     order = plan.order([spec.variant.id for spec in specs], repeats, seed)
-    console = Console(highlight=False)
-    console.print(f"{document.title}: {document.question}", markup=False)
+    console = _console.out()
+    console.print(visible(f"{document.title}: {document.question}"))
     table = Table(title=f"matrix: {len(points)} variants × {repeats} repeats = {len(order)} trials")
     for label in model.labels(document) or ["variant"]:
-        table.add_column(label)
+        table.add_column(visible(label))
     table.add_column("expected a trial", justify="right")
     table.add_column("limit", justify="right")
     for spec in specs:
         each = estimate.of_trial(spec)
         table.add_row(
-            *map(str, spec.variant.parameters.values() or ["only"]), _time(each.expected_s), _time(spec.limit_s)
+            *(visible(str(value)) for value in spec.variant.parameters.values() or ["only"]),
+            _time(each.expected_s),
+            _time(spec.limit_s),
         )
     console.print(table)
     labels = {spec.variant.id: spec.variant.label for spec in specs}
     console.print(f"order (seed {seed}):")
     for number, key in enumerate(order[:ORDER_SHOWN], start=1):
-        console.print(f"  {number:3d}. {labels[key.variant]} repeat {key.repeat}", markup=False)
+        console.print(visible(f"  {number:3d}. {labels[key.variant]} repeat {key.repeat}"))
     if len(order) > ORDER_SHOWN:
         console.print(f"  … and {len(order) - ORDER_SHOWN} more")
     whole = estimate.of_run(specs)
@@ -51,10 +53,6 @@ def show(request: runner.Request) -> None:
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: its packages would be fetched first")
-
-
-def _plain(value: object) -> Text:
-    return Text(str(value))
 
 
 def _time(seconds: float) -> str:

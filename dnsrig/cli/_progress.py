@@ -19,6 +19,7 @@ from rich.progress import (
 from dnsrig.analysis.read import Trial
 from dnsrig.experiment.trial import describe
 from dnsrig.rundir import TrialSpec
+from dnsrig.text import visible
 
 PLAIN_EVERY_S = 20.0
 
@@ -42,7 +43,7 @@ def _key(spec: TrialSpec) -> Key:
 
 
 def _name(spec: TrialSpec) -> str:
-    return f"{spec.variant.label} repeat {spec.repeat}"
+    return visible(f"{spec.variant.label} repeat {spec.repeat}")
 
 
 class PlainProgress:
@@ -54,7 +55,7 @@ class PlainProgress:
         self._last: dict[Key, float] = {}
 
     def note(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        self.console.print(visible(text))
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self._names[_key(spec)] = f"[{number}/{total}] {_name(spec)}"
@@ -75,7 +76,7 @@ class LiveProgress:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._bars = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=30),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
@@ -94,7 +95,7 @@ class LiveProgress:
         self._bars.stop()
 
     def note(self, text: str) -> None:
-        self.console.print(text, markup=False)
+        self.console.print(visible(text))
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self._bars.update(self._run, completed=number - 1 - len(self._trials), total=total)

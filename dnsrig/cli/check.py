@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
+
+from dnsrig.cli import _console
+from dnsrig.text import visible
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
 
@@ -30,7 +32,7 @@ def command() -> None:
     found = list(check.remarks())
     for remark in found:
         table.add_row(
-            remark.what, f"[{STYLES[remark.grade]}]{remark.grade}[/]", escape(remark.says), escape(remark.remedy)
+            remark.what, Text(remark.grade, style=STYLES[remark.grade]), visible(remark.says), visible(remark.remedy)
         )
-    Console(highlight=False).print(table)
+    _console.out().print(table)
     sys.exit(1 if any(remark.grade == "bad" for remark in found) else 0)

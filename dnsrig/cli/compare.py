@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
+from dnsrig.cli import _console
 from dnsrig.errors import DnsrigError
 
 EXIT_STATUS = {"pass": 0, "regression": 1, "undecided": 2, None: 0}
@@ -76,11 +76,11 @@ def command(
     except DnsrigError as error:
         error.exit_code = EXIT_NOT_COMPARED  # what it has by itself would read as a verdict
         raise
-    complaints = Console(stderr=True, highlight=False, soft_wrap=True)
+    complaints = _console.err(soft_wrap=True)
     for warning in comparison.warnings(found):
-        complaints.print(figures.visible(warning), markup=False)
+        complaints.print(figures.visible(warning))
     if as_json:
         print(json.dumps(comparison.as_json(found), indent=2))
     else:
-        Console(highlight=False).print(comparison.as_text(found))
+        _console.out().print(comparison.as_text(found))
     raise typer.Exit(EXIT_STATUS[found.decision])

@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from dnsrig.cli import _console
 from dnsrig.errors import UsageError
 
 WHAT = (
@@ -51,7 +52,7 @@ def command(
         "charts": _charts,
         "exports": _exports,
     }
-    console = Console(highlight=False, markup=False)
+    console = _console.out()
     parts = [Group(Text(name, style="bold"), sections[name](console.width)) for name in WHAT if what in (None, name)]
     for number, part in enumerate(parts):
         console.print(*([""] if number else []), part, sep="\n")

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from dnsrig.cli import _console
 from dnsrig.errors import DnsrigError, UsageError
 
 if TYPE_CHECKING:
@@ -209,7 +209,7 @@ def _print(answers: list[Answer], rows: list[Row], run: Path | None, as_json: bo
     if as_json:
         print(json.dumps(plan.as_json(answers, rows), indent=2))
         return
-    console = Console(highlight=False)
+    console = _console.out()
     if rows:
         console.print(plan.held_out_text(str(run), rows, held_out.coverage(rows)))
     for number, answer in enumerate(answers):

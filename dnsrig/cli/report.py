@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
+from dnsrig.cli import _console
 from dnsrig.cli._app import EXIT_INCOMPLETE, complain
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ def show(run: Path) -> Run:
     from dnsrig.report import terminal_failures, terminal_findings, terminal_table, write_report
 
     written = write_report(run)
-    console = Console(highlight=False)
+    console = _console.out()
     console.print(terminal_table(written.run, written.findings))
     console.print(terminal_findings(written.run, written.findings))
     console.print(terminal_failures(written.run))
-    console.print(f"report: {written.path}", markup=False, soft_wrap=True)
+    console.print(f"report: {written.path}", soft_wrap=True)
     return written.run
 
 

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from dnsrig.cli import _console
 from dnsrig.cli._app import EXIT_INTERRUPTED, complain
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import Manifest, read_json
+from dnsrig.text import visible
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run
@@ -58,9 +60,9 @@ def command(
     dnsrig run --resume runs/tour/20260101T120000Z-abcd
     """
     from dnsrig.experiment.model import SCALES
-    from dnsrig.experiment.runner import Request
+    from dnsrig.experiment.runner import Request, check_folders
 
-    console = Console(stderr=True, highlight=False)
+    console = _console.err()
     if resume is not None:
         if experiment is not None:
             raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {resume}")
@@ -72,6 +74,7 @@ def command(
         )
     if scale not in SCALES:
         raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
+    check_folders(runs)
     request = Request(experiment, scale, settings or [], repeats, seed, max_trials)
     if dry_run:
         _dry_run(request)
@@ -91,13 +94,13 @@ def _start(request: Request, runs: Path, console: Console, at_once: int) -> None
     runner.draft(request)  # bad input is told before anything is installed or made
     _need_root()
     try:
-        manifest = runner.prepare(request, lambda text: console.print(text, markup=False))
+        manifest = runner.prepare(request, lambda text: console.print(visible(text)))
     except KeyboardInterrupt:
         complain("interrupted before the first trial; what was made for the cache is whole or absent")
         sys.exit(EXIT_INTERRUPTED)
     runner.check_at_once(manifest, at_once)
     directory = runner.create(manifest, runs)
-    console.print(f"run {directory}", markup=False)
+    console.print(f"run {directory}")
     _execute(manifest, directory, console, at_once)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import typer
-from rich.console import Console
+from rich.text import Text
+
+from dnsrig.cli import _console
 
 
 def add(app: typer.Typer) -> None:
@@ -28,10 +30,10 @@ def install(
     """
     from dnsrig.servers import sources
 
-    console = Console(stderr=True, highlight=False)
+    console = _console.err()
     for name in names:
         sources.parse(name)
     for name in names:
-        with console.status(f"installing {name}"):
+        with console.status(Text(f"installing {name}")):
             found = (sources.find(name) if if_missing else None) or sources.install(name)
         print(f"{found.name}\t{found.version}\t{found.root or found.prefix or 'system'}")

@@ -39,7 +39,7 @@ MOST_SOURCE_ADDRESSES = 2047
 def variant(point: Point) -> Variant:
     """The point's identity: readable, safe as a folder name, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
-    slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60]
+    slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
     key = json.dumps(point.document.model_dump(exclude={"repeats", "title", "question", "sources"}), sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 

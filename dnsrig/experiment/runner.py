@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import re
 import secrets
 import shutil
 from collections import deque
@@ -27,6 +28,8 @@ from dnsrig.servers import debian, sources
 
 UML_KERNEL = "uml_kernel"
 """In the manifest's conditions: the release of the kernel of those trials that run under User-mode Linux."""
+NAME = r"\w[\w.+-]{0,99}"
+"""Of an experiment."""
 ERRORS_IN_A_ROW = 3
 DISK_FREE_WANTED_BYTES = 1 << 30
 
@@ -57,6 +60,7 @@ class Request:
 
 def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
     """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
+    check_name(request.experiment)
     document = model.load(model.find(request.experiment), request.scale, request.settings)
     repeats = request.repeats or document.repeats
     plan.check_size(model.count(document) * repeats, request.max_trials)
@@ -64,6 +68,23 @@ def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
     for point in points:
         plan.provisional(request.experiment, point, _cpus())
     return document, points, repeats
+
+
+def check_name(experiment: str) -> None:
+    """Refuse a file whose name cannot be the experiment's: it becomes a part of paths that servers read in their configuration."""
+    stem = Path(experiment).stem
+    if not re.fullmatch(NAME, stem):
+        better = re.sub(r"[^\w.+]+", "-", stem).strip("-.") or "experiment"
+        raise UsageError(
+            f"an experiment cannot be called {stem!r}: its name stands in paths, and may have letters, digits, dots, dashes and underscores",
+            hint=f"call the file {better}.toml",
+        )
+
+
+def check_folders(runs: Path) -> None:
+    """Refuse, before anything is made, folders of which each trial would fail."""
+    for folder in (runs, paths.cache()):
+        paths.check_for_servers(folder.resolve())
 
 
 def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
@@ -127,6 +148,7 @@ def _cpus() -> list[int]:
 
 def create(manifest: Manifest, runs: Path) -> Path:
     """The run's directory, with its manifest in it."""
+    check_folders(runs)
     runs.mkdir(parents=True, exist_ok=True)
     _check_disk(runs, "then start it again")
     directory = runs / manifest.run

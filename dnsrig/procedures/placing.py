@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import re
 import shutil
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dnsrig import datasets
+from dnsrig import datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab.process import Bind
 from dnsrig.rundir import HostSpec, TrialSpec
@@ -17,9 +16,6 @@ from dnsrig.servers import driver
 from dnsrig.servers._database import Database
 from dnsrig.servers.driver import Address, Endpoint, Placement, Route, Zone
 from dnsrig.servers.keys import TransferKeys
-
-AWKWARD = re.compile(r"[\s:#\"';{}]")
-"""Characters in a path that mean something in a configuration or a mount."""
 
 
 def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: TransferKeys) -> Placement:
@@ -29,10 +25,7 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
         raise DnsrigError(f"host {name} has no server")
     folder, stored = directory / "servers" / name, state / name
     for path in (folder.resolve(), Path(spec.dataset.path)):
-        if AWKWARD.search(str(path)):
-            raise DnsrigError(
-                f"servers cannot be given the path {path}", hint="use one without spaces, colons, quotes or #"
-            )
+        paths.check_for_servers(path)
     folder.mkdir(parents=True)
     stored.mkdir(parents=True)
     over_tls = _listens_for_tls(spec, name)

@@ -1,13 +1,13 @@
 """Figures as people read them: rounded to what they can bear, always with their unit and spread.
 
-Also ``visible``, through which all text passes that comes from outside: names, logs, parameters.
+All text that comes from outside (names, logs, parameters) passes through `visible`.
 """
 
 from __future__ import annotations
 
 import math
-import unicodedata
 
+from dnsrig import text as _text
 from dnsrig.analysis.statistics import Comparison, PercentSpread, Spread
 from dnsrig.rundir import Scalar
 
@@ -17,12 +17,11 @@ SIGNIFICANT = 3
 NONE = "–"
 """Shown where there is no figure."""
 
-LONGEST_TEXT = 2000
-"""Characters shown of any one text from outside: a log line has no end that we could trust."""
-
 FLOOR = "transfer@engine"
 STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
 """Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its zones."""
+
+visible = _text.visible
 
 _SCALES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 _TIMES = ((0.1, 1.0, "s"), (1e-4, 1e-3, "ms"), (0.0, 1e-6, "µs"))
@@ -37,16 +36,6 @@ _SUFFIXES = (
     ("_percent", 1.0, "%"),
 )
 _BYTES = {"bytes": "B", "B": "B", "bytes/s": "B/s", "B/s": "B/s"}
-
-
-def visible(text: str) -> str:
-    """``text`` with everything that acts instead of being seen written out, as ``\\x1b`` or ``\\u202e``.
-
-    That is: control characters, marks that turn the direction of writing, other invisible format characters,
-    line separators and lone surrogates. Longer text is cut, and says so.
-    """
-    cut = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}… ({len(text):,} characters)"
-    return "".join(_escaped(char) if _acts(char) else char for char in cut)
 
 
 def figure(value: float | None, unit: str = "") -> str:
@@ -161,12 +150,3 @@ def _decimals(value: float, unit: str) -> int:
 
 def _number(value: float, decimals: int) -> str:
     return f"{value:,.{min(decimals, 9)}f}"
-
-
-def _acts(char: str) -> bool:
-    return unicodedata.category(char) in ("Cc", "Cf", "Cs", "Zl", "Zp")
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

@@ -358,6 +358,13 @@ def utc_ns(line: str, pattern: re.Pattern[str], date_format: str, *, year: int |
     return int(when.timestamp()) * 1_000_000_000 + int(groups.get("ms") or 0) * 1_000_000
 
 
+def utc_ns_without_year(line: str, pattern: re.Pattern[str], date_format: str, *, near: datetime) -> int | None:
+    """As `utc_ns`, of a log that leaves out the year: that in which the time lies nearest to ``near``."""
+    years = (near.year - 1, near.year, near.year + 1)
+    times = [ns for year in years if (ns := utc_ns(line, pattern, date_format, year=year)) is not None]
+    return min(times, key=lambda ns: abs(ns - int(near.timestamp()) * 1_000_000_000), default=None)
+
+
 def timer(settings: Mapping[str, Scalar], name: str, default_s: float, remedy: str) -> ServerLimit:
     """A setting in seconds that the server waits for, as in force with ``settings``."""
     value = settings.get(name, default_s)

@@ -26,7 +26,7 @@ from dnsrig.servers.driver import (
     Support,
     template,
     timer,
-    utc_ns,
+    utc_ns_without_year,
     yes_no,
 )
 
@@ -190,8 +190,7 @@ class PowerDns(Driver):
         return [timer(settings, "xfr-cycle-interval", 60, remedy)] if role == "secondary" else []
 
     def log_time_ns(self, line: str) -> int | None:
-        # This log leaves out the year.
-        return utc_ns(line, LOG_TIME, "%b %d %H:%M:%S", year=datetime.now(UTC).year)
+        return utc_ns_without_year(line, LOG_TIME, "%b %d %H:%M:%S", near=datetime.now(UTC))
 
 
 def _speaks_of_secondaries(version: str) -> bool:
