@@ -14,6 +14,8 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking, _pulled, _pulling
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
+from dnsrig.servers import driver
+from dnsrig.servers.driver import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")
@@ -75,9 +77,10 @@ def check(spec: TrialSpec) -> None:
         return
     if spec.options["serve_as"] == "resolver":
         raise UsageError("options.changes: a resolver does not follow zones", hint='set changes = "none"')
-    if not spec.transfer.updates:
+    if not spec.transfer.updates and not _changes_itself(spec):
         raise UsageError(
-            "options.changes needs a primary that takes dynamic updates", hint="set transfer.updates = true"
+            "options.changes needs a primary that takes dynamic updates",
+            hint='set transfer.updates = true, or take the primary "zones@engine", which changes its zones by itself',
         )
     if changes == "catalog" and spec.transfer.provisioning != "catalog":
         raise UsageError(
@@ -90,6 +93,8 @@ def bring_up(stage: Stage) -> None:
     """The phase `setup`: every server answers all its zones, the primary first."""
     with stage.phase("setup"):
         stage.start_watch()
+        if stage.option("changes") != "none" and _changes_itself(stage.spec):
+            stage.own_changes["primary"] = _changes(stage)
         for name, host in stage.spec.hosts.items():
             if host.role is not None:
                 stage.start_ready(name, limit_s=float(stage.option("ready_limit_s")))
@@ -158,7 +163,14 @@ def changing(stage: Stage, *, duration_s: float) -> Iterator[None]:
     if stage.option("changes") == "none":
         yield
         return
-    stage.start_change("change", "primary", _changes(stage, duration_s))
+    if "primary" in stage.own_changes:
+        stage.begin_changes("primary")
+        try:
+            yield
+        finally:
+            stage.end_changes("primary")
+        return
+    stage.start_change("change", "primary", _updates(stage, duration_s))
     try:
         yield
     finally:
@@ -195,28 +207,36 @@ def why_no_transfers(stage: Stage) -> str:
     return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
 
 
-def _changes(stage: Stage, duration_s: float) -> list[str]:
-    spec = stage.spec
-    listed = Path(spec.dataset.path) / "zones.list"
+def _changes_itself(spec: TrialSpec) -> bool:
+    primary = spec.hosts["primary"].server
+    return primary is not None and driver(primary.kind).changes_itself
+
+
+def _changes(stage: Stage) -> Changes:
+    """What changes on the primary, whoever makes the changes."""
+    per_s = float(stage.option("changes_per_s"))
+    if stage.option("changes") == "zones":
+        return Changes("zones", per_s)
+    # Members that are asked for stay, unless all are asked for.
+    first = _queried(stage) if float(stage.option("queried_share")) < 1 else 0
+    absent = min(ABSENT_MOST, round(per_s), (stage.spec.dataset.zones - first) // 2)
+    return Changes("catalog", per_s, first, max(1, absent))
+
+
+def _updates(stage: Stage, duration_s: float) -> list[str]:
+    """The same, by dynamic updates."""
+    changes, dataset = _changes(stage), Path(stage.spec.dataset.path)
+    listed = dataset / "zones.list"
     words = [
-        f"--changes-per-s={stage.option('changes_per_s')}",
+        f"--changes-per-s={changes.per_s:g}",
         f"--duration-s={duration_s:g}",
         f"--out={stage.directory / 'changes.arrow'}",
         *stage.signed(),
     ]
-    if spec.options["changes"] == "zones":
+    if changes.of == "zones":
         return [f"--zones={listed}", *words]
-    # Members that are asked for stay, unless all are asked for.
-    first = _queried(stage) if float(stage.option("queried_share")) < 1 else 0
-    absent = min(ABSENT_MOST, round(float(stage.option("changes_per_s"))), (spec.dataset.zones - first) // 2)
-    name, _ = datasets.catalog_of(Path(spec.dataset.path))
-    return [
-        f"--catalog={name}",
-        f"--members={listed}",
-        f"--first-member={first}",
-        f"--absent={max(1, absent)}",
-        *words,
-    ]
+    members = [f"--members={listed}", f"--first-member={changes.first_member}", f"--absent={changes.absent}"]
+    return [f"--catalog={datasets.catalog_of(dataset)[0]}", *members, *words]
 
 
 def drain(stage: Stage) -> None:

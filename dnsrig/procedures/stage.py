@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +24,7 @@ from dnsrig.procedures import _pulling, placing, procedure
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_summary, last_words
 from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, Scalar, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
-from dnsrig.servers.driver import Placement
+from dnsrig.servers.driver import Changes, Placement
 from dnsrig.servers.keys import TransferKeys
 
 PREPARATION_LIMIT_S = 1800.0
@@ -79,7 +79,9 @@ class Stage:
     profiles: dict[str, ProfileRecord] = field(default_factory=dict)
     keys: TransferKeys = field(default_factory=keys.make)
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The summaries of instruments that stand in a server's place, which end by themselves."""
+    """The summaries of instruments that stand in a server's place, which end by themselves, and what a primary changed by itself."""
+    own_changes: dict[str, Changes] = field(default_factory=dict)
+    """What primaries change by themselves, by host; before they are started."""
     _last_anchor_s: float = 0.0
     _profiled_pids: dict[str, set[int]] = field(default_factory=dict)
 
@@ -158,6 +160,7 @@ class Stage:
     def prepare_server(self, name: str) -> None:
         """Configure the server of host ``name`` and run its preparations."""
         placement = placing.place(self.spec, name, directory=self.directory, state=self.state, keys=self.keys)
+        placement = replace(placement, changes=self.own_changes.get(name))
         self.placements[name] = placement
         kind = driver(placement.source.kind)
         kind.configure(placement)
@@ -238,6 +241,23 @@ class Stage:
             self._prepare(name, placement, step.command, step.stdout)
         if not steps:
             server.process.popen.send_signal(signal.SIGHUP)
+
+    def begin_changes(self, name: str) -> None:
+        """Have the primary of host ``name`` begin what it changes by itself."""
+        self.servers[name].process.popen.send_signal(signal.SIGUSR1)
+
+    def end_changes(self, name: str) -> None:
+        """Have it end them. What it made, and what its secondaries asked for meanwhile, is known when the trial ends."""
+        self.servers[name].process.popen.send_signal(signal.SIGUSR2)
+
+    def _take_changes(self) -> None:
+        """What primaries changed by themselves, as their last words and rows say."""
+        for name in self.own_changes.keys() & self.servers.keys():
+            server = self.servers[name]
+            if (summary := last_summary(server.log)) and (made := summary["changes"]):
+                self.told["change"] = {**made, **{part: summary[part] for part in ("notify", "secondaries")}}
+            for rows in server.placement.directory.glob("*.arrow"):
+                rows.rename(self.directory / rows.name)
 
     def check_servers(self) -> None:
         """Raise ``ServerFailed`` if a server has ended."""
@@ -436,6 +456,7 @@ class Stage:
             server.process.stop()
         for instrument in self.instruments.values():
             instrument.process.stop(limit_s=STOP_LIMIT_S)
+        self._take_changes()
         if self.placements:
             shutil.rmtree(self.state, ignore_errors=True)
 

@@ -121,6 +121,8 @@ class Placement:
     database: Endpoint | None = None
     """Of a primary: where it writes its zones; of a secondary: where it reads them instead of transferring them; of a database: of
     which it is a replica."""
+    changes: Changes | None = None
+    """Of a primary that can (`Driver.changes_itself`)."""
 
     @property
     def tree(self) -> Path:
@@ -169,6 +171,19 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """What a primary changes by itself, from `Stage.begin_changes` to `Stage.end_changes`; a row for each goes to ``changes.arrow``."""
+
+    of: Literal["catalog", "zones"]
+    """Members of the catalog leave and come back, or records of one zone after another change."""
+    per_s: float
+    first_member: int = 0
+    """The members before this one stay in the catalog, so that they can be asked for meanwhile."""
+    absent: int = 1
+    """So many members are out of the catalog at a time."""
+
+
+@dataclass(frozen=True)
 class Preparation:
     """A program of the server's that runs on its host before it starts, e.g. to fill a database."""
 
@@ -210,7 +225,8 @@ class Driver(ABC):
     answers_zones: ClassVar[bool] = True
     """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
     changes_itself: ClassVar[bool] = False
-    """Whether, as a primary, it changes its zones by itself when its settings say so; it has no files that could change."""
+    """Whether, as a primary, it changes its zones by itself, as its settings or `Placement.changes` say; it has no files that could
+    change. SIGUSR1 begins the latter, SIGUSR2 ends them."""
     version_arguments: ClassVar[tuple[str, ...]]
     version_pattern: ClassVar[str]
     """Matches the output of ``executable version_arguments``; group 1 is the version."""

@@ -215,7 +215,8 @@ def _add_secondary_zones(connection: sqlite3.Connection, placement: Placement) -
     for number, zone in enumerate(placement.configured_zones):
         route = placement.route_of(number)
         metadata = {"AXFR-MASTER-TSIG": keys.TSIG_NAME} if placement.transfer.tsig else {}
-        metadata |= {"IXFR": "1"} if placement.transfer.ixfr else {}
+        # Of a catalog it applies no differences: from the first on it follows no more (issue 13825; still so in 5.1.5).
+        metadata |= {"IXFR": "1"} if placement.transfer.ixfr and not placement.catalog else {}
         metadata |= {"AXFR-SOURCE": str(route.source)} if route.source else {}
         row = (zone.name, str(route.primary), kind)
         added = connection.execute("INSERT INTO domains (name, master, type) VALUES (?, ?, ?)", row).lastrowid

@@ -19,6 +19,9 @@ from dnsrig.servers.driver import Address, Feature, Placement, Preparation, Sett
 
 GENERATOR = "zones"
 """As dataset.json names what made tiny zones."""
+ROWS = "changes.arrow"
+HEAD_OCTETS = 512
+"""Of the catalog's file: its version stands before the first member."""
 
 
 class Zones(EngineDriver):
@@ -40,14 +43,16 @@ class Zones(EngineDriver):
         Setting(
             "changes-before", "0", "changes of every zone that lie behind at the start: the serial is so much higher"
         ),
-        Setting("changes-kept", "100", "serials back to which it answers IXFR"),
+        Setting("changes-kept", "100; of the catalog 10,000", "serials back to which it answers IXFR"),
+        Setting("notify-interval", "100ms", "it tells of the catalog at most once in so long"),
         Setting("connections-max", "10000", "TCP connections at once"),
         Setting("idle-timeout", "30s", "closes a connection on which nothing was asked for so long"),
         Setting("fault-every", "1", "faults hit only zones whose number is a multiple of it"),
         Setting("fault", "none", "what it does wrong, KIND or KIND=VALUE; several are separated by spaces"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {
-        name: Support("0.0", None) for name in ("TSIG", "XoT", "catalog zones", "IXFR", "NOTIFY")
+        name: Support("0.0", None)
+        for name in ("TSIG", "XoT", "catalog zones", "catalog zones of schema 1", "IXFR", "NOTIFY")
     }
 
     def configure(self, placement: Placement) -> None:
@@ -68,6 +73,7 @@ class Zones(EngineDriver):
             "seed": facts["seed"],
             "serial": facts["serial"],
             "catalog": facts["catalog"],
+            "catalog-schema": catalog_schema(placement),
             "threads": placement.threads,
         }
         if placement.answers_over_tls:
@@ -78,12 +84,30 @@ class Zones(EngineDriver):
         words = [self.executable, "serve", "zones", str(placement.address), f"--transport={','.join(transports)}"]
         if placement.transfer.notify:
             words += [f"--notify={text}" for text in ranges(placement.secondaries)]
+        if changes := placement.changes:
+            options |= {
+                "changes-of": changes.of,
+                "changes-per-s": changes.per_s,
+                "changes-on-signal": True,
+                "out": f"{placement.seen_directory}/{ROWS}",
+            }
+            if changes.of == "catalog":
+                options |= {"first-member": changes.first_member, "absent": changes.absent}
         return [*words, *self.words({**options, **placement.settings})]
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
         raise UsageError(
             "zones@engine has no files that could change", hint='let it change zones itself: settings "changes-per-s"'
         )
+
+
+def catalog_schema(placement: Placement) -> int:
+    """The version of the dataset's catalog zone (RFC 9432 §4.2.1), so that a secondary meets the same from every primary."""
+    file = placement.dataset / datasets.CATALOG_FILE
+    if not file.is_file():
+        return 2
+    with file.open() as text:
+        return 1 if 'TXT "1"' in text.read(HEAD_OCTETS) else 2
 
 
 def ranges(addresses: Iterable[Address]) -> list[str]:

@@ -13,7 +13,7 @@ import pytest
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import driver, keys
-from dnsrig.servers.driver import Placement, Route, Zone
+from dnsrig.servers.driver import Changes, Placement, Route, Zone
 from dnsrig.servers.zones import ranges
 
 FACTS = {
@@ -69,7 +69,23 @@ def test_a_synthetic_primary_has_the_names_and_the_serial_of_the_dataset(place: 
     words = command(place("zones"))
     assert words[:4] == ["dnsrig-engine", "serve", "zones", "198.18.0.1"]
     wanted = {"--count=30", "--records=4", "--suffix=example", "--seed=7", "--serial=3", "--catalog=catalog.example"}
-    assert wanted | {"--threads=1", "--transport=udp,tcp"} == set(words[4:])
+    assert wanted | {"--threads=1", "--transport=udp,tcp", "--catalog-schema=2"} == set(words[4:])
+
+
+def test_a_synthetic_primary_has_the_catalog_schema_of_the_dataset(place: Place, tmp_path: Path) -> None:
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "catalog.zone").write_text('$ORIGIN catalog.example.\nversion\tIN TXT "1"\n')
+    assert "--catalog-schema=1" in command(place("zones"))
+
+
+def test_a_synthetic_primary_changes_by_itself_when_told(place: Place, tmp_path: Path) -> None:
+    assert not [word for word in command(place("zones")) if "change" in word]
+    words = set(command(place("zones", changes=Changes("catalog", 50.0, first_member=5, absent=2))))
+    assert {"--changes-of=catalog", "--changes-per-s=50.0", "--first-member=5", "--absent=2"} <= words
+    assert {"--changes-on-signal", f"--out={tmp_path}/changes.arrow"} <= words
+    words = set(command(place("zones", changes=Changes("zones", 1000.0))))
+    assert {"--changes-of=zones", "--changes-per-s=1000.0"} <= words
+    assert not [word for word in words if word.startswith("--absent")]
 
 
 def test_a_synthetic_primary_over_tls_with_a_key_and_whom_to_notify(place: Place) -> None:

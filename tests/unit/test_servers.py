@@ -193,6 +193,12 @@ def test_powerdns_is_told_which_zones_are_signed(tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.parametrize("catalog", [None, CATALOG])
+def test_powerdns_asks_for_differences_but_not_of_a_catalog(tmp_path: Path, catalog: Zone | None) -> None:
+    place = placement(tmp_path, "powerdns", "secondary", catalog=catalog, transfer=TransferSpec(ixfr=True))
+    assert ("'IXFR'" in configuration(place)) == (catalog is None)
+
+
 def test_powerdns_without_sqlite_backend_says_so(tmp_path: Path) -> None:
     place = placement(tmp_path, "powerdns", "secondary")
     source = place.source.model_copy(update={"root": str(tmp_path / "empty")})

@@ -19,6 +19,7 @@ from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.stage import Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
+from dnsrig.servers.driver import Changes
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",
@@ -58,6 +59,7 @@ class FakeStage:
         self.done: list[str] = []
         self.arguments: dict[str, list[str]] = {}
         self.instruments: dict[str, Any] = {}
+        self.own_changes: dict[str, Changes] = {}
 
     def option(self, name: str) -> Any:
         return self.spec.options[name]
@@ -88,6 +90,12 @@ class FakeStage:
         self.done.append(f"{name} on {host}")
         self.arguments[name] = arguments
         return name
+
+    def begin_changes(self, name: str) -> None:
+        self.done.append(f"begin changes on {name}")
+
+    def end_changes(self, name: str) -> None:
+        self.done.append(f"end changes on {name}")
 
     def stop_instrument(self, name: str) -> None:
         self.done.append(f"stop {name}")
@@ -181,6 +189,20 @@ def test_members_that_are_asked_for_stay(zones: Path) -> None:
     assert any(word.startswith("--tsig=hmac-sha256:dnsrig-transfer:") for word in change)
     asked = next(word for word in stage.arguments["load"] if word.startswith("--zones="))
     assert Path(asked.partition("=")[2]).read_text().splitlines() == [f"z{n}.example\tzones/{n}" for n in range(5)]
+
+
+def test_a_primary_that_changes_by_itself_is_told_when(zones: Path) -> None:
+    itself = {**CHURN, "transfer": {"provisioning": "catalog"}, "hosts": {"primary": {"server": "zones@engine"}}}
+    itself["hosts"]["secondary"] = {"server": "bind@forky"}
+    made = spec(itself, serve_as="secondary", changes="catalog", changes_per_s=20, queried_share=0.5, rate_qps=10)
+    _, stage = measured(latency, with_zones(made, zones), zones)
+    measuring = stage.done[stage.done.index("measure") :]
+    changed = ["begin changes on primary", "load on secondary", "end changes on primary"]
+    assert measuring == ["measure", *changed, "drain"]
+    assert stage.own_changes == {"primary": Changes("catalog", 20.0, first_member=5, absent=2)}, "known at its start"
+    made = spec(itself, serve_as="secondary", changes="none", rate_qps=10)
+    _, stage = measured(latency, with_zones(made, zones), zones)
+    assert not stage.own_changes and not [what for what in stage.done if "changes" in what]
 
 
 def test_the_change_stream_ends_with_a_failed_load(zones: Path) -> None:

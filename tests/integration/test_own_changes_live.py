@@ -1,0 +1,133 @@
+"""A primary that changes its catalog by itself, and real secondaries that follow it; dnspython says what is right."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dns.message
+import dns.name
+import dns.query
+import dns.rcode
+import dns.rdatatype
+import dns.xfr
+import dns.zone
+import polars as pl
+import pytest
+from conftest import specs
+
+from dnsrig.analysis.read import Trial
+from dnsrig.lab.host import inside
+from dnsrig.lab.network import Network
+from dnsrig.procedures import _serving
+from dnsrig.procedures.stage import OBSERVER, Stage
+
+MEMBERS = 40
+STAY = MEMBERS // 2
+RATE_PER_S = 100.0
+FOLLOWED_LIMIT_S = 20.0
+CATALOG = dns.name.from_text("catalog.example")
+
+
+@contextmanager
+def stage(directory: Path, *settings: str) -> Iterator[Stage]:
+    """The servers of one trial of `catalog-churn`, all ready, with the synthetic primary."""
+    (spec,) = specs(
+        "catalog-churn",
+        "changes=catalog",
+        "baseline={}",
+        "hosts.primary.server=zones@engine",
+        "transfer.updates=false",
+        f"dataset.zones={MEMBERS}",
+        f"options.changes_per_s={RATE_PER_S}",
+        # What its caches still say of a member that is gone is no answer of the catalog.
+        'hosts.secondary.settings.powerdns={"cache-ttl"=0,"query-cache-ttl"=0,"retrieval-threads"=8}',
+        *settings,
+    )
+    with Network(spec.hosts, spec.links, directory=directory, repeat=1) as lab:
+        made = Stage(spec, directory, lab, lambda event: None)
+        try:
+            _serving.bring_up(made)
+            yield made
+        finally:
+            made.close()
+
+
+def transferred(server: str, known: dns.zone.Zone | None = None) -> dns.zone.Zone:
+    """The catalog as dnspython takes it: whole, or what is ``known`` with the changes since then."""
+    zone = known or dns.zone.Zone(CATALOG, relativize=False)
+    query, _ = dns.xfr.make_query(zone)
+    dns.query.inbound_xfr(server, zone, query, timeout=5)
+    return zone
+
+
+def listed(catalog: dns.zone.Zone) -> set[str]:
+    return {rdata.target.to_text() for _, _, rdata in catalog.iterate_rdatas(dns.rdatatype.PTR)}
+
+
+def served(server: str) -> set[str]:
+    """Members of which the server knows the SOA."""
+    found = set()
+    for number in range(MEMBERS):
+        name = dns.name.from_text(f"z{number:06}.example")
+        answer = dns.query.udp(dns.message.make_query(name, "SOA"), server, timeout=5)
+        if answer.rcode() == dns.rcode.NOERROR and answer.answer:
+            found.add(name.to_text())
+    return found
+
+
+def followed(server: str, wanted: set[str]) -> set[str]:
+    """What the server serves as soon as that is what is ``wanted``, or when there was time enough."""
+    deadline = time.monotonic() + FOLLOWED_LIMIT_S
+    while (found := served(server)) != wanted and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"])
+def test_secondaries_follow_the_catalog(tmp_path: Path, kind: str) -> None:
+    with stage(tmp_path, f"server={kind}") as made:
+        primary, secondary = (str(made.host(name).address) for name in ("primary", "secondary"))
+        with inside(made.host(OBSERVER).namespace):
+            before = transferred(primary)
+            assert listed(before) == served(secondary), "all are there at first"
+            made.begin_changes("primary")
+            time.sleep(1)
+            made.end_changes("primary")
+            time.sleep(0.1)
+            after = transferred(primary)
+            assert transferred(primary, before) == after, "the changes make of the old catalog the new one"
+            there = listed(after)
+            assert MEMBERS - STAY // 2 <= len(there) < MEMBERS
+            assert followed(secondary, there) == there, "who left is gone, and who came back is served again"
+    told = made.told["change"]
+    rows = pl.read_ipc_stream(tmp_path / "changes.arrow")
+    assert rows.height == told["changes"] >= RATE_PER_S and rows["serial"][-1] == after.get_soa().serial
+    (counted,) = (one for one in told["secondaries"] if one["address"] == secondary)
+    assert counted["serial"] == rows["serial"][-1] and counted["notifies_answered"] > 0
+    asked = counted["served"]
+    assert asked["ixfr"] + asked["axfr"] + asked["axfr_for_ixfr"] > 0, asked
+
+
+def test_a_measurement_has_the_changes_that_the_primary_made(measure: Callable[..., Trial]) -> None:
+    trial = measure(
+        "server=knot@forky",
+        "changes=catalog",
+        "baseline={}",
+        "hosts.primary.server=zones@engine",
+        "transfer.updates=false",
+        "options.changes_per_s=50.0",
+        "options.rate_qps=500.0",
+        "options.duration_s=1",
+        experiment="catalog-churn",
+    )
+    assert trial.record.outcome in ("done", "invalid"), trial.record.reason
+    made = trial.record.instruments["change"]
+    (phase,) = (phase for phase in trial.record.phases if phase.name == "measure")
+    rows = pl.read_ipc_stream(trial.directory / "changes.arrow")
+    assert rows.height == made["changes"] >= 45 and set(rows["kind"]) == {"add", "remove"}
+    assert rows["sent_ns"].is_between(phase.start.monotonic_ns, phase.end.monotonic_ns + 50_000_000).all()
+    (counted,) = made["secondaries"]
+    assert counted["served"]["ixfr"] > 0 and counted["serial"] > rows["serial"][0]
