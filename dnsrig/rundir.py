@@ -387,6 +387,14 @@ class TrialKey(Record):
     repeat: int
 
 
+class Extension(Record):
+    """Repeats that were added to a run after it was made."""
+
+    first_repeat: int
+    order_seed: int
+    """Of the order of the trials from that repeat on, up to the next extension."""
+
+
 class Manifest(Record):
     """manifest.json: what was asked for, in which order, by what, on what machine."""
 
@@ -411,7 +419,9 @@ class Manifest(Record):
     variants: list[Variant]
     order: list[TrialKey]
     order_seed: int
+    """Of the repeats that it was made with."""
     repeats: int
+    extensions: list[Extension] = Field(default_factory=list)
     servers: dict[str, ServerSource]
     specs: dict[str, TrialSpec]
     """Variant id -> spec with ``repeat`` 0: the trial's spec but for its number."""

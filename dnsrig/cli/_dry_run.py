@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Iterable, Sequence
 
+from rich.console import Console
 from rich.table import Table
 
 from dnsrig.analysis import significance
 from dnsrig.analysis.summary import comparisons_planned
 from dnsrig.cli import _console
 from dnsrig.experiment import estimate, model, plan, runner
+from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
 from dnsrig.text import visible
 
@@ -37,22 +40,29 @@ def show(request: runner.Request) -> None:
             _time(spec.limit_s),
         )
     console.print(table)
-    labels = {spec.variant.id: spec.variant.label for spec in specs}
     console.print(f"order (seed {seed}):")
-    for number, key in enumerate(order[:ORDER_SHOWN], start=1):
-        console.print(visible(f"  {number:3d}. {labels[key.variant]} repeat {key.repeat}"))
-    if len(order) > ORDER_SHOWN:
-        console.print(f"  … and {len(order) - ORDER_SHOWN} more")
-    whole = estimate.of_run(specs)
-    console.print(
-        f"time: about {_time(whole.expected_s * repeats)}; {_time(whole.at_most_s * repeats)} if every trial hits its limit"
-    )
+    show_order(console, order, [spec.variant for spec in specs])
+    show_time(console, specs * repeats)
     comparisons = comparisons_planned([spec.variant for spec in specs], document.baseline)
     if comparisons:
         console.print(f"chance: {significance.reach(repeats, repeats, comparisons)} (after Holm)", markup=False)
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: its packages would be fetched first")
+
+
+def show_order(console: Console, order: Sequence[TrialKey], variants: Iterable[Variant]) -> None:
+    labels = {variant.id: variant.label for variant in variants}
+    for number, key in enumerate(order[:ORDER_SHOWN], start=1):
+        console.print(visible(f"  {number:3d}. {labels[key.variant]} repeat {key.repeat}"))
+    if len(order) > ORDER_SHOWN:
+        console.print(f"  … and {len(order) - ORDER_SHOWN} more")
+
+
+def show_time(console: Console, specs: list[TrialSpec]) -> None:
+    """``specs``: one a trial."""
+    whole = estimate.of_run(specs)
+    console.print(f"time: about {_time(whole.expected_s)}; {_time(whole.at_most_s)} if every trial hits its limit")
 
 
 def _time(seconds: float) -> str:

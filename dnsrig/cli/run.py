@@ -14,7 +14,7 @@ from rich.console import Console
 from dnsrig.cli import _console
 from dnsrig.cli._app import EXIT_INTERRUPTED, complain
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import Manifest, read_json
+from dnsrig.rundir import Manifest
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def add(app: typer.Typer) -> None:
 
 
 def command(
+    context: typer.Context,
     experiment: Annotated[
         str | None, typer.Argument(help="name of a built-in experiment (`dnsrig list experiments`), or a TOML file")
     ] = None,
@@ -39,7 +40,10 @@ def command(
             help="change one value of the experiment, or the values of an axis; repeatable",
         ),
     ] = None,
-    repeats: Annotated[int | None, typer.Option(min=1, max=1000, help="how often each variant is measured")] = None,
+    repeats: Annotated[
+        int | None,
+        typer.Option(min=1, max=1000, help="how often each variant is measured; with --resume: how often in all"),
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the order of trials; recorded either way")] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="RUN", help="execute what RUN lacks; finished trials are not touched")
@@ -56,17 +60,25 @@ def command(
 ) -> None:
     """Execute EXPERIMENT: every variant of its matrix, repeated and interleaved; then its report.
 
+    A run goes on with --resume; with --repeats as well it gets more of them, in rounds of their own order. Decide on their number before you look at
+    the results: repeating until a difference shows finds one by chance. Its experiment cannot be changed: --set and --scale are refused.
+
     Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
-    dnsrig run --resume runs/tour/20260101T120000Z-abcd
+    dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
     """
     from dnsrig.experiment.model import SCALES
     from dnsrig.experiment.runner import Request, check_folders
 
     console = _console.err()
     if resume is not None:
-        if experiment is not None:
-            raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {resume}")
-        _resume(resume, console, at_once)
+        from dnsrig.cli import _resume
+
+        _resume.check_options(context, resume)
+        if dry_run:
+            _resume.show(resume, repeats, seed, max_trials)
+            return
+        _need_root()
+        _execute(_resume.prepare(resume, repeats, seed, max_trials), resume, console, at_once)
         return
     if experiment is None:
         raise UsageError(
@@ -101,15 +113,6 @@ def _start(request: Request, runs: Path, console: Console, at_once: int) -> None
     runner.check_at_once(manifest, at_once)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
-    _execute(manifest, directory, console, at_once)
-
-
-def _resume(directory: Path, console: Console, at_once: int) -> None:
-    from dnsrig.experiment import runner
-
-    manifest = read_json(directory / "manifest.json", Manifest)
-    runner.check_unchanged(manifest)
-    _need_root()
     _execute(manifest, directory, console, at_once)
 
 

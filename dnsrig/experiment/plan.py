@@ -201,11 +201,14 @@ def check_possible(spec: TrialSpec) -> None:
         )
 
 
-def order(variants: list[str], repeats: int, seed: int) -> list[TrialKey]:
-    """Every variant once a round, each round shuffled anew: drift of the machine hits all variants alike."""
+def order(variants: list[str], repeats: int, seed: int, *, first: int = 1) -> list[TrialKey]:
+    """Every variant once a round, each round shuffled anew: drift of the machine hits all variants alike.
+
+    Rounds ``first`` to ``repeats``.
+    """
     shuffler = random.Random(seed)
     found = []
-    for repeat in range(1, repeats + 1):
+    for repeat in range(first, repeats + 1):
         round_ = sorted(variants)
         shuffler.shuffle(round_)
         found += [TrialKey(variant=name, repeat=repeat) for name in round_]

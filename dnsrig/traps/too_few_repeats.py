@@ -53,7 +53,7 @@ def judge(values: list[float], metric: str, comparisons: int = 0) -> Conclusion:
                 f"highest_{ending}": round(max(values), 4),
             },
             metrics=metrics,
-            remedy=f"Run it with --repeats {significance.repeats_needed(max(1, comparisons))} or more (10 is the default).",
+            remedy=_more(significance.repeats_needed(max(1, comparisons))),
         )
     if comparisons and not significance.can_tell(repeats, repeats, comparisons):
         needed = significance.repeats_needed(comparisons)
@@ -62,7 +62,7 @@ def judge(values: list[float], metric: str, comparisons: int = 0) -> Conclusion:
             summary=f"{significance.reach(repeats, repeats, comparisons)}.".capitalize(),
             evidence={"repeats": repeats, "comparisons": comparisons, "repeats_needed": needed},
             metrics=metrics,
-            remedy=f"Run it with --repeats {needed} or more, or compare fewer variants (--set narrows an axis).",
+            remedy=f"{_more(needed)} Or compare fewer variants (--set narrows an axis).",
         )
     interval = bootstrap_interval(values)
     if interval is None:
@@ -84,6 +84,10 @@ def judge(values: list[float], metric: str, comparisons: int = 0) -> Conclusion:
         metrics=metrics,
         remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
     )
+
+
+def _more(repeats: int) -> str:
+    return f"Take {repeats} repeats or more (10 is the default): `dnsrig run --resume RUN --repeats {repeats}` adds them to a run."
 
 
 def _figure(value: float) -> str:

@@ -1,0 +1,71 @@
+"""`dnsrig run --resume`: what it obeys, what it refuses, and what it would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from dnsrig.cli import _console, _dry_run
+from dnsrig.errors import UsageError
+from dnsrig.experiment import extend, plan, runner
+from dnsrig.rundir import Manifest, read_json
+from dnsrig.text import visible
+
+_OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale"}
+_OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}
+
+
+def check_options(context: typer.Context, directory: Path) -> None:
+    """Refuse each option that the command line gives and resuming could not obey."""
+    given = {name for name in context.params if _is_given(context, name)}
+    if "experiment" in given:
+        raise UsageError("--resume takes no experiment", hint=f"dnsrig run --resume {directory}")
+    for name, option in _OF_THE_EXPERIMENT.items():
+        if name in given:
+            raise UsageError(
+                f"{option} cannot be obeyed with --resume: the trials of a run are those of its manifest",
+                hint=f"start another run with {option}, and hold the two against each other with `dnsrig compare`",
+            )
+    if "runs" in given:
+        raise UsageError("--runs cannot be obeyed with --resume: the run stays where it is", hint="leave --runs out")
+    for name, option in _OF_MORE_REPEATS.items():
+        if name in given and "repeats" not in given:
+            raise UsageError(
+                f"{option} cannot be obeyed with --resume: the order of the trials is that of the manifest",
+                hint=f"{option} is for trials that are added, with --repeats",
+            )
+
+
+def prepare(directory: Path, repeats: int | None, seed: int | None, max_trials: int) -> Manifest:
+    """The manifest of the run that is to go on, with more ``repeats`` where they are asked for."""
+    manifest = read_json(directory / "manifest.json", Manifest)
+    runner.check_unchanged(manifest)
+    if repeats is None:
+        return manifest
+    plan.check_size(len(manifest.variants) * repeats, max_trials)
+    return extend.extend(directory, repeats, seed)
+
+
+def show(directory: Path, repeats: int | None, seed: int | None, max_trials: int) -> None:
+    """What would be executed, and how long that would take; raises where the run cannot go on. Nothing is written."""
+    manifest = read_json(directory / "manifest.json", Manifest)
+    if repeats is not None:
+        plan.check_size(len(manifest.variants) * repeats, max_trials)
+        manifest = extend.extended(manifest, repeats, seed)
+    missing = runner.missing(manifest, directory)
+    console = _console.out()
+    console.print(visible(f"{manifest.title}: {manifest.question}"))
+    finished = len(manifest.order) - len(missing)
+    console.print(f"{finished} of {len(manifest.order)} trials are finished; {len(missing)} would be executed")
+    for extension in manifest.extensions:
+        console.print(f"repeats from {extension.first_repeat} on: order from seed {extension.order_seed}")
+    _dry_run.show_order(console, missing, manifest.variants)
+    _dry_run.show_time(console, [manifest.specs[key.variant] for key in missing])
+    runner.check_unchanged(manifest)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Whether the command line says it, rather than its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
