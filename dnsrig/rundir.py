@@ -347,6 +347,25 @@ class FileRecord(Record):
     """Of each 64 KiB, eight hexadecimal digits a piece."""
 
 
+class Check(Record):
+    """A manipulation check: one thing that had to be so, on the hosts of a trial while it measured, for its variant to be what its name says."""
+
+    name: str
+    title: str
+    verdict: Literal["passed", "failed", "cannot-tell"]
+    asked: Scalar | None = None
+    seen: Scalar | None = None
+    """None: nothing tells."""
+    unit: str = ""
+    least: float | None = None
+    most: float | None = None
+    """Within which ``seen`` must be; without both it must be what was ``asked``."""
+    reason: str = ""
+    """A sentence, for every verdict but ``passed``."""
+    series: list[str] = Field(default_factory=list)
+    """Which rows or samples show it."""
+
+
 class TrialRecord(Record):
     """trial.json: how a trial went."""
 
@@ -364,6 +383,8 @@ class TrialRecord(Record):
     logs: dict[str, LogDrilldown] = Field(default_factory=dict)
     profiles: dict[str, ProfileRecord] = Field(default_factory=dict)
     """By host, where `HostSpec.profile` asked for it."""
+    checks: list[Check] = Field(default_factory=list)
+    """The manipulation checks that its procedure declares; empty in runs of earlier versions, and where nothing was measured."""
     link_checks: list[dict[str, Any]] = Field(default_factory=list)
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)

@@ -12,11 +12,12 @@ from typing import Any
 import typer
 
 from dnsrig import datasets, paths
+from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli._app import application
 from dnsrig.cli.engine import SUBCOMMANDS
-from dnsrig.experiment import model
-from dnsrig.procedures import all_procedures
+from dnsrig.experiment import model, plan
+from dnsrig.procedures import _checks, all_procedures
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import all_traps
 
@@ -72,7 +73,10 @@ def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _engine_commands(name: str) -> list[list[str]]:
-    more = {"generate": [["generate", "zones"], ["generate", "tld"]], "probe": [["probe"], ["probe", "propagation"]]}
+    more = {
+        "generate": [["generate", "zones"], ["generate", "tld"]],
+        "probe": [["probe"], ["probe", "propagation"], ["probe", "follow"]],
+    }
     return more.get(name, [[name]])
 
 
@@ -150,6 +154,22 @@ def metrics() -> str:
     return "# Metrics\n\n" + table(["metric", "unit", "better", "from which moment to which"], rows)
 
 
+def checks() -> str:
+    text = "# Manipulation checks\n\nWhat must be seen on the hosts while a trial measures, for its variant to be what its name says. A trial of which "
+    text += "one fails is `invalid`, with the reason; what nothing tells is `cannot-tell`, and is shown. Each trial keeps its checks, with "
+    text += "the numbers, in trial.json; the report and the end of `dnsrig run` show them.\n\n## Experiments\n\nThose of any of its variants at `quick`:\n\n"
+    rows = []
+    for name, path in model.builtin().items():
+        points = model.points(model.load(path, "quick", []))
+        declared = [check for point in points for check in _checks.declared(plan.provisional(name, point, [0, 1]))]
+        rows.append([f"`{name}`", ", ".join(f"[{check}](#{check})" for check in dict.fromkeys(declared)) or "none"])
+    text += table(["experiment", "checks"], rows)
+    for name, module in all_checks().items():
+        unit = getattr(module, "UNIT", "")
+        text += f"\n## {name}\n\n{module.TITLE[0].upper()}{module.TITLE[1:]}{f', in {unit}' if unit else ''}.\n\n{(module.__doc__ or '').strip()}\n"
+    return text
+
+
 def traps() -> str:
     text = "# Traps\n\nKnown ways for a measurement to lie. Each is looked for in every run; its verdict is `found`, `clear`, or "
     text += "`cannot-tell` where data are missing.\n"
@@ -171,6 +191,7 @@ PAGES = {
     "servers.md": servers,
     "metrics.md": metrics,
     "traps.md": traps,
+    "checks.md": checks,
     "run-directory.md": run_directory,
 }
 

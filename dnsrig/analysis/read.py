@@ -162,6 +162,40 @@ class Trial:
             },
         )
 
+    @cached_property
+    def changes(self) -> pl.DataFrame:
+        """What changed on the primary while others measured, one row a change.
+
+        Columns: zone, kind (remove, add: of members of the catalog; touch: of a record), due_ns, sent_ns, accepted_ns (null: not), rcode.
+        """
+        return self._rows(
+            "changes.arrow",
+            {
+                "zone": pl.String,
+                "kind": pl.String,
+                **dict.fromkeys(("due_ns", "sent_ns", "accepted_ns"), pl.Int64),
+                "rcode": pl.UInt8,
+            },
+        )
+
+    @cached_property
+    def followed(self) -> pl.DataFrame:
+        """What `probe follow` saw of zones of the server under test, one row each time that its answer became another.
+
+        Columns: zone, before_ns (when it was last asked and still answered as before; null: the first answer), seen_ns, served (bool),
+        serial (null: not served).
+        """
+        return self._rows(
+            "followed.arrow",
+            {
+                "zone": pl.String,
+                "before_ns": pl.Int64,
+                "seen_ns": pl.Int64,
+                "served": pl.Boolean,
+                "serial": pl.UInt32,
+            },
+        )
+
     @property
     def load(self) -> dict[str, Any]:
         """What `load` summed up at its end; empty where it did not run or did not end."""

@@ -18,12 +18,13 @@ from typing import Any
 import polars as pl
 
 from dnsrig import checksums
-from dnsrig.analysis import failures
+from dnsrig.analysis import checks, failures
+from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
-from dnsrig.procedures import _kept_up, procedure
+from dnsrig.procedures import _checks, _kept_up, procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
 from dnsrig.rundir import LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.servers import driver
@@ -177,11 +178,21 @@ def _conclude(record: TrialRecord, working: Path) -> None:
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
             record.logs[name] = drill_down(server.server.kind, log, working / f"log-{name}.arrow")
+    _check_manipulations(Trial(working, record))
     record.files = checksums.of_trial(working)
     for path in (working / "servers").rglob("*"):
         if path.is_file() and path.stat().st_size > COMPRESS_FROM_BYTES:
             _compress(path)
     write_json(working / "trial.json", record)
+
+
+def _check_manipulations(trial: Trial) -> None:
+    """What was measured is `invalid` where a stimulus was not there: its figures are those of something else."""
+    record = trial.record
+    if record.phase("measure") is not None:
+        record.checks = checks.look(trial, _checks.declared(record.spec))
+    if record.outcome in ("done", "limit") and (why := checks.why_invalid(record.checks)):
+        record.outcome, record.reason = "invalid", why
 
 
 def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:

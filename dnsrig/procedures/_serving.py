@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking, _pulled, _pulling
+from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
@@ -36,6 +39,14 @@ SEEDS = {"ramp": 11, "warmup": 12, "load": 13}
 """Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be missing."""
 ABSENT_MOST = 100
 """At most so many members of the catalog are out of it at a time."""
+ABSENT_S = 6.0
+"""A member is out of the catalog for about so long: longer than a secondary takes from one look at the catalog to the next (BIND: 5 s), which
+would else find it where it was."""
+FOLLOWED_MOST = 100
+"""Of the zones that change, at most so many are followed on the server under test."""
+FOLLOW_RATE_PER_S = 200
+FOLLOW_LIMIT_S = 15.0
+"""So long the server under test may take to serve the first change, before it is measured all the same."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -87,6 +98,13 @@ def check(spec: TrialSpec) -> None:
             'options.changes = "catalog" changes members of the catalog, and there is none',
             hint='set transfer.provisioning = "catalog"',
         )
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    """What must be seen while queries are put on the server under test."""
+    if spec.options["changes"] == "none":
+        return []
+    return ["changes-made", *(["changes-served", "change-delay"] if spec.primaries else [])]
 
 
 def bring_up(stage: Stage) -> None:
@@ -158,11 +176,30 @@ def _queried(stage: Stage) -> int:
 
 
 @contextmanager
-def changing(stage: Stage, *, duration_s: float) -> Iterator[None]:
-    """While what is inside runs, zones or members of the catalog change on the primary, where the options want it."""
+def changing(stage: Stage, *, duration_s: float, expected_s: float) -> Iterator[None]:
+    """While what is inside runs, zones or members of the catalog change on the primary, where the options want it.
+
+    It begins when the server under test has served the first change, which it is asked for all the while. ``expected_s``: how long it
+    may run, about; ``duration_s``: at most.
+    """
     if stage.option("changes") == "none":
         yield
         return
+    if follows := bool(stage.spec.primaries):
+        follow = stage.start_follow(stage.spec.subject, _followed(stage, expected_s), rate_per_s=FOLLOW_RATE_PER_S)
+    with _changes_made(stage, duration_s=duration_s + FOLLOW_LIMIT_S):
+        try:
+            if follows:
+                with suppress(Overdue):
+                    stage.wait(follow, limit_s=FOLLOW_LIMIT_S, until="changed")
+            yield
+        finally:
+            if follows:
+                stage.stop_instrument("follow")
+
+
+@contextmanager
+def _changes_made(stage: Stage, *, duration_s: float) -> Iterator[None]:
     if "primary" in stage.own_changes:
         stage.begin_changes("primary")
         try:
@@ -175,6 +212,25 @@ def changing(stage: Stage, *, duration_s: float) -> Iterator[None]:
         yield
     finally:
         stage.stop_instrument("change")
+
+
+def _followed(stage: Stage, expected_s: float) -> Path:
+    """A list of zones that will change, those that change first, evenly picked."""
+    first = _first_changed(stage)
+    changes = float(stage.option("changes_per_s")) * (expected_s + FOLLOW_LIMIT_S)
+    among = max(1, min(stage.spec.dataset.zones - first, math.ceil(changes)))
+    every = -(-among // FOLLOWED_MOST)
+    listed = stage.state / "followed.list"
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    with (Path(stage.spec.dataset.path) / "zones.list").open() as lines:
+        listed.write_text("".join(itertools.islice(lines, first, first + among, every)))
+    return listed
+
+
+def _first_changed(stage: Stage) -> int:
+    """The number of the first zone that changes. Members that are asked for stay, unless all are asked for."""
+    catalog, part = stage.option("changes") == "catalog", float(stage.option("queried_share")) < 1
+    return _queried(stage) if catalog and part else 0
 
 
 @contextmanager
@@ -217,9 +273,9 @@ def _changes(stage: Stage) -> Changes:
     per_s = float(stage.option("changes_per_s"))
     if stage.option("changes") == "zones":
         return Changes("zones", per_s)
-    # Members that are asked for stay, unless all are asked for.
-    first = _queried(stage) if float(stage.option("queried_share")) < 1 else 0
-    absent = min(ABSENT_MOST, round(per_s), (stage.spec.dataset.zones - first) // 2)
+    first = _first_changed(stage)
+    # Every other change is a member that comes back.
+    absent = min(ABSENT_MOST, round(per_s * ABSENT_S / 2), (stage.spec.dataset.zones - first) // 2)
     return Changes("catalog", per_s, first, max(1, absent))
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "one connection over a far path for a fixed time: what it brings by congestion control"
 MAIN_METRIC = "throughput_kbytes_per_s"
@@ -69,6 +70,10 @@ def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[st
     own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
     one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
     return {**_pulling.OPTIONS, **one, **own}
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

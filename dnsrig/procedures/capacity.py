@@ -25,7 +25,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "ramp_precision_percent": 3.0,
 }
 GRACE_S = 30.0
-hosts, links, check = _serving.hosts, _serving.links, _serving.check
+hosts, links, check, checks = _serving.hosts, _serving.links, _serving.check, _serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
@@ -41,9 +41,13 @@ def measure(stage: Stage) -> Result:
             start_qps = float(stage.option("ramp_start_qps"))
             _serving.ask(stage, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     try:
-        with stage.profiled(), stage.phase("measure"):
-            during_s = limit_s + GRACE_S
-            with _serving.changing(stage, duration_s=during_s), _serving.transferring(stage, duration_s=during_s):
+        during_s = limit_s + GRACE_S
+        with (
+            _serving.changing(stage, duration_s=during_s, expected_s=_asking.ramp_expected_s(stage.spec.options)),
+            stage.profiled(),
+            stage.phase("measure"),
+        ):
+            with _serving.transferring(stage, duration_s=during_s):
                 summary = _serving.search(stage, "load", limit_s=limit_s)
             stage.count_threads()
     except Overdue:

@@ -93,6 +93,10 @@ def check(spec: TrialSpec) -> None:
         )
 
 
+def checks(spec: TrialSpec) -> list[str]:
+    return []
+
+
 def measure(stage: Stage) -> Result:
     ready_limit_s = float(stage.option("ready_limit_s"))
     with stage.phase("setup"):

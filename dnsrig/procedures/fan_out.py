@@ -70,6 +70,10 @@ def check(spec: TrialSpec) -> None:
         raise UsageError("secondaries learn of the change by NOTIFY", hint="set transfer.notify = true")
 
 
+def checks(spec: TrialSpec) -> list[str]:
+    return []
+
+
 def measure(stage: Stage) -> Result:
     changes_itself = driver(_source(stage)).changes_itself
     with stage.phase("setup"):

@@ -15,6 +15,7 @@ from typing import Any
 
 from dnsrig.procedures import HostRole
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
 DESCRIPTION = (
@@ -42,6 +43,10 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 def expected_s(options: Mapping[str, Any]) -> float:
     return EXPECTED_S
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

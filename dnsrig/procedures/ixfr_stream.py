@@ -95,6 +95,10 @@ def check(spec: TrialSpec) -> None:
         )
 
 
+def checks(spec: TrialSpec) -> list[str]:
+    return []
+
+
 def measure(stage: Stage) -> Result:
     with stage.phase("setup"):
         stage.start_watch()

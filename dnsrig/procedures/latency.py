@@ -41,7 +41,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 GRACE_S = 30.0
 """How long `load` may take beyond its duration and the last timeout."""
-hosts, links, check = _serving.hosts, _serving.links, _serving.check
+hosts, links, check, checks = _serving.hosts, _serving.links, _serving.check, _serving.checks
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
@@ -62,9 +62,13 @@ def measure(stage: Stage) -> Result:
             rate_qps = _asking.rounded_down(ramp["capacity_qps"] * float(stage.option("rate_share")))
         if warmup_s := float(stage.option("warmup_s")):
             _serving.ask(stage, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
-    with stage.profiled(), stage.phase("measure"):
-        limit_s = duration_s + float(stage.option("timeout_s")) + GRACE_S
-        with _serving.changing(stage, duration_s=limit_s), _serving.transferring(stage, duration_s=limit_s):
+    limit_s = duration_s + float(stage.option("timeout_s")) + GRACE_S
+    with (
+        _serving.changing(stage, duration_s=limit_s, expected_s=duration_s),
+        stage.profiled(),
+        stage.phase("measure"),
+    ):
+        with _serving.transferring(stage, duration_s=limit_s):
             summary = _serving.ask(stage, "load", rate_qps, duration_s, limit_s=limit_s, out=stage.directory)
         stage.count_threads()
     _serving.drain(stage)

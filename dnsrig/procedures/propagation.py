@@ -22,6 +22,7 @@ from typing import Any
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"
@@ -64,6 +65,10 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     secondaries = [name for name in hosts if name.startswith("secondary")]
     found = [("primary", secondary) for secondary in secondaries]
     return [*found, ("observer", "primary"), *(("observer", secondary) for secondary in secondaries)]
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

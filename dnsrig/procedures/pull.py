@@ -26,6 +26,7 @@ from typing import Any
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _pulled, _pulling
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = (
     "zones taken from a primary by the instrument itself, which stores nothing: zones a second by connection policy"
@@ -62,6 +63,10 @@ def far(hosts: Iterable[str], options: Mapping[str, Any]) -> list[tuple[str, str
 
 def expected_s(options: Mapping[str, Any]) -> float:
     return float(options["duration_s"]) if options["repeat"] else 0.0
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

@@ -358,6 +358,11 @@ class Stage:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
         return self._start_instrument(name, ["change", str(self.host(target).address), *arguments, "--until-eof"])
 
+    def start_follow(self, target: str, zones: Path, *, rate_per_s: int) -> Instrument:
+        """See when the server of host ``target`` answers otherwise than before for one of ``zones``; rows go to ``followed.arrow``."""
+        words = ["probe", "follow", str(self.host(target).address), f"--zones={zones}", f"--rate={rate_per_s}"]
+        return self._start_instrument("follow", [*words, f"--out={self.directory / 'followed.arrow'}", "--until-eof"])
+
     def start_transfer(
         self,
         name: str,

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, zone_load
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = (
     "start of a server that has its zones: from exec to the last zone answered, as primary or as restarted secondary"
@@ -42,6 +43,10 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     found = [("observer", "server")]
     return [*found, ("primary", "server"), ("observer", "primary")] if "primary" in hosts else found
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

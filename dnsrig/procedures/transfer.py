@@ -16,6 +16,7 @@ from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _pulled
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
 DESCRIPTION = "cold start of a secondary: from exec to the last zone answered with the expected serial"
@@ -50,6 +51,10 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     primaries = [name for name in hosts if name.startswith("primary")]
     found = [(primary, "secondary") for primary in primaries]
     return [*found, *(("observer", primary) for primary in primaries), ("observer", "secondary")]
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from dnsrig.procedures import HostRole, transfer
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "from a new version on the primary to the last zone answered with it by the secondary"
 MAIN_METRIC = "update_time_s"
@@ -28,6 +29,10 @@ links = transfer.links
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     return transfer.hosts({"primaries": 1})
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

@@ -17,6 +17,7 @@ from pathlib import Path
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole
 from dnsrig.procedures.stage import Result, Stage
+from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "start of a primary: from exec to the last zone loaded and answered"
 MAIN_METRIC = "load_time_s"
@@ -39,6 +40,10 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     return [("observer", "primary")]
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    return []
 
 
 def measure(stage: Stage) -> Result:

@@ -17,7 +17,7 @@ from markupsafe import Markup, escape
 
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, metric_tables, variant_table
-from dnsrig.report import conditions, features, figures, published, ran, side_by_side, svg, wording
+from dnsrig.report import checks, conditions, features, figures, published, ran, side_by_side, svg, wording
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.gather import TrapReport
@@ -94,6 +94,8 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         answer=answer(run, reports),
         of_what=wording.of_what(rows),
         reach=wording.reach(run, rows),
+        checks=known.section("manipulation checks", checks.lines) or [],
+        checks_summary=checks.summary(run),
         features=known.section("what servers support", features.table),
         side_by_side=known.section("side by side", side_by_side.tables),
         run_wide=[report for report in reports if report.concerns(None)],

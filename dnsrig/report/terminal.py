@@ -15,13 +15,15 @@ from rich.text import Text
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
-from dnsrig.report import figures, wording
+from dnsrig.report import checks, figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.rundir import Finding
 
 WIDEST = 1_000
 """Columns of a terminal, for measuring a table as wide as it wants to be."""
+MOST_CHECKS = 6
+"""Checks that did not pass of which the reason is told; the report has them all."""
 MOST_VARIANTS = 4
 """Variants of which a trap is quoted; the report has them all."""
 
@@ -113,7 +115,7 @@ def _lines(lines: Iterable[str]) -> str:
 def terminal_findings(run: Run, findings: Iterable[Finding]) -> Group:
     """What was found, each with its remedy; what could not be told; and what is clear, in one line."""
     reports = gather(run, findings)
-    blocks: list[Text | Padding] = []
+    blocks: list[Text | Padding] = _checks(run)
     for report in reports:
         blocks += _found(report)
     for report in reports:
@@ -133,6 +135,16 @@ def terminal_failures(run: Run) -> Group:
         blocks.append(Text(visible(f"failed: {failure.part} {failure.name}{trials}"), style="bold"))
         blocks.append(_indented(failure.error))
     return Group(*blocks)
+
+
+def _checks(run: Run) -> list[Text | Padding]:
+    """How many manipulation checks passed, and those that did not."""
+    if not (summary := checks.summary(run)):
+        return []
+    odd = [line for line in checks.lines(run) if not line.holds]
+    told = [_indented(f"{line.variant.label}: {line.verdict}: {line.reason}") for line in odd[:MOST_CHECKS]]
+    more = [_indented(f"and {len(odd) - MOST_CHECKS} more: see the report")] if len(odd) > MOST_CHECKS else []
+    return [Text(f"manipulation checks: {summary}"), *told, *more]
 
 
 def _found(report: TrapReport) -> list[Text | Padding]:

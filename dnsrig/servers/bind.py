@@ -31,6 +31,9 @@ UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
 }
 """The same of a primary that takes updates: it tells of each at once, and sends differences however small the zone."""
 
+UPDATE_INTERVAL = "min-update-interval"
+"""A setting that stands in `catalog-zones`, not among the options."""
+
 CONFIGURATION = template("""\
 {% if p.transfer.tsig %}
 key "{{ keys.TSIG_NAME }}" { algorithm {{ keys.TSIG_ALGORITHM }}; secret "{{ p.keys.tsig_secret }}"; };
@@ -62,7 +65,7 @@ options {
     allow-query { any; };
     allow-transfer { {{ "none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; };
 {% if p.catalog and p.role == "secondary" %}
-    catalog-zones { zone "{{ p.catalog.name }}" {{ default_primaries }} { {{ primary(p.routes[0]) }} }; };
+    catalog-zones { zone "{{ p.catalog.name }}" {{ default_primaries }} { {{ primary(p.routes[0]) }} }{% if update_interval is not none %} min-update-interval {{ update_interval }}{% endif %}; };
 {% endif %}
 {% for name, value in settings.items() %}
     {{ name }} {{ value }};
@@ -112,6 +115,11 @@ class Bind(Driver):
         Setting(
             "max-refresh-time", "2419200", "seconds; a SOA's refresh timer beyond it is cut (min-refresh-time: 300)"
         ),
+        Setting(
+            UPDATE_INTERVAL,
+            "5",
+            "seconds between two updates of the members from a catalog zone, of its `catalog-zones`",
+        ),
         Setting("tcp-clients", "150", "TCP connections accepted at once"),
         Setting("tcp-listen-queue", "10", "backlog of the listening TCP socket"),
     )
@@ -139,10 +147,12 @@ class Bind(Driver):
         defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}
         if placement.role == "primary" and placement.transfer.updates:
             defaults |= UPDATED_PRIMARY_DEFAULTS
+        settings = {name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()}
         text = CONFIGURATION.render(
             p=placement,
             port=DNS_PORT,
-            settings={name: yes_no(value) for name, value in {**defaults, **placement.settings}.items()},
+            update_interval=settings.pop(UPDATE_INTERVAL, None),
+            settings=settings,
             keys=keys,
             primary=lambda route: _primary(route, placement.transfer),
             default_primaries="default-primaries"

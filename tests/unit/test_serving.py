@@ -86,6 +86,11 @@ class FakeStage:
         self.arguments[name] = arguments
         return name
 
+    def start_follow(self, target: str, zones: Path, *, rate_per_s: int) -> str:
+        self.done.append(f"follow on {target}")
+        self.arguments["follow"] = zones.read_text().splitlines()
+        return "follow"
+
     def start_transfer(self, name: str, host: str, target: str, arguments: list[str], **more: Any) -> Any:
         self.done.append(f"{name} on {host}")
         self.arguments[name] = arguments
@@ -101,7 +106,10 @@ class FakeStage:
         self.done.append(f"stop {name}")
         self.instruments[name] = SimpleNamespace(summary=self.summaries.get(name))
 
-    def wait(self, name: str, *, limit_s: float) -> Any:
+    def wait(self, name: str, *, limit_s: float, until: str = "summary") -> Any:
+        self.done.append(f"{until} of {name}") if until != "summary" else None
+        if until == "changed":
+            return {"event": "changed"}
         if isinstance(self.summaries[name], Exception):
             raise self.summaries[name]
         return self.summaries[name]
@@ -183,7 +191,7 @@ def test_members_that_are_asked_for_stay(zones: Path) -> None:
     made = spec(CHURN, serve_as="secondary", changes="catalog", changes_per_s=20, queried_share=0.5, rate_qps=10)
     _, stage = measured(latency, with_zones(made, zones), zones)
     measuring = stage.done[stage.done.index("measure") :]
-    assert measuring == ["measure", "change on primary", "load on secondary", "stop change", "drain"]
+    assert measuring == ["measure", "load on secondary", "stop follow", "stop change", "drain"]
     change = stage.arguments["change"]
     assert {"--catalog=catalog.example", "--first-member=5", "--absent=2", "--changes-per-s=20"} <= set(change)
     assert any(word.startswith("--tsig=hmac-sha256:dnsrig-transfer:") for word in change)
@@ -197,8 +205,9 @@ def test_a_primary_that_changes_by_itself_is_told_when(zones: Path) -> None:
     made = spec(itself, serve_as="secondary", changes="catalog", changes_per_s=20, queried_share=0.5, rate_qps=10)
     _, stage = measured(latency, with_zones(made, zones), zones)
     measuring = stage.done[stage.done.index("measure") :]
-    changed = ["begin changes on primary", "load on secondary", "end changes on primary"]
-    assert measuring == ["measure", *changed, "drain"]
+    assert measuring == ["measure", "load on secondary", "stop follow", "end changes on primary", "drain"]
+    before = ["follow on secondary", "begin changes on primary", "changed of follow", "measure"]
+    assert [what for what in stage.done if what in before] == before
     assert stage.own_changes == {"primary": Changes("catalog", 20.0, first_member=5, absent=2)}, "known at its start"
     made = spec(itself, serve_as="secondary", changes="none", rate_qps=10)
     _, stage = measured(latency, with_zones(made, zones), zones)
@@ -210,8 +219,19 @@ def test_the_change_stream_ends_with_a_failed_load(zones: Path) -> None:
     stage = FakeStage(made, zones, load=Overdue("too long"))
     with pytest.raises(Overdue):
         latency.measure(stage)  # type: ignore[arg-type]
-    assert stage.done[-1] == "stop change"
+    assert stage.done[-2:] == ["stop follow", "stop change"]
     assert f"--zones={zones / 'zones.list'}" in stage.arguments["change"]
+
+
+def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: Path) -> None:
+    """Else a trial of a few seconds has a secondary at rest in its first ones, and may be over before the first change arrives."""
+    made = with_zones(spec(CHURN, serve_as="secondary", changes="catalog", queried_share=0.5, rate_qps=10), zones)
+    _, stage = measured(latency, made, zones)
+    at = stage.done.index
+    assert at("follow on secondary") < at("change on primary") < at("changed of follow") < at("measure")
+    assert [line.split("\t")[0] for line in stage.arguments["follow"]] == [f"z{n}.example" for n in range(5, 10)]
+    assert _serving.checks(made) == ["changes-made", "changes-served", "change-delay"]
+    assert not _serving.checks(with_zones(spec(rate_qps=10), zones))
 
 
 def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(zones: Path) -> None:

@@ -153,3 +153,36 @@ fn bad_input_is_told_with_a_hint() {
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("line 2"), "{output:?}");
 }
+
+#[test]
+fn follow_sees_a_zone_leave_and_come_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let (zones, out) = (list(directory.path(), 2), directory.path().join("follow.arrow"));
+    let server = serve(|number, query| match number {
+        0..10 => soa(query, 7),
+        10..20 => refused(query),
+        _ => soa(query, 8),
+    });
+    let mut child = Command::new(ENGINE)
+        .args(["probe", "follow", &server.to_string(), "--zones", &zones, "--rate=200", "--until-eof", "--out"])
+        .arg(&out)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_millis(400));
+    drop(child.stdin.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let summary = summary(&output);
+    assert_eq!((summary["zones"].as_u64(), summary["rows"].as_u64()), (Some(2), Some(6)), "{summary}");
+    assert_eq!(events(&output).iter().filter(|event| event["event"] == "changed").count(), 1, "{output:?}");
+    let batches: Vec<RecordBatch> =
+        StreamReader::try_new(File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
+    let served: Vec<_> = batches[0].column_by_name("served").unwrap().as_boolean().iter().flatten().collect();
+    assert_eq!(served, [true, true, false, false, true, true]);
+    let times = |name: &str| batches[0].column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+    let (before, seen) = (times("before_ns"), times("seen_ns"));
+    assert_eq!(before.null_count(), 2);
+    assert!((2..6).all(|row| before.value(row) < seen.value(row)));
+}

@@ -4,6 +4,7 @@
 //! serial. [`core`] decides what to ask and when, [`message`] what an answer means; here is what touches the socket.
 
 pub mod core;
+pub mod follow;
 pub mod message;
 pub mod propagation;
 mod report;
@@ -76,6 +77,7 @@ pub struct Arguments {
 #[derive(Debug, clap::Subcommand)]
 enum Other {
     Propagation(propagation::Arguments),
+    Follow(follow::Arguments),
 }
 
 /// How to see when a server answers for each of many zones.
@@ -138,10 +140,11 @@ impl Advice for ProbeError {
     }
 }
 
-/// Does what the arguments ask for: watches zones, or measures propagation.
+/// Does what the arguments ask for: watches zones, follows them, or measures propagation.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.other, &arguments.zones) {
         (Some(Other::Propagation(arguments)), _) => propagation::run(arguments),
+        (Some(Other::Follow(arguments)), _) => follow::run(arguments),
         (None, Some(arguments)) => run_zones(arguments),
         (None, None) => unreachable!("clap asks for one of them"),
     }
