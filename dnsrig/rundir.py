@@ -459,7 +459,7 @@ class Finding(Record):
     repeat: int | None = None
     """None: all repeats of the variant."""
     summary: str
-    """One sentence with the numbers in it; empty for `clear`."""
+    """One sentence with the numbers in it; of `clear` empty, or what another trap has to say."""
     evidence: dict[str, Scalar | None] = Field(default_factory=dict)
     """Name (unit last) -> number."""
     series: list[str] = Field(default_factory=list)

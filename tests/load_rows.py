@@ -16,6 +16,7 @@ from dnsrig.analysis.read import Trial
 SECOND = 1_000_000_000
 MS = 1_000_000
 START_NS = 5_000 * SECOND
+BIN_NS = 10_000_000
 LAG_NS = 5_000
 """From due to sent, of every query."""
 Server = Callable[[int, int], int]
@@ -81,10 +82,12 @@ def load(trial: Trial, asked: Asked, server: Server, **summary: Any) -> None:
     values: dict[int, list[int]] = defaultdict(list)
     clients: dict[tuple[int, int], list[int]] = defaultdict(list)
     unanswered: Counter[tuple[int, int]] = Counter()
+    answered: list[tuple[int, int]] = []
     interval_ns = round(asked.interval_s * SECOND)
     for number, due_ns in enumerate(due_times):
         client = number % asked.clients if asked.round_robin else noise.randrange(asked.clients)
         wait_ns = server(due_ns, client)
+        answered.append((due_ns + LAG_NS, due_ns + LAG_NS + wait_ns))
         interval, late = due_ns // interval_ns, wait_ns >= asked.timeout_ns
         counts[interval].update(due=1, sent=1, answered=not late, timeouts=late)
         values[interval].append(min(wait_ns, asked.timeout_ns) + LAG_NS)
@@ -93,9 +96,11 @@ def load(trial: Trial, asked: Asked, server: Server, **summary: Any) -> None:
     intervals = [
         Interval(i * asked.interval_s, asked.interval_s, Histogram.of(Counter(v))) for i, v in sorted(values.items())
     ]
-    trial.__dict__["latency"] = Counted(asked.timeout_ns, {"due": intervals})
+    sent = [Interval(i.offset_s, i.duration_s, _less(i.histogram, LAG_NS)) for i in intervals]
+    trial.__dict__["latency"] = Counted(asked.timeout_ns, {"due": intervals, "sent": sent})
     trial.__dict__["load_intervals"] = _interval_rows(counts, interval_ns)
     trial.__dict__["clients"] = _client_rows(clients, unanswered, interval_ns)
+    trial.__dict__["answers"] = _answer_rows(asked, answered)
     whole = merge(interval.histogram for interval in intervals)
     trial.record.outcome = "done"
     trial.record.instruments["load"] = _summary(asked, whole, len(due_times), sum(unanswered.values())) | summary
@@ -139,6 +144,23 @@ def _interval_rows(counts: dict[int, Counter[str]], interval_ns: int) -> pl.Data
             for number, count in sorted(counts.items())
         ]
     )
+
+
+def _less(histogram: Histogram, ns: int) -> Histogram:
+    return Histogram([value - ns for value in histogram.values_ns], histogram.counts)
+
+
+def _answer_rows(asked: Asked, answered: Sequence[tuple[int, int]]) -> pl.DataFrame:
+    """``answered``: when each query was sent and answered; as `load` leaves them: nothing after the last was due."""
+    bins: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
+    for sent_ns, received_ns in answered:
+        bins[sent_ns // BIN_NS][0] += 1
+        if received_ns < asked.seconds * SECOND:
+            of = bins[received_ns // BIN_NS]
+            of[2] = min(of[2] or START_NS + received_ns, START_NS + received_ns)
+            of[1], of[3] = of[1] + 1, max(of[3], START_NS + received_ns)
+    rows = [(START_NS + number * BIN_NS, *of) for number, of in sorted(bins.items())]
+    return pl.DataFrame(rows, schema=["time_ns", "sent", "answered", "first_ns", "last_ns"], orient="row")
 
 
 def _client_rows(

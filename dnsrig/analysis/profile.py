@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 
 PORT_SEARCH_FRAMES = frozenset(
     {
@@ -41,3 +42,60 @@ def hottest(stacks: Mapping[str, int]) -> tuple[str, float] | None:
     # Of equals the first by name, so that the answer does not depend on the order of the file.
     frame, count = min(itself.items(), key=lambda item: (-item[1], item[0]))
     return frame, count / total
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A function in two profiles: in how many samples it ran itself, and in how many anything that it called did, too."""
+
+    name: str
+    itself: int
+    whole: int
+    samples: int
+    """All of the profile in question."""
+    other_itself: int
+    other_whole: int
+    other_samples: int
+
+    @property
+    def share(self) -> float:
+        """Of the samples, those in which it ran itself."""
+        return self.itself / max(1, self.samples)
+
+    @property
+    def other_share(self) -> float:
+        return self.other_itself / max(1, self.other_samples)
+
+    @property
+    def whole_share(self) -> float:
+        """The same with all that it called."""
+        return self.whole / max(1, self.samples)
+
+    @property
+    def other_whole_share(self) -> float:
+        return self.other_whole / max(1, self.other_samples)
+
+
+def differences(stacks: Mapping[str, int], other: Mapping[str, int]) -> list[Difference]:
+    """All functions, that first whose own share is largest in ``stacks`` less its share in ``other``.
+
+    By what they called as well, the outermost frames would always be first. Of equals that with the larger share of all it called.
+    """
+    (itself, whole, samples), (other_itself, other_whole, other_samples) = _counted(stacks), _counted(other)
+    found = [
+        Difference(name, itself[name], whole[name], samples, other_itself[name], other_whole[name], other_samples)
+        for name in sorted({*whole, *other_whole})
+    ]
+    return sorted(found, key=lambda d: (d.other_share - d.share, d.other_whole_share - d.whole_share))
+
+
+def _counted(stacks: Mapping[str, int]) -> tuple[Counter[str], Counter[str], int]:
+    """How often each frame was the innermost, how often anywhere, and the samples."""
+    itself: Counter[str] = Counter()
+    whole: Counter[str] = Counter()
+    for stack, count in stacks.items():
+        frames = stack.split(";")
+        itself[frames[-1]] += count
+        for frame in set(frames):
+            whole[frame] += count
+    return itself, whole, sum(stacks.values())

@@ -252,6 +252,35 @@ class Trial:
             },
         )
 
+    @cached_property
+    def answers(self) -> pl.DataFrame:
+        """When `load` sent queries and when answers came, of all clients, one row a bin of 10 ms in which anything did.
+
+        Columns: time_ns (the bin's start), sent, answered (late and second answers, too), first_ns, last_ns (of its answers; 0 without).
+        """
+        return self._rows(
+            "answers.arrow",
+            {
+                "time_ns": pl.Int64,
+                **dict.fromkeys(("sent", "answered"), pl.UInt32),
+                **dict.fromkeys(("first_ns", "last_ns"), pl.Int64),
+            },
+        )
+
+    @cached_property
+    def log_events(self) -> pl.DataFrame:
+        """What the log of the server under test tells of what it does beside answering. Columns: kind, realtime_ns."""
+        return self._rows(f"events-{self.subject}.arrow", {"kind": pl.String, "realtime_ns": pl.Int64})
+
+    @cached_property
+    def timed_stacks(self) -> pl.DataFrame:
+        """The CPU stacks sampled on the subject, one row a sample. Columns: time_ns, stack (as in `stacks`)."""
+        rows = self._rows(f"profile-{self.subject}.arrow", {"time_ns": pl.Int64, "stack": pl.UInt32})
+        lines = pl.DataFrame({"stack": pl.Series(range(len(self.stacks)), dtype=pl.UInt32), "text": list(self.stacks)})
+        return rows.join(lines, on="stack", maintain_order="left").select(
+            "time_ns", stack=pl.col("text").cast(pl.String)
+        )
+
     @property
     def transfer(self) -> dict[str, Any]:
         """What `transfer` summed up at its end; empty where it did not run or did not end."""
@@ -412,8 +441,12 @@ class Trial:
         """
         if realtime_ns is None or self.server is None or not self.anchors:
             return None
+        return (self.monotonic_ns(realtime_ns) - self.server.exec_ns) / 1e9
+
+    def monotonic_ns(self, realtime_ns: int) -> int:
+        """A reading of the wall clock as monotonic ns, by the anchor nearest to it; there must be one."""
         nearest = min(self.anchors, key=lambda anchor: abs(anchor.realtime_ns - realtime_ns))
-        return (realtime_ns - nearest.realtime_ns + nearest.monotonic_ns - self.server.exec_ns) / 1e9
+        return realtime_ns - nearest.realtime_ns + nearest.monotonic_ns
 
     def series(self, host: str, source: str, name: str) -> pl.DataFrame:
         """One series of ``samples``: columns time_ns, value, sorted by time."""

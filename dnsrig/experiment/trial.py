@@ -11,13 +11,14 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import polars as pl
 
-from dnsrig import checksums
+from dnsrig import checksums, datasets
 from dnsrig.analysis import checks, failures
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
@@ -31,6 +32,8 @@ from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20
 EXIT_OF_CHILD = 128 + signal.SIGTERM
+MOST_LOG_EVENTS = 100_000
+"""Of one log, that are kept as rows."""
 MISSED_TICKS_ALLOWED = 0.1
 """Share of its ticks that `watch` may miss before the trial counts as badly observed."""
 
@@ -178,6 +181,7 @@ def _conclude(record: TrialRecord, working: Path) -> None:
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
             record.logs[name] = drill_down(server.server.kind, log, working / f"log-{name}.arrow")
+            note_work(server.server.kind, log, _catalog(record.spec), working / f"events-{name}.arrow")
     _check_manipulations(Trial(working, record))
     record.files = checksums.of_trial(working)
     for path in (working / "servers").rglob("*"):
@@ -223,6 +227,21 @@ def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
     if times := [time for time in done.values() if time is not None]:
         found.first_realtime_ns, found.last_realtime_ns = min(times), max(times)
     return found
+
+
+def note_work(kind: str, log: Path, catalog: str, rows: Path) -> None:
+    """What a log tells of a server's work beside answering goes to ``rows``, an Arrow IPC stream: kind, realtime_ns."""
+    seen = islice(driver(kind).read_work(log, catalog), MOST_LOG_EVENTS)
+    found = [(event.kind, event.realtime_ns) for event in seen if event.realtime_ns is not None]
+    schema = {"kind": pl.String, "realtime_ns": pl.Int64}
+    pl.DataFrame(found, schema=schema, orient="row").write_ipc_stream(rows)
+
+
+def _catalog(spec: TrialSpec) -> str:
+    """The zone that lists all others, where servers learn of theirs from it; else empty."""
+    if spec.transfer.provisioning != "catalog":
+        return ""
+    return datasets.catalog_of(Path(spec.dataset.path))[0].rstrip(".").lower()
 
 
 def _compress(path: Path) -> None:

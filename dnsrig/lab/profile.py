@@ -1,4 +1,4 @@
-"""Where a host's CPU time goes: stacks sampled by `perf` on its CPUs, folded for flame graphs.
+"""Where a host's CPU time goes, and when: stacks sampled by `perf` on its CPUs, folded for flame graphs.
 
 perf looks `RATE_HZ` times a second at each of the CPUs: a prime, so it does not keep step with anything that happens
 every 10 ms. For a loop of `connect()` on the CPU that was sampled this cost 1 % of its speed (median of 12 pairs, with
@@ -7,6 +7,9 @@ and without, of one second of CPU time each, in a virtual machine of two CPUs).
 Frames of the kernel have their names; those of a program as far as its symbols are there, which for a stripped server
 are the functions of its shared libraries. A program compiled without frame pointers has broken stacks above them: what
 perf cannot name is `UNKNOWN`.
+
+Beside the folded file lie rows, one a sample: when it was taken, and which line of that file its stack is. So what ran in some part of
+the time can be told from what ran in the rest.
 """
 
 from __future__ import annotations
@@ -26,6 +29,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
+
+import polars as pl
 
 from dnsrig import paths
 from dnsrig.lab.process import ENVIRONMENT
@@ -48,13 +54,25 @@ UNKNOWN = "[unknown]"
 LONGEST_NAME = 200
 """Characters of a frame; templates of C++ can be longer."""
 
-_OWNER = re.compile(r" *([0-9]{1,10}) *")
+_OWNER = re.compile(r" *([0-9]{1,10}) +([0-9]{1,10})\.([0-9]{9}): *")
 _FRAME = re.compile(r"\t *[0-9a-f]+ (.*)")
 _COPY = re.compile(r"(\.(cold|constprop|isra|part)(\.\d+)?)+$")
 """What GCC adds to the name of a function when it makes a copy or cuts one up: it is still that function."""
 
-Sample = tuple[int, list[str]]
-"""Process id, and the frames, innermost first."""
+
+class Sample(NamedTuple):
+    """What one look at a CPU found."""
+
+    pid: int
+    time_ns: int
+    """CLOCK_MONOTONIC."""
+    frames: list[str]
+    """Innermost first."""
+
+    @property
+    def stack(self) -> str:
+        """``outermost;…;innermost``."""
+        return ";".join(reversed(self.frames))
 
 
 @dataclass
@@ -87,6 +105,7 @@ class Profiler:
         """
         own = os.sched_getaffinity(0)
         record = ["perf", "record", "--quiet", "--event=cpu-clock", f"--freq={RATE_HZ}", "-g"]
+        record += ["--clockid=CLOCK_MONOTONIC"]  # as all other times of a trial
         record += [f"--cpu={_list(cpus)}", f"--max-size={MOST_DATA}", f"--output={data}"]
         # The kernel notes which build of a file runs, so that a server of a root file system is not
         # given the names of another build that the machine has in the same place.
@@ -101,19 +120,21 @@ class Profiler:
     def stop(self, pids: Collection[int], out: Path) -> ProfileRecord:
         """End it, and write the stacks of the processes ``pids`` to ``out``: ``outermost;…;innermost count``.
 
+        Beside it, with the ending ``.arrow``, goes a row a sample: time_ns, stack (the number of its line, from 0).
+
         Call it while they still run: perf looks for the files of a program in the root that it has.
         """
         early = self.popen.poll() is not None
         try:
             if reason := self._end():
                 return ProfileRecord(reason=reason)
-            stacks, reason = self._read(pids)
+            taken, reason = self._read(pids)
         finally:
             self.data.unlink(missing_ok=True)
-        out.write_text("".join(f"{stack} {count}\n" for stack, count in sorted(stacks.items())))
+        _write(taken, out)
         if early and not reason:
             reason = f"perf ended before its time, as at {MOST_DATA} of data"
-        return ProfileRecord(samples=stacks.total(), rate_per_s=RATE_HZ, reason=reason)
+        return ProfileRecord(samples=len(taken), rate_per_s=RATE_HZ, reason=reason)
 
     def _enable(self) -> None:
         assert self.popen.stdin is not None and self.popen.stdout is not None
@@ -142,9 +163,9 @@ class Profiler:
         first = next((line for line in complaints if line not in ("", "ack", "Error:")), "")
         return f"perf: {first or 'it did not start, or was ended'}"
 
-    def _read(self, pids: Collection[int]) -> tuple[Counter[str], str]:
-        """The stacks of ``pids``, and what is wrong with them."""
-        script = ["perf", "script", f"--input={self.data}", "--fields=pid,ip,sym", "--no-inline"]
+    def _read(self, pids: Collection[int]) -> tuple[list[tuple[int, str]], str]:
+        """When each stack of ``pids`` was seen, and what is wrong with them."""
+        script = ["perf", "script", f"--input={self.data}", "--fields=pid,time,ip,sym", "--ns", "--no-inline"]
         popen = _start(script, os.sched_getaffinity(0), stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         late = threading.Timer(FOLD_LIMIT_S, popen.kill)
         late.start()
@@ -152,23 +173,23 @@ class Profiler:
             with popen:  # at its end perf is waited for; if it has more to say, it ends by SIGPIPE
                 assert popen.stdout is not None
                 found = samples(popen.stdout)
-                stacks = fold(islice(found, MOST_SAMPLES), pids)
+                taken = stacks(islice(found, MOST_SAMPLES), pids)
                 more = next(found, None) is not None
         finally:
             late.cancel()
         if more:
-            return stacks, f"only the first {MOST_SAMPLES:,} samples were read"
+            return taken, f"only the first {MOST_SAMPLES:,} samples were read"
         if popen.returncode != 0:
-            return stacks, f"perf script ended with status {popen.returncode}: there may be more samples"
-        return stacks, "" if stacks else f"in no sample was a process of host {self.host}"
+            return taken, f"perf script ended with status {popen.returncode}: there may be more samples"
+        return taken, "" if taken else f"in no sample was a process of host {self.host}"
 
 
 def samples(lines: Iterable[str]) -> Iterator[Sample]:
-    """What ``perf script -F pid,ip,sym`` prints: the process, its frames from the innermost on, an empty line.
+    """What ``perf script -F pid,time,ip,sym --ns`` prints: process and time, its frames from the innermost on, an empty line.
 
     Lines that are none of these are passed over.
     """
-    pid: int | None = None
+    owner: tuple[int, int] | None = None
     frames: list[str] = []
     for line in (line.rstrip("\n") for line in lines):
         if frame := _FRAME.fullmatch(line):
@@ -176,17 +197,28 @@ def samples(lines: Iterable[str]) -> Iterator[Sample]:
             if name != UNKNOWN or frames[-1:] != [UNKNOWN]:
                 frames.append(name)
         else:
-            if pid is not None and frames:
-                yield pid, frames
-            owner = _OWNER.fullmatch(line)
-            pid, frames = int(owner[1]) if owner else None, []
-    if pid is not None and frames:
-        yield pid, frames
+            if owner is not None and frames:
+                yield Sample(*owner, frames)
+            head = _OWNER.fullmatch(line)
+            owner, frames = (int(head[1]), int(head[2] + head[3])) if head else None, []
+    if owner is not None and frames:
+        yield Sample(*owner, frames)
 
 
-def fold(found: Iterable[Sample], pids: Collection[int]) -> Counter[str]:
-    """How often each stack was seen in one of ``pids``, written as ``outermost;…;innermost``."""
-    return Counter(";".join(reversed(frames)) for pid, frames in found if pid in pids)
+def stacks(found: Iterable[Sample], pids: Collection[int]) -> list[tuple[int, str]]:
+    """When each stack of one of ``pids`` was seen, in the order of time."""
+    known: dict[str, str] = {}  # few stacks are seen many times: one text each
+    taken = ((sample.time_ns, sample.stack) for sample in found if sample.pid in pids)
+    return sorted((time_ns, known.setdefault(stack, stack)) for time_ns, stack in taken)
+
+
+def _write(taken: Sequence[tuple[int, str]], out: Path) -> None:
+    counted = sorted(Counter(stack for _, stack in taken).items())
+    numbers = {stack: number for number, (stack, _) in enumerate(counted)}
+    out.write_text("".join(f"{stack} {count}\n" for stack, count in counted))
+    rows = {"time_ns": [time_ns for time_ns, _ in taken], "stack": [numbers[stack] for _, stack in taken]}
+    schema = {"time_ns": pl.Int64, "stack": pl.UInt32}
+    pl.DataFrame(rows, schema=schema).write_ipc_stream(out.with_suffix(".arrow"))
 
 
 def named(symbols: Path) -> bool:

@@ -89,6 +89,11 @@ class TrapReport:
         return all(entry.verdict == "clear" for entry in self.entries)
 
     @property
+    def remarks(self) -> list[str]:
+        """What is to be said where all is clear, each once."""
+        return list(dict.fromkeys(entry.summary for entry in self.entries if self.is_clear and entry.summary))
+
+    @property
     def metrics(self) -> set[str]:
         return {metric for entry in self.found for metric in entry.metrics}
 

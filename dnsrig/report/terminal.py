@@ -124,6 +124,8 @@ def terminal_findings(run: Run, findings: Iterable[Finding]) -> Group:
     clear = [report.id for report in reports if report.is_clear]
     if clear:
         blocks.append(Text(visible(f"clear: {', '.join(clear)}")))
+    remarks = [(report.id, remark) for report in reports for remark in report.remarks]
+    blocks += [Padding(Text(visible(f"{trap}: {remark}")), (0, 0, 0, 2)) for trap, remark in remarks]
     return Group(*blocks)
 
 

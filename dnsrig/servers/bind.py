@@ -142,6 +142,10 @@ class Bind(Driver):
         "transfer failed": r"Transfer status: (?!success)|failed to connect",
         "refresh failed": r"refresh: (failure|retry limit|unexpected)",
     }
+    work_patterns = {
+        "update of its members by the catalog": r"catz: updating catalog zone",
+        "reload": r"received control channel command 'reload|reloading configuration",
+    }
 
     def configure(self, placement: Placement) -> None:
         defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}

@@ -30,6 +30,7 @@ Feature = Literal[
     "several source addresses",
     "zone database",
 ]
+CATALOG_TRANSFER = "transfer of the catalog"
 DNS_PORT = 53
 HEAD_OCTETS = 4096
 """Of a zone file: a signed one has the signature of its SOA there."""
@@ -244,6 +245,8 @@ class Driver(ABC):
     """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no line says so."""
     failure_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of failure -> pattern."""
+    work_patterns: ClassVar[Mapping[str, str]] = {}
+    """Kind of work beside answering that all its zones or its configuration take part in -> pattern of the line that begins it."""
 
     @abstractmethod
     def configure(self, placement: Placement) -> None:
@@ -306,6 +309,19 @@ class Driver(ABC):
                     if pattern.search(line):
                         yield LogEvent(self.log_time_ns(line), kind, "", line.strip())
                         break
+
+    def read_work(self, path: Path, catalog: str) -> Iterator[LogEvent]:
+        """What a log tells of work beside answering: the kinds of ``work_patterns``, and each transfer of the zone ``catalog``."""
+        done = re.compile(self.done_pattern)
+        patterns = {kind: re.compile(pattern) for kind, pattern in self.work_patterns.items()}
+        with path.open(encoding="utf-8", errors="replace") as log:
+            for line in log:
+                kinds = (kind for kind, pattern in patterns.items() if pattern.search(line))
+                match = done.search(line)
+                if match and catalog and match["zone"].rstrip(".").lower() == catalog:
+                    yield LogEvent(self.log_time_ns(line), CATALOG_TRANSFER, catalog, line.strip())
+                elif (kind := next(kinds, None)) is not None:
+                    yield LogEvent(self.log_time_ns(line), kind, "", line.strip())
 
 
 def wanted_features(

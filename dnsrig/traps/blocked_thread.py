@@ -7,7 +7,7 @@ clients wait, always the same together, and all others are answered as ever. A m
 How it is told: per window of two intervals each client is late or not, by the longest that one of its queries waited. Of windows
 that tell the two apart, the overlap of the late clients of any two is held against the hypergeometric distribution, as if each
 window had picked its late clients by chance; the sum of squared deviations gets its p by permutation. So it does not matter whether
-the same thread is blocked each time, or another. Late all together (the whole server stood still) or a single late client is none.
+the same thread is blocked each time, or another. Late all together (the whole server stood still: `stalled-server`) or a single late client is none.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from dnsrig.analysis import lag
 from dnsrig.analysis.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
 from dnsrig.analysis.read import Trial
+from dnsrig.analysis.stalls import stalls_of
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 45
@@ -33,7 +34,7 @@ def after(trial: Trial) -> Conclusion | None:
     if windows is None:
         return cannot_tell("There is no clients.arrow, or nothing in it.")
     if not windows.late_rows:
-        return CLEAR
+        return _clear(trial)
     if windows.clients < FEWEST_CLIENTS:
         return cannot_tell(
             f"Queries waited long, but {windows.clients} clients are too few to tell a thread's from others; "
@@ -50,12 +51,21 @@ def after(trial: Trial) -> Conclusion | None:
         )
     group = late_together(windows)
     if group is None or group.p > ALPHA or len(group.clients) < 2 or group.share > LARGEST_SHARE:
-        return CLEAR
+        return _clear(trial)
     if _generator_was_late(trial):
         return cannot_tell(
             "The same clients waited together, but the load generator was late itself, and its threads have their own clients."
         )
     return _found(trial, windows, group)
+
+
+def _clear(trial: Trial) -> Conclusion:
+    found = stalls_of(trial)
+    if found is None or not found.found:
+        return CLEAR
+    return Conclusion(
+        "clear", "All clients waited together, and not some of them: the whole server stood still (`stalled-server`)."
+    )
 
 
 def _generator_was_late(trial: Trial) -> bool:

@@ -8,7 +8,9 @@ the server's, though it counts as unanswered.
 
 from __future__ import annotations
 
+from dnsrig.analysis import during
 from dnsrig.analysis.read import Trial
+from dnsrig.analysis.stalls import stalls_of
 from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
 
 TITLE = "datagrams dropped at a full receive buffer"
@@ -48,14 +50,32 @@ def after(trial: Trial) -> Conclusion | None:
     told = " and ".join(f"{count:,} on the {host}" for host, count in lossy.items())
     ours = lossy.get(INSTRUMENT_HOST, 0)
     fault = f" Those on the {INSTRUMENT_HOST} are the instrument's fault: these answers were given." if ours else ""
+    stalled = _in_stalls(trial, lossy)
     return Conclusion(
         "found",
-        summary=f"Receive buffers of UDP sockets were full: {told} dropped.{fault}",
-        evidence={f"dropped_{host}": int(count or 0) for host, count in drops.items()},
+        summary=f"Receive buffers of UDP sockets were full: {told} dropped.{fault}{_stalled_in_words(trial, stalled)}",
+        evidence={f"dropped_{host}": int(count or 0) for host, count in drops.items()}
+        | ({} if stalled is None else {"dropped_in_stalls_percent": round(100 * stalled, 1)}),
         series=tuple(f"{host}/udp/rcvbuf_errors" for host in lossy),
         metrics=_concerned(trial),
         remedy=" ".join(_remedies(trial, lossy)),
     )
+
+
+def _in_stalls(trial: Trial, lossy: dict[str, int]) -> float | None:
+    """Of the server's drops, the share while the whole server stood still; None where it did not, or that is not known."""
+    found = stalls_of(trial) if trial.load and trial.subject in lossy else None
+    if found is None or not found.found:
+        return None
+    # A stall that goes on is told only until the last query was sent; and a counter is known to an interval of `watch`.
+    grown = during.growth_in(trial, (trial.subject, "udp", "rcvbuf_errors"), found.stretches)
+    return None if grown is None else min(1.0, grown / lossy[trial.subject])
+
+
+def _stalled_in_words(trial: Trial, share: float | None) -> str:
+    if share is None:
+        return ""
+    return f" {share:.0%} of those on the {trial.subject} were dropped while the whole server stood still (`stalled-server`)."
 
 
 def _concerned(trial: Trial) -> tuple[str, ...]:

@@ -9,36 +9,37 @@ from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig.lab import profile
-from dnsrig.lab.profile import UNKNOWN, Profiler, fold, named, samples
+from dnsrig.lab.profile import UNKNOWN, Profiler, named, samples, stacks
 
 SCRIPT = """\
- 4242\x20
+ 4242  3660.100000001:\x20
 \tffffffff8205856a __inet_hash_connect
 \tffffffff821ef691 do_syscall_64
 \t          10a7c0 connect
 \t               0 [unknown]
 \t    7f4e6ca56240 [unknown]
 
-    0\x20
+    0  3660.105000000:\x20
 \tffffffff821f4dab pv_native_safe_halt
 
- 4242\x20
+ 4242  3660.110000002:\x20
 \t          10a7c0 std::pair<int, char>::swap(int) const
 \t          10a7c1 odd;name
 
-123456\x20
+123456  3660.115000000:\x20
 \t          10a7c0 main
 
 """
 
 
 def folded(text: str, *pids: int) -> dict[str, int]:
-    return dict(fold(samples(text.splitlines(keepends=True)), pids))
+    return dict(Counter(stack for _, stack in stacks(samples(text.splitlines(keepends=True)), pids)))
 
 
 def test_stacks_are_turned_outermost_first_and_unknown_frames_merged() -> None:
@@ -48,8 +49,13 @@ def test_stacks_are_turned_outermost_first_and_unknown_frames_merged() -> None:
     }
 
 
+def test_each_sample_has_its_time_on_the_clock_of_the_trial() -> None:
+    times = [time_ns for time_ns, _ in stacks(samples(SCRIPT.splitlines()), (4242,))]
+    assert times == [3_660_100_000_001, 3_660_110_000_002]
+
+
 def test_copies_of_a_function_have_its_name() -> None:
-    assert folded(" 7 \n\tff inet_bhash2_conflict.isra.0\n\tff main.part.0.cold\n\tff a.isra.b\n", 7) == {
+    assert folded(" 7 1.000000000: \n\tff inet_bhash2_conflict.isra.0\n\tff main.part.0.cold\n\tff a.isra.b\n", 7) == {
         "a.isra.b;main;inet_bhash2_conflict": 1
     }
 
@@ -61,24 +67,26 @@ def test_only_the_processes_asked_for_count() -> None:
 
 
 def test_a_text_that_breaks_off_keeps_its_last_sample() -> None:
-    assert folded(" 7 \n\tff main", 7) == {"main": 1}
+    assert folded(" 7 1.000000000: \n\tff main", 7) == {"main": 1}
 
 
 FRAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
 TEXTS = st.lists(
-    st.one_of(st.text(), st.integers().map(lambda pid: f" {pid} "), FRAMES.map(lambda name: f"\t  ff {name}"))
+    st.one_of(
+        st.text(), st.integers().map(lambda pid: f" {pid}  12.000000345: "), FRAMES.map(lambda name: f"\t  ff {name}")
+    )
 )
 
 
 @given(TEXTS)
 def test_any_text_is_read_and_what_comes_of_it_can_be_read_again(lines: list[str]) -> None:
     pids = range(-1000, 1000)
-    stacks = fold(samples(line + "\n" for line in lines), pids)
-    assert stacks.total() <= sum(line.startswith("\t") for line in lines)
-    text = "".join(f"{stack} {count}\n" for stack, count in stacks.items())
+    found = Counter(stack for _, stack in stacks(samples(line + "\n" for line in lines), pids))
+    assert found.total() <= sum(line.startswith("\t") for line in lines)
+    text = "".join(f"{stack} {count}\n" for stack, count in found.items())
     read = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in text.splitlines()}
-    assert read == stacks
-    for stack in stacks:
+    assert read == found
+    for stack in found:
         frames = stack.split(";")
         assert all(0 < len(frame) <= profile.LONGEST_NAME for frame in frames)
         assert (UNKNOWN, UNKNOWN) not in pairwise(frames)
@@ -89,7 +97,9 @@ NAMES = st.sampled_from(["main", "connect", "operator new(unsigned long)", "0"])
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.lists(NAMES, min_size=1))))
 def test_what_was_sampled_is_counted(taken: list[tuple[int, list[str]]]) -> None:
-    text = "".join(f"{pid:5d} \n" + "".join(f"\t{7:16x} {name}\n" for name in names) + "\n" for pid, names in taken)
+    text = "".join(
+        f"{pid:5d} 12.000000345: \n" + "".join(f"\t{7:16x} {name}\n" for name in names) + "\n" for pid, names in taken
+    )
     wanted = Counter(";".join(reversed(names)) for pid, names in taken if pid == 1)
     assert folded(text, 1) == wanted
 
@@ -121,6 +131,7 @@ def spend(cpu_s: float) -> None:
 @pytest.mark.usefixtures("perf")
 def test_a_busy_process_is_seen_and_its_data_removed(tmp_path: Path) -> None:
     data, out = tmp_path / "perf.data", tmp_path / "profile-here.folded"
+    before_ns = time.monotonic_ns()
     profiler = Profiler.start("here", sorted(os.sched_getaffinity(0)), data)
     spend(0.3)
     record = profiler.stop({os.getpid()}, out)
@@ -129,7 +140,10 @@ def test_a_busy_process_is_seen_and_its_data_removed(tmp_path: Path) -> None:
     assert sum(counts.values()) == record.samples
     assert 0.5 < record.samples / (0.3 * profile.RATE_HZ) < 2
     assert any("statx" in stack or "newfstatat" in stack for stack in counts), "kernel frames have names"
-    assert list(tmp_path.iterdir()) == [out]
+    assert sorted(tmp_path.iterdir()) == [out.with_suffix(".arrow"), out]
+    rows = pl.read_ipc_stream(out.with_suffix(".arrow"))
+    assert dict(rows["stack"].value_counts().iter_rows()) == dict(enumerate(counts.values()))
+    assert before_ns <= rows["time_ns"].min() <= rows["time_ns"].max() <= time.monotonic_ns()
 
 
 @pytest.mark.usefixtures("perf")

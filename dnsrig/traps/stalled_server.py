@@ -1,0 +1,207 @@
+"""The whole server stood still: for a while nobody had an answer, whichever client asked.
+
+Percentiles do not tell this from queries that are slow one by one, and counts of an interval of a second hide what lasts 300 ms. Told by the
+times of the answers: a stall lasts 50 ms and 20 times as long as two answers lie apart in the mean, ten queries or more were sent in its first
+half, and with the share of slow queries that the trial has, a thousandth at most is the chance that one such time comes about by itself.
+
+Said is how often and how long; how much CPU the server's host used meanwhile, and whether it waited for I/O or for a CPU; what began just
+before more often than chance lets expect (an update from the catalog, a transfer of it, a reload, from the server's log; a change, a transfer
+of ours); and, where its stacks were sampled (`profile = true`), which functions ran during the stalls more than outside.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+
+from dnsrig.analysis import during
+from dnsrig.analysis.preceding import Preceding, preceding
+from dnsrig.analysis.profile import Difference, differences
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
+from dnsrig.rundir import Scalar
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 44
+TITLE = "the whole server stood still"
+SOURCE = "S2: P. Spacek, in search of latency, test 3: BIND 9.18.10 while its catalog changes, mended by 9.18.13 (2023)"
+MOSTLY = 50.0
+"""Percent of the time, from which a server did this and nothing else."""
+SAMPLES_OF_WATCH = 2
+"""Intervals of `watch` that stalls must last together before its counters are split."""
+FEWEST_STACKS = 20
+FUNCTIONS = 3
+"""That are named."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
+        return None
+    if trial.load.get("model") == "closed":
+        return cannot_tell("In a closed loop nobody asks a server that does not answer: give it a rate.")
+    found = stalls_of(trial)
+    if found is None:
+        return cannot_tell("There is no answers.arrow (a run of an earlier version), or no answer in it.")
+    return _found(trial, found) if found.found else CLEAR
+
+
+def _found(trial: Trial, found: Stalls) -> Conclusion:
+    spent, before, ran = spent_percent(trial, found), what_preceded(trial, found), what_ran(trial, found)
+    durations = [stall.duration_ns / 1e6 for stall in found.found]
+    asked = sum(stall.asked for stall in found.found)
+    summary = f"{_times(durations)} nobody had an answer, {found.share:.1%} of the time; {asked:,} queries were sent meanwhile. "
+    return Conclusion(
+        "found",
+        summary=summary
+        + " ".join(filter(None, (_spent_in_words(trial, spent), _before_in_words(found, before), _ran_in_words(ran)))),
+        evidence={
+            "stalls": len(found.found),
+            "longest_ms": round(max(durations), 1),
+            "median_ms": round(statistics.median(durations), 1),
+            "stalled_percent": round(100 * found.share, 2),
+            "asked_meanwhile": asked,
+            "shortest_told_ms": round(found.threshold_ns / 1e6, 1),
+            "p_by_chance": float(f"{found.chance:.1g}"),
+            **spent,
+            **_before_as_evidence(before),
+            **_ran_as_evidence(ran),
+        },
+        series=(f"{trial.subject}/cgroup/cpu_usage_us", f"{trial.subject}/psi/io_some_us"),
+        metrics=(trial.record.spec.main_metric, "p99_ms", "p99_9_ms", "max_ms", "unanswered_share_percent"),
+        remedy=_remedy(trial, ran),
+    )
+
+
+def _times(durations: list[float]) -> str:
+    if len(durations) == 1:
+        return f"Once, for {durations[0]:,.0f} ms,"
+    least, most = (f"{limit:,.0f}" for limit in (min(durations), max(durations)))
+    return f"{len(durations)} times, for {most if least == most else f'{least} to {most}'} ms,"
+
+
+# What its host did
+
+
+def spent_percent(trial: Trial, found: Stalls) -> dict[str, Scalar | None]:
+    """CPU of the server's host in percent of a core, and the share of the time in which it waited; None where it is not known."""
+    counters = {
+        "cpu": ("cgroup", "cpu_usage_us"),
+        "cpu_of_kernel": ("cgroup", "cpu_system_us"),
+        "io_wait": ("psi", "io_some_us"),
+        "cpu_wait": ("psi", "cpu_some_us"),
+    }
+    finest_ns = during.finest_ns(trial, (trial.subject, *counters["cpu"]))
+    if finest_ns is None or found.total_ns < SAMPLES_OF_WATCH * finest_ns:
+        return {}
+    spent: dict[str, Scalar | None] = {}
+    for name, counter in counters.items():
+        for when, stretches in (("", found.stretches), ("_otherwise", found.others)):
+            grown = during.growth_in(trial, (trial.subject, *counter), stretches)
+            time_us = sum(end - start for start, end in stretches) / 1e3
+            spent[f"{name}{when}_percent"] = None if grown is None or not time_us else round(100 * grown / time_us, 1)
+    return spent
+
+
+def _spent_in_words(trial: Trial, spent: Mapping[str, Scalar | None]) -> str:
+    cpu, io_wait, cpu_wait = (spent.get(f"{name}_percent") for name in ("cpu", "io_wait", "cpu_wait"))
+    if not isinstance(cpu, int | float):
+        return "How much CPU it used meanwhile is not known: there are no samples, or too few."
+    waited = [(io_wait, "I/O"), (cpu_wait, "a CPU")]
+    told = [
+        f"waited for {what} {share:.0f} % of the time"
+        for share, what in waited
+        if isinstance(share, int | float) and share >= 1
+    ]
+    otherwise = spent.get("cpu_otherwise_percent")
+    beside = f" (otherwise {otherwise:.0f} %)" if isinstance(otherwise, int | float) else ""
+    sentence = f"The {trial.subject} used {cpu:.0f} % of a core meanwhile{beside}"
+    sentence += f" and {' and '.join(told)}" if told else ""
+    if cpu >= MOSTLY:
+        return f"{sentence}: it was computing."
+    if any(isinstance(share, int | float) and share >= MOSTLY for share, _ in waited):
+        return f"{sentence}."
+    return f"{sentence}: it waited for something else, as a lock, a timer or another host."
+
+
+# What came before
+
+
+def what_preceded(trial: Trial, found: Stalls) -> Preceding | None:
+    return preceding([stall.start_ns for stall in found.found], events_of(trial), found.others)
+
+
+def events_of(trial: Trial) -> dict[str, list[int]]:
+    """When what may hold a server up began, by kind; monotonic ns."""
+    rows = {
+        "change accepted by the primary": trial.changes["accepted_ns"],
+        "transfer asked for by us": trial.transfers["asked_ns"],
+    }
+    events = {kind: column.drop_nulls().to_list() for kind, column in rows.items()}
+    if trial.anchors:
+        for kind, realtime_ns in trial.log_events.drop_nulls().iter_rows():
+            events.setdefault(f"{kind}, in the server's log", []).append(trial.monotonic_ns(realtime_ns))
+    return events
+
+
+def _before_in_words(found: Stalls, before: Preceding | None) -> str:
+    if before is None:
+        return "Nothing that was recorded comes just before them more often than by chance."
+    each = "It" if len(found.found) == 1 else f"{before.before} of {len(found.found)}"
+    when = f"{before.delay_ns / 1e6:,.0f} ms after" if before.delay_ns > 0 else "with"
+    chance = "p < 0.0001" if before.p < 0.0001 else f"p = {before.p:.4f}"
+    return f"{each} began {when} {_article(before.kind)} ({chance} that it is chance)."
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"
+
+
+def _before_as_evidence(before: Preceding | None) -> dict[str, Scalar | None]:
+    if before is None:
+        return {}
+    return {
+        "before": before.kind,
+        "stalls_after_it": before.before,
+        "events_of_it": before.events,
+        "after_it_ms": round(before.delay_ns / 1e6, 1),
+        "p_after_it": float(f"{before.p:.1g}"),
+    }
+
+
+# What ran
+
+
+def what_ran(trial: Trial, found: Stalls) -> list[Difference]:
+    """The functions that ran more during the stalls, by their own share; empty without enough samples of both."""
+    inside, rest = stacks_of(trial, found)
+    if min(inside.total(), rest.total()) < FEWEST_STACKS:
+        return []
+    return [each for each in differences(inside, rest) if each.share > each.other_share]
+
+
+def _ran_in_words(ran: list[Difference]) -> str:
+    if not ran:
+        return ""
+    first = ran[0]
+    named = ", ".join(f"{each.name} in {each.share:.0%} (otherwise {each.other_share:.0%})" for each in ran[:FUNCTIONS])
+    return f"Of {first.samples:,} CPU samples meanwhile (otherwise {first.other_samples:,}) it ran {named}."
+
+
+def _ran_as_evidence(ran: list[Difference]) -> dict[str, Scalar | None]:
+    if not ran:
+        return {}
+    evidence: dict[str, Scalar | None] = {"samples": ran[0].samples, "samples_otherwise": ran[0].other_samples}
+    for number, each in enumerate(ran[:FUNCTIONS], 1):
+        evidence[f"function_{number}"] = each.name
+        evidence[f"function_{number}_percent"] = round(100 * each.share, 1)
+        evidence[f"function_{number}_otherwise_percent"] = round(100 * each.other_share, 1)
+    return evidence
+
+
+def _remedy(trial: Trial, ran: list[Difference]) -> str:
+    compare = "compare with another version (S2's stalls of BIND 9.18.10 are gone in 9.18.13), or do what precedes them less often"
+    if ran:
+        return f"See the flame graph of the stalls: what stands on the coloured frames is what held the answers up; {compare}."
+    return (
+        f"Sample what runs meanwhile (`--set hosts.{trial.subject}.profile=true`): the report then draws it; {compare}."
+    )
