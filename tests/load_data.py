@@ -47,6 +47,10 @@ class LoadPlan:
     """Server -> the seconds in which every tenth query takes 40 to 200 ms."""
     timeouts: dict[str, int] = field(default_factory=dict)
     """Server -> queries of each second that were never answered."""
+    late_us: dict[str, int] = field(default_factory=dict)
+    """Server -> how late the instrument was with each query. With any, both ends of latencies are told."""
+    invalid: Sequence[str] = ()
+    """Servers of which all trials are invalid."""
     extra_axes: dict[str, list[Scalar]] = field(default_factory=dict)
     ramp: bool = False
     """Of capacity: steps, and no distribution."""
@@ -91,6 +95,8 @@ def _rewrite(folder: Path, plan: LoadPlan) -> None:
         record.instruments = {"load": summary(folder / "latency.hlog", asked_qps=plan.rate_qps)}
         write_rows(folder, record.instruments["load"])
     record.metrics = {}
+    if server in plan.invalid:
+        record.outcome, record.reason = "invalid", "the instrument was late"
     write_json(folder / "trial.json", record)
 
 
@@ -107,8 +113,10 @@ def _second(plan: LoadPlan, server: str, second: int, noise: random.Random) -> d
     sent[int(2e7 * noise.uniform(0.1, 1))] += 1  # one a second that is far slower
     if lost:
         sent[TIMEOUT_NS] += lost
-    due = {value + LAG_NS: count for value, count in sent.items()}
-    return {"due": due, "sent": dict(sent), "lag": {LAG_NS: sent.total()}}
+    lag_ns = 1_000 * plan.late_us[server] if server in plan.late_us else LAG_NS
+    due = {value + lag_ns: count for value, count in sent.items()}
+    tags = {"due": due, "sent": dict(sent), "lag": {lag_ns: sent.total()}}
+    return tags | {"lower": dict(sent)} if plan.late_us else tags
 
 
 def summary(hlog: Path, asked_qps: float | None = None, **changes: Any) -> dict[str, Any]:
@@ -142,6 +150,7 @@ def summary(hlog: Path, asked_qps: float | None = None, **changes: Any) -> dict[
         "latency_ns": _figures(log.total("due")),
         "sent_latency_ns": _figures(twin),
         "lag_ns": _figures(log.total("lag")),
+        **({"lower_latency_ns": _figures(log.total("lower"))} if "lower" in log.tags else {}),
         "busy_share": 0.31,
         "cpu_ns": 3 * SECOND,
     } | changes

@@ -10,11 +10,13 @@ A rule is about the new run in percent of the base run, and describes what is no
 - ``undecided``: anything else, and always with fewer than five repeats on either side; and what values that are only known to
   be at least so much (a latency beyond the client's timeout) could turn round.
 
-One interval cannot lie wholly on both sides, so no rule passes what it would fail.
+Where figures are known between two ends (a latency, of an instrument that was late by a known amount), the interval covers both, and the test is that
+of the ends that speak least for a regression. One interval cannot lie wholly on both sides, so no rule passes what it would fail.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +24,8 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal
 
-from dnsrig.analysis import statistics
+from dnsrig.analysis import ends, statistics
+from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS, Interval
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
@@ -53,7 +56,20 @@ class Repeats:
     values: tuple[float, ...]
     outcomes: Counter[Outcome]
     at_least: int = 0
-    """How many of the values are only known to be at least what they say: they reached the metric's ceiling."""
+    """How many of the values, the last ones, are only known to be at least what they say: they reached the metric's ceiling."""
+    lower: tuple[float, ...] = ()
+    """The lower ends of ``values``; empty where nothing is known below them."""
+
+    @property
+    def ends(self) -> Ends:
+        """At most what ``values`` say, or nothing is known above."""
+        known = len(self.values) - self.at_least
+        return Ends(self.lower or self.values, [*self.values[:known], *[math.inf] * self.at_least])
+
+    @property
+    def told(self) -> Ends:
+        """The same with ``values`` themselves as upper ends, for rules, which know by `at_least` what they may not conclude."""
+        return Ends(self.lower or self.values, self.values)
 
     @property
     def results(self) -> int:
@@ -118,11 +134,13 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats) -> Judgement:
         return Judgement("regression", f"{new.unfinished} of {new.results} repeats did not finish; all of the base did")
     if min(len(base.values), len(new.values)) < FEWEST_REPEATS:
         return _undecided(f"too few repeats have {rule.metric}")
-    interval = _percent_interval(new.values, base.values)
+    interval = ends.hull(new.told, base.told, _percent_interval)
     if interval is None and not (rule.above and not any(base.values)):
         return _undecided("the base has values of zero, of which nothing is a percentage")
-    limit = [value * rule.percent / 100 for value in base.values]
-    return Judgement("undecided", "", interval, statistics.rank_test(new.values, limit))
+    # Each at the end that is least favourable to a regression.
+    ours, theirs = (new.told.low, base.told.high) if rule.above else (new.told.high, base.told.low)
+    limit = [value * rule.percent / 100 for value in theirs]
+    return Judgement("undecided", "", interval, statistics.rank_test(ours, limit))
 
 
 def _by_interval(rule: Rule, judgement: Judgement) -> Judgement:

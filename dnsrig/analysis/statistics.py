@@ -92,6 +92,8 @@ class Comparison:
     p_corrected: float | None = None
     of_mean: PercentSpread | None = None
     """Each repeat of the variant in percent of the baseline's mean."""
+    between: tuple[float, float] | None = None
+    """``percent`` at either pair of ends, where the values themselves are known between ends (`ends`)."""
     by_rounds: bool = False
     """Whether ``percent``, ``interval`` and ``p`` are of the ratios within each round (`rounds`), not of all repeats together."""
 

@@ -8,6 +8,7 @@ it reached the metric's ceiling: a latency beyond the client's timeout is at lea
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +16,8 @@ from typing import Literal
 
 import polars as pl
 
-from dnsrig.analysis import rounds, significance, statistics
+from dnsrig.analysis import ends, significance, statistics
+from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Comparison, Interval, PercentSpread, Spread
@@ -65,16 +67,26 @@ class VariantRow:
     outcomes: Counter[Outcome]
     values: list[float]
     at_least: list[float]
+    lower: list[float]
+    """The lower ends of ``values`` and then of ``at_least``: as these where nothing is known below them."""
     repeats: list[int]
-    """Of ``values``: the rounds that they were measured in."""
+    """Of ``values`` and ``at_least``: the rounds that they were measured in."""
     is_baseline: bool
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
+    stand_in: Variant | None = None
+    """What it is compared with instead, where the baseline was measured and has no figure (its trials are invalid, say)."""
     unfinished: bool = False
     """Whether a trial hit its limit or failed, so that those of its repeats that have a figure are a biased choice."""
     comparison: Comparison | None = None
     bound: tuple[Sign, float] | None = None
     """Of the percentage, where there is none because either hit its limit or the ceiling, but not both."""
+
+    @property
+    def against(self) -> Variant | None:
+        """What it is compared with; None of what others are compared with."""
+        other = self.stand_in or self.baseline
+        return None if self.is_baseline or other is None or other.id == self.variant.id else other
 
     @property
     def censored(self) -> bool:
@@ -83,6 +95,15 @@ class VariantRow:
     @property
     def spread(self) -> Spread | None:
         return statistics.spread([*self.values, *self.at_least])
+
+    @property
+    def lower_spread(self) -> Spread | None:
+        return statistics.spread(self.lower)
+
+    @property
+    def ends(self) -> Ends:
+        """In the order of ``lower``."""
+        return Ends(self.lower, [*self.values, *[math.inf] * len(self.at_least)])
 
     @property
     def interval(self) -> Interval | None:
@@ -152,16 +173,22 @@ def comparisons_planned(variants: Sequence[Variant], baseline: Mapping[str, Scal
 def _compared(run: Run, metric: str, comparisons: int) -> list[VariantRow]:
     """Each row beside its baseline. ``comparisons``: of how many this is one, which decides the test."""
     rows = {variant.id: variant_row(run, variant, describe(metric)) for variant in run.manifest.variants}
+    for row in rows.values():
+        if row.baseline is not None and not rows[row.baseline.id].lower and rows[row.baseline.id].outcomes:
+            rows[row.variant.id] = replace(row, stand_in=_stand_in(run, rows, row.baseline))
     return [
-        replace(
-            row,
-            comparison=_compare(row, rows[row.baseline.id], comparisons),
-            bound=_bound(row, rows[row.baseline.id]),
-        )
-        if row.baseline is not None and not row.is_baseline
+        replace(row, comparison=_compare(row, rows[other.id], comparisons), bound=_bound(row, rows[other.id]))
+        if (other := row.against) is not None
         else row
         for row in rows.values()
     ]
+
+
+def _stand_in(run: Run, rows: Mapping[str, VariantRow], baseline: Variant) -> Variant | None:
+    """The first variant of the matrix with a figure that differs from ``baseline`` on the baseline's axes alone."""
+    same = {axis: value for axis, value in baseline.parameters.items() if axis not in run.manifest.baseline}
+    others = (row for row in rows.values() if same.items() <= row.variant.parameters.items())
+    return next((row.variant for row in others if row.lower and not row.unfinished), None)
 
 
 def _corrected(tables: Sequence[list[VariantRow]]) -> list[list[VariantRow]]:
@@ -202,48 +229,57 @@ def baseline_among(variants: Iterable[Variant], baseline: Mapping[str, Scalar], 
 def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
     """One row, without its comparison."""
     trials = run.of_variant(variant.id)
-    values, at_least = done_values(trials, metric)
+    done = done_values(trials, metric)
     at_limit = [trial for trial in trials if trial.record.outcome == "limit"]
-    at_least += [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
+    bounds = [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
     baseline = baseline_of(run, variant)
     return VariantRow(
         variant=variant,
         metric=metric,
         outcomes=Counter(trial.record.outcome for trial in trials),
-        values=values,
-        at_least=at_least,
-        repeats=[trial.record.spec.repeat for trial in trials if _is_measured(trial, metric)],
+        values=done.values,
+        at_least=[*done.at_least, *bounds],
+        lower=[*done.lower, *bounds],
+        repeats=done.repeats,
         unfinished=any(t.record.outcome in ("limit", "server-failed") and not metric.counts(t) for t in trials),
         is_baseline=baseline is not None and baseline.id == variant.id,
         baseline=baseline,
     )
 
 
-def done_values(trials: Iterable[Trial], metric: Metric) -> tuple[list[float], list[float]]:
-    """Of the trials that count for ``metric``: what was measured, and what is only known to be at least so much."""
-    values: list[float] = []
-    at_least: list[float] = []
-    for trial in trials:
-        value = trial.value(metric.name)
-        if metric.counts(trial) and value is not None:
-            (values if _is_measured(trial, metric) else at_least).append(value)
-    return values, at_least
+@dataclass(frozen=True)
+class Done:
+    """Of trials that count for a metric: what was measured, and what is only known to be at least so much."""
+
+    values: list[float]
+    at_least: list[float]
+    lower: list[float]
+    """The lower ends of ``values`` and then of ``at_least``."""
+    repeats: list[int]
+    """The same of the rounds."""
 
 
-def _is_measured(trial: Trial, metric: Metric) -> bool:
-    """Whether ``trial`` counts and has a value below the metric's ceiling."""
-    value = trial.value(metric.name)
-    return metric.counts(trial) and value is not None and not metric.at_ceiling(trial, value)
+def done_values(trials: Iterable[Trial], metric: Metric) -> Done:
+    counted = [(trial, value) for trial in trials if (value := trial.value(metric.name)) is not None]
+    counted = [(trial, value) for trial, value in counted if metric.counts(trial)]
+    measured = [(trial, value) for trial, value in counted if not metric.at_ceiling(trial, value)]
+    at_ceiling = [(trial, value) for trial, value in counted if metric.at_ceiling(trial, value)]
+    return Done(
+        [value for _, value in measured],
+        [value for _, value in at_ceiling],
+        [metric.lower_end(trial, value) for trial, value in (*measured, *at_ceiling)],
+        [trial.record.spec.repeat for trial, _ in (*measured, *at_ceiling)],
+    )
 
 
 def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Comparison:
-    """No figure where either hit its limit, a ceiling, or failed. ``comparisons``: of how many this is one."""
-    if row.censored or baseline.censored or row.unfinished or baseline.unfinished:
+    """No figure where repeats did not finish: those that did are a biased choice. ``comparisons``: of how many this is one."""
+    if row.unfinished or baseline.unfinished:
         return statistics.nothing_to_compare(row.metric.better)
-    found = statistics.compare(row.values, baseline.values, row.metric.better)
-    if row.repeats != baseline.repeats or not significance.by_rounds(len(row.repeats), comparisons):
-        return found
-    return rounds.compared(list(zip(row.values, baseline.values, strict=True)), found)
+    # Ends are ordered by round only where none reached its ceiling.
+    same_rounds = row.repeats == baseline.repeats and not (row.censored or baseline.censored)
+    by_rounds = same_rounds and significance.by_rounds(len(row.repeats), comparisons)
+    return ends.compare(row.ends, baseline.ends, row.metric.better, by_rounds=by_rounds)
 
 
 def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpread] | None:
@@ -255,7 +291,9 @@ def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpre
     failed = "server-failed" in row.outcomes or "server-failed" in baseline.outcomes
     if failed or (row.censored and baseline.censored):
         return None
-    found = statistics.percent_of_mean([*row.values, *row.at_least], [*baseline.values, *baseline.at_least])
+    ours = row.lower if row.censored else row.values
+    theirs = baseline.lower if baseline.censored else baseline.values
+    found = statistics.percent_of_mean(ours, theirs)
     return ("≥" if row.censored else "≤" if baseline.censored else "", found) if found else None
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis import rules, run_differences, statistics
+from dnsrig.analysis import ends, rules, run_differences, statistics
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
@@ -138,7 +138,7 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
     for metric, pair in ((describe(name), pair) for name in metrics for pair in pairs):
         ours, theirs = _repeats(base, pair.base, metric.name), _repeats(new, pair.new, metric.name)
         known = not ours.unfinished and not theirs.unfinished and not (ours.at_least and theirs.at_least)
-        compared = statistics.compare(theirs.values, ours.values, metric.better) if known else None
+        compared = ends.compare(theirs.ends, ours.ends, metric.better) if known else None
         lines.append(Line(pair, metric, ours, theirs, compared or statistics.nothing_to_compare(metric.better)))
     tested = [index for index, line in enumerate(lines) if line.comparison.p is not None]
     corrected = statistics.holm([p for line in lines if (p := line.comparison.p) is not None])
@@ -170,6 +170,6 @@ def _as_far_as_alike(verdict: Verdict, differences: Sequence[Difference]) -> Ver
 def _repeats(run: Run, variant: Variant, metric: str) -> Repeats:
     trials = run.of_variant(variant.id)
     described = describe(metric)
-    values, at_least = done_values(trials, described)
+    done = done_values(trials, described)
     outcomes: Counter[Outcome] = Counter("done" if described.counts(t) else t.record.outcome for t in trials)
-    return Repeats((*values, *at_least), outcomes, len(at_least))
+    return Repeats((*done.values, *done.at_least), outcomes, len(done.at_least), tuple(done.lower))

@@ -1,6 +1,6 @@
 """Whether the instrument kept up: the one place that says when a result says something of the instrument, not of the server.
 
-A rate is kept when every query that was due was sent, and in time. In a closed loop nothing is ever due, so there the sign is an
+A rate is kept when every query that was due was sent, and early enough for its latency to say something of the server. In a closed loop nothing is ever due, so there the sign is an
 instrument that never waits. In a ramp the engine itself tells steps at which it could not send from those that did not hold.
 """
 
@@ -71,14 +71,7 @@ def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: floa
 def _rate(summary: Mapping[str, Any]) -> str:
     if summary["unsent"]:
         return f"the instrument never sent {summary['unsent']:,} of {summary['due']:,} queries that were due"
-    lag_ms, answer_ms = (summary[name]["p99"] / 1e6 for name in ("lag_ns", "sent_latency_ns"))
-    allowed_ms = lag.allowed_ns(answer_ms * 1e6) / 1e6
-    if lag_ms > allowed_ms:
-        return (
-            f"the instrument was late: 1 % of the queries were sent {lag_ms:.3g} ms after they were due or later, where"
-            f" {allowed_ms:.3g} ms are allowed beside answers of {answer_ms:.3g} ms (p99)"
-        )
-    return ""
+    return f"the instrument was late: {late}" if (late := lag.why_not(summary)) else ""
 
 
 def _closed_loop(summary: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from itertools import groupby
@@ -144,7 +145,9 @@ def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> Table:
 def _measured(repeats: Repeats, metric: Metric) -> list[str]:
     """Median, range, and how many repeats are done or not, a line each."""
     censored = bool(repeats.at_least)
-    median, range_ = figures.median_and_range(statistics.spread(repeats.values), metric.unit, censored=censored)
+    median, range_ = figures.median_and_range(
+        statistics.spread(repeats.values), metric.unit, censored=censored, lower=statistics.spread(repeats.lower)
+    )
     return [part for part in (median, range_, *f"n {wording.outcomes(repeats.outcomes)}".split(", ")) if part]
 
 
@@ -237,10 +240,14 @@ def _repeats(repeats: Repeats) -> dict[str, Any]:
     found = statistics.spread(repeats.values)
     numbers = {"median": found.median, "mean": found.mean, "min": found.low, "max": found.high} if found else {}
     known = {"outcomes": dict(repeats.outcomes), "values": list(repeats.values), "at_least": repeats.at_least}
+    if repeats.lower not in ((), repeats.values):
+        known["lower"] = list(repeats.lower)
     return known | numbers
 
 
-def _interval(interval: statistics.Interval | None) -> dict[str, float] | None:
+def _interval(interval: statistics.Interval | None) -> dict[str, float | None] | None:
     if interval is None:
         return None
-    return {"low": interval.low, "high": interval.high, "confidence": interval.confidence}
+    # JSON has no infinity.
+    high = interval.high if math.isfinite(interval.high) else None
+    return {"low": interval.low, "high": high, "confidence": interval.confidence}

@@ -46,30 +46,36 @@ def figure(value: float | None, unit: str = "") -> str:
     return f"{_number(value / factor, _decimals(value / factor, unit))} {shown_unit}".rstrip()
 
 
-def spread(spread: Spread | None, unit: str = "", *, censored: bool = False) -> str:
+def spread(spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None) -> str:
     """``2.54 s [2.26..2.81]``: median and range in one."""
-    return " ".join(part for part in median_and_range(spread, unit, censored=censored) if part)
+    return " ".join(part for part in median_and_range(spread, unit, censored=censored, lower=lower) if part)
 
 
-def median_and_range(spread: Spread | None, unit: str = "", *, censored: bool = False) -> tuple[str, str]:
+def median_and_range(
+    spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None
+) -> tuple[str, str]:
     """``2.54 s`` and ``[2.26..2.81]``, both with the digits that the median bears; no range of a single value.
 
     ``[±0]``: exactly the same in every repeat. ``censored``: trials that hit their limit are in it, so median and
-    largest are at least what is said.
+    largest are at least what is said. ``lower``: of the lower ends of values that are known between two ends; where that is to be seen, the
+    median is ``0.20..0.31 ms``, and the range is from the lowest lower end to the highest upper end.
     """
     if spread is None:
         return NONE, ""
+    lower = lower or spread
     factor, shown_unit = _scale(spread.median, unit)
     decimals = _decimals(spread.median / factor, unit)
     # A far larger maximum needs no more digits than it would have alone.
     most = min(decimals, _decimals(spread.high / factor, unit))
-    low, median = _number(spread.low / factor, decimals), _number(spread.median / factor, decimals)
+    low, median = _number(lower.low / factor, decimals), _number(spread.median / factor, decimals)
+    least = _number(lower.median / factor, decimals)
     high = _number(spread.high / factor, most)
     bound = "≥" if censored else ""
-    middle = f"{bound} {median} {shown_unit}".strip()
+    between = f"{least}.." if least != median else ""
+    middle = f"{between}{bound}{'' if between else ' '}{median} {shown_unit}".strip()
     if spread.n == 1:
         return middle, ""
-    return middle, "[±0]" if spread.low == spread.high else f"[{low}..{bound}{high}]"
+    return middle, "[±0]" if lower.low == spread.high else f"[{low}..{bound}{high}]"
 
 
 def percent_spread(found: PercentSpread | None) -> str:
@@ -88,7 +94,8 @@ def interval(comparison: Comparison | None) -> str:
     if comparison is None or comparison.percent is None or comparison.interval is None:
         return ""
     decimals = _decimals(comparison.percent, "%")
-    return f"[{_number(comparison.interval.low, decimals)}..{_number(comparison.interval.high, decimals)}]"
+    high = "∞" if math.isinf(comparison.interval.high) else _number(comparison.interval.high, decimals)
+    return f"[{_number(comparison.interval.low, decimals)}..{high}]"
 
 
 def percent(comparison: Comparison | None) -> str:
@@ -97,6 +104,15 @@ def percent(comparison: Comparison | None) -> str:
         return NONE
     text = f"{_number(comparison.percent, _decimals(comparison.percent, '%'))} %"
     return f"{text} {interval(comparison)}".rstrip()
+
+
+def percent_between(found: PercentSpread | None, between: tuple[float, float] | None) -> str:
+    """``90..120 %`` of what is known between two ends, where that is to be seen; else as `percent_spread`."""
+    if between is not None:
+        ends = [_number(end, _decimals(between[1], "%")) for end in between]
+        if ends[0] != ends[1]:
+            return f"{ends[0]}..{ends[1]} %"
+    return percent_spread(found)
 
 
 def p_value(p: float | None) -> str:

@@ -101,7 +101,7 @@ class RunTable:
 def _row(run: Run, row: VariantRow, unit: str, *, compared: bool) -> list[str]:
     """The cells of a variant: its axes, n, median, range and, where anything is compared, percent of the baseline."""
     axes = [wording.parameter(run, row.variant.parameters[axis]).replace(" ", "\n") for axis in run.manifest.axes]
-    median, spread = figures.median_and_range(row.spread, unit, censored=row.censored)
+    median, spread = figures.median_and_range(row.spread, unit, censored=row.censored, lower=row.lower_spread)
     rate = wording.asked(run, row).partition(" queries")[0]
     relative = [wording.relative(run, row), wording.beneath(run, row)] if compared else []
     lines = [[median, *([f"{rate}/s"] if rate else [])], [spread], *([[part for part in relative if part]] * compared)]

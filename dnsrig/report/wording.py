@@ -42,13 +42,15 @@ def outcomes(counts: Counter[Outcome]) -> str:
 def of_trial(trial: Trial, metric: Metric) -> str:
     """One trial's figure; with ``≥`` where it is only known to be at least that."""
     value = trial.value(metric.name)
-    sign = "≥ " if value is not None and metric.at_ceiling(trial, value) else ""
-    return sign + figures.figure(value, metric.unit)
+    if value is None:
+        return figures.NONE
+    one, least = statistics.spread([value]), statistics.spread([metric.lower_end(trial, value)])
+    return figures.median_and_range(one, metric.unit, censored=metric.at_ceiling(trial, value), lower=least)[0]
 
 
 def measured(row: VariantRow) -> str:
     """The row's median with its range; for trials at their limit, how far they came."""
-    return figures.spread(row.spread, row.metric.unit, censored=row.censored)
+    return figures.spread(row.spread, row.metric.unit, censored=row.censored, lower=row.lower_spread)
 
 
 def progress(run: Run, variant: Variant) -> str:
@@ -71,15 +73,33 @@ def relative(run: Run, row: VariantRow) -> str:
     if row.baseline is None:
         return figures.NONE
     if row.is_baseline:
-        return "baseline"
+        return "baseline" if row.lower or not row.outcomes else f"baseline, without a figure: {outcomes(row.outcomes)}"
+    if row.stand_in is not None and row.against is None:
+        return "stands in for the baseline"
+    of_what = f" of {_on_axes(run, row.stand_in)}" if row.stand_in else ""
     if row.bound is not None:
         sign, percent = row.bound
-        return f"{sign} {figures.figure(percent, '%')}"
+        return f"{sign} {figures.figure(percent, '%')}{of_what}"
     if row.comparison is None or row.comparison.percent is None:
-        return "not compared"
+        return why_not_compared(run, row)
     if _is_told(run, row):
-        return figures.percent_spread(row.comparison.of_mean)
+        return figures.percent_between(row.comparison.of_mean, row.comparison.between) + of_what
     return f"no difference above the error of {figures.figure(instrument_error(run, row), row.metric.unit)}"
+
+
+def why_not_compared(run: Run, row: VariantRow) -> str:
+    """``not compared``, and ``baseline: 5 invalid`` where that is why; the row's own outcomes stand beside it."""
+    outcomes_of_baseline = variant_row(run, row.against, row.metric).outcomes if row.against else Counter()
+    if row.lower and not row.unfinished and set(outcomes_of_baseline) - {"done"}:
+        return f"not compared: baseline {outcomes(outcomes_of_baseline)}"
+    return "not compared"
+
+
+def _on_axes(run: Run, variant: Variant) -> str:
+    """The values of ``variant`` on the axes of the baseline."""
+    return " ".join(
+        figures.parameter(variant.parameters[axis]) for axis in run.manifest.baseline if axis in variant.parameters
+    )
 
 
 def beneath(run: Run, row: VariantRow) -> str:
@@ -95,7 +115,8 @@ def medians(run: Run, row: VariantRow) -> str:
         return _own_spread(row)
     if row.comparison is None or not _is_told(run, row):
         return ""
-    return f"{'rounds' if row.comparison.by_rounds else 'medians'} {figures.percent(row.comparison)}"
+    sign = f"{row.bound[0]} " if row.bound else ""
+    return f"{'rounds' if row.comparison.by_rounds else 'medians'} {sign}{figures.percent(row.comparison)}"
 
 
 def of_what(rows: Sequence[VariantRow]) -> str:
@@ -107,7 +128,7 @@ def reach(run: Run, rows: Sequence[VariantRow]) -> str:
     """Which p is the least that the comparisons under the main metric can have; empty where nothing is compared."""
     comparisons = comparisons_planned(run.manifest.variants, run.manifest.baseline)
     by_variant = {row.variant.id: len(row.values) for row in rows}
-    compared = [(by_variant[r.variant.id], by_variant[r.baseline.id]) for r in rows if r.baseline and not r.is_baseline]
+    compared = [(by_variant[row.variant.id], by_variant[row.against.id]) for row in rows if row.against]
     measured = [both for both in compared if min(both) > 0]
     if not measured:
         return ""

@@ -67,10 +67,8 @@ def _of_load(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | Non
     told, closed = [], load.get("model") == "closed"
     if closed and busy >= BUSY_SHARE:
         told.append(f"its busiest thread had work for {busy:.0%} of the time")
-    if lag_ns > lag.allowed_ns(sent_ns) and not closed:  # there a query is due when an answer makes room for it
-        told.append(
-            f"p99 of its send lag was {lag_ns / 1e3:,.0f} µs, where p99 from sending to answer was {sent_ns / 1e6:,.3g} ms"
-        )
+    if not closed and (late := lag.why_not(load)):  # there a query is due when an answer makes room for it
+        told.append(late)
     if unsent:
         told.append(f"{unsent:,} of {int(load.get('due', 0)):,} queries were never sent")
     return told, {

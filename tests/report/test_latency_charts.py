@@ -68,6 +68,21 @@ def test_a_curve_is_the_mean_of_the_repeats_and_their_range(tmp_path: Path) -> N
     assert points[-1].percent == pytest.approx(0.01), "one of 10,000"
 
 
+def test_both_ends_are_drawn_where_the_instrument_was_late(tmp_path: Path) -> None:
+    late = Run.open(build(tmp_path / "late", LoadPlan(repeats=2, seconds=2, late_us={KNOT: 300})))
+    by_server = {str(v.parameters["server"]): slowest.curve(late.of_variant(v.id)) for v in late.manifest.variants}
+    for point in by_server[KNOT]:
+        assert point.mean_ms - point.lower_ms == pytest.approx(0.3, abs=0.1 + 0.01 * point.mean_ms)
+        assert point.low_ms <= point.lower_ms <= point.mean_ms <= point.high_ms
+    assert all(point.lower_ms > 0.9 * point.mean_ms for point in by_server[BIND])
+    assert "thin line" in slowest.caption(late)
+    lines = [
+        drawn(slowest, run).count('class="mark-line')
+        for run in (late, Run.open(build(tmp_path / "in-time", LoadPlan(repeats=2, seconds=2))))
+    ]
+    assert lines[0] > lines[1]
+
+
 def test_the_floor_is_grey_and_named_and_the_rest_as_elsewhere(loaded: Run) -> None:
     picture = drawn(slowest, loaded)
     text = read(picture).text

@@ -39,9 +39,13 @@ class Metric:
     at_limit: Callable[[Trial], bool] | None = None
     """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until then. None: never."""
 
+    lower: Callable[[Trial], float | None] | None = None
+    """The least that the value can have been in a trial, where the instrument adds to it by a known amount; the value is the most. None: it
+    is exact, or nothing is known of the least."""
+
     def of(self, trial: Trial) -> float | None:
         """The value of ``trial``. Raises what any of the metric's functions raises, so that one that fails has no value at all."""
-        for also in (self.at_limit, self.ceiling):
+        for also in (self.at_limit, self.ceiling, self.lower):
             if also is not None:
                 also(trial)
         return self.compute(trial)
@@ -53,6 +57,13 @@ class Metric:
         with contextlib.suppress(*RAISED):  # `of` raised it as well, and it is told there
             return self.at_limit(trial)
         return False
+
+    def lower_end(self, trial: Trial, value: float) -> float:
+        """The least that ``value`` of ``trial`` can have been."""
+        least = None
+        with contextlib.suppress(*RAISED):
+            least = None if self.lower is None else self.lower(trial)
+        return value if least is None else min(value, least)
 
     def at_ceiling(self, trial: Trial, value: float) -> bool:
         """Whether ``value`` of ``trial`` is only known to be at least this."""
@@ -73,6 +84,7 @@ def metric(
     order: int = 100,
     ceiling: Callable[[Trial], float | None] | None = None,
     at_limit: Callable[[Trial], bool] | None = None,
+    lower: Callable[[Trial], float | None] | None = None,
 ) -> Callable[[Callable[[Trial], float | None]], Callable[[Trial], float | None]]:
     """Register the decorated function; its name is the metric's, its docstring the definition."""
 
@@ -81,7 +93,7 @@ def metric(
             raise ValueError(f"metric {function.__name__} is defined twice")
         definition = " ".join((function.__doc__ or "").split())
         _registry[function.__name__] = Metric(
-            function.__name__, title, unit, better, definition, order, function, ceiling, at_limit
+            function.__name__, title, unit, better, definition, order, function, ceiling, at_limit, lower
         )
         return function
 

@@ -1,10 +1,13 @@
 """How long answers took, how many never came, and how many a second a server can give; all as `load` counted them.
 
 A latency counts from the moment at which its query was due, not from that at which the instrument found time to send it. A
-query without an answer counts as the client's timeout and its lag. What reaches the timeout is at least that.
+query without an answer counts as the client's timeout and its lag. What reaches the timeout is at least that. That is the upper end of what
+the server took; the lower end is what it would have taken at least, had the instrument been in time (docs/explanation/latency.md).
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial
@@ -29,44 +32,49 @@ def _capped_ms(trial: Trial, series: str, key: str) -> float | None:
     return None if value is None else value / 1e6 if most is None else min(value / 1e6, most)
 
 
-@metric(title="latency, p99", unit="ms", better="lower", order=10, ceiling=timeout_ms)
+def _lower(key: str) -> Callable[[Trial], float | None]:
+    """What the server would have taken at least, had the instrument been in time; older runs do not tell."""
+    return lambda trial: _capped_ms(trial, "lower_latency_ns", key)
+
+
+@metric(title="latency, p99", unit="ms", better="lower", order=10, ceiling=timeout_ms, lower=_lower("p99"))
 def p99_ms(trial: Trial) -> float | None:
     """99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99")
 
 
-@metric(title="latency, median", unit="ms", better="lower", order=11, ceiling=timeout_ms)
+@metric(title="latency, median", unit="ms", better="lower", order=11, ceiling=timeout_ms, lower=_lower("p50"))
 def p50_ms(trial: Trial) -> float | None:
     """Half of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p50")
 
 
-@metric(title="latency, p90", unit="ms", better="lower", order=11, ceiling=timeout_ms)
+@metric(title="latency, p90", unit="ms", better="lower", order=11, ceiling=timeout_ms, lower=_lower("p90"))
 def p90_ms(trial: Trial) -> float | None:
     """90 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p90")
 
 
-@metric(title="latency, p99.9", unit="ms", better="lower", order=12, ceiling=timeout_ms)
+@metric(title="latency, p99.9", unit="ms", better="lower", order=12, ceiling=timeout_ms, lower=_lower("p99_9"))
 def p99_9_ms(trial: Trial) -> float | None:
     """99.9 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99_9")
 
 
-@metric(title="latency, p99.99", unit="ms", better="lower", order=12, ceiling=timeout_ms)
+@metric(title="latency, p99.99", unit="ms", better="lower", order=12, ceiling=timeout_ms, lower=_lower("p99_99"))
 def p99_99_ms(trial: Trial) -> float | None:
     """99.99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99_99")
 
 
-@metric(title="latency, largest", unit="ms", better="lower", order=13, ceiling=timeout_ms)
+@metric(title="latency, largest", unit="ms", better="lower", order=13, ceiling=timeout_ms, lower=_lower("max"))
 def max_ms(trial: Trial) -> float | None:
     """The latency of the slowest query, counted from the moment at which it was due. “≥”: the client's timeout, so at least one was not
     answered in time."""
     return _capped_ms(trial, "latency_ns", "max")
 
 
-@metric(title="latency, mean", unit="ms", better="lower", order=14)
+@metric(title="latency, mean", unit="ms", better="lower", order=14, lower=_lower("mean"))
 def mean_ms(trial: Trial) -> float | None:
     """The mean latency, counted from the moment at which each query was due; a query without an answer counts as the client's timeout and
     its lag. It says nothing of the slow ones."""

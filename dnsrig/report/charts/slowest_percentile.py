@@ -1,7 +1,8 @@
 """How slow the slowest queries are: latency against the slowest percentile, so that the tail has most of the room.
 
 The way of drawing is that of S2 and of P. Spacek's measurements at ISC: both axes logarithmic, a line for the mean of all repeats
-and a band from the smallest to the largest.
+and a band from the smallest to the largest. Where the instrument was late, a latency is known between two ends: the band covers
+both, and a second, thin line is that of the lower ends.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from statistics import fmean
 import altair as alt
 import polars as pl
 
+from dnsrig.analysis.latency import Histogram
 from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import Drawing, _latency, _look
@@ -25,6 +27,8 @@ METRICS = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "p99_99_ms", "max_ms")
 POINTS = 60
 """Of a line: twelve a decade."""
 LEAST_PERCENT = 0.001
+VISIBLE = 0.97
+"""Lower to upper end, from which on both would be one line: of four decades on 320 pixels a pixel is 3 %."""
 FEWEST_ANSWERS = 10
 """Below, chance decides more than the server does."""
 
@@ -37,6 +41,8 @@ class Point:
     mean_ms: float
     low_ms: float
     high_ms: float
+    lower_ms: float
+    """The mean of the lower ends: ``mean_ms`` where nothing is known below it."""
 
 
 def applies(run: Run) -> bool:
@@ -48,7 +54,14 @@ def caption(run: Run) -> str:
     return (
         "At 1 %, read: the slowest 1 % of the queries took longer than this; the median is at 50 %. Times count from the moment at"
         " which a query was due, and a query without an answer counts as the client's timeout. Line: mean of the repeats; band:"
-        " smallest to largest. Look for lines that part towards the right: a mean hides that. In the shaded part fewer than"
+        " smallest to largest."
+        + (
+            " Where the instrument was late the truth lies between two ends: the line counts from the due time, the thin line below it is what"
+            " the server took at least, and the band covers both."
+            if any(_visibly_between(curve(_latency.with_latency(run, variant))) for variant in run.manifest.variants)
+            else ""
+        )
+        + " Look for lines that part towards the right: a mean hides that. In the shaded part fewer than"
         f" {FEWEST_ANSWERS} answers of a repeat decide."
         + (" The grey line is what instrument and machine need without any server." if floor else "")
     )
@@ -75,17 +88,27 @@ def grid(fewest: int) -> list[float]:
 
 def curve(trials: Sequence[Trial]) -> list[Point]:
     """Of the repeats of one variant; empty without any."""
-    totals = [trial.latency.total("due") for trial in trials if trial.latency is not None]
+    known = [trial.latency for trial in trials if trial.latency is not None]
+    totals = [latency.total("due") for latency in known]
     if not totals:
         return []
     percents = grid(min(total.total for total in totals))
+    lower = [latency.total("lower" if "lower" in latency.tags else "due") for latency in known]
+    upper_ms, lower_ms = (_lines_ms(found, percents, _timeout_ms(trials)) for found in (totals, lower))
+    return [
+        Point(percent, fmean(upper), min(*upper, *least), max(upper), fmean(least))
+        for percent, upper, least in zip(percents, upper_ms, lower_ms)
+    ]
+
+
+def _lines_ms(totals: Sequence[Histogram], percents: Sequence[float], most_ms: float | None) -> list[list[float]]:
+    """At each of ``percents`` the latencies of all repeats."""
     lines = [total.percentiles([100 - percent for percent in percents]) for total in totals]
-    most_ms = _timeout_ms(trials)
-    points = []
-    for percent, values in zip(percents, zip(*lines)):
-        values_ms = [_latency.shown_ms(value, most_ms) for value in values]
-        points.append(Point(percent, fmean(values_ms), min(values_ms), max(values_ms)))
-    return points
+    return [[_latency.shown_ms(value, most_ms) for value in values] for values in zip(*lines)]
+
+
+def _visibly_between(points: Sequence[Point]) -> bool:
+    return any(point.lower_ms < VISIBLE * point.mean_ms for point in points)
 
 
 def _timeout_ms(trials: Iterable[Trial]) -> float | None:
@@ -124,16 +147,22 @@ def _curves(
     rows = pl.DataFrame(list(_rows(run, variants, curves)))
     colour, dash = _latency.encodings(run)
     base = alt.Chart(rows)
-    return [
+    layers = [
         base.mark_area(opacity=0.18).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
         base.mark_line(strokeWidth=2).encode(x, y, colour, dash),
     ]
+    if rows["between"].any():
+        lower = base.transform_filter(alt.datum.between)
+        layers.append(lower.mark_line(strokeWidth=1).encode(x, alt.Y("lower:Q"), colour))
+    return layers
 
 
 def _rows(run: Run, variants: Sequence[Variant], curves: dict[str, list[Point]]) -> Iterable[dict[str, object]]:
     for variant in variants:
+        between = _visibly_between(curves[variant.id])
         for point in curves[variant.id]:
-            values = {"mean": point.mean_ms, "low": point.low_ms, "high": point.high_ms}
+            values = {"mean": point.mean_ms, "low": point.low_ms, "high": point.high_ms, "lower": point.lower_ms}
+            values["between"] = between
             yield {"colour": _latency.name_of(run, variant), "percent": point.percent} | values
 
 

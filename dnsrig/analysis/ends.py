@@ -1,0 +1,79 @@
+"""Comparing what is known between two ends: a difference is one where it holds with each side at its least favourable end.
+
+The lateness of an instrument makes a latency an interval (docs/explanation/latency.md), and a figure at its ceiling is only known to be
+at least that: its upper end is infinite. That the one is larger must hold of its lower ends beside the other's upper ends, that
+it is smaller of its upper ends beside the other's lower ends.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from dnsrig.analysis import rounds, statistics
+from dnsrig.analysis.statistics import Better, Comparison, Interval
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Repeats, each known to lie between two ends."""
+
+    low: Sequence[float]
+    high: Sequence[float]
+    """As many; infinite where nothing is known above."""
+
+    @property
+    def exact(self) -> bool:
+        return list(self.low) == list(self.high)
+
+    @property
+    def bounded(self) -> bool:
+        return all(math.isfinite(value) for value in self.high)
+
+
+def compare(ours: Ends, theirs: Ends, better: Better, *, by_rounds: bool = False) -> Comparison:
+    """``ours`` in percent of ``theirs``: at the upper ends where both are known, with the interval that covers both ends.
+
+    ``by_rounds``: both have the same rounds, in the same order, and are compared within them.
+    """
+    pair = _within_rounds if by_rounds else statistics.compare
+    if ours.exact and theirs.exact:
+        return pair(ours.high, theirs.high, better)
+    least = pair(ours.low, theirs.high, better) if theirs.bounded else None
+    most = pair(ours.high, theirs.low, better) if ours.bounded else None
+    at_upper = pair(ours.high, theirs.high, better) if ours.bounded and theirs.bounded else least or most
+    if at_upper is None or at_upper.percent is None:
+        return statistics.nothing_to_compare(better)
+    between = (least.percent, most.percent) if least and most and least.percent and most.percent else None
+    return replace(at_upper, interval=_hull(least, most), p=_p(least, most), between=between)
+
+
+def hull(
+    ours: Ends, theirs: Ends, interval: Callable[[Sequence[float], Sequence[float]], Interval | None]
+) -> Interval | None:
+    """From the least of ``interval`` to the most; None where either end has none."""
+    least, most = interval(ours.low, theirs.high), interval(ours.high, theirs.low)
+    return None if least is None or most is None else Interval(least.low, most.high, most.confidence)
+
+
+def _within_rounds(ours: Sequence[float], theirs: Sequence[float], better: Better) -> Comparison:
+    return rounds.compared(list(zip(ours, theirs, strict=True)), statistics.compare(ours, theirs, better))
+
+
+def _hull(least: Comparison | None, most: Comparison | None) -> Interval | None:
+    known = [comparison.interval for comparison in (least, most) if comparison is not None]
+    if not known or any(interval is None for interval in known):
+        return None
+    low = least.interval.low if least and least.interval else 0.0
+    high = most.interval.high if most and most.interval else math.inf
+    return Interval(low, high, next(interval.confidence for interval in known if interval))
+
+
+def _p(least: Comparison | None, most: Comparison | None) -> float | None:
+    """Of the end at which the difference is smaller; 1 where the ends do not agree that there is one."""
+    if least is not None and least.percent is not None and least.percent > 100:
+        return least.p
+    if most is not None and most.percent is not None and most.percent < 100:
+        return most.p
+    return None if all(end is None or end.p is None for end in (least, most)) else 1.0

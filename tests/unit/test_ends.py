@@ -1,0 +1,179 @@
+"""Figures known between two ends: what is told of them holds at both, and a late instrument leaves more than nothing to say."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from load_data import LoadPlan, build
+
+from dnsrig.analysis import ends, lag, rules, statistics
+from dnsrig.analysis.ends import Ends
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.rules import Repeats, Rule, judge
+from dnsrig.analysis.statistics import Change
+from dnsrig.analysis.summary import VariantRow, metric_tables, variant_table
+from dnsrig.analysis.two_runs import compare_runs
+from dnsrig.report import comparison, figures, terminal_table, wording
+
+BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
+FAST = [0.20, 0.21, 0.22, 0.23, 0.24]
+times = st.lists(st.floats(0.1, 100), min_size=5, max_size=8)
+
+
+def between(low: list[float], wider: float) -> Ends:
+    return Ends(low, [value + wider for value in low])
+
+
+def change(ours: Ends, theirs: Ends) -> Change:
+    found = ends.compare(ours, theirs, "lower")
+    return replace(found, p_corrected=found.p).change if found.p is not None else found.change
+
+
+def test_a_difference_is_told_where_it_holds_at_both_ends() -> None:
+    slower = [2 * value for value in FAST]
+    assert change(between(slower, 0.0), between(FAST, 0.0)) == "worse"
+    assert change(between(slower, 0.1), between(FAST, 0.1)) == "worse", "0.40 is above 0.34"
+    assert change(between(slower, 0.3), between(FAST, 0.3)) == "undecided", "0.40 is below 0.54"
+    assert change(between(FAST, 0.1), between(slower, 0.1)) == "better"
+
+
+def test_what_reached_its_ceiling_is_told_apart_from_what_is_far_below() -> None:
+    beyond = Ends([1000.0] * 5, [math.inf] * 5)
+    found = ends.compare(beyond, between(FAST, 0.1), "lower")
+    assert found.p == pytest.approx(2 / 252)
+    assert found.interval is not None and found.interval.low > 100_000 and math.isinf(found.interval.high)
+    assert change(beyond, between(FAST, 0.1)) == "worse" and change(between(FAST, 0.1), beyond) == "better"
+    assert ends.compare(beyond, beyond, "lower").percent is None, "of neither anything is known above"
+    assert change(Ends([0.1] * 5, [math.inf] * 5), between(FAST, 0.0)) == "undecided", "it may be larger or smaller"
+
+
+@given(times, times, st.floats(0, 50), st.floats(0, 50))
+def test_wider_intervals_never_tell_more(ours: list[float], theirs: list[float], one: float, other: float) -> None:
+    exact = change(between(ours, 0), between(theirs, 0))
+    assert change(between(ours, one), Ends([max(1e-3, v - other) for v in theirs], theirs)) in (
+        "undecided",
+        exact,
+        "worse",
+    )
+    if exact == "undecided":
+        straddling = Ends([v / (1 + one) for v in ours], [v * (1 + one) for v in ours])
+        assert change(straddling, between(theirs, 0)) == "undecided"
+
+
+def test_rules_hold_at_both_ends_too() -> None:
+    def repeats(low: list[float], wider: float) -> Repeats:
+        from collections import Counter
+
+        return Repeats(tuple(value + wider for value in low), Counter({"done": len(low)}), lower=tuple(low))
+
+    def decision(new: Repeats, base: Repeats) -> str:
+        return judge([(Rule("p99_ms", True, 110), base, new)])[0].decision
+
+    slower = [2 * value for value in FAST]
+    assert decision(repeats(slower, 0.1), repeats(FAST, 0.1)) == "regression"
+    assert decision(repeats(slower, 0.3), repeats(FAST, 0.3)) == "undecided"
+    assert decision(repeats(FAST, 0.01), repeats(slower, 0.01)) == "pass"
+    assert decision(repeats(FAST, 0.5), repeats(slower, 0.5)) == "undecided"
+
+
+def rows_of(run: Run, metric: str = "p99_ms") -> dict[str, VariantRow]:
+    return {str(row.variant.parameters["server"]): row for row in variant_table(run, metric)}
+
+
+def test_a_late_instrument_gives_both_ends_and_what_is_far_off_is_told(tmp_path: Path) -> None:
+    """Each query was sent 0.1 ms late: 0.3 ms may have been 0.2, and 0.3 against a second is no question."""
+    late = dict.fromkeys((BIND, KNOT), 100)
+    plan = LoadPlan(servers=[BIND, KNOT], repeats=5, seconds=2, late_us=late, timeouts={KNOT: 100})
+    run = Run.open(build(tmp_path / "run", plan))
+    rows = rows_of(run)
+    assert wording.measured(rows[BIND]).startswith("0.5")  # 0.56..0.66 ms: lower end to upper end
+    low, _, high = wording.measured(rows[BIND]).partition(" ms")[0].partition("..")
+    assert float(high) - float(low) == pytest.approx(0.1, abs=0.002)
+    assert rows[KNOT].comparison is not None and rows[KNOT].comparison.change == "worse"
+    assert wording.relative(run, rows[KNOT]).startswith("≥ ")
+    assert wording.of_trial(run.of_variant(rows[BIND].variant.id)[0], rows[BIND].metric).count("..") == 1
+    text = json.dumps(
+        comparison.as_json(compare_runs(run, run, ["p50"], [rules.parse("p99 > 110 %")])), allow_nan=False
+    )
+    assert '"lower"' in text
+
+
+def test_a_difference_as_large_as_the_lateness_is_not_told(tmp_path: Path) -> None:
+    """Medians of 180 and 90 µs, and 100 µs of lateness: at the ends they change places."""
+    plans = {
+        name: LoadPlan(servers=[BIND, KNOT], repeats=6, seconds=2, late_us=dict.fromkeys((BIND, KNOT), us))
+        for name, us in (("in time", 1), ("late", 100))
+    }
+    changes = {}
+    for name, plan in plans.items():
+        run = Run.open(build(tmp_path / name, plan))
+        table = next(rows for metric, rows in metric_tables(run) if metric.name == "p50_ms")
+        changes[name] = [row.comparison.change for row in table if row.comparison]
+    assert changes == {"in time": ["better"], "late": ["undecided"]}
+
+
+def test_runs_of_earlier_versions_have_one_end(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=[BIND, KNOT], repeats=5, seconds=2)))
+    for row in rows_of(run).values():
+        assert row.ends.exact and row.lower == row.values
+        assert ".." not in wording.measured(row).partition("[")[0]
+
+
+@pytest.mark.parametrize(
+    ("lower_ms", "upper_ms", "too_wide"),
+    [
+        (0.2, 0.33, False),
+        (0.02, 0.9, False),
+        (0.3, 2.5, False),
+        (0.1, 3.0, True),
+        (5.0, 40.0, False),
+        (1.0, 12.0, True),
+    ],
+)
+def test_only_an_interval_that_allows_no_statement_is_too_wide(
+    lower_ms: float, upper_ms: float, too_wide: bool
+) -> None:
+    load: dict[str, Any] = {
+        "lag_ns": {"p99": 1e6 * (upper_ms - lower_ms)},
+        "sent_latency_ns": {"p99": 1e6 * lower_ms},
+        "latency_ns": {"p99": 1e6 * upper_ms},
+        "lower_latency_ns": {"p99": 1e6 * lower_ms},
+    }
+    assert bool(lag.why_not(load)) == too_wide
+
+
+def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -> None:
+    plan = LoadPlan(repeats=5, seconds=2, invalid=[BIND])
+    run = Run.open(build(tmp_path / "run", plan))
+    rows = rows_of(run)
+    assert wording.relative(run, rows[BIND]) == "baseline, without a figure: 5 invalid"
+    assert wording.relative(run, rows[KNOT]) == "stands in for the baseline"
+    assert wording.relative(run, rows[ECHO]).endswith(f" % of {KNOT}")
+    assert rows[ECHO].comparison is not None and rows[ECHO].comparison.change == "better"
+    said = " ".join(" ".join(cells) for cells in terminal_table(run).rows)
+    assert "5 invalid" in said and "stands in" in said
+
+
+def test_what_has_no_figure_is_not_compared(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=[BIND, KNOT], repeats=5, seconds=2, invalid=[KNOT])))
+    assert wording.relative(run, rows_of(run)[KNOT]) == "not compared"
+    both = Run.open(
+        build(tmp_path / "both", LoadPlan(servers=[BIND, KNOT], repeats=5, seconds=2, invalid=[BIND, KNOT]))
+    )
+    assert wording.relative(both, rows_of(both)[BIND]) == "baseline, without a figure: 5 invalid"
+
+
+def test_both_ends_are_shown_where_they_are_to_be_seen() -> None:
+    upper, lower = statistics.spread([0.30, 0.31, 0.32]), statistics.spread([0.19, 0.20, 0.21])
+    assert figures.spread(upper, "ms", lower=lower) == "0.200..0.310 ms [0.190..0.320]"
+    assert figures.spread(upper, "ms", lower=upper) == "0.310 ms [0.300..0.320]"
+    same = statistics.spread([0.30, 0.31, 0.32])
+    assert figures.spread(upper, "ms", lower=same) == figures.spread(upper, "ms")
+    assert figures.spread(upper, "ms", censored=True, lower=lower) == "0.200..≥0.310 ms [0.190..≥0.320]"
