@@ -181,6 +181,7 @@ def _conclude(record: TrialRecord, working: Path) -> None:
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
             record.logs[name] = drill_down(server.server.kind, log, working / f"log-{name}.arrow")
+        if name == record.spec.subject and log.exists():
             note_work(server.server.kind, log, _catalog(record.spec), working / f"events-{name}.arrow")
     _check_manipulations(Trial(working, record))
     record.files = checksums.of_trial(working)

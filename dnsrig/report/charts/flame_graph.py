@@ -12,22 +12,11 @@ from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _look, _split
+from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, ROW_PX, WIDTH_PX, label
 
 TITLE = "Where the CPU time went"
 ORDER = 34
 METRICS = ("secondary_cpu_s", "primary_cpu_s")
-
-LEAST_PERCENT = 0.5
-"""Of the samples: a narrower frame could not be seen."""
-MOST_DEPTH = 80
-"""Frames above each other; a folded file has no end that we could trust."""
-WIDTH_PX = _look.WIDTH + 120
-"""There are no labels beside it."""
-ROW_PX = 15
-CHARACTER_PX = 6
-"""Of a name in the size of the labels, about."""
-FEWEST_CHARACTERS = 4
-"""A label cut shorter than this says nothing."""
 
 
 @dataclass
@@ -132,7 +121,7 @@ def _panel(stacks: Mapping[str, int]) -> alt.LayerChart | alt.FacetChart:
                 "middle": round((frame.start + frame.end) / 2, 3),
                 "bottom": frame.depth,
                 "top": frame.depth + 1,
-                "label": _label(frame),
+                "label": label(frame.name, frame.end - frame.start),
                 "searching": frame.searching,
             }
             for frame in frames
@@ -161,12 +150,3 @@ def _panel(stacks: Mapping[str, int]) -> alt.LayerChart | alt.FacetChart:
             height=(alt.datum.bottom + alt.datum.top) / 2
         ),
     ).properties(width=WIDTH_PX, height=depth * ROW_PX)
-
-
-def _label(frame: Frame) -> str:
-    """As much of the name as fits; empty if that says nothing."""
-    fits = int((frame.end - frame.start) / 100 * WIDTH_PX / CHARACTER_PX) - 1
-    name = figures.visible(frame.name)
-    if len(name) <= fits:
-        return name
-    return f"{name[: fits - 1]}…" if fits > FEWEST_CHARACTERS else ""

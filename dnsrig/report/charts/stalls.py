@@ -1,0 +1,226 @@
+"""The times in which the whole server answered nothing, and what ran then: a differential flame graph (Gregg, ACM Queue 14(2), 2016)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis.profile import Difference, differences
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
+from dnsrig.report import figures
+from dnsrig.report.charts import Drawing, _look, _split
+from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, ROW_PX, WIDTH_PX, label
+from dnsrig.traps.stalled_server import FEWEST_STACKS
+
+TITLE = "While the server stood still"
+ORDER = 33
+METRICS = ("p99_ms", "p99_9_ms", "max_ms")
+
+STEP_S = 0.1
+"""Answers are counted by this along the axis of time."""
+TIMELINE_PX = 90
+FUNCTIONS = 8
+"""That are named beside the flame graph."""
+SHADES = ((30.0, 0.75), (10.0, 0.45), (2.0, 0.2))
+"""From so many points of difference on, such an opacity; below the last a frame is as it is otherwise."""
+MORE, LESS = _look.COLOURS[1], _look.COLOURS[0]
+
+
+@dataclass
+class _Node:
+    """A frame at one place of the stacks: samples in the stalls and otherwise, and what it called."""
+
+    count: int = 0
+    other: int = 0
+    children: dict[str, _Node] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A rectangle: from where to where in percent of the samples in stalls; ``more``: in points, against its share otherwise."""
+
+    name: str
+    depth: int
+    start: float
+    end: float
+    more: float
+
+
+def applies(run: Run) -> bool:
+    return bool(_chosen(run))
+
+
+def caption(run: Run) -> str:
+    return (
+        "Above: answers a second, of all clients; in the coloured times nobody had one. Where stacks were sampled"
+        " (`profile = true`), below: the functions whose own share of the CPU samples differs most, in the stalls and otherwise,"
+        f" and a flame graph of the stalls alone. Its frames are the more orange the larger their share is than otherwise"
+        f" ({SHADES[-1][0]:g}, {SHADES[1][0]:g}, {SHADES[0][0]:g} points and more), blue where it is smaller, grey where it is as"
+        f" ever; what is framed in ink are the functions named above. Frames in less than {LEAST_PERCENT:g} % of the samples are left out."
+        " Of each variant the median repeat of those with a stall, one with stacks first."
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    return [_drawing(trial, found, in_sight=number == 0) for number, (trial, found) in enumerate(_chosen(run))]
+
+
+def _chosen(run: Run) -> list[tuple[Trial, Stalls]]:
+    """Of each variant a repeat, that which stood still longest first."""
+    chosen = []
+    for variant in run.manifest.variants:
+        stalled = {
+            id(trial): found for trial in run.of_variant(variant.id) if (found := stalls_of(trial)) and found.found
+        }
+        trials = [trial for trial in run.of_variant(variant.id) if id(trial) in stalled]
+        trial = _split.median([t for t in trials if not t.timed_stacks.is_empty()]) or _split.median(trials)
+        if trial is not None:
+            chosen.append((trial, stalled[id(trial)]))
+    return sorted(chosen, key=lambda each: -each[1].total_ns)
+
+
+def _drawing(trial: Trial, found: Stalls, *, in_sight: bool) -> Drawing:
+    variant, repeat = trial.record.spec.variant, trial.record.spec.repeat
+    inside, rest = stacks_of(trial, found)
+    panels: list[alt.LayerChart | alt.FacetChart] = [_timeline(trial, found)]
+    title = f"Repeat {repeat}: {in_words(found)}"
+    if min(inside.total(), rest.total()) >= FEWEST_STACKS:
+        more = (each for each in differences(inside, rest) if 100 * (each.share - each.other_share) >= LEAST_PERCENT)
+        first = list(islice(more, FUNCTIONS))
+        panels += [_functions(first)] if first else []
+        panels += [_flames(layout(inside, rest), {each.name for each in first[:3]})]
+        title += "".join(
+            f"; {e.name} ran in {e.share:.0%} of the samples then, {e.other_share:.0%} otherwise" for e in first[:1]
+        )
+    name, chart = f"{variant.id}-{repeat:02d}", _look.stack(panels)
+    title = figures.visible(title)
+    return Drawing(name, chart, f"{variant.label}. {title}") if in_sight else Drawing(name, chart, title, variant.label)
+
+
+def in_words(found: Stalls) -> str:
+    """What the picture shows, for a title."""
+    longest = figures.figure(found.longest_ns / 1e9, "s")
+    return f"{figures.count(len(found.found), 'stall')}, {found.share:.1%} of the time, the longest {longest}"
+
+
+def _timeline(trial: Trial, found: Stalls) -> alt.LayerChart | alt.FacetChart:
+    end_s = found.span_ns / 1e9
+    second = ((pl.col("time_ns") - found.start_ns) / (STEP_S * 1e9)).floor() * STEP_S
+    counted = dict(trial.answers.group_by(second.round(3).alias("s")).agg(pl.col("answered").sum()).iter_rows())
+    steps = [round(step * STEP_S, 3) for step in range(max(1, round(end_s / STEP_S)))]
+    rows = pl.DataFrame({"second": steps, "qps": [counted.get(step, 0) / STEP_S for step in steps]})
+    bands = pl.DataFrame(
+        [{"from": (s.start_ns - found.start_ns) / 1e9, "to": (s.end_ns - found.start_ns) / 1e9} for s in found.found]
+    )
+    axis = alt.Scale(domain=[0, end_s], nice=False)
+    line = alt.Chart(rows).mark_line(interpolate="step-after", color=_look.MUTED, strokeWidth=1)
+    stalled = alt.Chart(bands).mark_rect(color=MORE, fillOpacity=0.35)
+    return alt.layer(
+        stalled.encode(alt.X("from:Q", scale=axis, title="seconds from the first query"), alt.X2("to:Q")),
+        line.encode(
+            alt.X("second:Q", scale=axis), alt.Y("qps:Q", title="answers/s", scale=_look.from_zero(rows["qps"]))
+        ),
+    ).properties(width=WIDTH_PX, height=TIMELINE_PX)
+
+
+def _functions(first: list[Difference]) -> alt.LayerChart | alt.FacetChart:
+    kinds = ["in stalls", "otherwise"]
+    rows = pl.DataFrame(
+        [
+            {
+                "function": figures.visible(each.name),
+                "when": when,
+                "percent": 100 * share,
+                "text": f"{share:.0%} ({count:,} of {of:,})",
+            }
+            for each in first
+            for when, share, count, of in (
+                (kinds[0], each.share, each.itself, each.samples),
+                (kinds[1], each.other_share, each.other_itself, each.other_samples),
+            )
+        ]
+    )
+    x = alt.X(
+        "percent:Q", title="percent of the samples in which it ran itself", scale=alt.Scale(domain=[0, 125], nice=False)
+    )
+    x = x.axis(values=[0, 20, 40, 60, 80, 100])
+    y = alt.Y("function:N", title=None, sort=[figures.visible(each.name) for each in first])
+    offset = alt.YOffset("when:N", sort=kinds)
+    base = alt.Chart(rows)
+    colour = alt.Color("when:N", scale=alt.Scale(domain=kinds, range=[MORE, _look.MUTED]))
+    bars = base.mark_bar().encode(x, y, offset, colour)
+    words = base.mark_text(align="left", dx=4, fontSize=10, color=_look.INK).encode(x, y, offset, alt.Text("text:N"))
+    return alt.layer(bars, words).properties(width=_look.WIDTH - 60, height=alt.Step(13))
+
+
+def layout(stacks: Mapping[str, int], other: Mapping[str, int]) -> list[Frame]:
+    """The frames of ``stacks`` that are wide enough to be seen, each with how much larger its share is than in ``other``."""
+    root = _Node()
+    for found, attribute in ((stacks, "count"), (other, "other")):
+        for stack, count in found.items():
+            node = root
+            for name in ["", *stack.split(";")[:MOST_DEPTH]]:
+                node = node.children.setdefault(name, _Node()) if name else node
+                setattr(node, attribute, getattr(node, attribute) + count)
+    if not root.count:
+        return []
+    return list(_placed(root, 0.0, 0, 100 / root.count, 100 / max(1, root.other)))
+
+
+def _placed(node: _Node, start: float, depth: int, percent: float, other_percent: float) -> Iterator[Frame]:
+    for name, child in sorted(node.children.items()):
+        end = start + child.count * percent
+        if end - start >= LEAST_PERCENT:
+            yield Frame(name, depth, start, end, end - start - child.other * other_percent)
+            yield from _placed(child, start, depth + 1, percent, other_percent)
+        start = end
+
+
+def _flames(frames: list[Frame], named: set[str]) -> alt.LayerChart | alt.FacetChart:
+    rows = pl.DataFrame(
+        [
+            {
+                "start": round(frame.start, 3),
+                "end": round(frame.end, 3),
+                "middle": round((frame.start + frame.end) / 2, 3),
+                "bottom": frame.depth,
+                "top": frame.depth + 1,
+                "height": frame.depth + 0.5,
+                "label": label(frame.name, frame.end - frame.start),
+                "shade": _shade(frame.more),
+                "colour": _look.GRID if not _shade(frame.more) else MORE if frame.more > 0 else LESS,
+                "named": frame.name in named,
+            }
+            for frame in frames
+        ]
+    )
+    depth = max((frame.depth + 1 for frame in frames), default=1)
+    axis = alt.Axis(tickCount=10, grid=False)
+    x = alt.X(
+        "start:Q", title="percent of the samples in stalls", scale=alt.Scale(domain=[0, 100], nice=False), axis=axis
+    )
+    y = alt.Y("bottom:Q", title=None, scale=alt.Scale(domain=[0, depth], nice=False), axis=None)
+    ends = (alt.X2("end:Q"), alt.Y2("top:Q"))
+    base = alt.Chart(rows)
+    layers: list[alt.Chart] = []
+    shades = Counter((row["colour"], row["shade"]) for row in rows.iter_rows(named=True))
+    for colour, shade in sorted(shades):
+        chosen = base.transform_filter((alt.datum.colour == colour) & (alt.datum.shade == shade))
+        mark = chosen.mark_rect(color=colour, fillOpacity=shade or 1.0, stroke=_look.PAPER, strokeWidth=1)
+        layers.append(mark.encode(x, y, *ends))
+    framed = base.transform_filter(alt.datum.named).mark_rect(
+        color=_look.PAPER, fillOpacity=0, stroke=_look.INK, strokeWidth=1
+    )
+    words = base.transform_filter(alt.datum.label != "").mark_text(fontSize=10, color=_look.INK)
+    layers += [framed.encode(x, y, *ends), words.encode(alt.X("middle:Q"), alt.Y("height:Q"), alt.Text("label:N"))]
+    return alt.layer(*layers).properties(width=WIDTH_PX, height=depth * ROW_PX)
+
+
+def _shade(more: float) -> float:
+    return next((opacity for least, opacity in SHADES if abs(more) >= least), 0.0)
