@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{change, enter, failure::Failure, generate, link, load, probe, serve, transfer, watch};
+use dnsrig_engine::{change, enter, events, failure::Failure, generate, link, load, probe, serve, transfer, watch};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Command::Link(arguments) => ("link", link::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
+    events::finish();
     result.unwrap_or_else(|failure| report(name, &failure))
 }
 

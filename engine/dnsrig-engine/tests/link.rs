@@ -1,9 +1,12 @@
 //! `link` from outside: between two namespaces, with root; set `DNSRIG_ROOT_TESTS=1`.
 
+mod process;
+
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, ErrorKind, Read},
     net::UdpSocket,
+    os::fd::OwnedFd,
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     thread,
@@ -12,7 +15,12 @@ use std::{
 
 use arrow_array::{cast::AsArray, types::UInt64Type};
 use arrow_ipc::reader::StreamReader;
-use nix::sched::{CloneFlags, setns};
+use nix::{
+    sched::{CloneFlags, setns},
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use process::stalled::full_pipe;
 use serde_json::Value;
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
@@ -109,6 +117,57 @@ impl Link {
         let summary: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert_eq!(summary["event"], "summary");
         summary
+    }
+}
+
+/// A link whose events nobody reads, and where nobody ever will.
+struct Unread(Child, #[allow(dead_code, reason = "open, and not read")] OwnedFd);
+
+impl Unread {
+    fn start(pair: &Pair) -> Self {
+        let (read, write) = full_pipe();
+        let [left, right] = [0, 1].map(|side| format!("{},far", pair.path(side)));
+        let arguments = ["link", "--left", &left, "--right", &right, "--there", "delay=1ms"];
+        let child = Command::new(ENGINE).args(arguments).stdout(write).spawn().unwrap();
+        let begun = Instant::now();
+        for (side, name) in pair.0.iter().enumerate() {
+            let show = || Command::new("ip").args(["-n", name, "link", "show", "far"]).output().unwrap();
+            while !show().status.success() && begun.elapsed() < PATIENCE {
+                thread::sleep(Duration::from_millis(10));
+            }
+            ip(&["-n", name, "address", "add", HOSTS[side], "peer", HOSTS[1 - side], "dev", "far"]);
+            ip(&["-n", name, "link", "set", "far", "up"]);
+        }
+        Unread(child, read)
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn packets_are_carried_though_nobody_reads_the_events() {
+    if !may_run() {
+        return;
+    }
+    let pair = Pair::new("unread");
+    let mut link = Unread::start(&pair);
+    let [left, right] = [0, 1].map(|side| pair.socket(side));
+    // Beyond the first progress, which is said after a second.
+    for number in 0..15 {
+        send(&left, number, 100);
+        assert!(right.recv(&mut [0; 200]).is_ok(), "packet {number} did not come");
+        thread::sleep(Duration::from_millis(100));
+    }
+    let begun = Instant::now();
+    kill(Pid::from_raw(link.0.id().cast_signed()), Signal::SIGTERM).unwrap();
+    while link.0.try_wait().unwrap().is_none() {
+        assert!(begun.elapsed() < 2 * PATIENCE, "it does not end");
+        thread::sleep(Duration::from_millis(10));
     }
 }
 

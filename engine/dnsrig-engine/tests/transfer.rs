@@ -209,6 +209,35 @@ fn an_answer_behind_many_others_is_taken_at_once() {
 }
 
 #[test]
+fn threads_have_a_cpu_each() {
+    let primary = Primary::start("--count 3");
+    let mut secondary = Process::start(&format!(
+        "transfer {} --count 3 --secondaries 2 --threads 2 --repeat --duration-s 60 --until-eof",
+        primary.address("tcp")
+    ));
+    secondary.event("progress");
+    let status = |task: fs::DirEntry| fs::read_to_string(task.path().join("status")).unwrap();
+    let tasks = fs::read_dir(format!("/proc/{}/task", secondary.id())).unwrap();
+    let field = |status: &str, name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        line.split_once(':').unwrap().1.trim().to_owned()
+    };
+    let mut cpus: Vec<_> = tasks
+        .map(|task| status(task.unwrap()))
+        .filter(|status| field(status, "Name").starts_with("transfer-"))
+        .map(|status| field(&status, "Cpus_allowed_list"))
+        .collect();
+    assert_eq!(cpus.len(), 2);
+    if thread::available_parallelism().unwrap().get() >= 2 {
+        cpus.retain(|cpu| cpu.parse::<usize>().is_ok());
+        cpus.dedup();
+        assert_eq!(cpus.len(), 2, "two CPUs, one each");
+    }
+    secondary.end_input();
+    assert!(secondary.end().1);
+}
+
+#[test]
 fn many_secondaries_have_addresses_of_their_own() {
     let primary = Primary::start("--count 10");
     let folder = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ use super::{
 use crate::{
     churn::Kind,
     clock,
-    events::{Anchors, EventError, Rhythm, emit},
+    events::{self, Anchors, EventError, Rhythm, emit},
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
@@ -180,7 +180,7 @@ impl Report {
             lag_ns: Spread::of(core.sent().iter().map(|sent| sent.sent_ns - sent.due_ns)),
             cpu_ns: clock::process_cpu_ns(),
         };
-        emit("summary", now_ns, &summary)
+        events::summary(now_ns, &summary)
     }
 }
 

@@ -68,6 +68,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let now_ns = clock::monotonic_ns();
     let elapsed_ns = now_ns - started_ns;
-    events::emit("summary", now_ns, &Summary { elapsed_ns, cpu_ns: clock::process_cpu_ns(), dataset: &dataset })?;
+    events::summary(now_ns, &Summary { elapsed_ns, cpu_ns: clock::process_cpu_ns(), dataset: &dataset })?;
     Ok(ExitCode::SUCCESS)
 }

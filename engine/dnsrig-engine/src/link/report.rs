@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     clock,
-    events::{Anchors, EventError, Rhythm, emit},
+    events::{self, Anchors, EventError, Rhythm, emit},
     failure::Failure,
 };
 
@@ -131,7 +131,7 @@ impl Report {
             rows: rows.map(|(written, _)| written),
             rows_dropped: rows.map(|(_, dropped)| dropped),
         };
-        Ok(emit("summary", now_ns, &summary)?)
+        Ok(events::summary(now_ns, &summary)?)
     }
 
     fn push_rows(&mut self, time_ns: i64, carrier: &mut Carrier) {

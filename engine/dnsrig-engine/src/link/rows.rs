@@ -8,7 +8,6 @@ use std::{
         Arc,
         mpsc::{Receiver, SyncSender, sync_channel},
     },
-    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -19,7 +18,10 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 
 use super::account::Counts;
-use crate::rows::{RowFile, RowsError, dictionary_field};
+use crate::{
+    rows::{RowFile, RowsError, dictionary_field},
+    threads::{Thread, ThreadError},
+};
 
 /// So many rows may wait for the disk; more are dropped and counted.
 const WAITING_MAX: usize = 4096;
@@ -50,17 +52,17 @@ pub struct Row {
 /// The link's side of the writer.
 pub struct Rows {
     rows: SyncSender<Row>,
-    writer: JoinHandle<Result<u64, RowsError>>,
+    writer: Thread<u64, RowsError>,
     dropped: u64,
 }
 
 impl Rows {
     /// Makes the file and starts its writer.
-    pub fn create(path: &Path) -> Result<Self, RowsError> {
+    pub fn create(path: &Path) -> Result<Self, ThreadError<RowsError>> {
         let schema = schema();
-        let file = RowFile::create(path, &schema)?;
+        let file = RowFile::create(path, &schema).map_err(ThreadError::Failed)?;
         let (rows, to_write) = sync_channel(WAITING_MAX);
-        let writer = thread::spawn(move || write(&to_write, file, &schema));
+        let writer = Thread::start("rows", move || write(&to_write, file, &schema))?;
         Ok(Rows { rows, writer, dropped: 0 })
     }
 
@@ -72,9 +74,9 @@ impl Rows {
     }
 
     /// Ends the file. Gives the number of rows written, and of those dropped.
-    pub fn finish(self) -> Result<(u64, u64), RowsError> {
+    pub fn finish(self) -> Result<(u64, u64), ThreadError<RowsError>> {
         drop(self.rows);
-        let written = self.writer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        let written = self.writer.join()?;
         Ok((written, self.dropped))
     }
 }

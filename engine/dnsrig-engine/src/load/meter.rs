@@ -219,6 +219,18 @@ impl Interval {
         Interval::new(number, 0, Bins::default())
     }
 
+    /// Adds what another counted and timed, whose clients stand from `first` on among those of this one.
+    pub fn add(&mut self, other: &Interval, first: usize) {
+        self.counts.add(&other.counts);
+        self.series.add(&other.series);
+        self.bins.add(&other.bins);
+        let last = first + other.clients.len();
+        if self.clients.len() < last {
+            self.clients.resize(last, ClientCounts::default());
+        }
+        self.clients[first..last].iter_mut().zip(&other.clients).for_each(|(mine, other)| mine.add(other));
+    }
+
     fn clear(&mut self, number: u64) {
         self.number = number;
         self.counts = Counts::default();

@@ -11,6 +11,7 @@ pub mod arrivals;
 pub mod collect;
 pub mod distribution;
 pub mod duty;
+pub mod handover;
 pub mod lateness;
 pub mod ledger;
 pub mod meter;
@@ -58,7 +59,7 @@ impl Advice for LoadError {
             ),
             LoadError::Send(..) | LoadError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
             LoadError::Arguments(_) => "see `dnsrig-engine load --help`".into(),
-            LoadError::Thread => "the message above says why".into(),
+            LoadError::Thread => "this is a fault of dnsrig: report it, please".into(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! To whom `load` speaks: JSON lines to programs, text to people.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     net::SocketAddr,
 };
 
@@ -55,7 +55,7 @@ impl Reader {
     /// Says what is about to happen.
     pub fn begin(self, arguments: &Arguments, plan: Plan) {
         if self.person {
-            let _ = io::stderr().write_all(opening(arguments, plan).as_bytes());
+            events::say(opening(arguments, plan));
         }
     }
 
@@ -76,16 +76,15 @@ impl Reader {
             lag_p99_ns,
         };
         if self.person && interval_s >= 0.5 {
-            let _ = writeln!(
-                io::stderr(),
-                "{:>7.1} s  sent {:>9}  answered {:>9}  p50 {:>9}  p99 {:>9}  max {:>9}",
+            events::say(format!(
+                "{:>7.1} s  sent {:>9}  answered {:>9}  p50 {:>9}  p99 {:>9}  max {:>9}\n",
                 interval.number as f64 * interval_s,
                 grouped(progress.sent),
                 grouped(progress.answered),
                 milliseconds(progress.p50_ns, Some(self.timeout_ns)),
                 milliseconds(progress.p99_ns, Some(self.timeout_ns)),
                 milliseconds(progress.max_ns, Some(self.timeout_ns)),
-            );
+            ));
         }
         if self.program { events::emit("progress", clock::monotonic_ns(), &progress) } else { Ok(()) }
     }
@@ -100,15 +99,14 @@ impl Reader {
             } else {
                 "does not hold"
             };
-            let _ = writeln!(
-                io::stderr(),
-                "{:>9} queries/s  answered {:>9}/s  lost {:>7.3} %  p50 {:>9}  p99 {:>9}  {verdict}",
+            events::say(format!(
+                "{:>9} queries/s  answered {:>9}/s  lost {:>7.3} %  p50 {:>9}  p99 {:>9}  {verdict}\n",
                 grouped(step.rate_qps as u64),
                 grouped(step.answered_qps as u64),
                 step.loss_share * 100.0,
                 milliseconds(step.p50_ns, Some(self.timeout_ns)),
                 milliseconds(step.p99_ns, Some(self.timeout_ns)),
-            );
+            ));
         }
         if self.program { events::emit("step", clock::monotonic_ns(), step) } else { Ok(()) }
     }
@@ -116,8 +114,8 @@ impl Reader {
     /// Says how it all went.
     pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), EventError> {
         if self.person {
-            let _ = io::stderr().write_all(text(summary, server).as_bytes());
+            events::say(text(summary, server));
         }
-        if self.program { events::emit("summary", clock::monotonic_ns(), summary) } else { Ok(()) }
+        if self.program { events::summary(clock::monotonic_ns(), summary) } else { Ok(()) }
     }
 }

@@ -17,6 +17,7 @@ use super::{
     arrivals::{Model, Part},
     collect::Collection,
     distribution::{Distribution, percentile},
+    handover::Handover,
     ledger::{self, Ledger},
     meter::{Counts, Interval, Meter, Series},
     queries::Queries,
@@ -29,7 +30,9 @@ use super::{
     udp::Udp,
     worker::{Lines, Period, Report, Worker},
 };
-use crate::{clock, events::Anchors, failure::Failure, files, stop::Stop, target, units::nanoseconds};
+use crate::{
+    clock, events::Anchors, failure::Failure, files, stop::Stop, target, threads::Threads, units::nanoseconds,
+};
 
 /// Threads have this long to get ready before the first query is due.
 const HEAD_START_NS: i64 = 20_000_000;
@@ -77,6 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// The threads and the lines to them.
 struct Team {
     clients: Vec<usize>,
+    threads: Threads<(), LoadError>,
     periods: Vec<mpsc::Sender<Period>>,
     spare: Vec<mpsc::Sender<Box<Interval>>>,
     reports: mpsc::Receiver<(usize, Report)>,
@@ -94,6 +98,7 @@ struct Outcome {
     sending_ns: i64,
     busy_ns: i64,
     real_time: bool,
+    intervals_lost: u64,
 }
 
 impl Team {
@@ -109,8 +114,17 @@ impl Team {
         files::allow(clients.iter().sum::<usize>() as u64, "--clients")?;
         let (to_team, reports) = mpsc::channel();
         let stopping = Arc::new(AtomicBool::new(false));
-        let mut team =
-            Team { periods: Vec::new(), spare: Vec::new(), reports, stop, stopping, reader, anchors, clients };
+        let mut team = Team {
+            threads: Threads::new()?,
+            periods: Vec::new(),
+            spare: Vec::new(),
+            reports,
+            stop,
+            stopping,
+            reader,
+            anchors,
+            clients,
+        };
         for (thread, clients) in team.clients.clone().into_iter().enumerate() {
             let part = Part { thread, threads: team.clients.len() };
             let (to_worker, periods) = mpsc::channel();
@@ -127,7 +141,8 @@ impl Team {
             let meter = Meter::new(0, 1, nanoseconds(arguments.interval_s), clients);
             let ledger = Ledger::new(settings, meter);
             let transport = open(arguments, clients, ledger.octets_max())?;
-            let lines = Lines { periods, reports: to_team.clone(), spare, stop: team.stopping.clone() };
+            let handover = Handover::new(thread, to_team.clone(), spare);
+            let lines = Lines { periods, handover, stop: team.stopping.clone() };
             let worker = Worker {
                 part,
                 ledger,
@@ -138,10 +153,7 @@ impl Team {
                 real_time: false,
                 early_ns: 0,
             };
-            thread::Builder::new()
-                .name(format!("load-{thread}"))
-                .spawn(move || worker.run())
-                .map_err(|error| LoadError::Open(arguments.server(), error))?;
+            team.threads.spawn("load", move |_| worker.run())?;
             team.periods.push(to_worker);
             team.spare.push(give_back);
         }
@@ -155,7 +167,8 @@ impl Team {
         mut each: impl FnMut(&Interval) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
         for line in &self.periods {
-            line.send(period).map_err(|_| LoadError::Thread)?;
+            // Where nobody takes it, a thread has ended, and what follows says how.
+            let _ = line.send(period);
         }
         let mut collection = Collection::new(&self.clients);
         let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);
@@ -169,24 +182,23 @@ impl Team {
                     }
                     let _ = self.spare[thread].send(interval);
                 }
-                Ok((
-                    _,
-                    Report::Ended { connections: of_thread, sending_ns: by_thread_ns, real_time: thread_real_time },
-                )) => {
-                    connections.add(&of_thread);
-                    sending_ns = sending_ns.max(by_thread_ns);
-                    real_time &= thread_real_time;
+                Ok((thread, Report::Ended(ended))) => {
+                    connections.add(&ended.connections);
+                    sending_ns = sending_ns.max(ended.sending_ns);
+                    real_time &= ended.real_time;
+                    collection.end(thread, ended.rest.as_deref(), ended.intervals);
                     working -= 1;
                 }
-                Ok((_, Report::Failed(error))) => return Err(error.into()),
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => return Err(LoadError::Thread.into()),
             }
         }
         let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);
+        let intervals_lost = collection.finish();
         Ok(Outcome {
             counts: collection.counts,
             series: collection.series,
+            intervals_lost,
             connections,
             sending_ns,
             busy_ns,
@@ -194,8 +206,11 @@ impl Team {
         })
     }
 
-    /// Passes a wish to stop on, and gives anchors when they are due.
+    /// Sees whether all threads are well, passes a wish to stop on, and gives anchors when they are due.
     fn look_up(&mut self) -> Result<(), Failure> {
+        if self.threads.look()? < self.clients.len() {
+            return Err(LoadError::Thread.into());
+        }
         if self.stop.asked()? {
             self.stopping.store(true, Ordering::Relaxed);
         }
@@ -239,6 +254,7 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
     summary.sending_ns = outcome.sending_ns;
     summary.busy_share = busy_share(&outcome, period);
     summary.real_time = outcome.real_time;
+    summary.intervals_lost = outcome.intervals_lost;
     summary.interrupted = interrupted;
     Ok(summary)
 }
@@ -253,6 +269,7 @@ fn ramp(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Settin
         sending_ns: 0,
         busy_ns: 0,
         real_time: false,
+        intervals_lost: 0,
     };
     let mut steps = Vec::new();
     while let Some((qps, repeat)) = search.next() {

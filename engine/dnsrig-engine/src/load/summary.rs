@@ -90,6 +90,8 @@ pub struct Summary {
     pub lag_ns: Distribution,
     pub handshake_ns: Option<Distribution>,
     pub busy_share: f64,
+    /// Complete intervals that had no room where they are written and told: their queries are counted here only.
+    pub intervals_lost: u64,
     pub cpu_ns: i64,
     pub steps: Vec<Step>,
     pub capacity_qps: Option<f64>,

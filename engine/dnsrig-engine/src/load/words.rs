@@ -172,6 +172,12 @@ fn verdicts(summary: &Summary) -> Vec<String> {
     } else if summary.model == "closed" && summary.busy_share > 0.98 {
         found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());
     }
+    if summary.intervals_lost > 0 {
+        found.push(format!(
+            "{} intervals are missing from --out: the disk is too slow for --interval-s",
+            grouped(summary.intervals_lost)
+        ));
+    }
     let most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
     if most("REFUSED") {
         found.push("most answers are REFUSED: does the server serve the names that are asked for?".into());

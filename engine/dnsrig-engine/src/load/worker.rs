@@ -6,18 +6,17 @@ use std::sync::{
     mpsc,
 };
 
-use nix::{sched::CpuSet, unistd::Pid};
-
 use super::{
     LoadError,
     arrivals::{Model, Part},
     duty::Duty,
+    handover::Handover,
     ledger::Ledger,
     meter::Interval,
     priority,
     transport::{Connections, Transport},
 };
-use crate::clock;
+use crate::{clock, threads};
 
 /// A period in which queries fall due.
 #[derive(Clone, Copy, Debug)]
@@ -33,17 +32,24 @@ pub enum Report {
     /// An interval is complete.
     Interval(Box<Interval>),
     /// The period is over and every query has ended.
-    Ended { connections: Connections, sending_ns: i64, real_time: bool },
-    /// It cannot go on.
-    Failed(LoadError),
+    Ended(Ended),
+}
+
+/// What is left to say of a period.
+pub struct Ended {
+    pub connections: Connections,
+    pub sending_ns: i64,
+    pub real_time: bool,
+    /// Of the intervals that had no room, together.
+    pub rest: Option<Box<Interval>>,
+    /// How many intervals there were, those among them.
+    pub intervals: u64,
 }
 
 /// A thread's end of the lines between it and the one that collects.
 pub struct Lines {
     pub periods: mpsc::Receiver<Period>,
-    pub reports: mpsc::Sender<(usize, Report)>,
-    /// Intervals that come back to be used again.
-    pub spare: mpsc::Receiver<Box<Interval>>,
+    pub handover: Handover,
     pub stop: Arc<AtomicBool>,
 }
 
@@ -63,19 +69,17 @@ pub struct Worker {
 
 impl Worker {
     /// Works through periods until there are no more.
-    pub fn run(mut self) {
-        settle(self.part);
+    pub fn run(mut self) -> Result<(), LoadError> {
+        threads::take_cpu(self.part.thread, self.part.threads);
+        // Where it is refused, queries are late by as much, and the lag shows it.
+        let _ = clock::wait_exactly();
         while let Ok(period) = self.lines.periods.recv() {
-            let report = match self.work(period) {
-                Ok(sending_ns) => {
-                    Report::Ended { connections: self.transport.connections(), sending_ns, real_time: self.real_time }
-                }
-                Err(error) => Report::Failed(error),
-            };
-            if self.lines.reports.send((self.part.thread, report)).is_err() {
-                return;
-            }
+            let sending_ns = self.work(period)?;
+            let (connections, real_time) = (self.transport.connections(), self.real_time);
+            let (rest, intervals) = self.lines.handover.end();
+            self.lines.handover.tell(Report::Ended(Ended { connections, sending_ns, real_time, rest, intervals }));
         }
+        Ok(())
     }
 
     /// One period; returns from the start to the last sending, in nanoseconds.
@@ -94,10 +98,10 @@ impl Worker {
             if duty.is_check_due(now_ns) {
                 let horizon_ns = duty.check(now_ns, self.lines.stop.load(Ordering::Relaxed), &mut self.ledger);
                 self.ledger.set_wall_time(clock::wall_time_s());
-                self.hand_over(horizon_ns);
+                self.lines.handover.give(&mut self.ledger.meter, horizon_ns);
             }
             if duty.is_over(now_ns, &self.ledger) {
-                self.hand_over(i64::MAX);
+                self.lines.handover.give(&mut self.ledger.meter, i64::MAX);
                 return Ok(duty.last_sent_ns() - period.start_ns);
             }
             now_ns = self.pause(now_ns, sent + received > 0, &duty)?;
@@ -117,32 +121,5 @@ impl Worker {
         }
         self.transport.wait(wait_ns)?;
         Ok(clock::monotonic_ns())
-    }
-
-    /// Gives complete intervals away and takes used ones back.
-    fn hand_over(&mut self, next_due_ns: i64) {
-        while let Some(interval) = self.ledger.meter.complete(next_due_ns) {
-            // Nobody listens only when the whole process ends.
-            let _ = self.lines.reports.send((self.part.thread, Report::Interval(interval)));
-        }
-        while let Ok(interval) = self.lines.spare.try_recv() {
-            self.ledger.meter.reuse(interval);
-        }
-    }
-}
-
-/// Gives the thread a CPU of its own, as far as there are enough, and timers that are exact.
-fn settle(part: Part) {
-    // Where it is refused, queries are late by as much, and the lag shows it.
-    let _ = clock::wait_exactly();
-    let this = Pid::from_raw(0);
-    let Ok(allowed) = nix::sched::sched_getaffinity(this) else { return };
-    let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
-    if part.threads > 1 && part.threads <= cpus.len() {
-        let mut mine = CpuSet::new();
-        if mine.set(cpus[part.thread]).is_ok() {
-            // It is for evenness only; a refusal costs nothing but that.
-            let _ = nix::sched::sched_setaffinity(this, &mine);
-        }
     }
 }

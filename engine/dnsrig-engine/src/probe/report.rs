@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     clock,
-    events::{Anchors, EventError, emit},
+    events::{self, Anchors, EventError, emit},
 };
 
 /// How a probe ended.
@@ -184,6 +184,6 @@ impl Report {
             rate: settings.rate,
             window: settings.window,
         };
-        emit("summary", now_ns, &summary)
+        events::summary(now_ns, &summary)
     }
 }

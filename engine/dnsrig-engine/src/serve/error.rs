@@ -28,6 +28,13 @@ pub enum ServeError {
     System(&'static str, io::Error),
 }
 
+impl ServeError {
+    /// What ends a thread that answers.
+    pub fn answering(error: io::Error) -> Self {
+        ServeError::System("go on answering", error)
+    }
+}
+
 impl Advice for ServeError {
     fn hint(&self) -> String {
         use io::ErrorKind::{AddrInUse, PermissionDenied};

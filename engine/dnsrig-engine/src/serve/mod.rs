@@ -1,7 +1,7 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
-//! Each kind of server is a module; what they share stands beside them: [`places`], [`sockets`], [`threads`],
-//! [`error`], and for streams [`limits`], [`connection`], [`table`] and [`tls`].
+//! Each kind of server is a module; what they share stands beside them: [`places`], [`sockets`], [`error`],
+//! and for streams [`limits`], [`connection`], [`table`] and [`tls`].
 
 pub mod connection;
 pub mod counts;
@@ -11,7 +11,6 @@ pub mod limits;
 pub mod places;
 pub mod sockets;
 pub mod table;
-pub mod threads;
 pub mod tls;
 pub mod zones;
 

@@ -43,8 +43,6 @@ pub enum TransferError {
     Notify(u16, io::Error),
     #[error("the catalog zone {0} did not come: {1}")]
     Catalog(String, String),
-    #[error("a thread ended before its time")]
-    Thread,
 }
 
 impl Advice for TransferError {
@@ -61,7 +59,6 @@ impl Advice for TransferError {
             TransferError::Catalog(..) => {
                 "ask for it with `dnsrig-engine transfer PRIMARY --zone CATALOG`, which says more".into()
             }
-            TransferError::Thread => "the message above says why".into(),
         }
     }
 

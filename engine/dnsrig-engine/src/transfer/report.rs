@@ -1,7 +1,7 @@
 //! To whom `transfer` speaks: JSON lines to programs, text to people.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, IsTerminal},
     net::SocketAddr,
 };
 
@@ -53,7 +53,7 @@ impl Reader {
     /// NOTIFY is waited for.
     pub fn ready(self, port: u16) -> Result<(), EventError> {
         if self.person {
-            let _ = writeln!(io::stderr(), "waiting for NOTIFY on port {port}; Ctrl-C ends it");
+            events::say(format!("waiting for NOTIFY on port {port}; Ctrl-C ends it\n"));
         }
         if self.program { events::emit("ready", clock::monotonic_ns(), &Ready { port }) } else { Ok(()) }
     }
@@ -74,7 +74,7 @@ impl Reader {
             );
             // Back to the beginning of the line, and what was there is erased (ECMA-48 EL).
             let (begin, end) = if self.rewrites { ("\r", "\x1b[K") } else { ("", "\n") };
-            let _ = write!(io::stderr(), "{begin}{line}{end}").and_then(|()| io::stderr().flush());
+            events::say(format!("{begin}{line}{end}"));
         }
         let told = Told { done, failed, outstanding, zones, records, octets, connections_open };
         if self.program { events::emit("progress", clock::monotonic_ns(), &told) } else { Ok(()) }
@@ -84,8 +84,8 @@ impl Reader {
     pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), EventError> {
         if self.person {
             let begin = if self.rewrites { "\r\x1b[K" } else { "" };
-            let _ = write!(io::stderr(), "{begin}{}", words::text(summary, server));
+            events::say(format!("{begin}{}", words::text(summary, server)));
         }
-        if self.program { events::emit("summary", summary.end_ns, summary) } else { Ok(()) }
+        if self.program { events::summary(summary.end_ns, summary) } else { Ok(()) }
     }
 }

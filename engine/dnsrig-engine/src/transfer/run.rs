@@ -1,14 +1,13 @@
 //! Starts the threads, collects what they leave, and tells it.
 
 use std::{
-    io,
     net::IpAddr,
     process::ExitCode,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
-    thread::{self, JoinHandle},
+    thread,
     time::Duration,
 };
 
@@ -40,6 +39,7 @@ use crate::{
     stop::Stop,
     stream::tls::Client,
     target::{self, Authority},
+    threads::{self, Threads},
     units::nanoseconds,
 };
 
@@ -166,7 +166,7 @@ impl Part {
 
 /// The threads at work.
 struct Team {
-    threads: Vec<JoinHandle<io::Result<Remains>>>,
+    threads: Threads<Remains, TransferError>,
     progress: Vec<Arc<Mutex<Progress>>>,
     stopping: Arc<AtomicBool>,
     batches: Batches,
@@ -181,7 +181,6 @@ impl Team {
         stationery: &Stationery,
         keeps_rows: bool,
     ) -> Result<Self, Failure> {
-        let failed = |error| TransferError::Sockets(arguments.server(), error);
         let secondaries = arguments.connections.secondaries;
         let connections = u64::from(secondaries) * (u64::from(arguments.connections.count) + 1);
         files::allow(connections, "--secondaries or --connections")?;
@@ -205,9 +204,14 @@ impl Team {
             first += count;
         }
         let progress = workers.iter().map(|worker| worker.shared.progress.clone()).collect();
-        let spawn = |worker: Worker| thread::Builder::new().name("transfer".into()).spawn(move || worker.run());
-        let threads = workers.into_iter().map(spawn).collect::<io::Result<_>>().map_err(failed)?;
-        Ok(Team { threads, progress, stopping, batches, start_ns })
+        let (mut team, count, server) = (Threads::new()?, workers.len(), arguments.server());
+        for (number, worker) in workers.into_iter().enumerate() {
+            team.spawn("transfer", move |_| {
+                threads::take_cpu(number, count);
+                worker.run().map_err(|error| TransferError::Sockets(server, error))
+            })?;
+        }
+        Ok(Team { threads: team, progress, stopping, batches, start_ns })
     }
 
     /// Waits until all is over, and fills in the summary.
@@ -226,7 +230,7 @@ impl Team {
             u64::from(summary.zones) * u64::from(summary.secondaries)
         };
         let mut beat = Beat::new(anchors, self.start_ns);
-        while self.threads.iter().any(|thread| !thread.is_finished()) {
+        while self.threads.look()? > 0 {
             if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::stop::Wake::Stop {
                 summary.interrupted = true;
                 self.stopping.store(true, Ordering::Relaxed);
@@ -240,9 +244,7 @@ impl Team {
                 reader.progress(&self.progress(), zones)?;
             }
         }
-        let failed = |error| TransferError::Sockets(arguments.server(), error);
-        let joined = self.threads.into_iter().map(|thread| thread.join().map_err(|_| TransferError::Thread));
-        let remains: Vec<Remains> = joined.map(|ended| ended?.map_err(failed)).collect::<Result<_, _>>()?;
+        let remains = self.threads.end()?;
         conclude(arguments, summary, &remains);
         if let Some(mut files) = files {
             let left = remains.into_iter().flat_map(|remains| remains.schedule.journal.finish());

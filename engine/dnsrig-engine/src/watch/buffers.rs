@@ -10,13 +10,15 @@ use std::{
         Arc,
         mpsc::{Receiver, Sender, channel},
     },
-    thread::{self, JoinHandle},
 };
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 
-use crate::rows::{RowFile, RowsError};
+use crate::{
+    rows::{RowFile, RowsError},
+    threads::{Thread, ThreadError},
+};
 
 /// So many buffers of one second each: a disk may stall for seven seconds before a row is lost.
 const BUFFERS: usize = 8;
@@ -26,7 +28,7 @@ pub struct Rows<Row> {
     filling: Option<Vec<Row>>,
     full: Sender<Vec<Row>>,
     empty: Receiver<Vec<Row>>,
-    writer: JoinHandle<Result<(), RowsError>>,
+    writer: Thread<(), RowsError>,
     written: u64,
     dropped: u64,
 }
@@ -39,12 +41,12 @@ impl<Row: Send + 'static> Rows<Row> {
         schema: &Arc<Schema>,
         rows_per_buffer: usize,
         batch: impl Fn(&[Row]) -> Result<RecordBatch, ArrowError> + Send + 'static,
-    ) -> Result<Self, RowsError> {
-        let mut file = RowFile::create(path, schema)?;
+    ) -> Result<Self, ThreadError<RowsError>> {
+        let mut file = RowFile::create(path, schema).map_err(ThreadError::Failed)?;
         let (full, to_write) = channel::<Vec<Row>>();
         let (give_back, empty) = channel();
         (0..BUFFERS).for_each(|_| give_back.send(Vec::with_capacity(rows_per_buffer)).unwrap_or_default());
-        let writer = thread::spawn(move || {
+        let writer = Thread::start("rows", move || {
             for mut rows in to_write {
                 file.write(&batch(&rows).expect("the columns are made after the schema"))?;
                 rows.clear();
@@ -52,7 +54,7 @@ impl<Row: Send + 'static> Rows<Row> {
                 give_back.send(rows).unwrap_or_default();
             }
             file.finish()
-        });
+        })?;
         Ok(Rows { filling: None, full, empty, writer, written: 0, dropped: 0 })
     }
 
@@ -76,10 +78,10 @@ impl<Row: Send + 'static> Rows<Row> {
     }
 
     /// Writes what is left and ends the file. Gives the number of rows written, and of those dropped.
-    pub fn finish(mut self) -> Result<(u64, u64), RowsError> {
+    pub fn finish(mut self) -> Result<(u64, u64), ThreadError<RowsError>> {
         self.flush();
         drop(self.full);
-        self.writer.join().expect("the writer does not panic")?;
+        self.writer.join()?;
         Ok((self.written, self.dropped))
     }
 }

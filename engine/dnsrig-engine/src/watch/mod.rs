@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::{
     clock,
-    events::{Anchors, emit},
+    events::{self, Anchors},
     failure::Failure,
     stop::{Stop, Wake},
 };
@@ -152,7 +152,7 @@ fn finish(sampler: Sampler, schedule: &Schedule) -> Result<ExitCode, Failure> {
         cpu_ns: clock::process_cpu_ns(),
         missing: watched.missing,
     };
-    emit("summary", clock::monotonic_ns(), &summary)?;
+    events::summary(clock::monotonic_ns(), &summary)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -6,7 +6,10 @@ use arrow_array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringAr
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::buffers::Rows;
-use crate::rows::{RowsError, dictionary_field};
+use crate::{
+    rows::{RowsError, dictionary_field},
+    threads::ThreadError,
+};
 
 /// What a row is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +34,7 @@ pub struct Row {
 }
 
 /// Makes the file and starts its writer. `rows_per_buffer` is what a second brings.
-pub fn create(path: &Path, series: &[Series], rows_per_buffer: usize) -> Result<Rows<Row>, RowsError> {
+pub fn create(path: &Path, series: &[Series], rows_per_buffer: usize) -> Result<Rows<Row>, ThreadError<RowsError>> {
     let table = Table::new(series);
     let schema = table.schema.clone();
     Rows::create(path, &schema, rows_per_buffer, move |rows| table.batch(rows))

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
 
+pub mod stalled;
+
 use std::{
     io::{BufRead, BufReader, Read},
     net::{SocketAddr, TcpStream, UdpSocket},

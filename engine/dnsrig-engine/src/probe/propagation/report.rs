@@ -11,7 +11,7 @@ use crate::{
         spread::Spread,
     },
     clock,
-    events::{Anchors, EventError, Rhythm, emit},
+    events::{self, Anchors, EventError, Rhythm, emit},
     probe::Outcome,
 };
 
@@ -159,7 +159,7 @@ impl Report {
             send_errors: self.send_errors,
             cpu_ns: clock::process_cpu_ns(),
         };
-        emit("summary", clock::monotonic_ns(), &summary)
+        events::summary(clock::monotonic_ns(), &summary)
     }
 }
 

@@ -21,11 +21,12 @@ use serde::Serialize;
 
 use crate::{
     clock,
-    events::{Anchors, emit},
+    events::{self, Anchors, emit},
     failure::Failure,
-    serve::threads::Threads,
+    serve::error::ServeError,
     stop::{Stop, Wake},
     target,
+    threads::Threads,
 };
 use counts::Counts;
 pub use options::Arguments;
@@ -60,7 +61,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut threads = Threads::new()?;
     for (number, sockets) in sockets.into_iter().enumerate() {
         let (answerer, limits) = (arguments.answerer(faults, number, start_ns), bound.limits.clone());
-        threads.spawn("echo", |stop| worker::run(Parts { stop, sockets, answerer, limits }))?;
+        let parts = |stop| Parts { stop, sockets, answerer, limits };
+        threads.spawn("echo", |stop| worker::run(parts(stop)).map_err(ServeError::answering))?;
     }
     emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: arguments.threads(), bound: &bound })?;
     while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
@@ -70,6 +72,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let threads = threads.end()?;
     let mut total = Counts::default();
     threads.iter().for_each(|counts| total += *counts);
-    emit("summary", now_ns, &Summary { elapsed_ns: now_ns - start_ns, total, threads })?;
+    events::summary(now_ns, &Summary { elapsed_ns: now_ns - start_ns, total, threads })?;
     Ok(ExitCode::SUCCESS)
 }

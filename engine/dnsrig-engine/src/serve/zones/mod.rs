@@ -42,11 +42,12 @@ use serde::Serialize;
 
 use crate::{
     clock,
-    events::{Anchors, emit},
+    events::{self, Anchors, emit},
     failure::Failure,
-    serve::{error::ServeError, limits::Limits, sockets, threads::Threads},
+    serve::{error::ServeError, limits::Limits, sockets},
     stop::{Stop, Wake},
     target,
+    threads::Threads,
 };
 use changing::Changing;
 use counts::Counts;
@@ -104,15 +105,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut threads = Threads::new()?;
     for (datagrams, listeners) in sockets {
         let (primary, limits) = (Arc::clone(&primary), limits.clone());
-        threads.spawn("zones", |stop| worker::run(Parts { stop, primary, datagrams, listeners, limits }))?;
+        let parts = |stop| Parts { stop, primary, datagrams, listeners, limits };
+        threads.spawn("zones", |stop| worker::run(parts(stop)).map_err(ServeError::answering))?;
     }
     if primary.shape.changes.per_s > 0.0 {
         let socket = sockets::datagrams(SocketAddr::new(arguments.address.ip(), 0), datagrams::RECEIVE_BUFFER_OCTETS);
         let socket = socket.map_err(|error| ServeError::System("make a socket for NOTIFY", error))?;
         let (primary, catalog_interval_ns) = (Arc::clone(&primary), arguments.notify_interval);
-        threads.spawn("changes", move |stop| {
-            notifications::run(notifications::Parts { stop, primary, socket, notified, catalog_interval_ns, changing })
-        })?;
+        let parts = move |stop| notifications::Parts { stop, primary, socket, notified, catalog_interval_ns, changing };
+        threads.spawn("changes", |stop| notifications::run(parts(stop)).map_err(ServeError::answering))?;
     }
     let ready = Ready { start_ns: primary.period.begin_ns(), threads: arguments.threads(), bound: &bound };
     emit("ready", clock::monotonic_ns(), &ready)?;
@@ -121,7 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let now_ns = clock::monotonic_ns();
     let threads = threads.end()?;
-    emit("summary", now_ns, &summary(&primary, now_ns - start_ns, threads))?;
+    events::summary(now_ns, &summary(&primary, now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -1,12 +1,15 @@
 //! An idle connection, watched while other things are asked.
 
 use std::{
-    thread::{self, JoinHandle},
+    convert::Infallible,
     time::{Duration, Instant},
 };
 
 use super::{answer::Transport, asking::Server, caps::IDLE_MAX, line::Loss, message::ZoneName};
-use crate::transfer::wire::Ask;
+use crate::{
+    threads::{Thread, ThreadError},
+    transfer::wire::Ask,
+};
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub enum Idleness {
 pub struct Idle(std::cell::RefCell<State>);
 
 enum State {
-    Watched(JoinHandle<Idleness>),
+    Watched(Result<Thread<Idleness, Infallible>, ThreadError<Infallible>>),
     Over(Idleness),
 }
 
@@ -31,7 +34,8 @@ impl Idle {
     /// Opens it and begins to watch it.
     pub fn watch(server: &Server, transport: Transport, zone: &ZoneName) -> Self {
         let (server, zone) = (server.clone(), zone.clone());
-        let watched = thread::spawn(move || observe(&server, transport, &zone).unwrap_or_else(Idleness::Lost));
+        let observe = move || Ok(observe(&server, transport, &zone).unwrap_or_else(Idleness::Lost));
+        let watched = Thread::start("idle", observe);
         Idle(std::cell::RefCell::new(State::Watched(watched)))
     }
 
@@ -39,7 +43,7 @@ impl Idle {
     pub fn outcome(&self) -> Idleness {
         let lost = || State::Over(Idleness::Lost(Loss::TimedOut));
         let outcome = match self.0.replace(lost()) {
-            State::Watched(thread) => thread.join().unwrap_or(Idleness::Lost(Loss::TimedOut)),
+            State::Watched(thread) => thread.and_then(Thread::join).unwrap_or_else(|error| panic!("{error}")),
             State::Over(outcome) => outcome,
         };
         self.0.replace(State::Over(outcome.clone()));

@@ -126,9 +126,9 @@ fn tell(summary: &Summary<'_>, request: &Request) -> Result<(), Failure> {
         let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
         text.and_then(|text| fs::write(path, text)).map_err(|error| InterrogateError::Write(path.clone(), error))?;
     }
-    eprint!("{}", table::text(summary.features, table::shows_signs(&io::stderr())));
+    events::say(table::text(summary.features, table::shows_signs(&io::stderr())));
     if request.reader.program {
-        events::emit("summary", clock::monotonic_ns(), summary)?;
+        events::summary(clock::monotonic_ns(), summary)?;
     }
     Ok(())
 }

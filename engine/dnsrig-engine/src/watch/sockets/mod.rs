@@ -27,7 +27,7 @@ use super::{
     buffers::Rows,
     host::{HostArgument, HostError},
 };
-use crate::{clock, failure::Failure, namespace::inside, rows::RowsError};
+use crate::{clock, failure::Failure, namespace::inside, rows::RowsError, threads::ThreadError};
 
 /// The kernel writes no longer datagrams of a dump than this (netlink_recvmsg() of net/netlink/af_netlink.c).
 const DATAGRAM_OCTETS_MAX: usize = 32 * 1024;
@@ -117,7 +117,7 @@ impl Sockets {
     }
 
     /// Writes what is left and ends the file.
-    pub fn finish(self) -> Result<SocketSummary, RowsError> {
+    pub fn finish(self) -> Result<SocketSummary, ThreadError<RowsError>> {
         let (rows, rows_dropped) = self.rows.finish()?;
         Ok(SocketSummary { rows, rows_dropped, ..self.summary })
     }

@@ -11,6 +11,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use super::message::{Socket, State};
 use crate::{
     rows::{RowsError, dictionary_field},
+    threads::ThreadError,
     watch::buffers::Rows,
 };
 
@@ -62,7 +63,11 @@ const FLAGS: &[Flag] = &[
 ];
 
 /// Makes the file and starts its writer. `hosts`: their names; `rows_per_buffer`: what a second brings at most.
-pub fn create(path: &Path, hosts: &[String], rows_per_buffer: usize) -> Result<Rows<SocketRow>, RowsError> {
+pub fn create(
+    path: &Path,
+    hosts: &[String],
+    rows_per_buffer: usize,
+) -> Result<Rows<SocketRow>, ThreadError<RowsError>> {
     let (schema, hosts) = (Arc::new(schema()), Arc::new(StringArray::from_iter_values(hosts)));
     let columns = schema.clone();
     Rows::create(path, &schema, rows_per_buffer, move |rows| batch(&columns, &hosts, rows))

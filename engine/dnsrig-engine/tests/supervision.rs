@@ -1,0 +1,136 @@
+//! Whatever happens to a thread or a reader, the engine works on or ends, and says why.
+
+mod process;
+
+use std::{
+    fs::File,
+    io::Read,
+    path::Path,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use nix::{
+    sys::{
+        signal::{Signal, kill},
+        stat::Mode,
+    },
+    unistd::{Pid, mkfifo},
+};
+use process::{ENGINE, PATIENCE, Server, stalled::full_pipe};
+
+/// The engine with `arguments`, separated by spaces.
+fn engine(arguments: &str) -> Command {
+    let mut command = Command::new(ENGINE);
+    command.args(arguments.split_whitespace()).stderr(Stdio::piped());
+    command
+}
+
+fn queries(folder: &Path) -> String {
+    let path = folder.join("queries.txt");
+    std::fs::write(&path, "www.example.com A\n").unwrap();
+    path.display().to_string()
+}
+
+fn signal(child: &Child, signal: Signal) {
+    kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
+}
+
+/// Waits for the end, which may not take long.
+fn end(child: &mut Child) -> (ExitStatus, String) {
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        if begun.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("it does not end");
+        }
+        thread::sleep(Duration::from_millis(10));
+    };
+    let mut errors = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+    (status, errors)
+}
+
+/// The most memory that a process has used, in MB.
+fn memory_max_mb(child: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1_000
+}
+
+#[test]
+fn load_goes_on_and_ends_though_nobody_reads_its_events() {
+    let server = Server::start("echo 127.0.0.1:0");
+    let folder = tempfile::tempdir().unwrap();
+    let (_read, write) = full_pipe();
+    let (address, queries) = (server.address("udp"), queries(folder.path()));
+    let mut load = engine(&format!(
+        "load {address} --queries {queries} --rate 1000 --interval-s 0.01 --timeout-s 0.5 --threads 2 --clients 1000 \
+         --duration-s 60"
+    ))
+    .stdout(write)
+    .spawn()
+    .unwrap();
+    thread::sleep(Duration::from_secs(2));
+    let memory_mb = memory_max_mb(&load);
+    signal(&load, Signal::SIGTERM);
+    let (status, errors) = end(&mut load);
+    assert_eq!(status.code(), Some(1));
+    assert!(errors.contains("the summary is lost: standard output took nothing"), "{errors}");
+    let answered = server.end()["answers"].as_u64().unwrap();
+    assert!(answered > 500, "only {answered} queries were sent meanwhile");
+    assert!(memory_mb < 250, "{memory_mb} MB");
+}
+
+#[test]
+fn a_panic_of_any_thread_ends_the_program() {
+    let server = Server::start("echo 127.0.0.1:0");
+    let folder = tempfile::tempdir().unwrap();
+    let (address, queries) = (server.address("udp"), queries(folder.path()));
+    for (thread, arguments) in [
+        ("load-1", format!("load {address} --queries {queries} --threads 2 --duration-s 60")),
+        (
+            "transfer-1",
+            format!(
+                "transfer {address} --count 3 --threads 2 --secondaries 2 --repeat --duration-s 60 --retry-after 1s"
+            ),
+        ),
+        ("echo-1", "serve echo 127.0.0.1:0 --threads 2".into()),
+        ("zones-0", "serve zones 127.0.0.1:0 --count 3 --threads 2".into()),
+        ("rows", format!("watch --duration-s 60 --out {}/samples.arrow", folder.path().display())),
+    ] {
+        let mut child = engine(&arguments).env("DNSRIG_TEST_PANIC", thread).stdout(Stdio::null()).spawn().unwrap();
+        let (status, errors) = end(&mut child);
+        assert_eq!(status.code(), Some(101), "{thread}: {errors}");
+        assert!(errors.contains(&format!("the thread {thread} panicked: as DNSRIG_TEST_PANIC says")), "{errors}");
+        assert!(errors.contains("hint: this is a fault of dnsrig"), "{errors}");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_what_the_first_does_not() {
+    let server = Server::start("echo 127.0.0.1:0");
+    let folder = tempfile::tempdir().unwrap();
+    let (zones, fifo) = (folder.path().join("zones.list"), folder.path().join("rows.arrow"));
+    std::fs::write(&zones, "example\n").unwrap();
+    // Whoever opens it for writing waits for a reader, who never comes.
+    mkfifo(&fifo, Mode::S_IRWXU).unwrap();
+    let (address, zones, fifo) = (server.address("udp"), zones.display(), fifo.display());
+    let mut probe = engine(&format!("probe {address} --zones {zones} --limit-s 0.05 --out {fifo}"))
+        .stdout(File::create("/dev/null").unwrap())
+        .spawn()
+        .unwrap();
+    thread::sleep(Duration::from_millis(300));
+    // The first, and one that belongs to it.
+    signal(&probe, Signal::SIGINT);
+    signal(&probe, Signal::SIGTERM);
+    thread::sleep(Duration::from_millis(1_300));
+    assert!(probe.try_wait().unwrap().is_none(), "both are one wish");
+    signal(&probe, Signal::SIGTERM);
+    let (status, _) = end(&mut probe);
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(Signal::SIGTERM as i32));
+}
