@@ -15,6 +15,7 @@ from dnsrig import datasets, paths
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli._app import application
+from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _checks, all_procedures
@@ -35,8 +36,7 @@ def table(head: list[str], rows: list[list[object]]) -> str:
 
 
 def commands() -> str:
-    text = "# Commands\n\nStandard output is data; progress and prose go to standard error. Exit status: 0 a result, 1 an error, "
-    text += "2 bad input (of `compare` also: undecided), 130 interrupted.\n"
+    text = "# Commands\n\nStandard output is data; progress and prose go to standard error. [Exit status](exit-status.md) is what scripts look at.\n"
     root = typer.main.get_command(application())
     for name, command in sorted(_leaves(root)):
         if name in SUBCOMMANDS:
@@ -178,6 +178,16 @@ def traps() -> str:
     return text
 
 
+def exit_status() -> str:
+    rows = [
+        [f"`{command}`" if command != EVERY else command, status, meaning]
+        for command, told in STATUS.items()
+        for status, meaning in told.items()
+    ]
+    text = "# Exit status\n\nWhat a command does not name is as of every command; instruments, too.\n\n"
+    return text + table(["command", "status", "meaning"], rows)
+
+
 def run_directory() -> str:
     from dnsrig import rundir
 
@@ -187,6 +197,7 @@ def run_directory() -> str:
 
 PAGES = {
     "commands.md": commands,
+    "exit-status.md": exit_status,
     "experiments.md": experiments,
     "servers.md": servers,
     "metrics.md": metrics,

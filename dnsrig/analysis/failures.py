@@ -25,6 +25,8 @@ class Failures:
 
     def __init__(self) -> None:
         self._found: dict[tuple[Part, str, str], Failure] = {}
+        self.damaged: dict[str, None] = {}
+        """What is said of damaged files for want of which a metric has no value."""
 
     def __iter__(self) -> Iterator[Failure]:
         return iter(self._found.values())

@@ -73,8 +73,9 @@ class Trial:
             return recorded
         try:
             value = metric.of(self)
-        except DamagedFile:
-            value = None  # the trap `damaged-files` tells
+        except DamagedFile as error:
+            self.failures.damaged[error.message] = None
+            value = None
         except RAISED as error:
             self.failures.add("metric", name, error, self.key)
             value = None

@@ -13,14 +13,11 @@ from rich.text import Text
 
 from dnsrig import discovery
 from dnsrig.cli import _console
+from dnsrig.cli._exits import EXIT_BROKEN_PIPE, EXIT_ERROR, EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError
 from dnsrig.text import visible
 
-EXIT_ERROR = 1
-EXIT_INCOMPLETE = 4
-"""There is a result, but not all of it: something failed or was damaged, and is said to be missing."""
 TRACEBACK = "DNSRIG_TRACEBACK"
-EXIT_INTERRUPTED = 130
 HELP = """A test rig for DNS servers: real servers in a small network, real traffic, repeated, with the cause of odd results.
 
 Begin with `dnsrig check` (is this machine fit?), then `dnsrig run tour`.
@@ -57,7 +54,7 @@ def _explain(error: Exception) -> NoReturn:
     """For who wants to see where it came from."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
-    sys.exit(EXIT_ERROR)
+    sys.exit(getattr(error, "exit_code", EXIT_ERROR))
 
 
 def main() -> None:
@@ -71,14 +68,14 @@ def main() -> None:
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_ERROR)
+        sys.exit(EXIT_BROKEN_PIPE)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             complain(
                 f"the disk is full ({error.filename or 'while writing'})",
                 "free some space; a run goes on with --resume",
             )
-            sys.exit(EXIT_ERROR)
+            sys.exit(getattr(error, "exit_code", EXIT_ERROR))
         complain(f"{error.strerror or error} ({error.filename})" if error.filename else str(error))
         _explain(error)
     except Exception as error:

@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dnsrig.cli import _console
-from dnsrig.errors import DnsrigError
+from dnsrig.cli._exits import EXIT_SKIP, EXIT_STOP, failing_as
+from dnsrig.errors import UsageError
+from dnsrig.text import visible
+
+if TYPE_CHECKING:
+    from dnsrig.analysis.read import Run
+    from dnsrig.analysis.rules import Decision
 
 EXIT_STATUS = {"pass": 0, "regression": 1, "undecided": 2, None: 0}
+BISECT_STATUS = {**EXIT_STATUS, "undecided": EXIT_SKIP}
 EXIT_NOT_COMPARED = 3
 
 
@@ -45,6 +53,14 @@ def command(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="print the whole comparison as JSON")] = False,
+    bisect: Annotated[
+        bool,
+        typer.Option(
+            "--bisect",
+            help="exit status for `git bisect run`: undecided is 125, which skips the commit; runs that cannot be compared are 128, "
+            "which ends the search",
+        ),
+    ] = False,
 ) -> None:
     """Hold run NEW against run BASE: each variant that both have, by the main metric and those named.
 
@@ -60,27 +76,44 @@ def command(
 
     Exit status: 0 if every rule passes (or there is none), 1 for a regression, 2 for undecided. 3 if the runs could not be
     compared (a run that is missing or was written by a newer dnsrig, a rule that is none, an unknown metric), with a sentence
-    on standard error and nothing on standard output.
+    on standard error and nothing on standard output. With --bisect: 0 good, 1 bad, 125 skip, 128 stop.
 
     Examples: dnsrig compare runs/tour/A runs/tour/B; dnsrig compare A B --fail-if 'transfer_time > 110 %' --fail-if
     'secondary_cpu > 105 %'; dnsrig compare A B --metric time_wait_peak --json
     """
+    with failing_as(EXIT_STOP if bisect else EXIT_NOT_COMPARED):  # what an error has by itself would read as a verdict
+        if bisect and not fail_if:
+            raise UsageError("--bisect without a rule", hint="say what makes a commit bad: --fail-if 'METRIC > N %'")
+        decision = _compare(base, new, fail_if or [], metric or [], may_differ or [], as_json)
+    raise typer.Exit((BISECT_STATUS if bisect else EXIT_STATUS)[decision])
+
+
+def _compare(
+    base: Path, new: Path, fail_if: list[str], metrics: list[str], may_differ: list[str], as_json: bool
+) -> Decision | None:
+    """Print the comparison; returns what the rules decide, None without any."""
     from dnsrig.analysis import rules
     from dnsrig.analysis.read import Run
     from dnsrig.analysis.two_runs import compare_runs
-    from dnsrig.report import comparison, figures
+    from dnsrig.report import comparison
 
-    try:
-        wanted = [rules.parse(text) for text in fail_if or []]
-        found = compare_runs(Run.open(base), Run.open(new), metric or [], wanted, may_differ or [])
-    except DnsrigError as error:
-        error.exit_code = EXIT_NOT_COMPARED  # what it has by itself would read as a verdict
-        raise
+    runs = Run.open(base), Run.open(new)
+    found = compare_runs(*runs, metrics, [rules.parse(text) for text in fail_if], may_differ)
     complaints = _console.err(soft_wrap=True)
-    for warning in comparison.warnings(found):
-        complaints.print(figures.visible(warning))
+    for warning in [*comparison.warnings(found), *(missing for run in runs for missing in _missing(run))]:
+        complaints.print(visible(warning))
     if as_json:
         print(json.dumps(comparison.as_json(found), indent=2))
     else:
         _console.out().print(comparison.as_text(found))
-    raise typer.Exit(EXIT_STATUS[found.decision])
+    return found.decision
+
+
+def _missing(run: Run) -> Iterator[str]:
+    """What of the trials of ``run`` takes no part in the comparison."""
+    for _, wrong in run.unreadable:
+        yield f"left out: {wrong}"
+    for damage in run.failures.damaged:
+        yield f"damaged, and without the figures that need it: {damage}"
+    for failure in run.failures:
+        yield f"failed, and without a figure: {failure.part} {failure.name}: {failure.error}"

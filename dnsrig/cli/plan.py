@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dnsrig.cli import _console
-from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.cli._exits import failing_as
+from dnsrig.errors import UsageError
 
 if TYPE_CHECKING:
     from dnsrig.analysis.models.held_out import Row
@@ -25,6 +26,7 @@ def add(app: typer.Typer) -> None:
     app.command("plan")(command)
 
 
+@failing_as(EXIT_NO_ANSWER)  # 1 would read as an answer
 def command(
     zones: Annotated[int | None, typer.Option(help="how many zones")] = None,
     records: Annotated[float | None, typer.Option(help="records of each zone; by default 4, or as in RUN")] = None,
@@ -170,19 +172,15 @@ def _rows(run: Path, only: list[str]) -> list[Row]:
     from dnsrig.analysis.models import held_out
     from dnsrig.analysis.read import Run
 
-    try:
-        rows = held_out.rows(Run.open(run))
-        if not rows:
-            raise UsageError(
-                f"{run} has no series of sizes that finished", hint="a run of an experiment such as many-zones"
-            )
-        chosen = [row for row in rows if all(_matches(row, text) for text in only)]
-        if not chosen:
-            labels = "; ".join(row.label for row in rows)
-            raise UsageError(f"no variant of {run} is {' '.join(only)}", hint=f"it has: {labels}")
-    except DnsrigError as error:
-        error.exit_code = EXIT_NO_ANSWER  # 1 would read as an answer
-        raise
+    rows = held_out.rows(Run.open(run))
+    if not rows:
+        raise UsageError(
+            f"{run} has no series of sizes that finished", hint="a run of an experiment such as many-zones"
+        )
+    chosen = [row for row in rows if all(_matches(row, text) for text in only)]
+    if not chosen:
+        labels = "; ".join(row.label for row in rows)
+        raise UsageError(f"no variant of {run} is {' '.join(only)}", hint=f"it has: {labels}")
     return chosen
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dnsrig.cli import _console
-from dnsrig.cli._app import EXIT_INCOMPLETE, complain
+from dnsrig.cli._app import complain
+from dnsrig.cli._exits import EXIT_INCOMPLETE
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run

@@ -12,7 +12,8 @@ import typer
 from rich.console import Console
 
 from dnsrig.cli import _console
-from dnsrig.cli._app import EXIT_INTERRUPTED, complain
+from dnsrig.cli._app import complain
+from dnsrig.cli._exits import EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import Manifest
 from dnsrig.text import visible

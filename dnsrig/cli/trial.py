@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from dnsrig.cli._app import EXIT_INTERRUPTED, complain
+from dnsrig.cli._app import complain
+from dnsrig.cli._exits import EXIT_INTERRUPTED
 from dnsrig.rundir import TrialSpec, read_json
 
 

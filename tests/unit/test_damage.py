@@ -24,6 +24,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.analysis.summary import summarise
 from dnsrig.cli import _app
+from dnsrig.cli._exits import EXIT_INCOMPLETE
 from dnsrig.rundir import Finding, Findings, TrialRecord, read_json, write_json
 
 FILES = {
@@ -211,7 +212,7 @@ def test_the_report_is_drawn_and_says_what_is_damaged(
     monkeypatch.setenv("TERM", "xterm")
     with pytest.raises(SystemExit) as ended:
         _app.main()
-    assert ended.value.code == _app.EXIT_INCOMPLETE
+    assert ended.value.code == EXIT_INCOMPLETE
     shown = capsys.readouterr().out
     page = (damaged / "report.html").read_text()
     written = read_json(damaged / "findings.json", Findings).findings

@@ -23,6 +23,7 @@ from functools import cache
 from types import ModuleType
 
 from dnsrig import discovery
+from dnsrig.analysis.failures import RAISED
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import Check, Scalar
 
@@ -76,7 +77,7 @@ def why_invalid(checks: Iterable[Check]) -> str:
 def _check(name: str, module: ModuleType, trial: Trial) -> Check:
     try:
         seen = module.look(trial)
-    except Exception as error:  # a check must not cost the trial
+    except RAISED as error:  # a check must not cost the trial
         seen = cannot_tell(f"the check itself failed: {type(error).__name__}: {error}")
     unit = getattr(module, "UNIT", "")
     found = Check(

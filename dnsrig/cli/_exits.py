@@ -1,0 +1,76 @@
+"""The exit status of every command: scripts rely on it, so each has one meaning a command, and all stand here."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import typer
+
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INCOMPLETE = 4
+"""There is a result, but not all of it: something failed or was damaged, and is said to be missing."""
+EXIT_SKIP = 125
+"""`git bisect run` takes it as: cannot be told of this commit, go on with another."""
+EXIT_STOP = 128
+"""`git bisect run` ends at it, as at all above 127."""
+EXIT_INTERRUPTED = 130
+"""128 and the number of SIGINT, as a shell has it."""
+EXIT_BROKEN_PIPE = 141
+"""128 and the number of SIGPIPE: who read standard output went away."""
+
+EVERY = "every command"
+STATUS: dict[str, dict[int, str]] = {
+    EVERY: {
+        0: "it did what was asked. A server that failed, or a trial that reached its limit, is a result",
+        EXIT_ERROR: "an error, with one sentence on standard error",
+        EXIT_USAGE: "bad input: an unknown option, name, key or value",
+        EXIT_INTERRUPTED: "interrupted; what was finished is kept",
+        EXIT_BROKEN_PIPE: "the reader of standard output went away",
+    },
+    "check": {EXIT_ERROR: "something is missing without which dnsrig cannot work"},
+    "clean": {EXIT_ERROR: "something could not be removed"},
+    "run": {
+        EXIT_ERROR: "trials failed by a fault of dnsrig or the machine and are missing, or the run could not begin or go on",
+        EXIT_INCOMPLETE: "all trials are there; of the report something failed and is left out, or a file is damaged",
+    },
+    "report": {
+        EXIT_INCOMPLETE: "written, but a metric, trap, chart or section failed and is left out, or a file is damaged"
+    },
+    "export": {EXIT_INCOMPLETE: "what could be was written; something failed and is left out, or a file is damaged"},
+    "compare": {
+        0: "every rule passes, or there is none",
+        1: "a regression",
+        2: "undecided; and bad input, an option that does not exist",
+        3: "the runs could not be compared; nothing is on standard output",
+    },
+    "compare --bisect": {
+        0: "every rule passes: good",
+        1: "a regression: bad",
+        EXIT_SKIP: "undecided: skip",
+        EXIT_STOP: "the runs could not be compared: the search ends",
+    },
+    "plan": {
+        0: "an answer, and --within is kept",
+        1: "--within is not kept",
+        2: "no answer: bad input, or a run that cannot be read",
+        3: "undecided: the interval holds --within",
+    },
+    "probe": {3: "not all zones were seen within --limit-s"},
+    "probe propagation": {3: "not all changes were seen within --limit-s, or not all accepted"},
+    "transfer": {1: "not every zone is done or up to date, with a summary all the same; or another error"},
+}
+"""Command -> status -> meaning; what a command does not name is as of every command."""
+
+
+@contextlib.contextmanager
+def failing_as(status: int) -> Iterator[None]:
+    """Whatever goes wrong within ends the command with ``status``: of commands whose 1 or 2 is an answer."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except Exception as error:
+        error.exit_code = status  # type: ignore[attr-defined]
+        raise
