@@ -5,10 +5,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
 SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky
-# Tests that run side by side.
-AT_ONCE := 6
+TESTS_AT_ONCE := 6
+# The engine's tests mostly wait: something else has the CPUs meanwhile.
+AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
-.PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit lint format docs bench clean
+.PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit python-unit-tests lint format docs bench clean
 
 help:
 	@echo 'make demo        set up, then run the experiment "tour" and draw its report'
@@ -65,19 +66,23 @@ perf:
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf; } >/dev/null; }
 
 # Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards, alone.
-test: lint engine-tests servers browser perf
-	$(BIN)/pytest --numprocesses $(AT_ONCE) --durations 10 -m 'not alone and not full'
+test: servers browser perf
+	$(AT_ONCE) lint engine-tests
+	$(BIN)/pytest --numprocesses $(TESTS_AT_ONCE) --durations 10 -m 'not alone and not full'
 	$(BIN)/pytest --durations 10 -m 'alone and not full'
 
-test-full: lint engine-tests servers browser perf
-	$(BIN)/pytest --numprocesses $(AT_ONCE) --durations 20 -m 'not alone'
+test-full: servers browser perf
+	$(AT_ONCE) lint engine-tests
+	$(BIN)/pytest --numprocesses $(TESTS_AT_ONCE) --durations 20 -m 'not alone'
 	$(BIN)/pytest --durations 20 -m alone
 
 engine-tests: setup
 	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
 
 unit: setup
-	cd engine && cargo test --quiet
+	$(AT_ONCE) engine-tests python-unit-tests
+
+python-unit-tests: setup
 	$(BIN)/pytest --numprocesses 2 tests/unit
 
 lint: setup

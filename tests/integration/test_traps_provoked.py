@@ -90,6 +90,7 @@ def test_ports_are_enough(measure: Measure) -> None:
     assert finding("ports-exhausted", measure(*FAST_BIND, "zones=80")).verdict == "clear"
 
 
+@pytest.mark.full
 def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
     """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers."""
     trial = measure("server=powerdns@forky", "zones=3000", "limit_s=20")
@@ -109,7 +110,6 @@ def test_no_drops_and_no_wait(measure: Measure) -> None:
     assert finding("idle-wait", trial).verdict == "clear"
 
 
-@pytest.mark.full
 def test_wait_for_the_reload(measure: Measure) -> None:
     """NSD has all zones within milliseconds and mostly serves them only after its next reload."""
     reload = 'hosts.secondary.settings."xfrd-reload-timeout"=4'

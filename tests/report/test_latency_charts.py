@@ -219,6 +219,7 @@ def test_the_page_tells_of_latency(tmp_path: Path) -> None:
     assert path.stat().st_size < 1_000_000
 
 
+@pytest.mark.full
 def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     servers = [f"bind@/opt/{number}" for number in range(13)]
     plan = LoadPlan(servers=servers, repeats=1, seconds=65, median_us=dict.fromkeys(servers, 100.0))

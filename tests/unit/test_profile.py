@@ -147,6 +147,7 @@ def test_a_busy_process_is_seen_and_its_data_removed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("perf")
+@pytest.mark.full
 def test_a_process_that_did_nothing_is_said_to_be_in_no_sample(tmp_path: Path) -> None:
     idle = subprocess.Popen(["sleep", "60"])
     try:
@@ -160,6 +161,7 @@ def test_a_process_that_did_nothing_is_said_to_be_in_no_sample(tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("perf")
+@pytest.mark.full
 def test_perf_dies_with_the_trial(tmp_path: Path) -> None:
     program = (
         "import pathlib, time\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import pytest
 from pydantic import Field, create_model
@@ -25,6 +25,8 @@ Leaf = tuple[str | int, ...]
 def made(kind: Any, which: int) -> Any:
     """A value of ``kind`` with everything in it that a record can have; 0 and 1 are unlike each other in every leaf."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return made(arguments[0], which)
     if origin is Literal:
         return arguments[which % len(arguments)]
     if origin in (Union, types.UnionType):

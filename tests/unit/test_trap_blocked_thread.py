@@ -53,7 +53,7 @@ def test_one_of_four_threads(trial: Trial) -> None:
     assert "the server had 4 threads in all" in found.summary
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     threads=st.integers(2, 8),
     clients=st.integers(32, 96),

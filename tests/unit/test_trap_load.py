@@ -178,7 +178,7 @@ def paused_at(first_ms: float, pause_ms: float) -> Server:
     return stalling(CALM, every_ms=60_000, stall_ms=pause_ms, phase_ms=first_ms, late=lambda _, number: number == 0)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     at_ms=st.floats(0, 9_000),
     pause_ms=st.floats(2, 400),
