@@ -126,6 +126,7 @@ def test_a_finished_trial_stays_finished(directory: Path, monkeypatch: pytest.Mo
     log.write_text("a line\n")
     trial.record.servers["secondary"].role = "secondary"
     monkeypatch.setattr(type(driver_of("bind")), "read_log", raising)
+    monkeypatch.setattr(type(driver_of("bind")), "read_work", raising)
     executed._conclude(trial.record, trial.directory)
     again = Run.open(directory).trials[0]
     assert again.record.outcome == "done"
