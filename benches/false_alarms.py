@@ -20,9 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from clean import CLEAN
 
 from dnsrig import traps
-from dnsrig.analysis.read import Run
+from dnsrig.analysis.read import Run, Trial
 from dnsrig.experiment import runner
-from dnsrig.rundir import TrialRecord, TrialSpec
+from dnsrig.rundir import TrialSpec
 
 TRIALS = 100
 NO_ALARM = {"too-few-repeats"}
@@ -38,7 +38,7 @@ class Quiet:
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None: ...
 
-    def trial_ended(self, spec: TrialSpec, record: TrialRecord | None, reason: str) -> None: ...
+    def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None: ...
 
 
 def main() -> int:

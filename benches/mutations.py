@@ -1,0 +1,219 @@
+"""What the tests notice: the code is broken in twenty places, one at a time, and the tests of that part are run.
+
+    .venv/bin/python benches/mutations.py [--full] [NUMBER ...]
+
+Works in a copy of the last commit, so the work tree stays as it is. Runs what `make test` would run of the tests that a place names, or
+with ``--full`` what `make test-full` would. The exit status is 1 if fewer were noticed than must be: 18 of 20, or with ``--full`` all.
+Places of the engine build its tests anew, half a minute each; places with real servers need root.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+FEWEST_NOTICED = 18
+ENGINE = "engine/dnsrig-engine/src/"
+LIMIT_S = 900
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where ``file`` is broken: ``old`` becomes ``new``."""
+
+    file: str
+    old: str
+    new: str
+    tests: str
+    """Arguments of pytest, or of `cargo test` for a file of the engine."""
+
+
+PLACES = [
+    Place(
+        "dnsrig/analysis/statistics.py",
+        "(self.percent < 100) == (self.better",
+        "(self.percent > 100) == (self.better",
+        "tests/unit/test_statistics.py tests/unit/test_compare.py",
+    ),
+    Place(
+        "dnsrig/analysis/run_differences.py",
+        '("dataset.path", "next_dataset.path",',
+        '("links", "dataset.path", "next_dataset.path",',
+        "tests/unit/test_run_differences.py",
+    ),
+    Place(
+        "dnsrig/traps/cpu_contention.py",
+        "foreign <= FOREIGN_SHARE and not others",
+        "not others",
+        "tests/unit/test_trap_logic.py tests/integration/test_traps_provoked.py -k contention",
+    ),
+    Place(
+        "dnsrig/traps/idle_wait.py",
+        "if waited_s < LARGEST_SHARE * whole_s:",
+        "if waited_s >= 0:",
+        "tests/unit/test_trap_logic.py tests/integration/test_traps_provoked.py -k wait",
+    ),
+    Place(
+        "dnsrig/traps/coarse_log_clock.py",
+        "resolution_s <= LARGEST_SHARE * time_s",
+        "resolution_s > 0",
+        "tests/unit/test_trap_clocks.py tests/integration/test_traps_provoked.py -k clock",
+    ),
+    Place(
+        "dnsrig/traps/congestion_on_receiver.py",
+        "if of_receiver is None or flow.congestion == of_receiver:",
+        "if of_receiver is not None:",
+        "tests/unit/test_trap_paths.py tests/unit/test_trap_sockets.py tests/integration/test_path_traps.py -k congestion",
+    ),
+    Place(
+        "dnsrig/lab/ledger.py",
+        "                fcntl.flock(handle, fcntl.LOCK_EX)\n",
+        "",
+        "tests/unit/test_lab.py",
+    ),
+    Place(
+        "dnsrig/lab/network.py",
+        "        shutil.rmtree(folder, ignore_errors=True)\n        if os.path.lexists(folder):\n            left.append(str(folder))\n",
+        "        pass\n",
+        "tests/unit/test_lab.py tests/integration/test_removal.py -k interrupt",
+    ),
+    Place(
+        "dnsrig/lab/links/selftest.py",
+        "lost, early = arrived.count(None),",
+        "lost, early = 0,",
+        "tests/unit/test_links.py tests/integration/test_links.py",
+    ),
+    Place(
+        "dnsrig/experiment/plan.py",
+        "        shuffler.shuffle(round_)\n",
+        "",
+        "tests/unit/test_plan.py",
+    ),
+    Place(
+        "dnsrig/experiment/trial.py",
+        "    if directory.exists():\n        raise DnsrigError(",
+        "    if False:\n        raise DnsrigError(",
+        "tests/unit/test_runner.py tests/integration/test_removal.py -k overwritten",
+    ),
+    Place(
+        "dnsrig/report/page.py",
+        "autoescape=True",
+        "autoescape=False",
+        "tests/report/test_page.py",
+    ),
+    Place(
+        "dnsrig/servers/bind.py",
+        '{{ "yes" if p.transfer.ixfr else "no" }}',
+        "no",
+        "tests/unit/test_servers.py tests/integration/test_update.py -k bind",
+    ),
+    Place(
+        "dnsrig/servers/bind.py",
+        '''"none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any"''',
+        '"any"',
+        "tests/unit/test_servers.py tests/integration/test_transports.py -k 'key or bind'",
+    ),
+    Place(
+        ENGINE + "load/ledger.rs",
+        "Ended { due_ns, sent_ns, ended_ns, lower_ns, end }",
+        "Ended { due_ns: sent_ns, sent_ns, ended_ns, lower_ns, end }",
+        "--lib load::",
+    ),
+    Place(
+        ENGINE + "probe/message.rs",
+        "1..=0x7fff_ffff => Verdict::Newer",
+        "1..=0xffff_ffff => Verdict::Newer",
+        "--lib probe::",
+    ),
+    Place(
+        ENGINE + "probe/propagation/core.rs",
+        "(1..1 << 31).contains(&serial.wrapping_sub(than))",
+        "serial > than",
+        "--lib probe::",
+    ),
+    Place(
+        ENGINE + "stream/framing.rs",
+        "            if self.missing_octets() == 0 {\n                each",
+        "            if self.missing_octets() <= 1 {\n                each",
+        "--lib stream::",
+    ),
+    Place(
+        ENGINE + "tsig.rs",
+        "        context.update(&variables.fudge);\n",
+        "",
+        "--lib tsig",
+    ),
+    Place(
+        ENGINE + "link/line.rs",
+        "self.waiting.len() >= self.spec.limit_packets",
+        "self.waiting.len() > self.spec.limit_packets",
+        "--lib link::",
+    ),
+]
+
+
+def main() -> int:
+    arguments = sys.argv[1:]
+    full = "--full" in arguments
+    chosen = [int(number) for number in arguments if number.isdigit()] or range(1, len(PLACES) + 1)
+    with tempfile.TemporaryDirectory(prefix="dnsrig-mutations-") as folder:
+        copy = Path(folder) / "copy"
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", str(copy)], cwd=ROOT, check=True)
+        try:
+            noticed = [report(number, PLACES[number - 1], copy, full) for number in chosen]
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(copy)], cwd=ROOT, check=True)
+    print(f"{sum(noticed)} of {len(noticed)} noticed")
+    fewest = len(noticed) if full else len(noticed) - (len(PLACES) - FEWEST_NOTICED)
+    return 0 if sum(noticed) >= fewest else 1
+
+
+def report(number: int, place: Place, copy: Path, full: bool) -> bool:
+    """Break the copy, test it, and mend it again."""
+    path = copy / place.file
+    whole = path.read_text()
+    assert whole.count(place.old) == 1, (
+        f"{place.file} has changed: {place.old!r} is there {whole.count(place.old)} times"
+    )
+    path.write_text(whole.replace(place.old, place.new))
+    try:
+        noticed, by = tested(place, copy, full)
+    finally:
+        path.write_text(whole)
+    print(f"{number:2} {'noticed' if noticed else 'MISSED '} {place.file}: {by}", flush=True)
+    return noticed
+
+
+def tested(place: Place, copy: Path, full: bool) -> tuple[bool, str]:
+    """Whether a test fails, and which one does first."""
+    if place.file.startswith("engine/"):
+        target = ROOT / "engine" / "target" / "mutations"
+        command = f"cargo test --quiet {place.tests}"
+        folder, environment = copy / "engine", {"CARGO_TARGET_DIR": str(target)}
+    else:
+        suite = "root or not root" if full else "not full"
+        command = f"{sys.executable} -m pytest -x -p no:cacheprovider -m '{suite}' {place.tests}"
+        folder, environment = copy, {"PYTHONPATH": str(copy)}
+    result = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_S,
+    )
+    failed = [
+        line for line in result.stdout.splitlines() if line.startswith(("FAILED", "ERROR", "    ")) and "::" in line
+    ]
+    assert result.returncode == 0 or failed or "panicked" in result.stdout, result.stdout + result.stderr
+    return result.returncode != 0, failed[0].strip() if failed else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())
