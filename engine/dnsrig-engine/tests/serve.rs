@@ -10,11 +10,15 @@ use std::{
     ops::Deref,
     process::{Command, Output, Stdio},
     sync::Arc,
+    thread,
     time::Duration,
 };
 
 use dnsrig_engine::{clock::monotonic_ns, serve::tls};
-use process::{ENGINE, PATIENCE, Server};
+use process::{
+    ENGINE, PATIENCE, Server,
+    descriptors::{cpu_time, limit_files, lowest_free},
+};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
@@ -184,6 +188,25 @@ fn connections_have_limits() {
 }
 
 /// A client that trusts `certificate`, with or without ALPN.
+#[test]
+fn without_descriptors_each_connection_is_refused_once_and_no_cpu_is_used() {
+    let echo = Echo::start("--transport tcp --threads 1");
+    let id = echo.id();
+    limit_files(id, lowest_free(id));
+    let before = cpu_time(id);
+    assert!((0..3).all(|_| is_closed(echo.tcp())));
+    // Not even a descriptor that is given up for it serves.
+    limit_files(id, 3);
+    let mut waiting = echo.tcp();
+    thread::sleep(Duration::from_millis(1_500));
+    assert!(cpu_time(id) - before < Duration::from_millis(200), "{:?}", cpu_time(id) - before);
+    limit_files(id, 64);
+    waiting.write_all(&framed([query(1)])).unwrap();
+    assert_eq!(read_exactly(&mut waiting, answer(1).len() + 2), framed([answer(1)]));
+    let connections = &echo.end()["connections"];
+    assert_eq!((&connections["refused"], &connections["accepted"]), (&3.into(), &1.into()));
+}
+
 fn client_config(certificate: CertificateDer<'static>, alpn: &[&[u8]]) -> Arc<ClientConfig> {
     let mut roots = RootCertStore::empty();
     roots.add(certificate).unwrap();

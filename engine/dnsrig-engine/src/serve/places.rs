@@ -6,10 +6,11 @@ use std::{
     sync::Arc,
 };
 
-use nix::sys::socket::SockType;
+use nix::sys::{epoll::EpollFlags, socket::SockType};
 use rustls::ServerConfig;
 
 use super::{error::ServeError, sockets};
+use crate::poller::Poller;
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";
@@ -19,6 +20,14 @@ const PORTS_TRIED_MAX: u32 = 16;
 
 /// A socket that accepts connections, with TLS if there are settings for it.
 pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
+
+/// Has `poller` tell of connections that wait at these listeners, by numbers from `first` down.
+pub fn listen(listeners: &[Listener], first: u64, poller: &Poller) -> io::Result<()> {
+    (0..=first)
+        .rev()
+        .zip(listeners)
+        .try_for_each(|(number, (listener, _))| poller.change(listener, EpollFlags::EPOLLIN, number))
+}
 
 /// What to listen for.
 pub struct Asked {

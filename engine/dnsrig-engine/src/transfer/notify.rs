@@ -19,7 +19,11 @@ use super::worker::NOTIFY_NUMBERS;
 use crate::{
     poller::Poller,
     probe::zones::Zones,
-    serve::table::{Table, Token},
+    serve::{
+        counts::Connections,
+        limits::Limits,
+        table::{Table, Token},
+    },
     stream::framing::{self, Frames},
 };
 
@@ -29,8 +33,14 @@ const MESSAGE_OCTETS_MAX: usize = 4_096;
 /// So many datagrams in a row are taken.
 const DATAGRAMS_MAX: usize = 1_024;
 
-/// TCP connections that bring NOTIFY, at a time; no further ones are accepted.
-const STREAMS_MAX: usize = 1_024;
+/// TCP connections that bring NOTIFY, at a time; further ones are refused.
+const STREAMS_MAX: u32 = 1_024;
+
+/// One on which nothing came for so long is closed: a primary that has something to say opens another (RFC 7766 §6.2.3).
+const IDLE_NS: i64 = 30_000_000_000;
+
+/// They are looked through for that this often.
+const SWEEP_INTERVAL_NS: i64 = 1_000_000_000;
 
 /// OPCODE 4 (RFC 1996 §3.3), QR and AA in the first octet of flags.
 const OPCODE_NOTIFY: u8 = 4 << 3;
@@ -137,6 +147,8 @@ impl Register {
 struct Stream {
     socket: TcpStream,
     frames: Frames,
+    /// When it was accepted or something last came.
+    active_ns: i64,
 }
 
 /// The sockets of the receiving side.
@@ -145,7 +157,12 @@ pub struct Listeners {
     udp: UdpSocket,
     tcp: TcpListener,
     streams: Table<Stream>,
-    stream_count: usize,
+    limits: Limits,
+    /// What became of connections.
+    pub connections: Connections,
+    sweep_due_ns: i64,
+    /// None is accepted until the next sweep.
+    is_paused: bool,
 }
 
 /// The descriptors' numbers.
@@ -184,16 +201,44 @@ impl Listeners {
             secondaries: secondaries.collect(),
             zones: (0..zones.count()).map(|zone| (zones.wire(zone).into(), zone)).collect(),
         };
-        Ok(Listeners { register, udp, tcp, streams: Table::default(), stream_count: 0 })
+        Ok(Listeners {
+            register,
+            udp,
+            tcp,
+            streams: Table::default(),
+            limits: Limits::new(STREAMS_MAX, IDLE_NS),
+            connections: Connections::default(),
+            sweep_due_ns: 0,
+            is_paused: false,
+        })
     }
 
     /// Takes in what came on the descriptor `number`; `each` gets secondary, zone and serial of every NOTIFY.
-    pub fn event(&mut self, number: u64, poller: &Poller, mut each: impl FnMut(u32, u32, Option<u32>)) {
+    pub fn event(
+        &mut self,
+        number: u64,
+        now_ns: i64,
+        poller: &Poller,
+        mut each: impl FnMut(u32, u32, Option<u32>),
+    ) -> io::Result<()> {
         match number {
             UDP => self.receive(&mut each),
-            TCP => self.accept(poller),
-            _ => self.read(Token::from_number(number - NOTIFY_NUMBERS - 2), &mut each),
+            TCP => self.accept(now_ns, poller)?,
+            _ => self.read(Token::from_number(number - NOTIFY_NUMBERS - 2), now_ns, &mut each),
         }
+        Ok(())
+    }
+
+    /// Closes connections on which nothing comes, if it is time to.
+    pub fn sweep(&mut self, now_ns: i64, poller: &Poller) -> io::Result<()> {
+        if now_ns < self.sweep_due_ns {
+            return Ok(());
+        }
+        self.sweep_due_ns = now_ns + SWEEP_INTERVAL_NS;
+        let closed = self.streams.extract(|stream| now_ns - stream.active_ns >= self.limits.idle_ns);
+        self.limits.release(closed);
+        self.connections.idle += closed as u64;
+        if std::mem::take(&mut self.is_paused) { poller.change(&self.tcp, EpollFlags::EPOLLIN, TCP) } else { Ok(()) }
     }
 
     fn receive(&mut self, each: &mut impl FnMut(u32, u32, Option<u32>)) {
@@ -219,23 +264,23 @@ impl Listeners {
         }
     }
 
-    fn accept(&mut self, poller: &Poller) {
-        while let Ok((socket, _)) = self.tcp.accept() {
-            if self.stream_count >= STREAMS_MAX || socket.set_nonblocking(true).is_err() {
-                continue;
-            }
-            let token = self.streams.insert(Stream { socket, frames: Frames::default() });
-            let Some(stream) = self.streams.get(token) else { continue };
-            if poller.add(&stream.socket, EpollFlags::EPOLLIN, NOTIFY_NUMBERS + 2 + token.number()).is_ok() {
-                self.stream_count += 1;
-            } else {
-                self.streams.remove(token);
-            }
+    fn accept(&mut self, now_ns: i64, poller: &Poller) -> io::Result<()> {
+        let Listeners { streams, limits, connections, tcp, .. } = self;
+        let goes_on = limits.accept(tcp, connections, |socket| {
+            let token = streams.insert(Stream { socket, frames: Frames::default(), active_ns: now_ns });
+            let number = NOTIFY_NUMBERS + 2 + token.number();
+            streams.get(token).map_or(Ok(()), |stream| poller.add(&stream.socket, EpollFlags::EPOLLIN, number))
+        })?;
+        if !goes_on {
+            poller.change(&self.tcp, EpollFlags::empty(), TCP)?;
+            self.is_paused = true;
         }
+        Ok(())
     }
 
-    fn read(&mut self, token: Token, each: &mut impl FnMut(u32, u32, Option<u32>)) {
+    fn read(&mut self, token: Token, now_ns: i64, each: &mut impl FnMut(u32, u32, Option<u32>)) {
         let Some(stream) = self.streams.get(token) else { return };
+        stream.active_ns = now_ns;
         let mut space = [0; MESSAGE_OCTETS_MAX];
         let is_over = match stream.socket.read(&mut space) {
             Ok(0) => true,
@@ -244,7 +289,7 @@ impl Listeners {
         };
         if is_over {
             self.streams.remove(token);
-            self.stream_count -= 1;
+            self.limits.release(1);
         }
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
@@ -59,6 +61,28 @@ fn an_answer_is_no_notify() {
     let message = notify(None);
     let reply = answer(&message, &read(&message).unwrap(), true);
     assert_eq!(read(&reply), None, "two of us would talk for ever");
+}
+
+#[test]
+fn a_connection_on_which_nothing_comes_is_closed() {
+    let (local, zones) = (IpAddr::from([127, 0, 0, 1]), Zones::named(&["example".to_owned()]).unwrap());
+    let poller = Poller::new().unwrap();
+    let mut listeners = Listeners::open(local, &[], &zones, 0, &poller).unwrap();
+    let port = listeners.tcp.local_addr().unwrap().port();
+    let mut streams = [0, 1].map(|_| TcpStream::connect((local, port)).unwrap());
+    streams.iter().for_each(|stream| stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap());
+    listeners.event(TCP, 0, &poller, |_, _, _| ()).unwrap();
+    // Something comes on the first before the time is over.
+    streams[0].write_all(&[0]).unwrap();
+    streams[0].set_nodelay(true).unwrap();
+    let first = NOTIFY_NUMBERS + 2;
+    std::thread::sleep(Duration::from_millis(20));
+    listeners.event(first, IDLE_NS / 2, &poller, |_, _, _| ()).unwrap();
+    listeners.sweep(IDLE_NS, &poller).unwrap();
+    assert_eq!(streams[1].read(&mut [0; 1]).unwrap(), 0, "closed");
+    assert_eq!((listeners.connections.accepted, listeners.connections.idle), (2, 1));
+    listeners.sweep(2 * IDLE_NS, &poller).unwrap();
+    assert_eq!((streams[0].read(&mut [0; 1]).unwrap(), listeners.connections.idle), (0, 2));
 }
 
 proptest! {

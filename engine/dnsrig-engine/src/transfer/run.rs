@@ -302,6 +302,7 @@ fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[Remains]) {
         let (secondaries, first) = one.schedule.secondaries();
         summary.tell(secondaries, first, &sources);
         summary.rows_lost += one.rows_lost;
+        summary.notify_refused += one.notify_refused;
         summary.congestion = summary.congestion.take().or_else(|| one.congestion.clone());
         summary.tls_fault = summary.tls_fault.or(one.fault.map(|fault| fault.word()));
         summary.tls_sentence = summary.tls_sentence.or(one.fault.map(|fault| fault.sentence()));

@@ -74,6 +74,8 @@ pub struct Summary {
     pub cpu_ns: i64,
     pub busy_share: f64,
     pub rows_lost: u64,
+    /// TCP connections that were to bring NOTIFY and were refused: too many, or no descriptor was left.
+    pub notify_refused: u64,
     pub interrupted: bool,
     pub per_secondary: Vec<Told>,
     /// Where certificates do not fit, the sentence for people.

@@ -60,6 +60,8 @@ pub struct Remains {
     pub end_ns: i64,
     pub fault: Option<Fault>,
     pub congestion: Option<String>,
+    /// TCP connections that were to bring NOTIFY and were refused.
+    pub notify_refused: u64,
 }
 
 /// A thread's state.
@@ -87,6 +89,9 @@ impl Worker {
             if now_ns >= look_ns {
                 look_ns = now_ns + LOOK_INTERVAL_NS;
                 rows_lost += self.look(now_ns);
+                if let Some(listeners) = &mut self.listeners {
+                    listeners.sweep(now_ns, &self.poller)?;
+                }
             }
             if self.info_interval_ns > 0 && now_ns >= info_ns {
                 info_ns = now_ns + self.info_interval_ns;
@@ -112,8 +117,10 @@ impl Worker {
         while self.lines.look_after(clock::monotonic_ns()) > 0 {
             thread::sleep(FAREWELL_INTERVAL);
         }
-        let Worker { schedule, lines, .. } = self;
-        Ok(Remains { schedule, busy_ns, rows_lost, end_ns, fault: lines.fault, congestion: lines.congestion })
+        let Worker { schedule, lines, listeners, .. } = self;
+        let notify_refused = listeners.map_or(0, |listeners| listeners.connections.refused);
+        let (fault, congestion) = (lines.fault, lines.congestion);
+        Ok(Remains { schedule, busy_ns, rows_lost, end_ns, fault, congestion, notify_refused })
     }
 
     /// Does all that can be done now; whether there was anything.
@@ -132,9 +139,9 @@ impl Worker {
             if number < NOTIFY_NUMBERS {
                 self.lines.event(number as u32, flags, &mut self.schedule, now_ns);
             } else if let Some(listeners) = &mut self.listeners {
-                listeners.event(number, &self.poller, |secondary, zone, serial| {
+                listeners.event(number, now_ns, &self.poller, |secondary, zone, serial| {
                     self.schedule.notify(secondary, zone, serial, now_ns);
-                });
+                })?;
             }
         }
         Ok(count > 0)

@@ -57,7 +57,7 @@ impl Streams {
         Streams { limits, table: Table::default(), received, decrypted, answers: Vec::new() }
     }
 
-    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it.
+    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see [`Limits::accept`].
     pub fn accept(
         &mut self,
         listener: &TcpListener,
@@ -65,7 +65,7 @@ impl Streams {
         now_ns: i64,
         answerer: &mut Answerer,
         poller: &Poller,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let Streams { limits, table, .. } = self;
         limits.accept(listener, &mut answerer.counts.connections, |socket| {
             let connection = match config {

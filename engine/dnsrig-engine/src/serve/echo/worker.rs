@@ -1,13 +1,17 @@
 //! One thread of the echo: its own sockets, its own counts, nothing shared while packets flow.
 
-use std::{io, os::fd::AsFd, sync::Arc};
+use std::{io, mem, os::fd::AsFd, sync::Arc};
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 
 use crate::{
     clock,
     poller::{Patience, Poller, sleep_until_readable},
-    serve::{limits::Limits, places::Listener, table::Token},
+    serve::{
+        limits::Limits,
+        places::{self, Listener},
+        table::Token,
+    },
 };
 
 use super::{
@@ -65,6 +69,8 @@ struct Worker {
     poller: Poller,
     streams: Streams,
     sweep_due_ns: i64,
+    /// A listener is not listened to until the next sweep.
+    is_paused: bool,
 }
 
 impl Worker {
@@ -78,7 +84,7 @@ impl Worker {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
         let streams = Streams::new(parts.limits.clone());
-        Ok(Worker { parts, poller, streams, sweep_due_ns: 0 })
+        Ok(Worker { parts, poller, streams, sweep_due_ns: 0, is_paused: false })
     }
 
     /// Waits once and does what is to be done; false if that was to end.
@@ -104,19 +110,32 @@ impl Worker {
         if self.has_streams() && now_ns >= self.sweep_due_ns {
             self.sweep_due_ns = now_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
             self.streams.sweep(now_ns, &mut self.parts.answerer);
+            if mem::take(&mut self.is_paused) {
+                places::listen(&self.parts.sockets.listeners, LISTENER, &self.poller)?;
+            }
         }
         Ok(true)
     }
 
     fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
         let Worker {
-            parts: Parts { sockets: Sockets { datagrams, listeners }, answerer, .. }, poller, streams, ..
+            parts: Parts { sockets: Sockets { datagrams, listeners }, answerer, .. },
+            poller,
+            streams,
+            is_paused,
+            ..
         } = self;
         if number == DATAGRAMS {
             return datagrams.as_mut().map_or(Ok(()), |datagrams| datagrams.answer(answerer));
         }
         match listeners.get((LISTENER - number) as usize) {
-            Some((listener, config)) => streams.accept(listener, config.as_ref(), now_ns, answerer, poller),
+            Some((listener, config)) => {
+                if !streams.accept(listener, config.as_ref(), now_ns, answerer, poller)? {
+                    poller.change(listener, EpollFlags::empty(), number)?;
+                    *is_paused = true;
+                }
+                Ok(())
+            }
             None => streams.on_event(Token::from_number(number), happened, now_ns, answerer, poller),
         }
     }

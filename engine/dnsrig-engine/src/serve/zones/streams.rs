@@ -99,13 +99,13 @@ impl Streams {
         }
     }
 
-    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it.
+    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see [`Limits::accept`].
     pub fn accept(
         &mut self,
         listener: &TcpListener,
         config: Option<&Arc<ServerConfig>>,
         context: &mut Context<'_>,
-    ) -> io::Result<()> {
+    ) -> io::Result<bool> {
         let Streams { limits, table, .. } = self;
         limits.accept(listener, &mut context.counts.connections, |socket| {
             let connection = match config {

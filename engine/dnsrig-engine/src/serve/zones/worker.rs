@@ -7,7 +7,11 @@ use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use crate::{
     clock,
     poller::{Patience, Poller},
-    serve::{limits::Limits, places::Listener, table::Token},
+    serve::{
+        limits::Limits,
+        places::{self, Listener},
+        table::Token,
+    },
 };
 
 use super::{
@@ -53,6 +57,8 @@ struct Worker {
     streams: Streams,
     counts: Counts,
     sweep_due_ns: i64,
+    /// A listener is not listened to until the next sweep.
+    is_paused: bool,
 }
 
 impl Worker {
@@ -66,7 +72,7 @@ impl Worker {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
         let streams = Streams::new(parts.limits.clone());
-        Ok(Worker { parts, poller, streams, counts: Counts::default(), sweep_due_ns: 0 })
+        Ok(Worker { parts, poller, streams, counts: Counts::default(), sweep_due_ns: 0, is_paused: false })
     }
 
     /// Waits once and does what is to be done; false if that was to end.
@@ -90,7 +96,12 @@ impl Worker {
                     }
                 }
                 _ => match listeners.get((LISTENER - number) as usize) {
-                    Some((listener, config)) => streams.accept(listener, config.as_ref(), &mut context)?,
+                    Some((listener, config)) => {
+                        if !streams.accept(listener, config.as_ref(), &mut context)? {
+                            context.poller.change(listener, EpollFlags::empty(), number)?;
+                            self.is_paused = true;
+                        }
+                    }
                     None => streams.on_event(Token::from_number(number), happened, &mut context)?,
                 },
             }
@@ -99,6 +110,9 @@ impl Worker {
         if now.monotonic_ns >= self.sweep_due_ns {
             self.sweep_due_ns = now.monotonic_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
             streams.sweep(now.monotonic_ns, counts);
+            if std::mem::take(&mut self.is_paused) {
+                places::listen(listeners, LISTENER, poller)?;
+            }
         }
         Ok(true)
     }
