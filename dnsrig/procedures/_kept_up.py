@@ -29,6 +29,8 @@ of the TCP Congestion Avoidance Algorithm, 1997), so by 5 %. A path without loss
 
 def why_not(summary: Mapping[str, Any]) -> str:
     """A sentence with the numbers where the instrument did not keep up; empty where it did. ``summary``: that of `load`."""
+    if lost := summary.get("intervals_lost"):
+        return f"the instrument lost {lost:,} intervals of what it saw"
     if summary["model"] == "ramp":
         return _ramp(summary)
     if summary["model"] == "closed":

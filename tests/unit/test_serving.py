@@ -294,6 +294,7 @@ def test_the_estimate_knows_how_long_is_measured() -> None:
     [
         ({}, ""),
         ({"unsent": 7}, "never sent 7 of 100 queries"),
+        ({"intervals_lost": 5}, "the instrument lost 5 intervals"),
         ({"lag_ns": {"p99": 90_000}, "sent_latency_ns": {"p99": 50_000}}, ""),
         ({"lag_ns": {"p99": 300_000}}, "0.3 ms after they were due or later, where 0.1 ms are allowed"),
         ({"lag_ns": {"p99": 900_000}, "sent_latency_ns": {"p99": 9_500_000}}, ""),
