@@ -165,8 +165,9 @@ def _bound(line: Line) -> str:
 
 
 def _change(line: Line) -> str:
-    """As `statistics.Comparison.change`; where some repeats did not finish, or both sides reached the ceiling, there is none."""
-    if line.base.unfinished or line.new.unfinished or (line.base.at_least and line.new.at_least):
+    """As `statistics.Comparison.change`; where some repeats did not finish, none has a figure, or both sides reached the ceiling, there is none."""
+    without = not (line.base.values and line.new.values)
+    if without or line.base.unfinished or line.new.unfinished or (line.base.at_least and line.new.at_least):
         return "not compared"
     return line.comparison.change
 

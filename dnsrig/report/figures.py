@@ -95,7 +95,8 @@ def interval(comparison: Comparison | None) -> str:
         return ""
     decimals = _decimals(comparison.percent, "%")
     high = "∞" if math.isinf(comparison.interval.high) else _number(comparison.interval.high, decimals)
-    return f"[{_number(comparison.interval.low, decimals)}..{high}]"
+    low = _number(comparison.interval.low, decimals) if comparison.interval.low else "0"
+    return f"[{low}..{high}]"
 
 
 def percent(comparison: Comparison | None) -> str:

@@ -38,6 +38,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> RunTa
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
     notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.of_what(rows)}"] if compared else []
+    notes += [f"a..b {metric.unit}: {wording.BOTH_ENDS}"] if any(map(wording.is_between, rows)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
     return RunTable(
         title=visible(f"{metric.title}, of the n repeats that are done"),

@@ -20,6 +20,9 @@ OF_MEDIANS = "95 % interval of the ratio of medians"
 OF_ROUNDS = "95 % interval of the typical ratio within a round"
 """What stands beneath it: the one or the other, by `significance.by_rounds`."""
 
+BOTH_ENDS = "the instrument was late by a known amount, and the truth lies between"
+"""What ``0.20..0.31 ms`` is."""
+
 
 def parameter(run: Run, value: Scalar) -> str:
     """A value of the matrix; a server with its exact version, because its source moves on."""
@@ -51,6 +54,11 @@ def of_trial(trial: Trial, metric: Metric) -> str:
 def measured(row: VariantRow) -> str:
     """The row's median with its range; for trials at their limit, how far they came."""
     return figures.spread(row.spread, row.metric.unit, censored=row.censored, lower=row.lower_spread)
+
+
+def is_between(row: VariantRow) -> bool:
+    """Whether ``measured`` shows two ends."""
+    return ".." in measured(row).partition("[")[0]
 
 
 def progress(run: Run, variant: Variant) -> str:

@@ -14,7 +14,7 @@ from dnsrig import report
 from dnsrig.analysis.latency import Histogram, Interval
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
-from dnsrig.report.charts import _latency, _look, all_charts
+from dnsrig.report.charts import _latency, _look, all_charts, time_by_variant
 from dnsrig.report.charts import latency_boxes as boxes
 from dnsrig.report.charts import latency_by_rate as by_rate
 from dnsrig.report.charts import latency_heat_map as heat_map
@@ -76,6 +76,8 @@ def test_both_ends_are_drawn_where_the_instrument_was_late(tmp_path: Path) -> No
         assert point.low_ms <= point.lower_ms <= point.mean_ms <= point.high_ms
     assert all(point.lower_ms > 0.9 * point.mean_ms for point in by_server[BIND])
     assert "thin line" in slowest.caption(late)
+    by_variant = json.dumps(time_by_variant.draw(late)[0].chart.to_dict())
+    assert '"lower"' in by_variant and '"field": "lower"' in by_variant
     lines = [
         drawn(slowest, run).count('class="mark-line')
         for run in (late, Run.open(build(tmp_path / "in-time", LoadPlan(repeats=2, seconds=2))))

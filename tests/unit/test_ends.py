@@ -103,6 +103,7 @@ def test_a_late_instrument_gives_both_ends_and_what_is_far_off_is_told(tmp_path:
         comparison.as_json(compare_runs(run, run, ["p50"], [rules.parse("p99 > 110 %")])), allow_nan=False
     )
     assert '"lower"' in text
+    assert any("the instrument was late by a known amount" in note for note in terminal_table(run).notes)
 
 
 def test_a_difference_as_large_as_the_lateness_is_not_told(tmp_path: Path) -> None:

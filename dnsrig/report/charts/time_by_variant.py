@@ -10,7 +10,7 @@ import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe, lower_bound, main_metric, variant_table
-from dnsrig.report import figures
+from dnsrig.report import figures, wording
 from dnsrig.report.charts import MAIN, Drawing, _look, _split
 
 TITLE = "Repeats by variant"
@@ -41,8 +41,15 @@ def caption(run: Run) -> str:
         " tick is their median. Look for bars that do not overlap, and for a repeat far from its fellows: a trap may"
         " say why. An open triangle hit the limit: with ≥ it would have taken longer, without it is the rate until"
         " then. ≥ alone is a figure that reached the largest that could be told (a latency the client's timeout); a cross is a server that"
-        " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick." + resolution
+        " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick."
+        + " Where the instrument was late, a line goes from the mark to what the server took at least."
+        * _is_between(run)
+        + resolution
     )
+
+
+def _is_between(run: Run) -> bool:
+    return any(map(wording.is_between, variant_table(run, main_metric(run))))
 
 
 def draw(run: Run) -> list[Drawing]:
@@ -59,7 +66,7 @@ def _panel(run: Run, zones: int, bands: list[dict[str, object]]) -> alt.LayerCha
     if marks.is_empty():
         return None
     metric = describe(main_metric(run))
-    title, scale = _look.measure(marks["value"], f"{metric.title}, {metric.unit}")
+    title, scale = _look.measure(pl.concat([marks["value"], marks["lower"]]), f"{metric.title}, {metric.unit}")
     x = alt.X("value:Q", title=title, scale=scale, axis=alt.Axis(tickCount=8, format=",~r"))
     names = list(dict.fromkeys(_split.label(v, _split.row_axes(run)) for v in variants))
     y = alt.Y("row:N", sort=names, title=None, scale=alt.Scale(domain=names), axis=alt.Axis(grid=False))
@@ -107,7 +114,10 @@ def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
     filled = base.transform_filter(done).mark_point(filled=True, size=32, opacity=0.9)
     unfilled = base.transform_filter(~done).mark_point(filled=False, size=60, opacity=1, strokeWidth=1.6)
     bound = base.transform_filter(alt.datum.at_least).mark_text(text="≥", dx=11, fontSize=12, color=_look.INK)
+    # Where the instrument was late, a line goes from the mark, the upper end, to the lower.
+    lower = base.transform_filter(alt.datum.lower < alt.datum.value).mark_rule(strokeWidth=1.2)
     return [
+        lower.encode(x, alt.X2("lower:Q"), y, offset, _colour(run)),
         filled.encode(x, y, offset, _colour(run), shape),
         unfilled.encode(x, y, offset, _colour(run), shape),
         bound.encode(x, y, offset),
@@ -143,6 +153,7 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
                 "row": _split.label(variant, _split.row_axes(run)),
                 "colour": _split.colour_of(run, variant),
                 "value": value,
+                "lower": metric.lower_end(trial, value),
                 "outcome": trial.record.outcome,
                 "at_least": metric.at_ceiling(trial, value)
                 or (trial.record.outcome == "limit" and not metric.counts(trial)),
