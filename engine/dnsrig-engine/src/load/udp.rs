@@ -44,6 +44,8 @@ pub struct Udp {
     receiver: Receiver,
     /// Whose turn it is to send.
     turn: usize,
+    /// Its socket had no room for another query.
+    full: bool,
     /// Realtime less monotonic, and when it was read.
     offset_ns: i64,
     offset_read_ns: i64,
@@ -62,12 +64,23 @@ impl Udp {
         segmentation: bool,
         burst: usize,
     ) -> Result<Self, LoadError> {
-        let failed = |error| LoadError::Open(server, error);
-        let poller = Poller::new().map_err(failed)?;
-        let sockets: Vec<UdpSocket> = (0..clients)
+        let sockets = (0..clients)
             .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
             .collect::<io::Result<_>>()
-            .map_err(failed)?;
+            .map_err(|error| LoadError::Open(server, error))?;
+        Self::with(server, sockets, octets_max, segmentation, burst)
+    }
+
+    /// Over sockets that are connected.
+    fn with(
+        server: SocketAddr,
+        sockets: Vec<UdpSocket>,
+        octets_max: usize,
+        segmentation: bool,
+        burst: usize,
+    ) -> Result<Self, LoadError> {
+        let failed = |error| LoadError::Open(server, error);
+        let poller = Poller::new().map_err(failed)?;
         for (client, socket) in sockets.iter().enumerate() {
             poller.add(socket, EpollFlags::EPOLLIN, client as u64).map_err(failed)?;
         }
@@ -80,6 +93,7 @@ impl Udp {
             burst: burst.min(BATCH_MAX),
             receiver: Receiver::new(ANSWER_OCTETS),
             turn: 0,
+            full: false,
             offset_ns: 0,
             offset_read_ns: i64::MIN,
         })
@@ -101,6 +115,7 @@ impl Udp {
         match flushed {
             Ok(count) => {
                 ledger.sent(client, count, octets * count / drafts.max(1), sending);
+                self.wait_for_room(false)?;
                 self.turn = (client + 1) % self.sockets.len();
                 Ok((count, count == drafts))
             }
@@ -114,7 +129,9 @@ impl Udp {
     /// What an error of sending means: whether to try again at once, or later; or that it cannot go on.
     fn after_error(&mut self, error: io::Error, ledger: &mut Ledger, now_ns: i64) -> Result<bool, LoadError> {
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS) => Ok(false),
+            Some(libc::EAGAIN) => self.wait_for_room(true).map(|()| false),
+            // A queue of the device is full; nobody tells when it is not.
+            Some(libc::ENOBUFS) => Ok(false),
             Some(libc::EINTR) => Ok(true),
             // An ICMP error to an earlier query; this one was not sent.
             Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
@@ -129,6 +146,17 @@ impl Udp {
             }
             _ => Err(LoadError::Send(self.server, error)),
         }
+    }
+
+    /// Has [`Transport::wait`] end as soon as the socket whose turn it is has room, or no more.
+    fn wait_for_room(&mut self, full: bool) -> Result<(), LoadError> {
+        if self.full == full {
+            return Ok(());
+        }
+        self.full = full;
+        let interest = if full { EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT } else { EpollFlags::EPOLLIN };
+        let changed = self.poller.change(&self.sockets[self.turn], interest, self.turn as u64);
+        changed.map_err(|error| LoadError::Send(self.server, error))
     }
 
     /// Takes in a batch of one socket.
@@ -220,3 +248,7 @@ fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
     socket.set_nonblocking(true)?;
     Ok(socket)
 }
+
+#[cfg(test)]
+#[path = "udp_tests.rs"]
+mod tests;
