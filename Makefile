@@ -103,6 +103,7 @@ docs: setup
 bench: setup
 	$(BIN)/python benches/instruments.py
 	$(BIN)/python benches/load_accuracy.py
+	$(BIN)/python benches/send_lag.py
 	$(BIN)/python benches/load_speed.py
 	$(BIN)/python benches/transfer_speed.py
 	$(BIN)/python benches/link_speed.py

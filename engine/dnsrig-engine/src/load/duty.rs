@@ -101,6 +101,11 @@ impl Duty {
         next_ns.saturating_sub(early_ns).min(self.check_ns)
     }
 
+    /// Whether an answer makes another query due.
+    pub fn is_closed_loop(&self) -> bool {
+        self.arrivals.is_closed_loop()
+    }
+
     /// When the last query was sent.
     pub fn last_sent_ns(&self) -> i64 {
         self.last_sent_ns

@@ -25,6 +25,7 @@ pub mod stream;
 pub mod summary;
 pub mod transport;
 pub mod udp;
+pub mod waking;
 pub mod words;
 pub mod worker;
 

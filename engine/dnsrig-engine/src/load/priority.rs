@@ -4,7 +4,10 @@
 //! milliseconds. With real-time priority it does not. But from a real-time thread that never sleeps the kernel takes 5 % of
 //! each second in one piece, some 50 ms, so at high rates, and in a closed loop, ordinary priority is the better one.
 
-use super::arrivals::{Model, Part};
+use super::{
+    arrivals::{Model, Part},
+    waking::Waking,
+};
 
 /// Up to so many queries a second a thread sleeps between them: at 20,000 it used 68 % of a CPU in real time; at 40,000 it
 /// used 85 %, and whatever else took its time made it use all.
@@ -14,18 +17,25 @@ const RATE_MAX_QPS: f64 = 20_000.0;
 /// on a virtual machine.
 const SPIN_NS: i64 = 80_000;
 
-/// The same in real time, where looking longer would use the CPU up.
+/// The same in real time, at least; more if waking takes longer.
 const SPIN_REAL_TIME_NS: i64 = 5_000;
 
+/// But no more than this share of the time between two queries: others need the CPU, too.
+const SPIN_SHARE: f64 = 0.5;
+
 /// How the thread that calls is to work through a period of `model`: gives it real-time priority if that is `wanted`,
-/// allowed and useful, else ordinary one. Returns whether it has it, and how early to be awake, in nanoseconds.
-pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, i64) {
-    let useful = matches!(model, Model::Rate { qps, .. } if qps / part.threads as f64 <= RATE_MAX_QPS);
-    let real_time = wanted && useful && schedule(libc::SCHED_FIFO, 1);
+/// allowed and useful, else ordinary one. Returns whether it has it, and how early to be awake.
+pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, Waking) {
+    let qps = match model {
+        Model::Rate { qps, .. } => qps / part.threads as f64,
+        Model::Outstanding(_) => f64::INFINITY,
+    };
+    let real_time = wanted && qps <= RATE_MAX_QPS && schedule(libc::SCHED_FIFO, 1);
     if wanted && !real_time {
         schedule(libc::SCHED_OTHER, 0);
     }
-    (real_time, if real_time { SPIN_REAL_TIME_NS } else { SPIN_NS })
+    let spin_ns = SPIN_NS.min((SPIN_SHARE * 1e9 / qps) as i64);
+    (real_time, if real_time { Waking::between(SPIN_REAL_TIME_NS, spin_ns) } else { Waking::always(SPIN_NS) })
 }
 
 fn schedule(policy: i32, priority: i32) -> bool {

@@ -28,6 +28,7 @@ use super::{
     summary::{Step, Summary, model_words},
     transport::{Connections, Transport},
     udp::Udp,
+    waking::Waking,
     worker::{Lines, Period, Report, Worker},
 };
 use crate::{
@@ -151,7 +152,7 @@ impl Team {
                 timeout_ns: nanoseconds(arguments.timeout_s),
                 wants_real_time: arguments.real_time,
                 real_time: false,
-                early_ns: 0,
+                waking: Waking::always(0),
             };
             team.threads.spawn("load", move |_| worker.run())?;
             team.periods.push(to_worker);

@@ -41,8 +41,9 @@ pub trait Transport: Send {
     /// were, or events of connections: 0 if there was nothing to do.
     fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError>;
 
-    /// Waits for `timeout_ns`, less if something can be received, or sent again that could not be.
-    fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError>;
+    /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel keeps the
+    /// time at which it came, only if it is `wanted` at once.
+    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError>;
 
     /// Its connections since the start.
     fn connections(&self) -> Connections {

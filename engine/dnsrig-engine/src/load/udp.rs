@@ -4,6 +4,8 @@ use std::{
     io,
     net::{IpAddr, SocketAddr, UdpSocket},
     os::fd::AsFd,
+    thread,
+    time::Duration,
 };
 
 use nix::sys::{
@@ -220,7 +222,13 @@ impl Transport for Udp {
         Ok(count)
     }
 
-    fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError> {
+    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
+        if !wanted && !self.full {
+            // To be woken for each answer would cost more than to send the query did, also the server: it is its CPU that
+            // interrupts ours.
+            thread::sleep(Duration::from_nanos(timeout_ns.max(0).unsigned_abs()));
+            return Ok(());
+        }
         self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
     }
 }

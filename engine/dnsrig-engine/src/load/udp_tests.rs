@@ -42,12 +42,27 @@ fn who_waits_for_room_is_woken_when_there_is_room() {
         theirs
     });
     let asleep = Instant::now();
-    udp.wait(5 * SECOND_NS).unwrap();
+    udp.wait(5 * SECOND_NS, false).unwrap();
     assert!(asleep.elapsed() < Duration::from_secs(2), "it slept on though there was room");
     let _theirs = reader.join().unwrap();
     assert_eq!(udp.send(&[0], &mut ledger).unwrap(), 1);
     // With room left it is an answer that it waits for.
     let asleep = Instant::now();
-    udp.wait(SECOND_NS / 20).unwrap();
+    udp.wait(SECOND_NS / 20, true).unwrap();
     assert!(asleep.elapsed() >= Duration::from_millis(50));
+}
+
+#[test]
+fn an_answer_wakes_only_who_waits_for_it() {
+    let (ours, theirs) = UnixDatagram::pair().unwrap();
+    ours.set_nonblocking(true).unwrap();
+    let sockets = vec![UdpSocket::from(OwnedFd::from(ours))];
+    let mut udp = Udp::with("127.0.0.1:53".parse().unwrap(), sockets, 19, false, 1).unwrap();
+    theirs.send(&[0; 12]).unwrap();
+    let asleep = Instant::now();
+    udp.wait(SECOND_NS / 20, false).unwrap();
+    assert!(asleep.elapsed() >= Duration::from_millis(50));
+    let asleep = Instant::now();
+    udp.wait(5 * SECOND_NS, true).unwrap();
+    assert!(asleep.elapsed() < Duration::from_secs(2));
 }

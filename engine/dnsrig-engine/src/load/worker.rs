@@ -15,6 +15,7 @@ use super::{
     meter::Interval,
     priority,
     transport::{Connections, Transport},
+    waking::Waking,
 };
 use crate::{clock, threads};
 
@@ -63,8 +64,8 @@ pub struct Worker {
     /// Whether to go before everything else on the CPU, and whether it does.
     pub wants_real_time: bool,
     pub real_time: bool,
-    /// So long before a query is due it is awake.
-    pub early_ns: i64,
+    /// How long before a query is due it is awake.
+    pub waking: Waking,
 }
 
 impl Worker {
@@ -84,7 +85,7 @@ impl Worker {
 
     /// One period; returns from the start to the last sending, in nanoseconds.
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
-        (self.real_time, self.early_ns) = priority::choose(self.wants_real_time, period.model, self.part);
+        (self.real_time, self.waking) = priority::choose(self.wants_real_time, period.model, self.part);
         let mut duty = Duty::new(period, self.part, self.timeout_ns, &mut self.ledger);
         // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
         self.ledger.set_wall_time(clock::wall_time_s());
@@ -115,11 +116,13 @@ impl Worker {
             self.ledger.meter.at(now_ns).busy_ns += now_ns - turn_ns;
             return Ok(now_ns);
         }
-        let wait_ns = duty.idle_until_ns(self.early_ns) - now_ns;
+        let wait_ns = duty.idle_until_ns(self.waking.early_ns()) - now_ns;
         if wait_ns <= 0 {
             return Ok(now_ns);
         }
-        self.transport.wait(wait_ns)?;
-        Ok(clock::monotonic_ns())
+        self.transport.wait(wait_ns, duty.is_closed_loop())?;
+        let woke_ns = clock::monotonic_ns();
+        self.waking.woke(woke_ns - now_ns - wait_ns);
+        Ok(woke_ns)
     }
 }

@@ -332,7 +332,7 @@ impl Transport for Stream {
         Ok(count)
     }
 
-    fn wait(&mut self, timeout_ns: i64) -> Result<(), LoadError> {
+    fn wait(&mut self, timeout_ns: i64, _wanted: bool) -> Result<(), LoadError> {
         if !self.unread.is_empty() {
             return Ok(());
         }
