@@ -1,7 +1,8 @@
 """A cgroup a host, on machines with cgroup v2, v1 or both (hybrid).
 
 A host's cgroup is one folder in each hierarchy that has something to tell: in a v2 tree CPU time, PSI and
-``cgroup.kill``; in v1 trees ``memory`` and ``cpuacct`` where v2 does not have them.
+``cgroup.kill``; in v1 trees ``memory`` and ``cpuacct`` where v2 does not have them. ``cpuset`` keeps the host's programs on its
+CPUs: some choose others for themselves, as Knot DNS, which ties its UDP threads to CPUs by number.
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 PARENT = "dnsrig"
 MAKE_ATTEMPTS = 5
 REMOVE_LIMIT_S = 5.0
+CPUS, MEMORY_NODES = "cpuset.cpus", "cpuset.mems"
 
 
 @dataclass(frozen=True)
@@ -28,14 +31,14 @@ class Hierarchy:
 
 
 def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
-    """The trees worth using, from the text of /proc/self/mounts: v2, and v1 memory and cpuacct."""
+    """The trees worth using, from the text of /proc/self/mounts: v2, and v1 memory, cpuacct and cpuset."""
     found = []
     for line in (mounts if mounts is not None else Path("/proc/self/mounts").read_text()).splitlines():
         _, mount, kind, options, *_ = line.split()
         if kind == "cgroup2":
             found.append(Hierarchy(Path(mount), 2))
         elif kind == "cgroup":
-            useful = tuple(c for c in options.split(",") if c in ("memory", "cpuacct"))
+            useful = tuple(c for c in options.split(",") if c in ("memory", "cpuacct", "cpuset"))
             if useful:
                 found.append(Hierarchy(Path(mount), 1, useful))
     return found
@@ -45,8 +48,8 @@ def folders(tag: str, host: str, trees: list[Hierarchy]) -> list[Path]:
     return [tree.mount / PARENT / tag / host for tree in trees]
 
 
-def make(folder: Path) -> None:
-    """Make one folder of a host, asking v2 for the controllers that measure memory and I/O.
+def make(folder: Path, cpus: Sequence[int] = ()) -> None:
+    """Make one folder of a host, whose programs stay on ``cpus``, asking v2 for the controllers that we use.
 
     Another trial may remove the empty parent between two steps: then it is made again.
     """
@@ -56,6 +59,7 @@ def make(folder: Path) -> None:
                 level.mkdir(exist_ok=True)
                 if level != folder:
                     _enable_controllers(level)
+                _confine(level, cpus if level == folder else ())
             return
         except FileNotFoundError:
             if attempt == MAKE_ATTEMPTS - 1:
@@ -67,9 +71,19 @@ def _enable_controllers(folder: Path) -> None:
     control = folder / "cgroup.subtree_control"
     if not control.exists():
         return
-    for controller in ("memory", "cpu", "io"):
+    for controller in ("memory", "cpu", "io", "cpuset"):
         with contextlib.suppress(OSError):
             control.write_text(f"+{controller}")
+
+
+def _confine(folder: Path, cpus: Sequence[int]) -> None:
+    """Give ``folder`` these CPUs, or those of the folder above; v1 begins with none, and lets nobody in (cpuset(7))."""
+    if not (folder / CPUS).exists():
+        return
+    for name, chosen in ((MEMORY_NODES, ""), (CPUS, ",".join(map(str, cpus)))):
+        text = chosen or (folder.parent / name).read_text().strip()
+        if text and (chosen or not (folder / name).read_text().strip()):
+            (folder / name).write_text(text)
 
 
 def processes(folder: Path) -> list[int]:

@@ -74,7 +74,7 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
     folders = cgroup.folders(made.tag, name, cgroup.hierarchies())
     for folder in folders:
         made.add(cgroup=str(folder))
-        cgroup.make(folder)
+        cgroup.make(folder, spec.cpus)
     with inside(namespace):
         for key, value in (BASE_SYSCTLS | spec.sysctls).items():
             set_sysctl(key, value)

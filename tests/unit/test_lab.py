@@ -17,6 +17,7 @@ from dnsrig.rundir import LinkSpec
 HYBRID = """\
 cgroup /sys/fs/cgroup/cpu cgroup rw,relatime,cpu 0 0
 cgroup /sys/fs/cgroup/cpuacct cgroup rw,relatime,cpuacct 0 0
+cgroup /sys/fs/cgroup/cpuset cgroup rw,relatime,cpuset 0 0
 cgroup /sys/fs/cgroup/memory cgroup rw,relatime,memory 0 0
 cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
 """
@@ -24,8 +25,9 @@ cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
 
 def test_hybrid_machine() -> None:
     found = cgroup.hierarchies(HYBRID)
-    assert [(tree.version, tree.controllers) for tree in found] == [(1, ("cpuacct",)), (1, ("memory",)), (2, ())]
-    assert cgroup.folders("tag", "host", found)[2] == Path("/sys/fs/cgroup/unified/dnsrig/tag/host")
+    v1 = [(1, ("cpuacct",)), (1, ("cpuset",)), (1, ("memory",))]
+    assert [(tree.version, tree.controllers) for tree in found] == [*v1, (2, ())]
+    assert cgroup.folders("tag", "host", found)[3] == Path("/sys/fs/cgroup/unified/dnsrig/tag/host")
 
 
 def test_v2_machine() -> None:
@@ -138,3 +140,18 @@ def test_an_interrupt_while_links_end_leaves_nothing(ledgers: Path) -> None:
         made.made.append((LinkSpec(ends=("a", "b")), Slow()))
     assert list(ledgers.iterdir()) == [], "its ledger is closed, for nothing is left"
     assert folder is None or not folder.exists()
+
+
+def test_a_v1_cpuset_gets_its_cpus_and_what_lies_above_it_those_of_the_machine(tmp_path: Path) -> None:
+    folder = tmp_path / cgroup.PARENT / "aaaaa" / "primary"
+    for level in (tmp_path, folder.parent.parent, folder.parent, folder):
+        level.mkdir(exist_ok=True)
+        for name in (cgroup.CPUS, cgroup.MEMORY_NODES):
+            (level / name).write_text("\n")
+    (tmp_path / cgroup.CPUS).write_text("0-3\n")
+    (tmp_path / cgroup.MEMORY_NODES).write_text("0\n")
+    for _ in range(2):
+        cgroup.make(folder, [1, 2])
+    levels = (folder.parent.parent, folder.parent, folder)
+    assert [(level / cgroup.CPUS).read_text() for level in levels] == ["0-3", "0-3", "1,2"]
+    assert [(level / cgroup.MEMORY_NODES).read_text() for level in levels] == ["0", "0", "0"]
