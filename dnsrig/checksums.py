@@ -1,6 +1,6 @@
 """Checksums of the files of a trial: taken when it ends, held against the files when they are read.
 
-A file has a CRC-32 for each `CHUNK_BYTES` of it, so that of a damaged file the beginning that is whole is known.
+A file has a CRC-32 for each piece of it, so that of a damaged file the beginning that is whole is known.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ from pathlib import Path
 
 from dnsrig.rundir import FileRecord
 
-CHUNK_BYTES = 1 << 16
+LEAST_CHUNK_BYTES = 1 << 12
+MOST_CHUNKS = 2048
+"""Of a file: its checksums take at most 16 kB of trial.json."""
 _DIGITS = 8
 """Of a checksum in hexadecimal."""
 PATTERNS = ("*.arrow", "*.hlog", "*.folded")
@@ -28,20 +30,28 @@ def names(directory: Path) -> list[str]:
 
 
 def of(data: bytes) -> FileRecord:
+    """Pieces as small as the number of checksums allows."""
+    chunk = LEAST_CHUNK_BYTES
+    while len(data) > chunk * MOST_CHUNKS:
+        chunk *= 2
+    return FileRecord(bytes=len(data), chunk_bytes=chunk, crc32=_sums(data, chunk))
+
+
+def _sums(data: bytes, chunk: int) -> str:
     view = memoryview(data)
-    sums = (zlib.crc32(view[start : start + CHUNK_BYTES]) for start in range(0, len(data), CHUNK_BYTES))
-    return FileRecord(bytes=len(data), crc32="".join(f"{value:0{_DIGITS}x}" for value in sums))
+    sums = (zlib.crc32(view[start : start + chunk]) for start in range(0, len(data), chunk))
+    return "".join(f"{value:0{_DIGITS}x}" for value in sums)
 
 
 def whole_bytes(data: bytes, recorded: FileRecord) -> int:
     """How many bytes from the beginning of ``data`` are known to be as they were when the trial ended."""
-    found = of(data).crc32
+    found = _sums(data, recorded.chunk_bytes)
     if found == recorded.crc32 and len(data) == recorded.bytes:
         return len(data)
     pairs = zip(_each(found), _each(recorded.crc32), strict=False)
     alike = next((number for number, (one, other) in enumerate(pairs) if one != other), None)
     alike = min(len(found), len(recorded.crc32)) // _DIGITS if alike is None else alike
-    return min(alike * CHUNK_BYTES, len(data), recorded.bytes)
+    return min(alike * recorded.chunk_bytes, len(data), recorded.bytes)
 
 
 def _each(sums: str) -> list[str]:

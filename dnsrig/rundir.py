@@ -343,8 +343,9 @@ class FileRecord(Record):
     """A file of a trial as it was when the trial ended: what is read later is held against it."""
 
     bytes: int
+    chunk_bytes: int = Field(1 << 16, ge=1)
     crc32: str
-    """Of each 64 KiB, eight hexadecimal digits a piece."""
+    """Of each ``chunk_bytes``, eight hexadecimal digits a piece."""
 
 
 class Check(Record):

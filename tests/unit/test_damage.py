@@ -181,8 +181,15 @@ def test_a_changed_byte_is_found_and_what_is_before_it_kept(at: int) -> None:
     assert checksums.whole_bytes(data, recorded) == len(data)
     changed = bytearray(data)
     changed[at] ^= 1
-    assert checksums.whole_bytes(bytes(changed), recorded) == at // checksums.CHUNK_BYTES * checksums.CHUNK_BYTES
-    assert checksums.whole_bytes(data + b"more", recorded) == 196_608
+    assert checksums.whole_bytes(bytes(changed), recorded) == at // 4096 * 4096
+    assert checksums.whole_bytes(data + b"more", recorded) == 196_608, "up to the last piece, which is another"
+    assert checksums.whole_bytes(data[:70_000], recorded) == 69_632
+
+
+def test_checksums_stay_small() -> None:
+    recorded = checksums.of(bytes(20_000_000))
+    assert (recorded.chunk_bytes, len(recorded.crc32)) == (16_384, 8 * 1221)
+    assert checksums.whole_bytes(bytes(20_000_000), recorded) == 20_000_000
 
 
 def test_nothing_is_derived_from_half_a_file_and_charts_show_it(runs: dict[str, Path], tmp_path: Path) -> None:
