@@ -62,7 +62,7 @@ PLACES = [
         "dnsrig/traps/coarse_log_clock.py",
         "resolution_s <= LARGEST_SHARE * time_s",
         "resolution_s > 0",
-        "tests/unit/test_trap_clocks.py tests/integration/test_traps_provoked.py -k clock",
+        "tests/unit/test_trap_logic.py tests/integration/test_traps_provoked.py -k coarse",
     ),
     Place(
         "dnsrig/traps/congestion_on_receiver.py",
