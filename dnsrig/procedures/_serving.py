@@ -13,11 +13,10 @@ from typing import Any
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _pulled, _pulling
+from dnsrig.procedures import HostRole, _asking, _pulled, _pulling, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import driver
 from dnsrig.servers.driver import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
@@ -88,7 +87,7 @@ def check(spec: TrialSpec) -> None:
         return
     if spec.options["serve_as"] == "resolver":
         raise UsageError("options.changes: a resolver does not follow zones", hint='set changes = "none"')
-    if not spec.transfer.updates and not _changes_itself(spec):
+    if not spec.transfer.updates and not placing.changes_itself(spec):
         raise UsageError(
             "options.changes needs a primary that takes dynamic updates",
             hint='set transfer.updates = true, or take the primary "zones@engine", which changes its zones by itself',
@@ -111,7 +110,7 @@ def bring_up(stage: Stage) -> None:
     """The phase `setup`: every server answers all its zones, the primary first."""
     with stage.phase("setup"):
         stage.start_watch()
-        if stage.option("changes") != "none" and _changes_itself(stage.spec):
+        if stage.option("changes") != "none" and placing.changes_itself(stage.spec):
             stage.own_changes["primary"] = _changes(stage)
         for name, host in stage.spec.hosts.items():
             if host.role is not None:
@@ -261,11 +260,6 @@ def why_no_transfers(stage: Stage) -> str:
         return "the instrument that transferred meanwhile ended without saying what it saw"
     failures = _pulled.outcomes(summary)
     return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
-
-
-def _changes_itself(spec: TrialSpec) -> bool:
-    primary = spec.hosts["primary"].server
-    return primary is not None and driver(primary.kind).changes_itself
 
 
 def _changes(stage: Stage) -> Changes:

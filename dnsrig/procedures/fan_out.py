@@ -23,11 +23,10 @@ import polars as pl
 from dnsrig.analysis.fan_out import Spread, spread
 from dnsrig.analysis.transfer_rows import TRANSFERS
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulling
+from dnsrig.procedures import HostRole, _kept_up, _pulling, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
-from dnsrig.servers import driver
 
 DESCRIPTION = "from the first NOTIFY of a change to the last of many secondaries that has it"
 MAIN_METRIC = "last_done_s"
@@ -75,7 +74,7 @@ def checks(spec: TrialSpec) -> list[str]:
 
 
 def measure(stage: Stage) -> Result:
-    changes_itself = driver(_source(stage)).changes_itself
+    changes_itself = placing.changes_itself(stage.spec)
     with stage.phase("setup"):
         stage.start_watch()
         stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
@@ -97,12 +96,6 @@ def measure(stage: Stage) -> Result:
         stage.stop_instrument(INSTRUMENT)
         stage.check_servers()
     return _concluded(stage)
-
-
-def _source(stage: Stage) -> str:
-    server = stage.spec.hosts["primary"].server
-    assert server is not None
-    return server.kind
 
 
 def _words(stage: Stage) -> list[str]:

@@ -124,14 +124,14 @@ def read_events(stream: IO[str], events: queue.Queue[dict[str, Any]]) -> None:
     events.put({"event": "ended"})
 
 
-def last_summary(log: Path) -> dict[str, Any] | None:
-    """The summary among the events that the engine wrote to a file; None where there is none."""
+def last_event(log: Path, name: str = "summary") -> dict[str, Any] | None:
+    """The last event called ``name`` that the engine wrote to a file; None where there is none."""
     found = None
     with log.open(encoding="utf-8", errors="replace") as lines:
         for line in lines:
             with contextlib.suppress(ValueError):
                 event = json.loads(line)
-                if isinstance(event, dict) and event.get("event") == "summary":
+                if isinstance(event, dict) and event.get("event") == name:
                     found = event
     return found
 

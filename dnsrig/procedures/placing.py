@@ -88,6 +88,12 @@ def secondaries(spec: TrialSpec) -> list[Address]:
     return [*real, *(ip_address(text) for host in hosts if host.notified for text in host.source_addresses)]
 
 
+def changes_itself(spec: TrialSpec) -> bool:
+    """Whether the primary changes its zones by itself, so that nobody sends it updates."""
+    server = spec.hosts["primary"].server
+    return server is not None and driver(server.kind).changes_itself
+
+
 def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
     """Root file system and binds of a server's programs, as `lab.process.start` takes them."""
     if placement.source.root is None:

@@ -6,7 +6,7 @@ missing there, at a bounded rate, and states for each change how finely the mome
 
 ``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it, and up to ``pause_spread_ms``
 later, evenly spread, or changes would fall in step with the timers of servers. ``mode = "stream"`` makes
-them at ``rate_per_s``, whatever the servers do. Without NOTIFY (``transfer.notify``) only the SOA's refresh timer makes a
+them at ``rate_per_s``, whatever the servers do; the primary `zones@engine` then makes them by itself, and nothing waits for an update. Without NOTIFY (``transfer.notify``) only the SOA's refresh timer makes a
 secondary look; ``dataset.refresh_s`` sets it, and some servers have a lowest one of their own.
 
 All secondaries have the server and the settings of the first, which is the one under test: on a machine of few CPUs it has one
@@ -20,9 +20,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
+from dnsrig.procedures import HostRole, placing
 from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
+from dnsrig.servers.driver import Changes
 
 DESCRIPTION = "from a change on the primary to the first answer with it on each secondary"
 MAIN_METRIC = "propagation_p50_ms"
@@ -42,6 +43,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
 }
 MODES = ("single", "stream")
 MOST_SECONDARIES = 16
+DELAY_S = 2.0
+"""A primary that changes by itself begins so much later, so that the instrument has learnt its serials by then."""
 GRACE_S = 30.0
 """How long after its last change was given up `probe propagation` may take to say so."""
 
@@ -71,9 +74,19 @@ def checks(spec: TrialSpec) -> list[str]:
     return []
 
 
-def measure(stage: Stage) -> Result:
-    if not stage.spec.transfer.updates:
+def check(spec: TrialSpec) -> None:
+    """Refuse changes that nobody could make."""
+    if placing.changes_itself(spec):
+        if spec.options["mode"] != "stream":
+            raise UsageError("the primary changes its zones by itself, at a rate", hint='set options.mode = "stream"')
+    elif not spec.transfer.updates:
         raise UsageError("nobody may change the primary's zones", hint="set transfer.updates = true in the experiment")
+
+
+def measure(stage: Stage) -> Result:
+    itself = placing.changes_itself(stage.spec)
+    if itself:
+        stage.own_changes["primary"] = Changes("zones", float(stage.option("rate_per_s")), delay_s=DELAY_S)
     ready_limit_s = float(stage.option("ready_limit_s"))
     with stage.phase("setup"):
         stage.start_watch()
@@ -84,8 +97,11 @@ def measure(stage: Stage) -> Result:
         time.sleep(float(stage.option("settle_s")))
     limit_s = stage.spec.limit_s + float(stage.option("change_limit_s")) + GRACE_S
     with stage.profiled(), stage.phase("measure"):
-        probe = stage.start_propagation(_arguments(stage))
+        begun = [f"--made-from-ns={stage.begin_changes('primary')}"] if itself else []
+        probe = stage.start_propagation([*_arguments(stage), *begun])
         seen = stage.wait(probe, limit_s=limit_s)
+        if itself:
+            stage.end_changes("primary")
         stage.count_threads()
     with stage.phase("drain"):
         time.sleep(float(stage.option("drain_s")))

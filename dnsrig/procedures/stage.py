@@ -21,7 +21,7 @@ from dnsrig.lab.network import Network
 from dnsrig.lab.process import Process
 from dnsrig.lab.profile import Profiler
 from dnsrig.procedures import _pulling, placing, procedure
-from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_summary, last_words
+from dnsrig.procedures.instrument import START_LIMIT_S, STOP_LIMIT_S, Instrument, Overdue, last_event, last_words
 from dnsrig.rundir import Anchor, Outcome, Phase, ProfileRecord, Scalar, ServerRecord, TrialSpec
 from dnsrig.servers import driver, keys, sources
 from dnsrig.servers.driver import Changes, Placement
@@ -199,7 +199,7 @@ class Stage:
             time.sleep(0.02)
         server.process.stop(limit_s=STOP_LIMIT_S)
         self.check_servers()
-        kind, summary = server.placement.source.kind, last_summary(server.log)
+        kind, summary = server.placement.source.kind, last_event(server.log)
         if summary is None:
             raise ServerFailed(
                 f"{server.placement.source.label} on host {name} said no summary{last_words(server.log)}"
@@ -242,9 +242,17 @@ class Stage:
         if not steps:
             server.process.popen.send_signal(signal.SIGHUP)
 
-    def begin_changes(self, name: str) -> None:
-        """Have the primary of host ``name`` begin what it changes by itself."""
-        self.servers[name].process.popen.send_signal(signal.SIGUSR1)
+    def begin_changes(self, name: str) -> int:
+        """Have the primary of host ``name`` begin what it changes by itself, and return from when on it does."""
+        server = self.servers[name]
+        server.process.popen.send_signal(signal.SIGUSR1)
+        deadline = time.monotonic() + START_LIMIT_S
+        while (begun := last_event(server.log, "changes-begun")) is None:
+            self.check_servers()
+            if time.monotonic() > deadline:
+                raise DnsrigError(f"the primary did not begin its changes in {START_LIMIT_S:g} s")
+            time.sleep(0.01)
+        return int(begun["begin_ns"])
 
     def end_changes(self, name: str) -> None:
         """Have it end them. What it made, and what its secondaries asked for meanwhile, is known when the trial ends."""
@@ -254,7 +262,7 @@ class Stage:
         """What primaries changed by themselves, as their last words and rows say."""
         for name in self.own_changes.keys() & self.servers.keys():
             server = self.servers[name]
-            if (summary := last_summary(server.log)) and (made := summary["changes"]):
+            if (summary := last_event(server.log)) and (made := summary["changes"]):
                 self.told["change"] = {**made, **{part: summary[part] for part in ("notify", "secondaries")}}
             for rows in server.placement.directory.glob("*.arrow"):
                 rows.rename(self.directory / rows.name)
@@ -394,13 +402,14 @@ class Stage:
         return self._start_instrument(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
-        """Make changes on the primary and watch them arrive on all secondaries; rows go to ``propagation.arrow``."""
+        """Watch changes of the primary arrive on all secondaries, and make them unless it does; rows go to ``propagation.arrow``."""
         hosts = self.spec.hosts.items()
         command = ["probe", "propagation", f"--primary={self.host('primary').address}"]
         command += [f"--secondary={self.host(name).address}" for name, host in hosts if host.role == "secondary"]
         command += [f"--zones={Path(self.spec.dataset.path) / 'zones.list'}"]
         command += [f"--out={self.directory / 'propagation.arrow'}", "--until-eof"]
-        return self._start_instrument("propagation", [*command, *self.signed(), *arguments])
+        signed = [] if "primary" in self.own_changes else self.signed()
+        return self._start_instrument("propagation", [*command, *signed, *arguments])
 
     def signed(self) -> list[str]:
         """What tells an instrument to sign updates: they are where transfers are, with the same key."""

@@ -182,6 +182,8 @@ class Changes:
     """The members before this one stay in the catalog, so that they can be asked for meanwhile."""
     absent: int = 1
     """So many members are out of the catalog at a time."""
+    delay_s: float = 0.0
+    """They begin so long after they are told to."""
 
 
 @dataclass(frozen=True)

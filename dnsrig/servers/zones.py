@@ -89,6 +89,7 @@ class Zones(EngineDriver):
                 "changes-of": changes.of,
                 "changes-per-s": changes.per_s,
                 "changes-on-signal": True,
+                "changes-delay": f"{changes.delay_s}s",
                 "out": f"{placement.seen_directory}/{ROWS}",
             }
             if changes.of == "catalog":

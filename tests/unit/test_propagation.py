@@ -64,6 +64,13 @@ def test_a_primary_without_updates_is_refused() -> None:
             plan.provisional("propagation", point, [0, 1])
 
 
+def test_a_primary_that_changes_by_itself_does_so_at_a_rate() -> None:
+    itself = ["hosts.primary.server=zones@engine", "transfer.updates=false"]
+    (single,) = points("server=bind@forky", "secondaries=1", "changes=single", "baseline={}", *itself)
+    with pytest.raises(UsageError, match="by itself, at a rate"):
+        plan.provisional("test", single, [0, 1])
+
+
 def test_secondaries_are_like_the_first_and_linked_to_all_who_ask() -> None:
     roles = propagation.hosts({**propagation.OPTIONS, "secondaries": 3})
     assert list(roles) == ["primary", "secondary", "secondary2", "secondary3", "observer"]

@@ -14,7 +14,7 @@ use std::{
 };
 
 use arrow_array::{
-    RecordBatch,
+    Array, RecordBatch,
     cast::AsArray,
     types::{Int64Type, UInt32Type},
 };
@@ -345,6 +345,34 @@ fn members_leave_the_catalog_and_come_back_when_told_to() {
     assert_eq!((&secondary["address"], &secondary["serial"]), (&"127.0.0.1".into(), &(1 + changes).into()));
     assert_eq!((&secondary["asked"], &secondary["served"]["ixfr"]), (&secondary["served"], &2.into()));
     assert!(secondary["notifies_answered"].as_u64() >= Some(5), "{secondary}");
+}
+
+#[test]
+fn a_probe_knows_when_each_change_is_made() {
+    let directory = tempfile::tempdir().unwrap();
+    let out = directory.path().join("propagation.arrow");
+    let rate = "--count 3 --changes-per-s 200 --changes-on-signal --changes-delay 1s --threads 1";
+    let mut zones = start(rate);
+    signal(&zones, Signal::SIGUSR1);
+    let begin_ns = zones.event("changes-begun")["begin_ns"].as_i64().unwrap();
+    let address = zones.address("udp");
+    let output = Command::new(ENGINE)
+        .args(["probe", "propagation", "--rate=200", "--changes=60", "--limit-s=5"])
+        .args([format!("--made-from-ns={begin_ns}"), format!("--out={}", out.display())])
+        .args([format!("--primary={address}"), format!("--secondary={address}")])
+        .args(["--zone=z000000.example", "--zone=z000001.example", "--zone=z000002.example"])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let batches: Vec<RecordBatch> =
+        StreamReader::try_new(fs::File::open(&out).unwrap(), None).unwrap().collect::<Result<_, _>>().unwrap();
+    let times = |name: &str| batches[0].column_by_name(name).unwrap().as_primitive::<Int64Type>().clone();
+    let (changed, unseen, seen) = (times("changed_ns"), times("last_unseen_ns"), times("seen_ns"));
+    assert_eq!(changed.value(0), begin_ns + 5_000_000);
+    for row in 0..60 {
+        assert!(seen.value(row) >= changed.value(row), "not before it is made");
+        assert!(unseen.is_null(row) || unseen.value(row) <= changed.value(row) + 1_000, "and at once from then on");
+    }
 }
 
 const SECRET: &str = "c2VjcmV0IG9mIGEga2V5IQ==";

@@ -29,8 +29,8 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Kind {
-    Echo(echo::Arguments),
-    Zones(zones::Arguments),
+    Echo(Box<echo::Arguments>),
+    Zones(Box<zones::Arguments>),
 }
 
 /// Serves until someone ends it.

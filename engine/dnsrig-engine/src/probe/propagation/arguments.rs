@@ -49,6 +49,10 @@ pub struct Arguments {
     /// Make changes at this rate a second, whether the earlier ones have arrived or not
     #[arg(long, value_name = "RATE", value_parser = parse_rate)]
     pub rate: Option<f64>,
+    /// The primary, a `serve zones`, makes the changes by itself at --rate, from this time of CLOCK_MONOTONIC on; its zones
+    /// must be the listed ones
+    #[arg(long, value_name = "NS", requires = "rate", conflicts_with = "tsig")]
+    pub made_from_ns: Option<i64>,
     /// For how long to make changes at --rate
     #[arg(long, value_name = "S", requires = "rate", conflicts_with = "changes", value_parser = parse_seconds)]
     pub duration_s: Option<Duration>,
@@ -90,6 +94,9 @@ pub enum PropagationError {
     /// More than is planned for.
     #[error("{0}")]
     TooMany(String),
+    /// The first changes may have been missed.
+    #[error("the primary began to change its zones {0:.3} s before their serials were known here")]
+    Late(f64),
     /// One socket speaks to all of them.
     #[error("the primary and the secondaries must all have IPv4 addresses, or all IPv6 addresses")]
     Families,
@@ -104,6 +111,7 @@ impl Advice for PropagationError {
             PropagationError::Socket(..) => {
                 "check the addresses and the routes of this host (ip addr, ip route)".into()
             }
+            PropagationError::Late(_) => "have it begin later: serve zones --changes-delay".into(),
             PropagationError::TooMany(_) => "measure fewer at a time".into(),
             PropagationError::Families => "measure each family in a run of its own".into(),
             PropagationError::Twice(_) => "name each secondary once".into(),
@@ -111,6 +119,6 @@ impl Advice for PropagationError {
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, PropagationError::Socket(..)) { 1 } else { 2 }
+        if matches!(self, PropagationError::Socket(..) | PropagationError::Late(_)) { 1 } else { 2 }
     }
 }

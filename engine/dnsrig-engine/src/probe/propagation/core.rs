@@ -28,6 +28,8 @@ pub enum Pace {
     Single { pause_ns: i64, spread_ns: i64 },
     /// At a constant rate, whatever the servers do.
     Stream { rate_per_s: f64 },
+    /// Likewise, and the primary makes them by itself: each is made when it is due, and nothing is sent.
+    Own { rate_per_s: f64 },
 }
 
 /// How to measure.
@@ -115,6 +117,8 @@ struct Poll {
 }
 
 struct Zone {
+    /// On the primary, at first.
+    first_serial: u32,
     /// The latest serial given to a change, or seen anywhere.
     serial: u32,
     /// Changes that are missing somewhere, oldest first.
@@ -153,7 +157,8 @@ impl Core {
     /// A measurement whose first change is due at `start_ns`; `serials` are those of the zones on the primary.
     pub fn new(settings: Settings, serials: &[u32], start_ns: i64) -> Self {
         assert!(serials.len() == settings.zones as usize && (1..=SECONDARIES_MAX).contains(&settings.secondaries));
-        let zone = |serial: &u32| Zone { serial: *serial, changes: VecDeque::new(), unanswered: None };
+        let zone =
+            |serial: &u32| Zone { first_serial: *serial, serial: *serial, changes: VecDeque::new(), unanswered: None };
         let secondary = |_| Secondary { next_poll_ns: start_ns, turn: 0, open: 0, polls: Polls::default() };
         Core {
             settings,
@@ -173,9 +178,13 @@ impl Core {
     /// What to do now. Sending counts as done.
     pub fn next(&mut self, now_ns: i64) -> Action {
         self.give_up_overdue(now_ns);
-        let (change_at_ns, zone) = self.next_change();
-        if change_at_ns <= now_ns && now_ns < self.settings.end_ns {
-            return self.send_change(zone, now_ns);
+        let (mut change_at_ns, mut zone) = self.next_change();
+        while change_at_ns <= now_ns && now_ns < self.settings.end_ns {
+            let change = self.send_change(zone, now_ns);
+            if !matches!(self.settings.pace, Pace::Own { .. }) {
+                return change;
+            }
+            (change_at_ns, zone) = self.next_change();
         }
         if self.active.is_empty() && (change_at_ns == i64::MAX || now_ns >= self.settings.end_ns) {
             return Action::Done;
@@ -281,7 +290,9 @@ impl Core {
 
     fn due_ns(&self, number: u32) -> i64 {
         match self.settings.pace {
-            Pace::Stream { rate_per_s } => self.start_ns + (f64::from(number) * 1e9 / rate_per_s) as i64,
+            Pace::Stream { rate_per_s } | Pace::Own { rate_per_s } => {
+                self.start_ns + (f64::from(number) * 1e9 / rate_per_s) as i64
+            }
             Pace::Single { .. } if self.active.is_empty() => self.single_due_ns,
             Pace::Single { .. } => i64::MAX,
         }
@@ -290,16 +301,20 @@ impl Core {
     fn send_change(&mut self, zone: u32, now_ns: i64) -> Action {
         let number = self.changes.len() as u32;
         let due_ns = self.due_ns(number);
+        let is_own = matches!(self.settings.pace, Pace::Own { .. });
         let state = &mut self.zones[zone as usize];
-        let serial = after(state.serial);
+        // What a secondary shows of a later change says nothing of the serial that the primary gives to this one.
+        let own_serial = state.first_serial.wrapping_add(1 + number / self.settings.zones);
+        let serial = if is_own { own_serial } else { after(state.serial) };
         state.serial = serial;
-        state.unanswered = Some(number);
+        state.unanswered = (!is_own).then_some(number);
         state.changes.push_back(number);
         if state.changes.len() == 1 {
             self.active.push(zone);
         }
         let missing = u64::MAX >> (SECONDARIES_MAX - self.settings.secondaries);
-        self.changes.push(Change { zone, serial, due_ns, sent_ns: now_ns, answered: None, missing });
+        let (sent_ns, answered) = if is_own { (due_ns, Some((due_ns, 0))) } else { (now_ns, None) };
+        self.changes.push(Change { zone, serial, due_ns, sent_ns, answered, missing });
         self.sightings.extend((0..self.settings.secondaries).map(|_| Sighting::default()));
         Action::Change { number, zone, serial }
     }

@@ -253,3 +253,26 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn changes_that_the_primary_makes_by_itself_are_looked_for_and_not_sent() {
+    let own = settings(2, 1, 5, Pace::Own { rate_per_s: 100.0 });
+    let mut core = Core::new(own, &[7, 7], START_NS);
+    assert_eq!(core.next(START_NS - MS), Action::Wait { until_ns: START_NS });
+    // We come late, three are due by now; zone 0 shows the latest, before which there was another.
+    let now_ns = START_NS + 25 * MS;
+    let Action::Poll { id, secondary: 0, zone: 0 } = core.next(now_ns) else { panic!("a poll of the first zone") };
+    core.on_polled(now_ns + MS, id, Some(9));
+    let Action::Poll { id, zone: 1, .. } = core.next(now_ns + MS) else { panic!("a poll of the second zone") };
+    core.on_polled(now_ns + 2 * MS, id, Some(7));
+    let made: Vec<_> = core.changes().iter().map(|c| (c.zone, c.serial, (c.sent_ns - START_NS) / MS)).collect();
+    assert_eq!(made, [(0, 8, 0), (1, 8, 10), (0, 9, 20)]);
+    assert!(core.changes().iter().all(|change| change.accepted_ns() == Some(change.due_ns)));
+    let seen: Vec<_> = (0..3).map(|number| core.sightings(number)[0].seen_ns).collect();
+    assert_eq!(seen, [Some(now_ns + MS), None, Some(now_ns + MS)]);
+    // Zone 1 has all of its changes before the next one of zone 0: what it shows then is still ahead of it.
+    let Action::Poll { id, zone: 1, .. } = core.next(now_ns + 6 * MS) else { panic!("it is missing there") };
+    core.on_polled(now_ns + 6 * MS, id, Some(9));
+    core.next(START_NS + 45 * MS);
+    assert_eq!((core.changes()[3].serial, core.changes()[4].serial), (9, 10));
+}

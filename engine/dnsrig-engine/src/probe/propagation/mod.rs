@@ -68,7 +68,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let primary = Primary::learn(&socket, arguments.primary, &zones, arguments.tsig.clone())?;
     socket.set_nonblocking(true).map_err(|error| PropagationError::Socket("set up", error))?;
     let anchors = Anchors::start()?;
-    let start_ns = clock::monotonic_ns();
+    let start_ns = first_change_ns(arguments, clock::monotonic_ns())?;
     let settings = settings(arguments, authority, zones.count(), start_ns)?;
     let mut probe = Propagation {
         core: Core::new(settings, &primary.serials(), start_ns),
@@ -142,13 +142,27 @@ fn settings(
         zones,
         secondaries: arguments.secondaries.len(),
         changes,
-        pace: arguments.rate.map_or(Pace::Single { pause_ns, spread_ns }, |rate_per_s| Pace::Stream { rate_per_s }),
+        pace: match (arguments.rate, arguments.made_from_ns) {
+            (None, _) => Pace::Single { pause_ns, spread_ns },
+            (Some(rate_per_s), None) => Pace::Stream { rate_per_s },
+            (Some(rate_per_s), Some(_)) => Pace::Own { rate_per_s },
+        },
         poll_spacing_ns: i64::from(1_000_000_000_u32.div_ceil(arguments.poll_rate_per_s.unwrap_or(rate))),
         poll_timeout_ns: POLL_TIMEOUT_NS,
         accept_timeout_ns: ACCEPT_TIMEOUT_NS,
         end_ns: arguments.stop_after_s.map_or(i64::MAX, |after| start_ns.saturating_add(nanoseconds(after))),
         limit_ns: nanoseconds(arguments.limit_s),
     })
+}
+
+/// When the first change is due: at once, or when a primary that makes them by itself makes its first.
+fn first_change_ns(arguments: &Arguments, now_ns: i64) -> Result<i64, PropagationError> {
+    let Some((begin_ns, rate_per_s)) = arguments.made_from_ns.zip(arguments.rate) else { return Ok(now_ns) };
+    let first_ns = begin_ns.saturating_add((1e9 / rate_per_s).ceil() as i64);
+    if first_ns <= now_ns {
+        return Err(PropagationError::Late((now_ns - first_ns) as f64 / 1e9));
+    }
+    Ok(first_ns)
 }
 
 /// One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.

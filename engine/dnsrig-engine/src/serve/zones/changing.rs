@@ -32,6 +32,7 @@ const ROWS_MAX: u64 = 10_000_000;
 pub struct Changing {
     primary: Arc<Primary>,
     signals: Option<SignalFd>,
+    delay_ns: i64,
     out: Option<PathBuf>,
     has_ended: bool,
 }
@@ -51,17 +52,17 @@ struct Ended {
 }
 
 impl Changing {
-    /// Those of `primary`, which begin with SIGUSR1 and end with SIGUSR2 if they are `on_signal`; else they have begun.
+    /// Those of `primary`, which with a delay begin that long after SIGUSR1 and end with SIGUSR2; without, they have begun.
     /// The file of rows is made at once, so that what is wrong with it is told before anything is measured.
     ///
     /// Make it before any thread, which then inherits the blocked signals.
-    pub fn new(primary: Arc<Primary>, on_signal: bool, out: Option<PathBuf>) -> Result<Self, ServeError> {
-        let signals = on_signal.then(signals).transpose();
+    pub fn new(primary: Arc<Primary>, delay_ns: Option<i64>, out: Option<PathBuf>) -> Result<Self, ServeError> {
+        let signals = delay_ns.map(|_| signals()).transpose();
         let signals = signals.map_err(|error| ServeError::System("wait for signals", error.into()))?;
         if let Some(path) = &out {
             rows::write(path, std::iter::empty())?;
         }
-        Ok(Changing { primary, signals, out, has_ended: false })
+        Ok(Changing { primary, signals, delay_ns: delay_ns.unwrap_or(0), out, has_ended: false })
     }
 
     /// Readable when a signal has come.
@@ -83,8 +84,9 @@ impl Changing {
 
     fn begin(&self) -> io::Result<()> {
         let (now_ns, rate_per_s) = (clock::monotonic_ns(), self.primary.shape.changes.per_s);
-        if self.primary.period.begin(now_ns) {
-            emit("changes-begun", now_ns, &Begun { begin_ns: now_ns, rate_per_s }).map_err(io::Error::other)?;
+        let begin_ns = now_ns + self.delay_ns;
+        if self.primary.period.begin(begin_ns) {
+            emit("changes-begun", now_ns, &Begun { begin_ns, rate_per_s }).map_err(io::Error::other)?;
         }
         Ok(())
     }

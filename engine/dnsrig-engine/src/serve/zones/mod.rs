@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
     let primary = Arc::new(arguments.primary(start_ns)?);
-    let changing = Changing::new(Arc::clone(&primary), arguments.changes_on_signal, arguments.out.clone())?;
+    let changing = Changing::new(Arc::clone(&primary), arguments.changes_delay_ns(), arguments.out.clone())?;
     let (bound, sockets) = setup::bind(arguments)?;
     let limits = Limits::new(arguments.connections_max, arguments.idle_timeout);
     let mut threads = Threads::new()?;

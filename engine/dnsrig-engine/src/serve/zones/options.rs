@@ -162,7 +162,10 @@ pub struct Arguments {
     absent: u32,
     /// Begin changes with SIGUSR1, and end them with SIGUSR2
     #[arg(long)]
-    pub changes_on_signal: bool,
+    changes_on_signal: bool,
+    /// Begin them so long after the signal
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration, requires = "changes_on_signal")]
+    changes_delay: i64,
     /// So many changes of every zone that changes lie behind at the start
     #[arg(long, value_name = "N", default_value_t = 0)]
     changes_before: u32,
@@ -216,6 +219,11 @@ impl Arguments {
         // It looks at the affinity and at the cgroup's quota.
         let cpus = || thread::available_parallelism().map_or(1, usize::from);
         self.threads.map_or_else(cpus, usize::from)
+    }
+
+    /// How long after the signal changes begin; none: they begin at once.
+    pub fn changes_delay_ns(&self) -> Option<i64> {
+        self.changes_on_signal.then_some(self.changes_delay)
     }
 
     /// The server's nature; changes begin at `start_ns`.
