@@ -1,4 +1,5 @@
-"""How true `load`'s latencies are: against a packet capture, against a stall computed by hand, and how late it sends.
+"""How true `load`'s latencies are: against a packet capture, against a stall computed by hand, at both ends when the
+instrument itself is made to stand still, and how late it sends.
 
 The capture is tcpdump's on the instrument's own interface, with nanoseconds: of each query and its answer the time between the
 two packets. `load`'s twin, from sending to receiving, must be the same but for the way through the socket.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import signal
 import struct
 import sys
 import time
@@ -17,6 +19,7 @@ from pathlib import Path
 from pair import Pair, pair, spread
 
 from dnsrig.lab import process
+from dnsrig.lab.process import Process
 
 ROUNDS = 5
 CAPTURE_QPS = 20_000
@@ -24,6 +27,7 @@ LAG_QPS = 100_000
 DURATION_S = 5
 STALL_MS, STALL_EVERY_MS = 200, 1000
 STALL_QPS = 5_000
+STOPS, STOP_MS, BETWEEN_STOPS_MS = 8, 50, 450
 CAPTURE_BUFFER_KIB = 524_288
 NANOSECOND_MAGIC = 0xA1B23C4D
 """Of a pcap file with nanoseconds (pcap-savefile(5))."""
@@ -126,6 +130,37 @@ def against_stall(hosts: Pair) -> None:
     print(f"  mean   by hand {by_hand:8.2f}   load {ours:8.2f}   dnsperf {theirs_ms:8.2f}")
 
 
+def stand_still(load: Process) -> None:
+    for _ in range(STOPS):
+        time.sleep(BETWEEN_STOPS_MS / 1000)
+        load.popen.send_signal(signal.SIGSTOP)
+        time.sleep(STOP_MS / 1000)
+        load.popen.send_signal(signal.SIGCONT)
+
+
+def both_ends(hosts: Pair) -> None:
+    options = (f"--rate={STALL_QPS}", f"--duration-s={DURATION_S}")
+    truth = hosts.load(*options)
+    found = hosts.load(*options, meanwhile=stand_still)
+    for name in ("p50", "p90", "p99", "p99_9"):
+        lower, true, upper = (
+            one[series][name] / 1e6
+            for one, series in ((found, "lower_latency_ns"), (truth, "sent_latency_ns"), (found, "latency_ns"))
+        )
+        print(f"    {name:6s} {lower:9.3f} ≤ {true:9.3f} ≤ {upper:9.3f}   {'yes' if lower <= true <= upper else 'NO'}")
+
+
+def against_lateness(hosts: Pair) -> None:
+    print(
+        f"\n`load` stopped {STOPS} times for {STOP_MS} ms, {STALL_QPS:,} queries/s: lower end, truth (not stopped), upper end, ms"
+    )
+    stall = ("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms")
+    for faults in ((), ("--delay", "5ms"), ("--delay", "5ms", "--jitter", "2ms"), stall):
+        print(f"  echo {' '.join(faults)}")
+        with hosts.echo(*faults):
+            both_ends(hosts)
+
+
 def lag(hosts: Pair) -> None:
     print(f"\nSend lag at {LAG_QPS:,} queries/s from one core, µs; target p99 < 100")
     found = [hosts.load(f"--rate={LAG_QPS}", f"--duration-s={DURATION_S}") for _ in range(ROUNDS)]
@@ -137,7 +172,7 @@ def lag(hosts: Pair) -> None:
 
 
 def main() -> None:
-    wanted = set(sys.argv[1:]) or {"capture", "stall", "lag"}
+    wanted = set(sys.argv[1:]) or {"capture", "stall", "lateness", "lag"}
     with pair() as hosts:
         if "capture" in wanted:
             with hosts.echo("--delay", "10ms"):
@@ -145,6 +180,8 @@ def main() -> None:
         if "stall" in wanted:
             with hosts.echo("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms"):
                 against_stall(hosts)
+        if "lateness" in wanted:
+            against_lateness(hosts)
         if "lag" in wanted:
             with hosts.echo():
                 lag(hosts)

@@ -96,13 +96,17 @@ class Pair:
         finally:
             started.stop()
 
-    def load(self, *options: str) -> dict[str, Any]:
+    def load(self, *options: str, meanwhile: Callable[[Process], None] | None = None) -> dict[str, Any]:
         """`load` on its host; the summary."""
-        return self.engine("load", "--queries", str(self.queries), *options)
+        return self.engine("load", "--queries", str(self.queries), *options, meanwhile=meanwhile)
 
-    def engine(self, subcommand: str, *options: str) -> dict[str, Any]:
+    def engine(
+        self, subcommand: str, *options: str, meanwhile: Callable[[Process], None] | None = None
+    ) -> dict[str, Any]:
         """A subcommand of the engine on the instrument's host, against the server; its summary."""
-        output = self._run([str(paths.engine()), subcommand, str(self.reflector.address), *options])
+        output = self._run(
+            [str(paths.engine()), subcommand, str(self.reflector.address), *options], meanwhile=meanwhile
+        )
         lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
         return next(line for line in reversed(lines) if line["event"] == "summary")
 
@@ -130,12 +134,14 @@ class Pair:
         text = self.peer("iperf3", "--client", address, "--reverse", "--json", "--time", str(duration_s), *options)
         return float(json.loads(text)["end"]["sum_received"]["bits_per_second"])
 
-    def _run(self, command: list[str], root: bool = False) -> str:
+    def _run(self, command: list[str], root: bool = False, meanwhile: Callable[[Process], None] | None = None) -> str:
         view: dict[str, Any] = {}
         if root:
             view = {"root": self.root, "binds": [process.Bind(self.folder, "/mnt")]}
         with tempfile.TemporaryFile("w+") as output:
             started = process.start(command[0], self.instrument, command, stdout=output, stderr=output, **view)
+            if meanwhile is not None:
+                meanwhile(started)
             status = started.popen.wait()
             output.seek(0)
             text = output.read()
