@@ -209,6 +209,10 @@ class Knot(Driver):
         "database not usable": r"rdb, failed to|failed to load (updates )?from database|zone database update failed",
         "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
     }
+    work_patterns = {
+        "update of its members by the catalog": r"info: catalog, updating, \d+ changes",
+        "reload": r"info: (reloading configuration|control, received command 'reload')",
+    }
 
     def configure(self, placement: Placement) -> None:
         chosen: dict[str, Scalar] = {"server.udp-workers": placement.threads}

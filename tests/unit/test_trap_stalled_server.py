@@ -20,6 +20,7 @@ from dnsrig.analysis.preceding import at_least, covered_share, preceding
 from dnsrig.analysis.profile import differences
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import ALPHA, stalls, stalls_of
+from dnsrig.servers import driver
 from dnsrig.traps import Conclusion
 
 CALM = log_normal(0.2, 0.4)
@@ -257,16 +258,23 @@ def test_the_chance_is_below_what_is_promised(trial: Trial) -> None:
     assert found is not None and 0 <= found.chance <= ALPHA
 
 
-def test_the_log_of_bind_tells_of_catalog_work(tmp_path: Path) -> None:
-    from dnsrig.servers import driver
+LOGS = {
+    "bind": "22-Nov-2026 10:58:56.974 general: info: zone catalog.example/IN: notify from 198.18.0.1#51436: serial 7\n"
+    "22-Nov-2026 10:58:56.978 xfer-in: info: transfer of 'catalog.example/IN' from 198.18.0.1#53: Transfer status: success\n"
+    "22-Nov-2026 10:58:56.978 general: info: catz: updating catalog zone 'catalog.example' with serial 7\n"
+    "22-Nov-2026 10:58:56.999 xfer-in: info: transfer of 'z1.example/IN' from 198.18.0.1#53: Transfer status: success\n",
+    "knot": "2026-11-22T10:58:56.978+0000 info: [catalog.example.] refresh, remote 198.18.0.1@53, zone updated, 0.01 seconds\n"
+    "2026-11-22T10:58:56.978+0000 info: catalog, updating, 16 changes\n"
+    "2026-11-22T10:58:56.999+0000 info: [z1.example.] refresh, remote 198.18.0.1@53, zone updated, 0.00 seconds\n",
+}
 
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_logs_tell_of_work_on_the_catalog(tmp_path: Path, kind: str) -> None:
     log = tmp_path / "server.log"
-    log.write_text(
-        "22-Nov-2026 10:58:56.974 general: info: zone catalog.example/IN: notify from 198.18.0.1#51436: serial 7\n"
-        "22-Nov-2026 10:58:56.978 xfer-in: info: transfer of 'catalog.example/IN' from 198.18.0.1#53: Transfer status: success\n"
-        "22-Nov-2026 10:58:56.978 general: info: catz: updating catalog zone 'catalog.example' with serial 7\n"
-        "22-Nov-2026 10:58:56.999 xfer-in: info: transfer of 'z1.example/IN' from 198.18.0.1#53: Transfer status: success\n"
-    )
-    found = [(event.kind, event.realtime_ns) for event in driver("bind").read_work(log, "catalog.example")]
-    at_ns = 1_795_345_136_978_000_000
-    assert found == [("transfer of the catalog", at_ns), ("update of its members by the catalog", at_ns)]
+    log.write_text(LOGS[kind])
+    found = [
+        (event.kind, (event.realtime_ns or 0) // SECOND) for event in driver(kind).read_work(log, "catalog.example")
+    ]
+    kinds = ["transfer of the catalog", "update of its members by the catalog"]
+    assert found == [(each, 1_795_345_136) for each in kinds]
