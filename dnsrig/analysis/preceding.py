@@ -13,10 +13,10 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-WINDOWS_NS = (50_000_000, 200_000_000, 1_000_000_000)
+WINDOWS_NS = (10_000_000, 100_000_000, 1_000_000_000)
 LATE_NS = 20_000_000
 """A log may be written, and its clock may tick, so much after what it tells of began."""
-ALPHA = 0.01
+ALPHA = 0.05
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Preceding:
     kind: str
     events: int
     before: int
-    """Moments with such an event in the window before them."""
+    """Moments with such an event in the window before them …"""
+    moments: int
+    """… of so many."""
     window_ns: int
     delay_ns: int
     """From the event to the moment, in the median of those; negative: the event was noted after it."""
@@ -57,7 +59,9 @@ def _judged(
     delays = [delay for moment in moments_ns if (delay := _delay(times, moment)) is not None and delay <= window_ns]
     share = covered_share([(time - LATE_NS, time + window_ns) for time in times], free)
     p = min(1.0, trials * at_least(len(delays), len(moments_ns), share))
-    return Preceding(kind, len(times), len(delays), window_ns, int(statistics.median(delays or [0])), p)
+    return Preceding(
+        kind, len(times), len(delays), len(moments_ns), window_ns, int(statistics.median(delays or [0])), p
+    )
 
 
 def _delay(times: Sequence[int], moment_ns: int) -> int | None:

@@ -30,6 +30,8 @@ MOSTLY = 50.0
 SAMPLES_OF_WATCH = 2
 """Intervals of `watch` that stalls must last together before its counters are split."""
 FEWEST_STACKS = 20
+LONG_SHARE = 0.1
+"""Of the longest stall, from which one is long, too."""
 FUNCTIONS = 3
 """That are named."""
 
@@ -53,7 +55,7 @@ def _found(trial: Trial, found: Stalls) -> Conclusion:
     return Conclusion(
         "found",
         summary=summary
-        + " ".join(filter(None, (_spent_in_words(trial, spent), _before_in_words(found, before), _ran_in_words(ran)))),
+        + " ".join(filter(None, (_spent_in_words(trial, spent), _before_in_words(before), _ran_in_words(ran)))),
         evidence={
             "stalls": len(found.found),
             "longest_ms": round(max(durations), 1),
@@ -127,7 +129,9 @@ def _spent_in_words(trial: Trial, spent: Mapping[str, Scalar | None]) -> str:
 
 
 def what_preceded(trial: Trial, found: Stalls) -> Preceding | None:
-    return preceding([stall.start_ns for stall in found.found], events_of(trial), found.others)
+    """Of the long stalls: a short one may have another cause."""
+    long = [stall.start_ns for stall in found.found if stall.duration_ns >= LONG_SHARE * found.longest_ns]
+    return preceding(long, events_of(trial), found.others)
 
 
 def events_of(trial: Trial) -> dict[str, list[int]]:
@@ -143,10 +147,10 @@ def events_of(trial: Trial) -> dict[str, list[int]]:
     return events
 
 
-def _before_in_words(found: Stalls, before: Preceding | None) -> str:
+def _before_in_words(before: Preceding | None) -> str:
     if before is None:
         return "Nothing that was recorded comes just before them more often than by chance."
-    each = "It" if len(found.found) == 1 else f"{before.before} of {len(found.found)}"
+    each = f"{before.before} of {before.moments} long ones" if before.moments > 1 else "The longest"
     when = f"{before.delay_ns / 1e6:,.0f} ms after" if before.delay_ns > 0 else "with"
     chance = "p < 0.0001" if before.p < 0.0001 else f"p = {before.p:.4f}"
     return f"{each} began {when} {_article(before.kind)} ({chance} that it is chance)."
@@ -161,7 +165,8 @@ def _before_as_evidence(before: Preceding | None) -> dict[str, Scalar | None]:
         return {}
     return {
         "before": before.kind,
-        "stalls_after_it": before.before,
+        "long_stalls": before.moments,
+        "long_stalls_after_it": before.before,
         "events_of_it": before.events,
         "after_it_ms": round(before.delay_ns / 1e6, 1),
         "p_after_it": float(f"{before.p:.1g}"),

@@ -172,7 +172,7 @@ def test_what_its_host_did_meanwhile(trial: Trial, cpu: float, waiting: float, s
 
 
 def test_what_began_just_before_is_named_and_what_is_always_there_is_not(trial: Trial) -> None:
-    accepted = [START_NS + n * 100 * MS for n in range(100)]
+    accepted = [START_NS + n * 100 * MS + 37 * MS for n in range(100)]
     trial.__dict__["changes"] = pl.DataFrame({"accepted_ns": accepted})
     offset_ns = trial.anchors[0].realtime_ns - trial.anchors[0].monotonic_ns
     updates = [START_NS + offset_ns + second * SECOND - 8 * MS for second in (1, 3, 5, 7, 9)]
@@ -182,12 +182,31 @@ def test_what_began_just_before_is_named_and_what_is_always_there_is_not(trial: 
     )
     found = verdict(trial, Asked(qps=1_000), STALLING)
     assert found.evidence["before"] == "update, in the server's log"
-    assert (found.evidence["stalls_after_it"], found.evidence["events_of_it"]) == (5, 5)
+    assert (found.evidence["long_stalls_after_it"], found.evidence["events_of_it"]) == (5, 5)
     assert found.evidence["after_it_ms"] == pytest.approx(8, abs=3)
-    assert "5 of 5 began 7 ms after an update, in the server's log (p < 0.0001" in found.summary
+    assert "5 of 5 long ones began 7 ms after an update, in the server's log (p < 0.0001" in found.summary
     trial.__dict__["log_events"] = NO_EVENTS
     found = verdict(trial, Asked(qps=1_000), STALLING)
     assert "before" not in found.evidence and "Nothing that was recorded" in found.summary
+
+
+def test_a_short_stall_of_another_cause_does_not_hide_that_of_the_longest(trial: Trial) -> None:
+    offset_ns = trial.anchors[0].realtime_ns - trial.anchors[0].monotonic_ns
+    update_ns = START_NS + offset_ns + 3 * SECOND
+    trial.__dict__["log_events"] = pl.DataFrame({"kind": ["update"], "realtime_ns": [update_ns]})
+
+    def still(due_ns: int, client: int) -> int:
+        return max(
+            MS, 4 * SECOND - due_ns if due_ns > 3 * SECOND else 0, 6_080 * MS - due_ns if due_ns > 6 * SECOND else 0
+        )
+
+    found = verdict(trial, Asked(qps=1_000, timeout_ns=2 * SECOND), still)
+    assert (found.evidence["stalls"], found.evidence["long_stalls"], found.evidence["before"]) == (
+        2,
+        1,
+        "update, in the server's log",
+    )
+    assert "The longest began 1 ms after an update" in found.summary
 
 
 @given(seed=st.integers(0, 10**6), events=st.integers(1, 200), moments=st.integers(1, 20))
@@ -198,7 +217,7 @@ def test_events_that_know_nothing_of_it_seldom_precede(seed: int, events: int, m
         preceding(sorted(drawn(noise, moments)), {"event": sorted(drawn(noise, events))}, [whole]) is not None
         for _ in range(5)
     )
-    assert wrong <= 2, "each by chance at most once in a hundred"
+    assert wrong <= 4, "each by chance at most once in twenty"
 
 
 def drawn(noise: random.Random, count: int) -> list[int]:
