@@ -25,7 +25,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
-from dnsrig.procedures import _checks, _kept_up, procedure
+from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
 from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
 from dnsrig.rundir import LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.servers import driver
@@ -86,10 +86,12 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     os.sched_setaffinity(0, observer.cpus)
     with Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab:
         before = conditions.moment(working, lab.tag)
-        checks = lab.check_links()
+        link_checks = lab.check_links()
         stage = Stage(spec, working, lab, report)
         try:
-            result = _unfit(checks) or _measure(stage)
+            result = _unfit(link_checks) or _measure(stage)
+            if any(phase.name == "measure" for phase in stage.phases):
+                _at_end.look(stage)
             if "watch" in stage.instruments:
                 stage.stop_instrument("watch")
         finally:
@@ -108,7 +110,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
                 **links,
             },
             profiles=stage.profiles,
-            link_checks=checks,
+            link_checks=link_checks,
             conditions={
                 "before": before,
                 "after": conditions.moment(working, lab.tag),

@@ -101,9 +101,17 @@ def check(spec: TrialSpec) -> None:
 
 def checks(spec: TrialSpec) -> list[str]:
     """What must be seen while queries are put on the server under test."""
-    if spec.options["changes"] == "none":
-        return []
-    return ["changes-made", *(["changes-served", "change-delay"] if spec.primaries else [])]
+    options = spec.options
+    found = ["query-transport"]
+    if spec.procedure == "latency":
+        found += ["rate", "answers-good", "names-missing"]
+    if options["serve_as"] == "resolver":
+        found += ["cache"]
+    if options["transfers"] != "none":
+        found += ["transfers-meanwhile", *(["connections-per-zone"] if spec.dataset.zones > 1 else [])]
+    if options["changes"] != "none":
+        found += ["changes-made", *(["changes-served", "change-delay"] if spec.primaries else [])]
+    return found
 
 
 def bring_up(stage: Stage) -> None:

@@ -105,7 +105,11 @@ def check(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    found = ["carried", *(["database-filled"] if "database" in spec.hosts else ["transfer-port"])]
+    # Of Knot DNS; connections with TLS it does not keep in its pool.
+    pooled = "server.remote-pool-limit" in spec.hosts[spec.subject].settings and not spec.transfer.tls
+    several = spec.dataset.zones > 1 and _carrier(spec.options) == "axfr"
+    return [*found, *(["connections-per-zone"] if pooled and several else [])]
 
 
 def measure(stage: Stage) -> Result:

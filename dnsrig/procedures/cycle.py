@@ -94,7 +94,7 @@ def check(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["generations-published", "transfer-port"]
 
 
 def measure(stage: Stage) -> Result:

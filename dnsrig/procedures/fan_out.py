@@ -70,7 +70,7 @@ def check(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["notifies", "answered-by", "connections-per-zone"]
 
 
 def measure(stage: Stage) -> Result:

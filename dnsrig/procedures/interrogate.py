@@ -46,7 +46,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["questions-answered"]
 
 
 def measure(stage: Stage) -> Result:

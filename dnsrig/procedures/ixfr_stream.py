@@ -96,7 +96,7 @@ def check(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["axfr-answered"]
 
 
 def measure(stage: Stage) -> Result:

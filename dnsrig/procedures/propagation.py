@@ -71,7 +71,7 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["updates-accepted", "transfer-port"]
 
 
 def check(spec: TrialSpec) -> None:

@@ -66,7 +66,13 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    several = spec.dataset.zones > 1
+    found = ["connections-tls", *(["connections-per-zone"] if several else [])]
+    found += ["outstanding"] if several and spec.options["policy"] == "pipelined" else []
+    return [
+        *found,
+        *(["sessions-resumed"] if several and spec.transfer.tls and spec.options["policy"] == "one" else []),
+    ]
 
 
 def measure(stage: Stage) -> Result:

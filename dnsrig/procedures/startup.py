@@ -46,7 +46,7 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["page-cache"]
 
 
 def measure(stage: Stage) -> Result:

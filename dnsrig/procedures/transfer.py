@@ -54,7 +54,11 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    found = ["zones-came", "transfer-port", *(["primaries-used"] if len(spec.primaries) > 1 else [])]
+    subject = spec.hosts[spec.subject]
+    by_us = subject.server is not None and not driver(subject.server.kind).answers
+    found += ["connections-tls"] if by_us else []
+    return [*found, *(["source-addresses"] if subject.source_addresses else [])]
 
 
 def measure(stage: Stage) -> Result:

@@ -32,7 +32,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return []
+    return ["ixfr-size", "transfer-port"]
 
 
 def measure(stage: Stage) -> Result:

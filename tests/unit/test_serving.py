@@ -230,8 +230,9 @@ def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: P
     at = stage.done.index
     assert at("follow on secondary") < at("change on primary") < at("changed of follow") < at("measure")
     assert [line.split("\t")[0] for line in stage.arguments["follow"]] == [f"z{n}.example" for n in range(5, 10)]
-    assert _serving.checks(made) == ["changes-made", "changes-served", "change-delay"]
-    assert not _serving.checks(with_zones(spec(rate_qps=10), zones))
+    of_changes = {"changes-made", "changes-served", "change-delay"}
+    assert of_changes <= set(_serving.checks(made))
+    assert not of_changes & set(_serving.checks(with_zones(spec(rate_qps=10), zones)))
 
 
 def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(zones: Path) -> None:

@@ -1,0 +1,22 @@
+"""Of the answers that the load got, how many were the ones that it asked for: NOERROR, or NXDOMAIN for a name that does not exist.
+
+A server that refuses is fast. One in a hundred may fail: more would be the latency of something else.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "answers with what was asked for"
+UNIT = "% of the answers"
+LEAST_PERCENT = 99.0
+GOOD = ("NOERROR", "NXDOMAIN")
+
+
+def look(trial: Trial) -> Seen:
+    rcodes = trial.load.get("rcodes") or {}
+    if not (answered := sum(rcodes.values())):
+        return cannot_tell("the load counted no answers")
+    told = ", ".join(f"{count:,} {name}" for name, count in rcodes.items())
+    return Seen(100 * sum(rcodes.get(name, 0) for name in GOOD) / answered, least=LEAST_PERCENT, why=told)

@@ -1,0 +1,28 @@
+"""How many packets a resolver sent to the authority for each of its answers: none where names are in its cache, one and more where they are not.
+
+``options.missing_share`` of the names were never asked for before. A cache that is called warm may send one packet for twenty answers: a
+record expires, a server is asked for its keys. One that is called cold must send nine for ten answers that cannot be in it.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "packets to the authority for an answer"
+WARM_MOST = 0.05
+COLD_LEAST = 0.9
+
+
+def look(trial: Trial) -> Seen:
+    answered, missing = trial.load.get("answered"), float(trial.record.spec.options["missing_share"])
+    primaries = trial.record.spec.primaries
+    sent = [trial.growth(trial.subject, f"link:{primary}", "tx_packets") for primary in primaries]
+    if not answered or not sent or None in sent:
+        return cannot_tell("there are no answers, or no samples of the link to the authority")
+    seen = sum(packets or 0.0 for packets in sent) / answered
+    series = tuple(f"{trial.subject}/link:{primary}/tx_packets" for primary in primaries)
+    asked = "uncached" if missing else "cached"
+    if missing:
+        return Seen(seen, least=COLD_LEAST * missing, asked=asked, series=series)
+    return Seen(seen, most=WARM_MOST, asked=asked, series=series)

@@ -1,0 +1,33 @@
+"""How many connections were established for each zone that arrived: about one by the policy ``one``, few by ``reused`` and ``pipelined``.
+
+As the instrument `transfer` counts them, or, for a real secondary, as the kernel of its host does. With ``one``, a zone that is tried again takes
+another; reused connections that the other side closes again and again are none.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "connections for a zone that arrived"
+ONE_LEAST = 0.9
+REUSED_MOST = 0.5
+FEWEST = 10
+"""Zones, below which a connection or two say nothing."""
+
+
+def look(trial: Trial) -> Seen:
+    told, spec = trial.transfer, trial.record.spec
+    if "policy" in spec.options or "transfers" in spec.options:
+        done, policy = told.get("done", 0), str(spec.options.get("policy", spec.options.get("transfers")))
+        opened = told.get("connections", {}).get("established")
+    else:
+        # Of Knot DNS, which keeps connections in a pool.
+        pool = spec.hosts[trial.subject].settings.get("server.remote-pool-limit")
+        done, policy = trial.record.instruments.get("probe", {}).get("seen", 0), "reused" if pool else "one"
+        opened = trial.growth(trial.subject, "tcp", "active_opens")
+    if opened is None or done < FEWEST:
+        return cannot_tell(f"{done} zones arrived, too few to judge by")
+    if policy == "one":
+        return Seen(opened / done, least=ONE_LEAST, asked=policy)
+    return Seen(opened / done, most=REUSED_MOST, asked=policy)

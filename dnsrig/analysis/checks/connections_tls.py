@@ -1,0 +1,27 @@
+"""Of the connections that the instrument `transfer` established, how many had a TLS handshake: all with XoT (RFC 9103), none without."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "connections with TLS"
+UNIT = "% of those established"
+
+
+def look(trial: Trial) -> Seen:
+    made = (
+        trial.connections.filter(pl.col("established_ns") > 0)
+        if not trial.connections.is_empty()
+        else trial.connections
+    )
+    if made.is_empty():
+        return cannot_tell("no connection was established, or there are no rows of them (connections.arrow)")
+    seen = 100 * made.filter(pl.col("handshake") != "none").height / made.height
+    asked = trial.record.spec.transfer.transport
+    series = ("connections.arrow/handshake",)
+    if trial.record.spec.transfer.tls:
+        return Seen(seen, least=100.0, asked=asked, series=series)
+    return Seen(seen, most=0.0, asked=asked, series=series)

@@ -1,0 +1,17 @@
+"""How many zones the database had before the far site was started, of all: what is not in it nobody can read from it."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "zones in the database"
+UNIT = "%"
+
+
+def look(trial: Trial) -> Seen:
+    zones = trial.record.instruments.get("database", {}).get("zones")
+    if zones is None:
+        return cannot_tell("the database was not looked at")
+    server = trial.record.spec.hosts["database"].server
+    return Seen(100 * zones / trial.record.spec.dataset.zones, least=100.0, asked=server.name if server else None)

@@ -1,0 +1,20 @@
+"""Of the generations that the primary was told to load, how many it answered with, as an observer near it saw: those that it did not have nobody could
+fetch.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.generations import INSTRUMENT
+from dnsrig.analysis.read import Trial
+
+TITLE = "generations published by the primary"
+UNIT = "% of those made"
+
+
+def look(trial: Trial) -> Seen:
+    made = trial.record.instruments.get(INSTRUMENT, {}).get("generations") or []
+    if not made:
+        return cannot_tell("no generation was made")
+    published = sum(each["published_ns"] is not None for each in made)
+    return Seen(100 * published / len(made), least=100.0, asked=len(made), why=f"{published} of {len(made)}")

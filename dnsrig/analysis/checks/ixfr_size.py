@@ -1,0 +1,33 @@
+"""How much the change took over the link, of what the whole zones took when the secondary first fetched them: little by IXFR (RFC 1995), as much by AXFR.
+
+A half parts the two: the changes here are of one record in thousands. A primary may answer IXFR with the whole zone; the variant is then not the one
+that its name says.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "octets of the change"
+UNIT = "% of those of the whole zones"
+HALF_PERCENT = 50.0
+
+
+def look(trial: Trial) -> Seen:
+    spec, phase = trial.record.spec, trial.measure
+    assert phase is not None
+    primary = spec.primaries[0]
+    rows = trial.series(trial.subject, f"link:{primary}", "rx_bytes").filter(
+        pl.col("time_ns") <= phase.start.monotonic_ns
+    )
+    changed = trial.growth(trial.subject, f"link:{primary}", "rx_bytes")
+    whole = 0 if rows.height < 2 else int(rows["value"][-1]) - int(rows["value"][0])
+    if changed is None or whole <= 0:
+        return cannot_tell("there are no samples of the link from before")
+    series = (f"{trial.subject}/link:{primary}/rx_bytes",)
+    if spec.transfer.ixfr:
+        return Seen(100 * changed / whole, most=HALF_PERCENT, asked="IXFR", series=series)
+    return Seen(100 * changed / whole, least=HALF_PERCENT, asked="AXFR", series=series)

@@ -1,0 +1,13 @@
+"""The kernel under which the trial ran: that of the machine, or a stock one in User-mode Linux."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "kernel of the trial"
+
+
+def look(trial: Trial) -> Seen:
+    kind = trial.record.conditions.get("kernel", {}).get("kind")
+    return Seen(kind, asked=trial.record.spec.kernel) if kind else cannot_tell("it was not noted")

@@ -1,0 +1,22 @@
+"""Of the answers, how many said that the name does not exist: ``options.missing_share`` of the queries ask for such names.
+
+To two percent of the answers: names are drawn at random, and those of queries without an answer are not counted.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "answers that the name does not exist"
+UNIT = "% of the answers"
+MARGIN_PERCENT = 2.0
+
+
+def look(trial: Trial) -> Seen:
+    rcodes = trial.load.get("rcodes") or {}
+    if not (answered := sum(rcodes.values())):
+        return cannot_tell("the load counted no answers")
+    asked = 100 * float(trial.record.spec.options["missing_share"])
+    seen = 100 * rcodes.get("NXDOMAIN", 0) / answered
+    return Seen(seen, least=max(0.0, asked - MARGIN_PERCENT), most=min(100.0, asked + MARGIN_PERCENT), asked=asked)

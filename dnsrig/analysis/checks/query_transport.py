@@ -1,0 +1,24 @@
+"""How many connections the server under test accepted while it was asked: none over UDP, over TCP and TLS at least one a client.
+
+As the kernel of its host counts them (`PassiveOpens` of RFC 1213), so it does not hang on what the load says of itself. Of a secondary or a
+primary that transfers meanwhile only the lower limit holds.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "connections accepted by the server under test"
+
+
+def look(trial: Trial) -> Seen:
+    opened = trial.growth(trial.subject, "tcp", "passive_opens")
+    if opened is None:
+        return cannot_tell("there are no samples of TCP (samples.arrow)")
+    options = trial.record.spec.options
+    series = (f"{trial.subject}/tcp/passive_opens",)
+    if options["transport"] == "udp":
+        alone = options["transfers"] == "none" and options["changes"] == "none"
+        return Seen(int(opened), most=0 if alone else None, least=None if alone else 0, asked="udp", series=series)
+    return Seen(int(opened), least=int(options["clients"]), asked=str(options["transport"]), series=series)

@@ -1,0 +1,18 @@
+"""Of the questions that the primary was asked, how many it answered so that something can be told."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "questions with an answer"
+UNIT = "%"
+LEAST_PERCENT = 50.0
+
+
+def look(trial: Trial) -> Seen:
+    features = trial.record.instruments.get("interrogate", {}).get("features") or []
+    if not features:
+        return cannot_tell("nothing was asked")
+    told = sum(feature["verdict"] != "cannot-tell" for feature in features)
+    return Seen(100 * told / len(features), least=LEAST_PERCENT)

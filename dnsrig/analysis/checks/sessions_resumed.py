@@ -1,0 +1,27 @@
+"""Of the TLS handshakes that could resume a session (RFC 8446, 2.2), how many did: at least half where sessions are to be resumed, none where not.
+
+One could, if the same secondary had a connection established when it began. A server that gives no tickets makes the resumed case the same as the
+new one, and a comparison of the two one of a thing with itself.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.handshakes import FEWEST, handshakes_of
+from dnsrig.analysis.read import Trial
+
+TITLE = "TLS sessions resumed"
+UNIT = "% of the handshakes that could"
+LEAST_PERCENT = 50.0
+
+
+def look(trial: Trial) -> Seen:
+    if trial.connections.is_empty():
+        return cannot_tell("there are no rows of connections (connections.arrow)")
+    found = handshakes_of(trial.connections)
+    if found.could_resume < FEWEST:
+        return cannot_tell(f"{found.could_resume} handshakes could have resumed a session, too few to judge by")
+    seen = 100 * (1 - found.could_resume_full / found.could_resume)
+    if trial.record.spec.options["resumption"]:
+        return Seen(seen, least=LEAST_PERCENT, asked="resumed")
+    return Seen(seen, most=0.0, asked="new")

@@ -1,0 +1,15 @@
+"""Where servers stored what they had: on a tmpfs where it is to be memory, on another file system where it is to be the disk."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "storage of the servers"
+
+
+def look(trial: Trial) -> Seen:
+    system = trial.record.instruments.get("storage", {}).get("file_system")
+    if not system:
+        return cannot_tell("nobody looked")
+    return Seen("memory" if system == "tmpfs" else "disk", asked=trial.record.spec.storage, why=f"it is {system}")

@@ -1,0 +1,30 @@
+"""For how much of the time that the load lasted zones came from the server under test, while it was asked.
+
+Of the samples of the link, a fifth of a second apart, those in which a kilobyte and more came. Half of them must: the transfers are the
+load that the variant is called by, and one that ended early left the server at rest.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "time in which zones were transferred meanwhile"
+UNIT = "% of the samples"
+LEAST_PERCENT = 50.0
+BYTES_LEAST = 1_000
+
+
+def look(trial: Trial) -> Seen:
+    rows = trial.during_measure("client", f"link:{trial.subject}", "rx_bytes")
+    if rows.height < 2:
+        return cannot_tell("there are no samples of the link to the client")
+    moved = rows.select((pl.col("value").diff().drop_nulls() >= BYTES_LEAST).alias("moved"))["moved"]
+    return Seen(
+        100 * int(moved.sum()) / moved.len(),
+        least=LEAST_PERCENT,
+        asked=str(trial.record.spec.options["transfers"]),
+        series=(f"client/link:{trial.subject}/rx_bytes",),
+    )

@@ -1,0 +1,17 @@
+"""Of the changes that were sent to the primary as dynamic updates (RFC 2136), how many it accepted: all must be, for each is one to be waited for."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "updates accepted by the primary"
+UNIT = "% of those sent"
+
+
+def look(trial: Trial) -> Seen:
+    told = trial.record.instruments.get("propagation", {})
+    if not (changes := told.get("changes")):
+        return cannot_tell("no change was sent")
+    lost = told.get("refused", 0) + told.get("accept_timeouts", 0)
+    return Seen(100 * (changes - lost) / changes, least=100.0, why=f"{lost} were not")

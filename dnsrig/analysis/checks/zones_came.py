@@ -1,0 +1,28 @@
+"""How many octets came from the primaries while the trial measured, for each record of the zones that were seen to arrive.
+
+A record takes sixteen octets and more in a transfer, with its name compressed, and much more where every zone is a transfer of its own. Less than eight
+did not come over these links in this time: the secondary had them before.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "octets from the primaries"
+UNIT = "for each record that arrived"
+LEAST = 8.0
+
+
+def look(trial: Trial) -> Seen:
+    spec, told = trial.record.spec, trial.record.instruments
+    came = [trial.growth(trial.subject, f"link:{primary}", "rx_bytes") for primary in spec.primaries]
+    probe, transfer = told.get("probe", {}), told.get("transfer", {})
+    zones = probe.get("seen", transfer.get("done"))
+    if zones is None or not came or None in came:
+        return cannot_tell("there are no samples of the links to the primaries, or nobody saw the zones arrive")
+    if not zones:
+        return cannot_tell("no zone arrived")
+    records = spec.dataset.records * zones / max(1, spec.dataset.zones)
+    series = tuple(f"{trial.subject}/link:{primary}/rx_bytes" for primary in spec.primaries)
+    return Seen(sum(octets or 0.0 for octets in came) / max(1.0, records), least=LEAST, series=series)

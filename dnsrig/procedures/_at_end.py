@@ -1,0 +1,92 @@
+"""What is looked at on the hosts when a trial has measured, for its manipulation checks, before servers are stopped."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from dnsrig.lab import host
+from dnsrig.procedures.stage import OBSERVER, Stage
+from dnsrig.servers.keys import XOT_PORT
+
+DNS_PORT = 53
+LISTEN = "0A"
+AXFR_TYPE = 252
+ANSWER_LIMIT_S = 2.0
+RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 5: "REFUSED", 9: "NOTAUTH"}
+TABLES = ("tcp", "tcp6")
+
+
+def look(stage: Stage) -> None:
+    """Tell what was seen as instruments ``connections``, ``unsigned`` and ``storage``. What cannot be seen is left out."""
+    spec = stage.spec
+    with contextlib.suppress(OSError):
+        stage.told["connections"] = {
+            "hosts": {name: connections(stage, name) for name in (*spec.primaries, spec.subject)}
+        }
+    primaries = [name for name, placement in stage.placements.items() if placement.role == "primary"]
+    if spec.transfer.tsig and primaries:
+        with contextlib.suppress(OSError):
+            stage.told["unsigned"] = {"answer": unsigned_transfer(stage, primaries[0])}
+    if stage.state.exists():
+        found = subprocess.run(
+            ["stat", "-f", "-c", "%T", str(stage.state)], capture_output=True, text=True, check=False
+        )
+        stage.told["storage"] = {"file_system": found.stdout.strip()}
+
+
+def connections(stage: Stage, name: str) -> dict[str, Any]:
+    """The TCP connections of a host, closed ones in TIME_WAIT among them, by the port of DNS or XoT at either end."""
+    with host.inside(stage.host(name).namespace):
+        lines = [line for table in TABLES for line in _lines(Path("/proc/thread-self/net", table))]
+    return counted(lines)
+
+
+def counted(lines: list[str]) -> dict[str, Any]:
+    """``lines`` as in /proc/net/tcp (proc(5)): connections by port, and how many of our addresses they are from.
+
+    >>> counted(["0: 020012C6:9C40 010012C6:0355 06", "1: 00000000:0035 00000000:0000 0A"])
+    {'ports': {'853': 1}, 'sources': 1}
+    """
+    ports, sources = Counter[str](), set()
+    for line in lines:
+        _, local, remote, state, *_ = line.split()
+        if state == LISTEN:
+            continue
+        (address, own), (_, other) = local.rsplit(":", 1), remote.rsplit(":", 1)
+        for port in (DNS_PORT, XOT_PORT):
+            if port in (int(own, 16), int(other, 16)):
+                ports[str(port)] += 1
+                sources.add(address)
+    return {"ports": dict(ports), "sources": len(sources)}
+
+
+def _lines(table: Path) -> list[str]:
+    return table.read_text().splitlines()[1:] if table.exists() else []
+
+
+def unsigned_transfer(stage: Stage, primary: str) -> str:
+    """What a primary answers to an AXFR of its first zone that is not signed: an RCODE, or that it closed or said nothing."""
+    zone = stage.placements[primary].zones[0].name
+    labels = [label.encode() for label in zone.rstrip(".").split(".")]
+    name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
+    query = b"\0\x01\0\0\0\x01\0\0\0\0\0\0" + name + AXFR_TYPE.to_bytes(2) + b"\0\x01"
+    with host.inside(stage.host(OBSERVER).namespace):
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with connection:
+        connection.settimeout(ANSWER_LIMIT_S)
+        try:
+            connection.connect((str(stage.host(primary).address), DNS_PORT))
+            connection.sendall(len(query).to_bytes(2) + query)
+            head = b""
+            while len(head) < 6 and (more := connection.recv(6 - len(head))):
+                head += more
+        except TimeoutError:
+            return "nothing"
+        except ConnectionError:
+            return "by closing"
+    return RCODES.get(head[5] & 15, "another RCODE") if len(head) == 6 else "by closing"

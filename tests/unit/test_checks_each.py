@@ -1,0 +1,375 @@
+"""Each manipulation check, provoked: it passes where the stimulus was there, fails where it was not, and says so where nothing tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import socket_data
+import trial_data
+from trial_data import clean_trial, series
+
+from dnsrig.analysis import checks
+from dnsrig.analysis.checks import all_checks
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.transfer_rows import CONNECTIONS, TRANSFERS
+from dnsrig.experiment import model, plan
+from dnsrig.procedures import _at_end, _checks
+from dnsrig.rundir import LinkSpec, PathSpec
+
+ELSEWHERE = {"changes-made", "changes-served", "change-delay"}
+"""Provoked in test_checks.py."""
+Make = Callable[[Trial], None]
+
+
+def options(trial: Trial, **values: Any) -> None:
+    defaults = {"transport": "udp", "transfers": "none", "changes": "none", "clients": 16, "missing_share": 0.0}
+    trial.record.spec.options = {**defaults, **values}
+
+
+def told(name: str, /, **summary: Any) -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.instruments[name] = summary
+
+    return make
+
+
+def with_options(make: Make, **values: Any) -> Make:
+    def made(trial: Trial) -> None:
+        options(trial, **values)
+        make(trial)
+
+    return made
+
+
+def counted(**columns: list[int]) -> Make:
+    """Samples a second, from the begin of `measure`."""
+
+    def make(trial: Trial) -> None:
+        assert trial.measure is not None
+        trial_data.use(trial, series(trial.measure.start.monotonic_ns, **columns))
+
+    return make
+
+
+def both(*makes: Make) -> Make:
+    def make(trial: Trial) -> None:
+        for each in makes:
+            each(trial)
+
+    return make
+
+
+def transferred(policy_handshakes: list[str], answered: str = "axfr", overlap: int = 1, **transfer: Any) -> Make:
+    """A zone a second over connections with these handshakes, ``overlap`` of them under way at a time."""
+
+    def make(trial: Trial) -> None:
+        for name, value in transfer.items():
+            setattr(trial.record.spec.transfer, name, value)
+        count = 20
+        asked = [(number // overlap) * 1000 for number in range(count)]
+        rows = {"zone": [f"z{n}" for n in range(count)], "asked_ns": asked, "last_ns": [at + 900 for at in asked]}
+        rows |= {"asked": ["axfr"] * count, "answered": [answered] * count, "outcome": ["done"] * count}
+        trial.__dict__["transfers"] = pl.DataFrame(rows, schema={name: TRANSFERS[name] for name in rows})
+        made = list(enumerate(policy_handshakes))
+        listed = {
+            "connection": [number for number, _ in made],
+            "secondary": [0] * len(made),
+            "begun_ns": [1000 * number + 1 for number, _ in made],
+            "established_ns": [1000 * number + 500 for number, _ in made],
+            "handshake": [handshake for _, handshake in made],
+        }
+        trial.__dict__["connections"] = pl.DataFrame(listed, schema={name: CONNECTIONS[name] for name in listed})
+
+    return make
+
+
+def over_sockets(**values: Any) -> Make:
+    """One connection over an emulated path, whose sender was given bbr and whose receiver asks for segments of 1,260 octets."""
+
+    def make(trial: Trial) -> None:
+        socket_data.bulk(trial, **values)
+        trial.record.spec.hosts["primary"].congestion = "bbr"
+        trial.record.spec.hosts["client"].advmss_octets = 1260
+
+    return make
+
+
+def path(works: bool = True, wrong: str = "") -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", there=PathSpec(delay_ms=10))]
+        found: dict[str, Any] = {"from": "primary", "to": "secondary", "works": works, "rtt_median_us": 20_000}
+        trial.record.link_checks = [{**found, **({"wrong": [wrong]} if wrong else {})}]
+
+    return make
+
+
+def too_big(count: int) -> Make:
+    def make(trial: Trial) -> None:
+        trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame({"too_big": [0, count]})}
+
+    return make
+
+
+def sysctl(read_back: str) -> Make:
+    def make(trial: Trial) -> None:
+        for host in trial.record.spec.hosts.values():
+            host.sysctls = {}
+        trial.record.spec.hosts[trial.subject].sysctls = {"net.ipv4.tcp_tw_reuse": "1"}
+        trial.record.conditions["hosts"] = {trial.subject: {"sysctls": {"net.ipv4.tcp_tw_reuse": read_back}}}
+
+    return make
+
+
+def listed(sources: int = 1, **ports: int) -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.spec.hosts[trial.subject].source_addresses = ["198.19.0.1", "198.19.0.2"]
+        numbered = {name.removeprefix("p"): count for name, count in ports.items()}
+        hosts = {trial.subject: {"ports": numbered, "sources": sources}}
+        trial.record.instruments["connections"] = {"hosts": hosts}
+
+    return make
+
+
+def over(**transfer: Any) -> Make:
+    def make(trial: Trial) -> None:
+        for name, value in transfer.items():
+            setattr(trial.record.spec.transfer, name, value)
+
+    return make
+
+
+def came(octets: int, seen: int = 100) -> Make:
+    return both(counted(secondary__link_primary__rx_bytes=[0, octets, octets]), told("probe", seen=seen))
+
+
+def from_two(first: int, second: int) -> Make:
+    def make(trial: Trial) -> None:
+        spec = trial.record.spec
+        spec.hosts["primary2"] = spec.hosts["primary"].model_copy(update={"address": "198.18.0.9"})
+        rows = {"secondary__link_primary__rx_bytes": [0, first], "secondary__link_primary2__rx_bytes": [0, second]}
+        counted(**rows)(trial)
+
+    return make
+
+
+def changed_by(octets: int, ixfr: bool) -> Make:
+    """The whole zones took 1,000,000 octets before `measure`."""
+
+    def make(trial: Trial) -> None:
+        assert trial.measure is not None
+        rows = [0, 1_000_000, 1_000_000 + octets, 1_000_000 + octets]
+        trial_data.use(trial, series(trial.measure.start.monotonic_ns - 10**9, secondary__link_primary__rx_bytes=rows))
+        trial.record.spec.transfer.ixfr = ixfr
+
+    return make
+
+
+def carried(octets: int) -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.spec.procedure = "carriers"
+        trial.record.spec.options = {"carrier": "axfr"}
+        came(octets)(trial)
+
+    return make
+
+
+def database(zones: int) -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.spec.hosts["database"] = trial.record.spec.hosts["primary"]
+        told("database", zones=zones)(trial)
+
+    return make
+
+
+def kernel(kind: str) -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.conditions["kernel"] = {"kind": kind} if kind else {}
+
+    return make
+
+
+def resolved(packets: int, missing_share: float) -> Make:
+    sent = counted(secondary__link_primary__tx_packets=[0, packets, packets])
+    return with_options(both(told("load", answered=1000), sent), missing_share=missing_share)
+
+
+XOT = {"transport": "xot"}
+NOTHING: Make = lambda trial: None  # noqa: E731
+CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
+    # name: where it passes, where it fails, where nothing tells
+    "answers-good": (
+        [told("load", rcodes={"NOERROR": 99, "NXDOMAIN": 1})],
+        [told("load", rcodes={"NOERROR": 90, "REFUSED": 10})],
+        [told("load", rcodes={})],
+    ),
+    "names-missing": (
+        [with_options(told("load", rcodes={"NXDOMAIN": 99, "NOERROR": 1}), missing_share=1.0)],
+        [with_options(told("load", rcodes={"NXDOMAIN": 50, "NOERROR": 50}), missing_share=1.0)],
+        [with_options(told("load"), missing_share=1.0)],
+    ),
+    "rate": ([told("load", due=100, sent=100)], [told("load", due=100, sent=90)], [told("load")]),
+    "query-transport": (
+        [
+            with_options(counted(secondary__tcp__passive_opens=[0, 16, 16]), transport="tcp"),
+            with_options(counted(secondary__tcp__passive_opens=[0, 0, 0])),
+        ],
+        [
+            with_options(counted(secondary__tcp__passive_opens=[0, 0, 0]), transport="tcp"),
+            with_options(counted(secondary__tcp__passive_opens=[0, 16, 16])),
+        ],
+        [with_options(counted(other__tcp__passive_opens=[0, 1, 1]))],
+    ),
+    "cache": (
+        [resolved(10, 0.0), resolved(1000, 1.0)],
+        [resolved(900, 0.0), resolved(10, 1.0)],
+        [with_options(NOTHING)],
+    ),
+    "transfers-meanwhile": (
+        [with_options(counted(client__link_secondary__rx_bytes=[0, 5_000, 10_000, 10_000]), transfers="one")],
+        [with_options(counted(client__link_secondary__rx_bytes=[0, 5_000, 5_000, 5_000]), transfers="one")],
+        [with_options(counted(other__link_secondary__rx_bytes=[0]), transfers="one")],
+    ),
+    "connections-per-zone": (
+        [
+            with_options(told("transfer", done=100, connections={"established": 100}), policy="one"),
+            with_options(told("transfer", done=100, connections={"established": 1}), policy="pipelined"),
+        ],
+        [
+            with_options(told("transfer", done=100, connections={"established": 3}), policy="one"),
+            with_options(told("transfer", done=100, connections={"established": 99}), policy="reused"),
+        ],
+        [with_options(told("transfer", done=2, connections={"established": 2}), policy="one")],
+    ),
+    "outstanding": ([transferred(["none"], overlap=5)], [transferred(["none"])], [NOTHING]),
+    "connections-tls": (
+        [transferred(["full"] * 5, **XOT), transferred(["none"] * 5)],
+        [transferred(["none"] * 5, **XOT), transferred(["full"] * 5)],
+        [NOTHING],
+    ),
+    "sessions-resumed": (
+        [
+            with_options(transferred(["full", *["resumed"] * 9], **XOT), resumption=True),
+            with_options(transferred(["full"] * 10, **XOT), resumption=False),
+        ],
+        [
+            with_options(transferred(["full"] * 10, **XOT), resumption=True),
+            with_options(transferred(["full", *["resumed"] * 9], **XOT), resumption=False),
+        ],
+        [with_options(transferred(["full"], **XOT), resumption=True), with_options(NOTHING, resumption=True)],
+    ),
+    "transfer-port": (
+        [listed(p53=10), both(listed(p853=10), over(**XOT))],
+        [listed(p53=1, p853=9), both(listed(p53=10), over(**XOT))],
+        [listed(), NOTHING],
+    ),
+    "unsigned-refused": (
+        [told("unsigned", answer="REFUSED"), told("unsigned", answer="by closing")],
+        [told("unsigned", answer="NOERROR")],
+        [NOTHING],
+    ),
+    "zones-came": ([came(100_000)], [came(100)], [NOTHING, came(100_000, seen=0)]),
+    "primaries-used": ([from_two(900, 1_000)], [from_two(1_900, 10)], [from_two(0, 0)]),
+    "ixfr-size": (
+        [changed_by(2_000, ixfr=True), changed_by(900_000, ixfr=False)],
+        [changed_by(900_000, ixfr=True), changed_by(2_000, ixfr=False)],
+        [counted(secondary__link_primary__rx_bytes=[0])],
+    ),
+    "answered-by": (
+        [transferred(["none"]), transferred(["none"], answered="ixfr", ixfr=True)],
+        [transferred(["none"], ixfr=True), transferred(["none"], answered="ixfr")],
+        [NOTHING],
+    ),
+    "axfr-answered": ([told("axfr", done=9, axfr=9)], [told("axfr", done=9, axfr=0)], [told("axfr", done=0)]),
+    "notifies": (
+        [with_options(told("transfer", notifies=20), secondaries=10)],
+        [with_options(told("transfer", notifies=2), secondaries=10)],
+        [with_options(NOTHING, secondaries=10)],
+    ),
+    "updates-accepted": (
+        [told("propagation", changes=8, refused=0, accept_timeouts=0)],
+        [told("propagation", changes=8, refused=0, accept_timeouts=3)],
+        [told("propagation", changes=0)],
+    ),
+    "generations-published": (
+        [told("cycle", generations=[{"published_ns": 5}])],
+        [told("cycle", generations=[{"published_ns": 5}, {"published_ns": None}])],
+        [NOTHING],
+    ),
+    "page-cache": (
+        [
+            with_options(told("page-cache", cached_share=0.0), page_cache="cold"),
+            with_options(told("page-cache", cached_share=1.0), page_cache="warm"),
+        ],
+        [
+            with_options(told("page-cache", cached_share=0.4), page_cache="cold"),
+            with_options(told("page-cache", cached_share=0.4), page_cache="warm"),
+        ],
+        [with_options(NOTHING, page_cache="cold")],
+    ),
+    "carried": ([carried(100_000)], [carried(10)], [NOTHING]),
+    "database-filled": ([database(100)], [database(60)], [NOTHING]),
+    "questions-answered": (
+        [told("interrogate", features=[{"verdict": "yes"}, {"verdict": "no"}])],
+        [told("interrogate", features=[{"verdict": "cannot-tell"}, {"verdict": "cannot-tell"}, {"verdict": "yes"}])],
+        [NOTHING],
+    ),
+    "congestion": ([over_sockets(congestion="bbr")], [over_sockets(congestion="cubic")], [NOTHING]),
+    "mss": ([over_sockets(mss_octets=1248)], [over_sockets(mss_octets=1448)], [NOTHING]),
+    "packets-too-large": ([too_big(3)], [too_big(0)], [NOTHING]),
+    "path": ([path()], [path(wrong="a delay of 3 ms"), path(works=False)], [NOTHING]),
+    "sysctls": ([sysctl("1")], [sysctl("2")], [NOTHING]),
+    "source-addresses": ([listed(sources=3, p53=9)], [listed(sources=1, p53=9)], [listed()]),
+    "storage": ([told("storage", file_system="ext2/ext3")], [told("storage", file_system="tmpfs")], [NOTHING]),
+    "kernel": ([kernel("running")], [kernel("uml")], [kernel("")]),
+}
+
+
+def cases() -> list[Any]:
+    verdicts = ("passed", "failed", "cannot-tell")
+    return [
+        pytest.param(name, make, verdict, id=f"{name}-{verdict}-{number}")
+        for name, makes in CASES.items()
+        for verdict, group in zip(verdicts, makes, strict=True)
+        for number, make in enumerate(group)
+    ]
+
+
+@pytest.mark.parametrize(("name", "make", "verdict"), cases())
+def test_a_check(tmp_path: Path, name: str, make: Make, verdict: str) -> None:
+    trial = clean_trial(tmp_path / "run")
+    trial_data.measured(trial, 10)
+    trial.__dict__["samples"] = trial.samples.clear()
+    trial.record.instruments.pop("probe", None)
+    make(trial)
+    (check,) = checks.look(trial, [name])
+    assert check.verdict == verdict, check
+    assert "itself failed" not in check.reason, check.reason
+
+
+def test_every_check_is_provoked() -> None:
+    assert set(CASES) | ELSEWHERE == set(all_checks())
+
+
+def test_every_check_has_an_experiment_and_every_experiment_its_checks() -> None:
+    declared: dict[str, set[str]] = {}
+    for name, file in model.builtin().items():
+        points = model.points(model.load(file, "quick", []))
+        declared[name] = {
+            check for point in points for check in _checks.declared(plan.provisional(name, point, [0, 1]))
+        }
+    assert set().union(*declared.values()) == set(all_checks())
+    assert not [name for name, found in declared.items() if not found - {"storage", "kernel"}]
+
+
+def test_connections_of_a_host_by_port() -> None:
+    lines = [
+        "0: 020012C6:9C40 010012C6:0355 06 more",
+        "1: 030013C6:9C41 010012C6:0355 01 more",
+        "2: 020012C6:9C42 010012C6:0016 01 more",
+        "3: 00000000:0035 00000000:0000 0A more",
+    ]
+    assert _at_end.counted(lines) == {"ports": {"853": 2}, "sources": 2}
