@@ -108,8 +108,13 @@ def path(works: bool = True, wrong: str = "") -> Make:
 
 
 def too_big(count: int) -> Make:
+    """So many during `measure`, and more when the link was looked at before the start."""
+
     def make(trial: Trial) -> None:
-        trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame({"too_big": [0, count]})}
+        assert trial.measure is not None
+        start_ns = trial.measure.start.monotonic_ns
+        rows = pl.DataFrame({"time_ns": [start_ns - 1, start_ns + 1], "too_big": [8, count]})
+        trial.__dict__["_links"] = {"primary-secondary": rows}
 
     return make
 

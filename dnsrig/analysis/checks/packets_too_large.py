@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
@@ -9,7 +11,8 @@ TITLE = "packets dropped for their size"
 
 
 def look(trial: Trial) -> Seen:
-    rows = [rows for rows in trial.links().values() if not rows.is_empty()]
-    if not rows:
+    rows, phase = [rows for rows in trial.links().values() if not rows.is_empty()], trial.measure
+    if not rows or phase is None:
         return cannot_tell("the link kept no account (only `tun` does)")
-    return Seen(sum(int(each["too_big"].sum()) for each in rows), least=1, series=("link/too_big",))
+    measured = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
+    return Seen(sum(int(each.filter(measured)["too_big"].sum()) for each in rows), least=1, series=("link/too_big",))
