@@ -119,6 +119,8 @@ def test_a_measurement_has_the_changes_that_the_primary_made(measure: Callable[.
         "hosts.primary.server=zones@engine",
         "transfer.updates=false",
         "options.changes_per_s=50.0",
+        # So few leave before the first comes back.
+        f"dataset.zones={MEMBERS}",
         "options.rate_qps=500.0",
         "options.duration_s=1",
         experiment="catalog-churn",
