@@ -140,19 +140,18 @@ def stand_still(load: Process) -> None:
 
 def both_ends(hosts: Pair) -> None:
     options = (f"--rate={STALL_QPS}", f"--duration-s={DURATION_S}")
-    truth = hosts.load(*options)
-    found = hosts.load(*options, meanwhile=stand_still)
+    before, found, after = (hosts.load(*options, meanwhile=one) for one in (None, stand_still, None))
     for name in ("p50", "p90", "p99", "p99_9"):
-        lower, true, upper = (
-            one[series][name] / 1e6
-            for one, series in ((found, "lower_latency_ns"), (truth, "sent_latency_ns"), (found, "latency_ns"))
-        )
-        print(f"    {name:6s} {lower:9.3f} ≤ {true:9.3f} ≤ {upper:9.3f}   {'yes' if lower <= true <= upper else 'NO'}")
+        lower, upper = (found[series][name] / 1e6 for series in ("lower_latency_ns", "latency_ns"))
+        # Two runs never agree to the microsecond: the truth is known to their difference.
+        least, most = sorted(one["sent_latency_ns"][name] / 1e6 for one in (before, after))
+        holds = "yes" if lower <= most and least <= upper else "NO"
+        print(f"    {name:6s} {lower:9.3f} ≤ {least:9.3f}..{most:<9.3f} ≤ {upper:9.3f}   {holds}")
 
 
 def against_lateness(hosts: Pair) -> None:
     print(
-        f"\n`load` stopped {STOPS} times for {STOP_MS} ms, {STALL_QPS:,} queries/s: lower end, truth (not stopped), upper end, ms"
+        f"\n`load` stopped {STOPS} times for {STOP_MS} ms, {STALL_QPS:,} queries/s: lower end, truth (not stopped, before and after), upper end, ms"
     )
     stall = ("--stall", f"{STALL_MS}ms", "--stall-every", f"{STALL_EVERY_MS}ms")
     for faults in ((), ("--delay", "5ms"), ("--delay", "5ms", "--jitter", "2ms"), stall):
