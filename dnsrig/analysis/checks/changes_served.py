@@ -2,7 +2,8 @@
 
 The observer asks the server under test for the SOA of up to 100 zones that change, some 200 times a second in all: a member of the catalog
 that left is not answered for, one that came back is, and a changed zone has another serial. Changes of the last moments cannot be served in
-time, and a member that leaves and is back before a server looks never left it; so half of them must be seen, and at least three.
+time, and a server that takes changes late or many at a time is a result, not a fault of the trial: how late stands in `change-delay`. But
+one that serves hardly any was at rest, so a tenth of them must be seen, and at least three.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dnsrig.analysis.read import Trial
 
 TITLE = "changes served by the server under test"
 UNIT = "% of those accepted"
-LEAST_PERCENT = 50.0
+LEAST_PERCENT = 10.0
 FEWEST = 3
 
 
