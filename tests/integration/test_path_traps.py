@@ -126,5 +126,6 @@ def test_workers_that_wait_for_round_trips(measure: Measure, workers: int, delay
     assert found.verdict == verdict
     if verdict == "found":
         assert found.evidence["workers"] == workers
-        assert 1 <= float(found.evidence["round_trips_a_zone"] or 0) <= 4
+        # One round trip a zone, by clocks and a round trip that are known to some percent.
+        assert 0.9 <= float(found.evidence["round_trips_a_zone"] or 0) <= 4
         assert "server.background-workers" in found.remedy

@@ -173,6 +173,14 @@ def changed_by(octets: int, ixfr: bool) -> Make:
     return make
 
 
+def nothing_arrived(otherwise: Make) -> Make:
+    def make(trial: Trial) -> None:
+        otherwise(trial)
+        trial.record.instruments["probe"] = {"seen": 0}
+
+    return make
+
+
 def carried(octets: int) -> Make:
     def make(trial: Trial) -> None:
         trial.record.spec.procedure = "carriers"
@@ -281,7 +289,7 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
     "ixfr-size": (
         [changed_by(2_000, ixfr=True), changed_by(900_000, ixfr=False)],
         [changed_by(900_000, ixfr=True), changed_by(2_000, ixfr=False)],
-        [counted(secondary__link_primary__rx_bytes=[0])],
+        [counted(secondary__link_primary__rx_bytes=[0]), nothing_arrived(changed_by(0, ixfr=False))],
     ),
     "answered-by": (
         [transferred(["none"]), transferred(["none"], answered="ixfr", ixfr=True)],

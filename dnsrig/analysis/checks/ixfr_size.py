@@ -19,6 +19,8 @@ HALF_PERCENT = 50.0
 def look(trial: Trial) -> Seen:
     spec, phase = trial.record.spec, trial.measure
     assert phase is not None
+    if trial.record.instruments.get("probe", {}).get("seen") == 0:
+        return cannot_tell("no zone arrived")
     primary = spec.primaries[0]
     rows = trial.series(trial.subject, f"link:{primary}", "rx_bytes").filter(
         pl.col("time_ns") <= phase.start.monotonic_ns
