@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -22,6 +23,8 @@ from dnsrig.lab import cgroup, ledger
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
 DNSRIG = [sys.executable, "-m", "dnsrig"]
+REPETITIONS = 2
+"""Of a trial whose instrument was late because others had the CPU."""
 TRIAL_LIMIT_S = 120
 
 
@@ -97,9 +100,21 @@ def measure(trials: Path) -> Callable[..., Trial]:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not directory.exists():
                 execute_trial(text, directory)
+                for _ in range(0 if meanwhile else REPETITIONS):
+                    if not late_beside_others(directory):
+                        break
+                    shutil.rmtree(directory)
+                    execute_trial(text, directory)
         return Trial(directory, read_json(directory / "trial.json", TrialRecord))
 
     return execute
+
+
+def late_beside_others(directory: Path) -> bool:
+    """Whether an instrument says that it was late, and others had the CPU: tests that run side by side. It is no result of either."""
+    record = read_json(directory / "trial.json", TrialRecord)
+    busy = float(directory.with_suffix(".others").read_text()) > others.BUSY_SHARE
+    return busy and record.outcome == "invalid" and " was late" in record.reason
 
 
 def execute_trial(spec: str, directory: Path) -> None:
