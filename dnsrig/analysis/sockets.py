@@ -52,7 +52,7 @@ def largest(trial: Trial) -> Flow | None:
     key = ["host", "local", "remote"]
     before = rows.filter(pl.col("time_ns") < phase.start.monotonic_ns)
     rows = rows.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)).sort("time_ns")
-    acked = pl.col("acked_octets").cast(pl.Int64).max()
+    acked = pl.col("acked_octets").cast(pl.Int64, strict=False).max()  # of damaged rows: null
     ends = rows.group_by(key).agg(acked.alias("octets"))
     ends = ends.join(before.group_by(key).agg(acked.alias("before")), on=key, how="left")
     ends = ends.with_columns(pl.col("octets") - pl.col("before").fill_null(0)).filter(pl.col("octets") > 0)

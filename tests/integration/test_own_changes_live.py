@@ -106,7 +106,8 @@ def test_secondaries_follow_the_catalog(tmp_path: Path, kind: str) -> None:
     rows = pl.read_ipc_stream(tmp_path / "changes.arrow")
     assert rows.height == told["changes"] >= RATE_PER_S and rows["serial"][-1] == after.get_soa().serial
     (counted,) = (one for one in told["secondaries"] if one["address"] == secondary)
-    assert counted["serial"] == rows["serial"][-1] and counted["notifies_answered"] > 0
+    # As it stood when the changes ended: a secondary may still be on its way to the last serial.
+    assert 0 < counted["serial"] <= rows["serial"][-1] and counted["notifies_answered"] > 0
     asked = counted["served"]
     assert asked["ixfr"] + asked["axfr"] + asked["axfr_for_ixfr"] > 0, asked
 
