@@ -16,7 +16,7 @@ from dnsrig.text import visible
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run
-    from dnsrig.analysis.rules import Decision
+    from dnsrig.analysis.thresholds import Decision
 
 EXIT_STATUS = {"pass": 0, "regression": 1, "undecided": 2, None: 0}
 BISECT_STATUS = {**EXIT_STATUS, "undecided": EXIT_SKIP}
@@ -92,13 +92,13 @@ def _compare(
     base: Path, new: Path, fail_if: list[str], metrics: list[str], may_differ: list[str], as_json: bool
 ) -> Decision | None:
     """Print the comparison; returns what the rules decide, None without any."""
-    from dnsrig.analysis import rules
+    from dnsrig.analysis import thresholds
+    from dnsrig.analysis.compare import compare_runs
     from dnsrig.analysis.read import Run
-    from dnsrig.analysis.two_runs import compare_runs
     from dnsrig.report import comparison
 
     runs = Run.open(base), Run.open(new)
-    found = compare_runs(*runs, metrics, [rules.parse(text) for text in fail_if], may_differ)
+    found = compare_runs(*runs, metrics, [thresholds.parse(text) for text in fail_if], may_differ)
     complaints = _console.err(soft_wrap=True)
     for warning in [*comparison.warnings(found), *(missing for run in runs for missing in _missing(run))]:
         complaints.print(visible(warning))

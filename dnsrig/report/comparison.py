@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dnsrig.analysis import significance, statistics
+from dnsrig.analysis.compare import MOST_NAMED, Line, TwoRuns, Verdict
 from dnsrig.analysis.metrics import Metric
-from dnsrig.analysis.rules import Repeats
 from dnsrig.analysis.run_differences import Difference
-from dnsrig.analysis.two_runs import MOST_NAMED, Line, TwoRuns, Verdict
+from dnsrig.analysis.thresholds import Repeats
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
 from dnsrig.rundir import Manifest, Variant

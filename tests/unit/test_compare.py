@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from synthetic import Plan, build
 
-from dnsrig.analysis import rules
+from dnsrig.analysis import thresholds
+from dnsrig.analysis.compare import TwoRuns, compare_runs, metric_name
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.two_runs import TwoRuns, compare_runs, metric_name
 from dnsrig.cli import _app
 from dnsrig.errors import UsageError
 
@@ -31,7 +31,7 @@ def slower(factor: float, repeats: int = 5) -> Plan:
 
 def held(tmp_path: Path, base: Plan, new: Plan, *texts: str, metrics: tuple[str, ...] = ()) -> TwoRuns:
     runs = [Run.open(build(tmp_path / name, plan)) for name, plan in (("base", base), ("new", new))]
-    return compare_runs(*runs, metrics, [rules.parse(text) for text in texts])
+    return compare_runs(*runs, metrics, [thresholds.parse(text) for text in texts])
 
 
 def edit(directory: Path, change: Callable[[dict[str, Any]], None]) -> None:

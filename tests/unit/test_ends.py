@@ -13,13 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from load_data import LoadPlan, build
 
-from dnsrig.analysis import ends, lag, rules, statistics
+from dnsrig.analysis import ends, lag, statistics, thresholds
+from dnsrig.analysis.compare import compare_runs
 from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.rules import Repeats, Rule, judge
 from dnsrig.analysis.statistics import Change
 from dnsrig.analysis.summary import VariantRow, metric_tables, variant_table
-from dnsrig.analysis.two_runs import compare_runs
+from dnsrig.analysis.thresholds import Repeats, Rule, judge
 from dnsrig.report import comparison, figures, terminal_table, wording
 
 BIND, KNOT, ECHO = "bind@system", "knot@system", "echo@engine"
@@ -100,7 +100,7 @@ def test_a_late_instrument_gives_both_ends_and_what_is_far_off_is_told(tmp_path:
     assert wording.relative(run, rows[KNOT]).startswith("≥ ")
     assert wording.of_trial(run.of_variant(rows[BIND].variant.id)[0], rows[BIND].metric).count("..") == 1
     text = json.dumps(
-        comparison.as_json(compare_runs(run, run, ["p50"], [rules.parse("p99 > 110 %")])), allow_nan=False
+        comparison.as_json(compare_runs(run, run, ["p50"], [thresholds.parse("p99 > 110 %")])), allow_nan=False
     )
     assert '"lower"' in text
     assert any("the instrument was late by a known amount" in note for note in terminal_table(run).notes)

@@ -87,7 +87,7 @@ def test_a_fault_of_ours_is_no_verdict(runs: dict[str, Path], monkeypatch: pytes
     def fault(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("dnsrig.analysis.two_runs.compare_runs", fault)
+    monkeypatch.setattr("dnsrig.analysis.compare.compare_runs", fault)
     arguments = ["compare", runs["good"], runs["good"], "--fail-if", "transfer_time > 150 %"]
     assert status(monkeypatch, *arguments) == compare.EXIT_NOT_COMPARED
     assert status(monkeypatch, *arguments, "--bisect") == EXIT_STOP

@@ -9,12 +9,12 @@ import pytest
 from load_data import LoadPlan, build, write_hlog
 from load_data import summary as summed_up
 
-from dnsrig.analysis import rules
+from dnsrig.analysis import thresholds
+from dnsrig.analysis.compare import compare_runs, metric_name
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.rules import Repeats, judge, parse
 from dnsrig.analysis.summary import metric_tables, variant_table
-from dnsrig.analysis.two_runs import compare_runs, metric_name
+from dnsrig.analysis.thresholds import Repeats, judge, parse
 from dnsrig.report import comparison, wording
 from dnsrig.rundir import Outcome
 
@@ -130,7 +130,7 @@ def test_a_figure_at_the_timeout_is_bounded_and_compared_as_far_as_known(tmp_pat
 )  # fmt: skip
 def test_short_names(name: str, metric: str) -> None:
     assert metric_name(name, []) == metric
-    assert rules.parse(f"{name} > 110 %").metric == name
+    assert thresholds.parse(f"{name} > 110 %").metric == name
 
 
 def test_p99_of_a_slower_run_is_a_regression(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_p99_of_a_slower_run_is_a_regression(tmp_path: Path) -> None:
 
 def repeats(middle: float, at_least: int = 0) -> Repeats:
     done: Outcome = "done"
-    return Repeats(tuple(middle + step for step in range(-3, 4)), rules.Counter([done] * 7), at_least)
+    return Repeats(tuple(middle + step for step in range(-3, 4)), thresholds.Counter([done] * 7), at_least)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import synthetic
 from pull_data import RATES, SECOND, pull_run, summary
 from trial_data import clean_trial, measured, series, use
 
-from dnsrig.analysis import transfer_rows, two_runs
+from dnsrig.analysis import compare, transfer_rows
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import variant_table
@@ -132,7 +132,7 @@ def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Pa
     pipelined = variant_table(run, "zones_per_s")[2].comparison
     assert pipelined is not None and pipelined.percent == pytest.approx(100 * 902 / 102)
     assert wording.outcomes(first.outcomes) == "3 limit", "and what it was is said"
-    (line, *_) = two_runs.compare_runs(run, run, ["zones_per_s"], []).lines
+    (line, *_) = compare.compare_runs(run, run, ["zones_per_s"], []).lines
     assert line.base.values == pytest.approx((101, 102, 103)) and line.base.unfinished == 0
     not_a_rate = variant_table(run, "primary_memory_peak_bytes")[0]
     assert not not_a_rate.values

@@ -12,10 +12,10 @@ from pydantic import Field, create_model
 from synthetic import Plan, build
 from test_compare import SMALL, command, edit, held
 
-from dnsrig.analysis import rules
+from dnsrig.analysis import thresholds
+from dnsrig.analysis.compare import compare_runs
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.run_differences import of_two_specs
-from dnsrig.analysis.two_runs import compare_runs
 from dnsrig.rundir import HostSpec, PathSpec, Record, ServerSource, TrialSpec
 
 Leaf = tuple[str | int, ...]
@@ -213,7 +213,7 @@ def test_what_differs_in_some_variants_keeps_only_these_undecided(tmp_path: Path
         next(iter(manifest["specs"].values()))["limit_s"] = 30
 
     edit(new, later)
-    found = compare_runs(Run.open(base), Run.open(new), [], [rules.parse("transfer_time > 120 %")])
+    found = compare_runs(Run.open(base), Run.open(new), [], [thresholds.parse("transfer_time > 120 %")])
     assert [verdict.judgement.decision for verdict in found.verdicts] == ["undecided", "pass", "pass", "pass"]
 
 

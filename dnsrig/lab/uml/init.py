@@ -15,7 +15,6 @@ import termios
 
 MS_RDONLY, MS_NOSUID = 1, 2
 RB_POWER_OFF = 0x4321FEDC
-EXIT_NOT_STARTED = 127
 JOB_SEEN = "/run/dnsrig-job"
 LINKS = {"/dev/fd": "/proc/self/fd", "/dev/stdin": "fd/0", "/dev/stdout": "fd/1", "/dev/stderr": "fd/2"}
 """What devtmpfs leaves to an init, and programs expect."""

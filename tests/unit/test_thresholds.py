@@ -1,4 +1,4 @@
-"""Rules that fail a comparison: what they decide, and that they never decide too much."""
+"""Thresholds that fail a comparison: what they decide, and that they never decide too much."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dnsrig.analysis.rules import Decision, Repeats, Rule, judge, overall, parse
+from dnsrig.analysis.thresholds import Decision, Repeats, Rule, judge, overall, parse
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Outcome
 

@@ -1,6 +1,6 @@
-"""Rules that fail a comparison of two runs: ``transfer_time_s > 110 %``, and what the repeats allow to decide.
+"""Thresholds that fail a comparison of two runs: ``transfer_time_s > 110 %``, and what the repeats allow to decide.
 
-A rule is about the new run in percent of the base run, and describes what is not wanted. Its verdict on a variant:
+A rule holds a metric of the new run, in percent of the base run, against a threshold, and describes what is not wanted. Its verdict on a variant:
 
 - ``regression``: the 95 % interval of the ratio of medians lies wholly beyond the limit, and the rank test, of the new
   repeats against the base's times the limit, rejects at 5 % after Holm's correction over all rules and variants; or every

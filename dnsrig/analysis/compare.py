@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis import ends, rules, run_differences, statistics
+from dnsrig.analysis import ends, run_differences, statistics, thresholds
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
-from dnsrig.analysis.rules import Decision, Judgement, Repeats, Rule
 from dnsrig.analysis.run_differences import Difference, Pair
 from dnsrig.analysis.statistics import Comparison
 from dnsrig.analysis.summary import describe, done_values, main_metric
+from dnsrig.analysis.thresholds import Decision, Judgement, Repeats, Rule
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 
@@ -65,7 +65,7 @@ class TwoRuns:
         if not self.verdicts:
             return None
         missing: list[Decision] = ["undecided"] if self.only_in_base else []
-        return rules.overall([*(verdict.judgement.decision for verdict in self.verdicts), *missing])
+        return thresholds.overall([*(verdict.judgement.decision for verdict in self.verdicts), *missing])
 
 
 def compare_runs(
@@ -149,7 +149,7 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
 
 def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], wanted: Sequence[Rule]) -> list[Verdict]:
     cases = [(rule, pair) for rule in wanted for pair in pairs]
-    found = rules.judge(
+    found = thresholds.judge(
         [(rule, _repeats(base, p.base, rule.metric), _repeats(new, p.new, rule.metric)) for rule, p in cases]
     )
     return [Verdict(pair, rule, judgement) for (rule, pair), judgement in zip(cases, found, strict=True)]
