@@ -13,7 +13,8 @@ from dnsrig import report
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, flame_graph
-from dnsrig.report.charts.flame_graph import LEAST_PERCENT, MOST_DEPTH, Frame, in_words, layout
+from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame, layout
+from dnsrig.report.charts.flame_graph import in_words, is_searching
 
 SEARCH = "[unknown];connect;do_syscall_64;inet_stream_connect;__inet_hash_connect"
 STACKS = {
@@ -28,7 +29,7 @@ STACKS = {
 
 def test_frames_lie_on_what_called_them() -> None:
     frames = layout(STACKS)
-    assert frames[0] == Frame("[unknown]", 0, 0.0, 100.0, False)
+    assert frames[0] == Frame(("[unknown]",), 0.0, 100.0)
     by_name = {frame.name: frame for frame in frames}
     assert (by_name["connect"].start, by_name["connect"].end) == pytest.approx((0, 80))
     assert (by_name["__inet_check_established"].start, by_name["__inet_check_established"].end) == pytest.approx(
@@ -39,9 +40,9 @@ def test_frames_lie_on_what_called_them() -> None:
 
 
 def test_the_search_for_a_port_and_all_on_it_is_told_apart() -> None:
-    searching = {frame.name for frame in layout(STACKS) if frame.searching}
+    searching = {frame.name for frame in layout(STACKS) if is_searching(frame)}
     assert searching == {"__inet_hash_connect", "__inet_check_established"}
-    on_it = {frame.name for frame in layout({"main;inet_csk_get_port;_raw_spin_lock": 1}) if frame.searching}
+    on_it = {frame.name for frame in layout({"main;inet_csk_get_port;_raw_spin_lock": 1}) if is_searching(frame)}
     assert on_it == {"inet_csk_get_port", "_raw_spin_lock"}
 
 

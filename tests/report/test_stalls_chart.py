@@ -10,7 +10,7 @@ from html_facts import read
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import svg
 from dnsrig.report.charts import _look, stalls
-from dnsrig.report.charts.stalls import Frame, layout
+from dnsrig.report.charts._flames import Frame, layout
 
 SECOND, MS = 1_000_000_000, 1_000_000
 STALLED = {"main;update;isc_ht_find": 60, "main;update;isc_ht_find;memcmp": 30, "main;recv": 10}
@@ -57,11 +57,11 @@ def test_only_variants_that_stood_still_are_drawn_with_what_ran(stalling: Run) -
     assert used <= {*_look.NEUTRALS.values(), *_look.COLOURS, "none", "transparent"}
 
 
-def test_frames_say_how_much_more_they_are_than_otherwise() -> None:
+def test_frames_say_how_wide_they_are_otherwise() -> None:
     frames = {frame.name: frame for frame in layout(STALLED, OTHERWISE)}
-    assert frames["main"] == Frame("main", 0, 0.0, 100.0, 0.0)
-    assert frames["isc_ht_find"].more == pytest.approx(90)
-    assert frames["recv"].more == pytest.approx(10 - 90)
+    assert frames["main"] == Frame(("main",), 0.0, 100.0, 100.0)
+    assert frames["isc_ht_find"] == Frame(("main", "update", "isc_ht_find"), 10.0, 100.0, 0.0)
+    assert (frames["recv"].end - frames["recv"].start, frames["recv"].other) == pytest.approx((10, 90))
     assert "send" not in frames, "it did not run in the stalls"
 
 

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-
-import altair as alt
-import polars as pl
+from collections.abc import Mapping
 
 from dnsrig.analysis.profile import PORT_SEARCH_FRAMES, hottest, share
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _look, _split
-from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, ROW_PX, WIDTH_PX, label
+from dnsrig.report.charts import Drawing, _flames, _look, _split
+from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, Frame
 
 TITLE = "Where the CPU time went"
 ORDER = 34
 METRICS = ("secondary_cpu_s", "primary_cpu_s")
 
 
-@dataclass
-class _Node:
-    """A frame at one place of the stacks: the samples that it was in, and what it called."""
-
-    count: int = 0
-    children: dict[str, _Node] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A rectangle: from where to where, in percent of the samples, and how far from the outermost frame."""
-
-    name: str
-    depth: int
-    start: float
-    end: float
-    searching: bool
-    """Whether it searches for a free port, or is part of that."""
+SEARCHING = _flames.Look(_look.COLOURS[1], 0.45, _look.COLOURS[1])
+"""Of the frames that search for a free port: a second sign beside the colour is that they have edges, the others gaps."""
 
 
 def applies(run: Run) -> bool:
@@ -73,7 +53,7 @@ def _drawing(trial: Trial, *, in_sight: bool) -> Drawing:
     stacks = trial.stacks
     title = f"Repeat {repeat}: {in_words(stacks)}"
     name = f"{variant.id}-{repeat:02d}"
-    chart = _look.stack([_panel(stacks)])
+    chart = _look.stack([_flames.panel(_flames.layout(stacks), "percent of the samples", _look_of)])
     return Drawing(name, chart, f"{variant.label}. {title}") if in_sight else Drawing(name, chart, title, variant.label)
 
 
@@ -88,65 +68,10 @@ def in_words(stacks: Mapping[str, int]) -> str:
     )
 
 
-def layout(stacks: Mapping[str, int]) -> list[Frame]:
-    """The frames that are wide enough to be seen."""
-    root = _Node()
-    for stack, count in stacks.items():
-        root.count += count
-        node = root
-        for name in stack.split(";")[:MOST_DEPTH]:
-            node = node.children.setdefault(name, _Node())
-            node.count += count
-    return list(_placed(root, 0.0, 0, 100 / root.count, searching=False)) if root.count else []
+def _look_of(frame: Frame) -> _flames.Look:
+    return SEARCHING if is_searching(frame) else _flames.PLAIN
 
 
-def _placed(node: _Node, start: float, depth: int, percent: float, *, searching: bool) -> Iterator[Frame]:
-    """The frames that ``node`` called; a sample is worth ``percent``."""
-    for name, child in sorted(node.children.items()):
-        end = start + child.count * percent
-        if end - start >= LEAST_PERCENT:
-            found = searching or name in PORT_SEARCH_FRAMES
-            yield Frame(name, depth, start, end, found)
-            yield from _placed(child, start, depth + 1, percent, searching=found)
-        start = end
-
-
-def _panel(stacks: Mapping[str, int]) -> alt.LayerChart | alt.FacetChart:
-    frames = layout(stacks)
-    rows = pl.DataFrame(
-        [
-            {
-                "start": round(frame.start, 3),
-                "end": round(frame.end, 3),
-                "middle": round((frame.start + frame.end) / 2, 3),
-                "bottom": frame.depth,
-                "top": frame.depth + 1,
-                "label": label(frame.name, frame.end - frame.start),
-                "searching": frame.searching,
-            }
-            for frame in frames
-        ]
-    )
-    depth = max((frame.depth + 1 for frame in frames), default=1)
-    x = alt.X(
-        "start:Q",
-        title="percent of the samples",
-        scale=alt.Scale(domain=[0, 100], nice=False),
-        axis=alt.Axis(tickCount=10, grid=False),
-    )
-    y = alt.Y("bottom:Q", title=None, scale=alt.Scale(domain=[0, depth], nice=False), axis=None)
-    base = alt.Chart(rows)
-    ends = (alt.X2("end:Q"), alt.Y2("top:Q"))
-    # A second sign beside the colour: its frames have edges, the others gaps.
-    plain = base.transform_filter(~alt.datum.searching).mark_rect(color=_look.GRID, stroke=_look.PAPER, strokeWidth=1)
-    search = base.transform_filter(alt.datum.searching).mark_rect(
-        color=_look.COLOURS[1], fillOpacity=0.45, stroke=_look.COLOURS[1], strokeWidth=1
-    )
-    words = base.transform_filter(alt.datum.label != "").mark_text(fontSize=10, color=_look.INK)
-    return alt.layer(
-        plain.encode(x, y, *ends),
-        search.encode(x, y, *ends),
-        words.encode(alt.X("middle:Q"), alt.Y("height:Q"), alt.Text("label:N")).transform_calculate(
-            height=(alt.datum.bottom + alt.datum.top) / 2
-        ),
-    ).properties(width=WIDTH_PX, height=depth * ROW_PX)
+def is_searching(frame: Frame) -> bool:
+    """Whether it searches for a free port, or is part of that."""
+    return not PORT_SEARCH_FRAMES.isdisjoint(frame.stack)

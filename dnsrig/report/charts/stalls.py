@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from itertools import islice
 
 import altair as alt
@@ -14,8 +11,8 @@ from dnsrig.analysis.profile import Difference, differences
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _look, _split
-from dnsrig.report.charts._flames import LEAST_PERCENT, MOST_DEPTH, ROW_PX, WIDTH_PX, label
+from dnsrig.report.charts import Drawing, _flames, _look, _split
+from dnsrig.report.charts._flames import LEAST_PERCENT, WIDTH_PX, Frame
 from dnsrig.traps.stalled_server import FEWEST_STACKS
 
 TITLE = "While the server stood still"
@@ -30,26 +27,6 @@ FUNCTIONS = 8
 SHADES = ((30.0, 0.75), (10.0, 0.45), (2.0, 0.2))
 """From so many points of difference on, such an opacity; below the last a frame is as it is otherwise."""
 MORE, LESS = _look.COLOURS[1], _look.COLOURS[0]
-
-
-@dataclass
-class _Node:
-    """A frame at one place of the stacks: samples in the stalls and otherwise, and what it called."""
-
-    count: int = 0
-    other: int = 0
-    children: dict[str, _Node] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Frame:
-    """A rectangle: from where to where in percent of the samples in stalls; ``more``: in points, against its share otherwise."""
-
-    name: str
-    depth: int
-    start: float
-    end: float
-    more: float
 
 
 def applies(run: Run) -> bool:
@@ -94,7 +71,9 @@ def _drawing(trial: Trial, found: Stalls, *, in_sight: bool) -> Drawing:
         more = (each for each in differences(inside, rest) if 100 * (each.share - each.other_share) >= LEAST_PERCENT)
         first = list(islice(more, FUNCTIONS))
         panels += [_functions(first)] if first else []
-        panels += [_flames(layout(inside, rest), {each.name for each in first[:3]})]
+        named = {each.name for each in first[:3]}
+        frames = _flames.layout(inside, rest)
+        panels += [_flames.panel(frames, "percent of the samples in stalls", lambda frame: _look_of(frame, named))]
         title += "".join(
             f"; {e.name} ran in {e.share:.0%} of the samples then, {e.other_share:.0%} otherwise" for e in first[:1]
         )
@@ -159,68 +138,8 @@ def _functions(first: list[Difference]) -> alt.LayerChart | alt.FacetChart:
     return alt.layer(bars, words).properties(width=_look.WIDTH - 60, height=alt.Step(13))
 
 
-def layout(stacks: Mapping[str, int], other: Mapping[str, int]) -> list[Frame]:
-    """The frames of ``stacks`` that are wide enough to be seen, each with how much larger its share is than in ``other``."""
-    root = _Node()
-    for found, attribute in ((stacks, "count"), (other, "other")):
-        for stack, count in found.items():
-            node = root
-            for name in ["", *stack.split(";")[:MOST_DEPTH]]:
-                node = node.children.setdefault(name, _Node()) if name else node
-                setattr(node, attribute, getattr(node, attribute) + count)
-    if not root.count:
-        return []
-    return list(_placed(root, 0.0, 0, 100 / root.count, 100 / max(1, root.other)))
-
-
-def _placed(node: _Node, start: float, depth: int, percent: float, other_percent: float) -> Iterator[Frame]:
-    for name, child in sorted(node.children.items()):
-        end = start + child.count * percent
-        if end - start >= LEAST_PERCENT:
-            yield Frame(name, depth, start, end, end - start - child.other * other_percent)
-            yield from _placed(child, start, depth + 1, percent, other_percent)
-        start = end
-
-
-def _flames(frames: list[Frame], named: set[str]) -> alt.LayerChart | alt.FacetChart:
-    rows = pl.DataFrame(
-        [
-            {
-                "start": round(frame.start, 3),
-                "end": round(frame.end, 3),
-                "middle": round((frame.start + frame.end) / 2, 3),
-                "bottom": frame.depth,
-                "top": frame.depth + 1,
-                "height": frame.depth + 0.5,
-                "label": label(frame.name, frame.end - frame.start),
-                "shade": _shade(frame.more),
-                "colour": _look.GRID if not _shade(frame.more) else MORE if frame.more > 0 else LESS,
-                "named": frame.name in named,
-            }
-            for frame in frames
-        ]
-    )
-    depth = max((frame.depth + 1 for frame in frames), default=1)
-    axis = alt.Axis(tickCount=10, grid=False)
-    x = alt.X(
-        "start:Q", title="percent of the samples in stalls", scale=alt.Scale(domain=[0, 100], nice=False), axis=axis
-    )
-    y = alt.Y("bottom:Q", title=None, scale=alt.Scale(domain=[0, depth], nice=False), axis=None)
-    ends = (alt.X2("end:Q"), alt.Y2("top:Q"))
-    base = alt.Chart(rows)
-    layers: list[alt.Chart] = []
-    shades = Counter((row["colour"], row["shade"]) for row in rows.iter_rows(named=True))
-    for colour, shade in sorted(shades):
-        chosen = base.transform_filter((alt.datum.colour == colour) & (alt.datum.shade == shade))
-        mark = chosen.mark_rect(color=colour, fillOpacity=shade or 1.0, stroke=_look.PAPER, strokeWidth=1)
-        layers.append(mark.encode(x, y, *ends))
-    framed = base.transform_filter(alt.datum.named).mark_rect(
-        color=_look.PAPER, fillOpacity=0, stroke=_look.INK, strokeWidth=1
-    )
-    words = base.transform_filter(alt.datum.label != "").mark_text(fontSize=10, color=_look.INK)
-    layers += [framed.encode(x, y, *ends), words.encode(alt.X("middle:Q"), alt.Y("height:Q"), alt.Text("label:N"))]
-    return alt.layer(*layers).properties(width=WIDTH_PX, height=depth * ROW_PX)
-
-
-def _shade(more: float) -> float:
-    return next((opacity for least, opacity in SHADES if abs(more) >= least), 0.0)
+def _look_of(frame: Frame, named: set[str]) -> _flames.Look:
+    more = frame.end - frame.start - frame.other
+    shade = next((opacity for least, opacity in SHADES if abs(more) >= least), 0.0)
+    fill, opacity = (MORE if more > 0 else LESS, shade) if shade else (_look.GRID, 1.0)
+    return _flames.Look(fill, opacity, _look.INK if frame.name in named else _look.PAPER)
