@@ -57,7 +57,7 @@ def median_and_range(
     """``2.54 s`` and ``[2.26..2.81]``, both with the digits that the median bears; no range of a single value.
 
     ``[±0]``: exactly the same in every repeat. ``censored``: trials that hit their limit are in it, so median and
-    largest are at least what is said. ``lower``: of the lower ends of values that are known between two ends; where that is to be seen, the
+    largest are at least what is said; of values that are all at the limit there is no range. ``lower``: of the lower ends of values that are known between two ends; where that is to be seen, the
     median is ``0.20..0.31 ms``, and the range is from the lowest lower end to the highest upper end.
     """
     if spread is None:
@@ -73,7 +73,7 @@ def median_and_range(
     bound = "≥" if censored else ""
     between = f"{least}.." if least != median else ""
     middle = f"{between}{bound}{'' if between else ' '}{median} {shown_unit}".strip()
-    if spread.n == 1:
+    if spread.n == 1 or (censored and low == high):
         return middle, ""
     return middle, "[±0]" if lower.low == spread.high else f"[{low}..{bound}{high}]"
 

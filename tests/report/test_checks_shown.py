@@ -39,6 +39,18 @@ def test_the_page_has_them(run: Run) -> None:
     assert 'id="checks"' in page and "20 to 90 %" in page and "must be at least 50 %" in page
 
 
+def test_what_passed_in_every_repeat_is_folded_away(run: Run) -> None:
+    tls = Check(name="tls", title="transfers over TLS", verdict="passed", seen=100.0, unit="%", least=100.0)
+    for trial in run.trials:
+        trial.record.checks.append(tls)
+    page = render(run, [], [])
+    in_sight, folded = page[page.index('id="checks"') :].split("<details", 1)
+    assert "20 to 90 %" in in_sight and "the policy: no rows" in in_sight and "transfers over TLS" not in in_sight
+    variants = len(run.manifest.variants)
+    assert f"{variants} checks passed in every repeat of their variant: transfers over TLS</summary>" in folded
+    assert folded.partition("</details>")[0].count("<td>transfers over TLS</td>") == variants
+
+
 def test_the_terminal_has_them(run: Run) -> None:
     console = Console(width=80, record=True, file=None)
     with console.capture() as said:

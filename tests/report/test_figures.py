@@ -41,6 +41,7 @@ def test_a_figure_has_three_digits_and_its_unit(value: float | None, unit: str, 
         ([2.5, 2.5], False, "2.50 s [±0]"),
         ([2.5, 3.0, 60.0], True, "≥ 3.00 s [2.50..≥60.0]"),
         ([60.0], True, "≥ 60.0 s"),
+        ([60.0, 60.0, 60.01], True, "≥ 60.0 s"),
         ([], False, "–"),
     ],
 )
