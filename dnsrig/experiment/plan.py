@@ -77,7 +77,7 @@ def spec(
     by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
     hosts = {}
     for number, (name, role) in enumerate(roles.items(), start=1):
-        said = document.hosts.get(role.like or name) or HostDocument.model_validate({})
+        said = document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
         _check_host(name, said, available)
         if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
@@ -249,7 +249,7 @@ def check_size(trials: int, allowed: int) -> None:
 
 def _check_hosts(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
     """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
-    known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.like), *others]))
+    known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.inherits), *others]))
     for name in document.hosts:
         if name not in known:
             raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")

@@ -26,7 +26,9 @@ from dnsrig.lab import conditions
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
-from dnsrig.procedures.stage import Report, Result, ServerFailed, Stage
+from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.procedures.context.phases import Report
+from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.servers import driver
 
@@ -87,29 +89,29 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     with Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab:
         before = conditions.moment(working, lab.tag)
         link_checks = lab.check_links()
-        stage = Stage(spec, working, lab, report)
+        context = TrialContext(spec, working, lab, report)
         try:
-            result = _unfit(link_checks) or _measure(stage)
-            if any(phase.name == "measure" for phase in stage.phases):
-                _at_end.look(stage)
-            if "watch" in stage.instruments:
-                stage.stop_instrument("watch")
+            result = _unfit(link_checks) or _measure(context)
+            if any(phase.name == "measure" for phase in context.phases.ended):
+                _at_end.look(context)
+            if "watch" in context.instruments.started:
+                context.instruments.stop("watch")
         finally:
-            stage.close()
+            context.close()
         links = lab.finish_links()
         record = TrialRecord(
             spec=spec,
             outcome=result.outcome,
             reason=result.reason,
-            phases=stage.phases,
-            anchors=stage.anchors,
-            servers=stage.server_records(),
+            phases=context.phases.ended,
+            anchors=context.phases.anchors,
+            servers=context.servers.records(),
             instruments={
-                **{name: i.summary for name, i in stage.instruments.items() if i.summary is not None},
-                **stage.told,
+                **{name: i.summary for name, i in context.instruments.started.items() if i.summary is not None},
+                **context.summaries,
                 **links,
             },
-            profiles=stage.profiles,
+            profiles=context.profiling.profiles,
             link_checks=link_checks,
             conditions={
                 "before": before,
@@ -121,9 +123,9 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     return _validated(record)
 
 
-def _measure(stage: Stage) -> Result:
+def _measure(context: TrialContext) -> Result:
     try:
-        return procedure(stage.spec.procedure).measure(stage)  # type: ignore[no-any-return]
+        return procedure(context.spec.procedure).measure(context)  # type: ignore[no-any-return]
     except ServerFailed as failure:
         return Result("server-failed", str(failure))
 

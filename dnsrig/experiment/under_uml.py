@@ -17,7 +17,7 @@ from dnsrig import paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import trial
 from dnsrig.lab import ledger, network, uml
-from dnsrig.procedures.stage import Report
+from dnsrig.procedures.context.phases import Report
 from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_json
 
 CPU = 0

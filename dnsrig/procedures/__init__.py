@@ -19,9 +19,9 @@ A procedure is a module of this folder with
 - ``links(hosts) -> [(name, name)]``: which of them are joined,
 - ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those links that an
   experiment's ``[path]`` applies to, each from where zones come to where they go,
-- ``measure(stage) -> Result``: the phases of one trial.
+- ``measure(context) -> Result``: the phases of one trial.
 
-``stage.py`` is what they all stand on.
+``context/`` is what they measure with.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class HostRole:
 
     role: Role | None = None
     under_test: bool = False
-    like: str = ""
+    inherits: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
     source_addresses: int = 0
     """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.lab import host
-from dnsrig.procedures.stage import OBSERVER, Stage
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.context.workspace import OBSERVER
 from dnsrig.servers.keys import XOT_PORT
 
 DNS_PORT = 53
@@ -21,27 +22,27 @@ RCODES = {0: "NOERROR", 1: "FORMERR", 2: "SERVFAIL", 5: "REFUSED", 9: "NOTAUTH"}
 TABLES = ("tcp", "tcp6")
 
 
-def look(stage: Stage) -> None:
+def look(context: TrialContext) -> None:
     """Tell what was seen as instruments ``connections``, ``unsigned`` and ``storage``. What cannot be seen is left out."""
-    spec = stage.spec
+    spec = context.spec
     with contextlib.suppress(OSError):
-        stage.told["connections"] = {
-            "hosts": {name: connections(stage, name) for name in (*spec.primaries, spec.subject)}
+        context.summaries["connections"] = {
+            "hosts": {name: connections(context, name) for name in (*spec.primaries, spec.subject)}
         }
-    primaries = [name for name, placement in stage.placements.items() if placement.role == "primary"]
+    primaries = [name for name, placement in context.servers.placements.items() if placement.role == "primary"]
     if spec.transfer.tsig and primaries:
         with contextlib.suppress(OSError):
-            stage.told["unsigned"] = {"answer": unsigned_transfer(stage, primaries[0])}
-    if stage.state.exists():
+            context.summaries["unsigned"] = {"answer": unsigned_transfer(context, primaries[0])}
+    if context.workspace.state.exists():
         found = subprocess.run(
-            ["stat", "-f", "-c", "%T", str(stage.state)], capture_output=True, text=True, check=False
+            ["stat", "-f", "-c", "%T", str(context.workspace.state)], capture_output=True, text=True, check=False
         )
-        stage.told["storage"] = {"file_system": found.stdout.strip()}
+        context.summaries["storage"] = {"file_system": found.stdout.strip()}
 
 
-def connections(stage: Stage, name: str) -> dict[str, Any]:
+def connections(context: TrialContext, name: str) -> dict[str, Any]:
     """The TCP connections of a host, closed ones in TIME_WAIT among them, by the port of DNS or XoT at either end."""
-    with host.inside(stage.host(name).namespace):
+    with host.inside(context.host(name).namespace):
         lines = [line for table in TABLES for line in _lines(Path("/proc/thread-self/net", table))]
     return counted(lines)
 
@@ -69,18 +70,18 @@ def _lines(table: Path) -> list[str]:
     return table.read_text().splitlines()[1:] if table.exists() else []
 
 
-def unsigned_transfer(stage: Stage, primary: str) -> str:
+def unsigned_transfer(context: TrialContext, primary: str) -> str:
     """What a primary answers to an AXFR of its first zone that is not signed: an RCODE, or that it closed or said nothing."""
-    zone = stage.placements[primary].zones[0].name
+    zone = context.servers.placements[primary].zones[0].name
     labels = [label.encode() for label in zone.rstrip(".").split(".")]
     name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
     query = b"\0\x01\0\0\0\x01\0\0\0\0\0\0" + name + AXFR_TYPE.to_bytes(2) + b"\0\x01"
-    with host.inside(stage.host(OBSERVER).namespace):
+    with host.inside(context.host(OBSERVER).namespace):
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     with connection:
         connection.settimeout(ANSWER_LIMIT_S)
         try:
-            connection.connect((str(stage.host(primary).address), DNS_PORT))
+            connection.connect((str(context.host(primary).address), DNS_PORT))
             connection.sendall(len(query).to_bytes(2) + query)
             head = b""
             while len(head) < 6 and (more := connection.recv(6 - len(head))):

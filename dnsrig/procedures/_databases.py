@@ -11,7 +11,8 @@ from typing import Any
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import host
-from dnsrig.procedures.stage import ServerFailed, Stage
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.servers import driver
 from dnsrig.servers._database import Console, Database
 
@@ -22,28 +23,28 @@ LOOK_SHARE_MOST = 0.2
 CLOSE_LIMIT_S = 60.0
 
 
-def console(stage: Stage, name: str) -> Console:
+def console(context: TrialContext, name: str) -> Console:
     """Connect to the database of host ``name``, over that host's own address. Raises where it is not ready."""
-    kind = driver(stage.placements[name].source.kind)
+    kind = driver(context.servers.placements[name].source.kind)
     assert isinstance(kind, Database)
-    with host.inside(stage.host(name).namespace):
-        return kind.console(stage.host(name).address)
+    with host.inside(context.host(name).namespace):
+        return kind.console(context.host(name).address)
 
 
-def start_ready(stage: Stage, name: str, *, limit_s: float) -> None:
+def start_ready(context: TrialContext, name: str, *, limit_s: float) -> None:
     """Configure and start the database of host ``name`` and wait until it can be used."""
-    stage.prepare_server(name)
-    stage.start_server(name)
-    if why := _wait(stage, name, lambda at: True, limit_s):
+    context.servers.prepare(name)
+    context.servers.start(name)
+    if why := _wait(context, name, lambda at: True, limit_s):
         raise ServerFailed(f"the database on host {name} was not ready within {limit_s:g} s{why}")
 
 
-def wait_filled(stage: Stage, name: str, *, limit_s: float) -> int:
+def wait_filled(context: TrialContext, name: str, *, limit_s: float) -> int:
     """Wait until the database has all zones of the dataset: its position then.
 
     What it has then is told as instrument ``name``.
     """
-    wanted, told = stage.spec.dataset.zones, dict[str, Any]()
+    wanted, told = context.spec.dataset.zones, dict[str, Any]()
 
     def filled(at: Console) -> bool:
         if at.zones() < wanted:
@@ -51,9 +52,9 @@ def wait_filled(stage: Stage, name: str, *, limit_s: float) -> int:
         told.update(zones=wanted, filled_ns=time.monotonic_ns(), position=at.position(), **at.facts())
         return True
 
-    if why := _wait(stage, name, filled, limit_s):
+    if why := _wait(context, name, filled, limit_s):
         raise ServerFailed(f"the database on host {name} did not get all {wanted:,} zones within {limit_s:g} s{why}")
-    stage.told[name] = told
+    context.summaries[name] = told
     return int(told["position"])
 
 
@@ -61,14 +62,14 @@ class TooLate(Exception):
     """A database at the far site was not ready within the limit of the trial: a result."""
 
 
-def wait_far(stage: Stage, name: str) -> None:
+def wait_far(context: TrialContext, name: str) -> None:
     """Wait, within the limit of the trial, until the database of host ``name`` that was started can be used."""
-    limit_s = stage.spec.limit_s
-    if why := _wait(stage, name, lambda at: True, limit_s):
+    limit_s = context.spec.limit_s
+    if why := _wait(context, name, lambda at: True, limit_s):
         raise TooLate(f"the database on host {name} was not ready after {limit_s:g} s{why}")
 
 
-def _wait(stage: Stage, name: str, holds: Callable[[Console], bool], limit_s: float) -> str | None:
+def _wait(context: TrialContext, name: str, holds: Callable[[Console], bool], limit_s: float) -> str | None:
     """Look at the database again and again, while the servers live, until ``holds``; else what the last look met.
 
     Each look has a connection of its own: after an answer that came too late nothing more is to be had of the old one.
@@ -76,14 +77,14 @@ def _wait(stage: Stage, name: str, holds: Callable[[Console], bool], limit_s: fl
     deadline, met = time.monotonic() + limit_s, " (no look was made)"
     while (begun := time.monotonic()) < deadline:
         try:
-            with contextlib.closing(console(stage, name)) as at:
+            with contextlib.closing(console(context, name)) as at:
                 if holds(at):
                     return None
             met = " (it answers)"
         except (OSError, DnsrigError) as error:
             met = f" ({error})"  # not ready yet
         took_s = time.monotonic() - begun
-        stage.rest(max(LOOK_EVERY_S, took_s / LOOK_SHARE_MOST))
+        context.rest(max(LOOK_EVERY_S, took_s / LOOK_SHARE_MOST))
     return met
 
 
@@ -94,7 +95,7 @@ class Follower:
     It may not be there yet, and it answers late while it loads: a look that fails is no more than one.
     """
 
-    stage: Stage
+    context: TrialContext
     name: str
     position: int
     """Of the original, before the replica was started."""
@@ -111,7 +112,7 @@ class Follower:
         self._ended.set()
         if self._thread is not None:
             self._thread.join(CLOSE_LIMIT_S)
-        self.stage.told[self.name] = dict(self._told)
+        self.context.summaries[self.name] = dict(self._told)
 
     def _follow(self) -> None:
         at: Console | None = None
@@ -119,7 +120,7 @@ class Follower:
             asked_ns = time.monotonic_ns()
             self._told["looks"] += 1
             try:
-                at = at or console(self.stage, self.name)
+                at = at or console(self.context, self.name)
                 if at.has_all(self.position):
                     self._told["stored_ns"] = time.monotonic_ns()
                     self._told |= at.facts()

@@ -14,26 +14,27 @@ from pathlib import Path
 import polars as pl
 
 from dnsrig.errors import DnsrigError
-from dnsrig.procedures.stage import NEXT, Stage
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.context.zone_changes import NEXT
 
 HEAD_OCTETS = 4096
 """The SOA record lies within so many from the beginning of a zone file."""
 SERIAL = re.compile(rb"(\sSOA\s+\S+\s+\S+\s+)\d+")
 
 
-def serial(stage: Stage, number: int) -> int:
+def serial(context: TrialContext, number: int) -> int:
     """That of generation ``number``; 0 is the zone that all begin with."""
-    return stage.spec.dataset.serial + number
+    return context.spec.dataset.serial + number
 
 
-def lay_out(stage: Stage, name: str, number: int) -> None:
-    """Write generation ``number`` beside the zones of the primary of host ``name``, for `Stage.change_zones`."""
-    spec, placement = stage.spec, stage.placements[name]
+def lay_out(context: TrialContext, name: str, number: int) -> None:
+    """Write generation ``number`` beside the zones of the primary of host ``name``, for `ZoneChanges.load`."""
+    spec, placement = context.spec, context.servers.placements[name]
     assert spec.next_dataset is not None
     source = Path((spec.next_dataset if number % 2 else spec.dataset).path)
     for zone in placement.zones:
         target = placement.dataset / zone.file
-        copy_with_serial(source / zone.file, target.with_name(target.name + NEXT), serial(stage, number))
+        copy_with_serial(source / zone.file, target.with_name(target.name + NEXT), serial(context, number))
 
 
 def copy_with_serial(source: Path, target: Path, serial: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.procedures import _kept_up
-from dnsrig.procedures.stage import Result
+from dnsrig.procedures.context import Result
 
 
 def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:

@@ -13,9 +13,9 @@ from typing import Any
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _pulled, _pulling, placing
+from dnsrig.procedures import HostRole, _asking, _pulled, _pulling
+from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
-from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers.driver import Changes
 
@@ -114,33 +114,33 @@ def checks(spec: TrialSpec) -> list[str]:
     return found
 
 
-def bring_up(stage: Stage) -> None:
+def bring_up(context: TrialContext) -> None:
     """The phase `setup`: every server answers all its zones, the primary first."""
-    with stage.phase("setup"):
-        stage.start_watch()
-        if stage.option("changes") != "none" and placing.changes_itself(stage.spec):
-            stage.own_changes["primary"] = _changes(stage)
-        for name, host in stage.spec.hosts.items():
+    with context.phase("setup"):
+        context.start_watch()
+        if context.option("changes") != "none" and placing.changes_itself(context.spec):
+            context.servers.own_changes["primary"] = _changes(context)
+        for name, host in context.spec.hosts.items():
             if host.role is not None:
-                stage.start_ready(name, limit_s=float(stage.option("ready_limit_s")))
+                context.start_ready(name, limit_s=float(context.option("ready_limit_s")))
 
 
-def settle(stage: Stage) -> None:
+def settle(context: TrialContext) -> None:
     """Servers that have just started still write zones down and finish connections."""
-    time.sleep(float(stage.option("settle_s")))
+    time.sleep(float(context.option("settle_s")))
 
 
-def search(stage: Stage, name: str, *, limit_s: float) -> dict[str, Any]:
+def search(context: TrialContext, name: str, *, limit_s: float) -> dict[str, Any]:
     """Search the highest rate that the server under test holds; the summary of the load called ``name``."""
-    options = stage.spec.options
-    return _ask(stage, name, _asking.ramp(options), limit_s)
+    options = context.spec.options
+    return _ask(context, name, _asking.ramp(options), limit_s)
 
 
 def ask(
-    stage: Stage, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
+    context: TrialContext, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
 ) -> dict[str, Any]:
     """Put the load called ``name`` on the server under test at a fixed rate, and wait for its summary."""
-    options = stage.spec.options
+    options = context.spec.options
     model = _asking.fixed_rate(
         rate_qps,
         duration_s=duration_s,
@@ -149,147 +149,149 @@ def ask(
     )
     if out is not None:
         model.append(f"--out={out}")
-    return _ask(stage, name, model, limit_s)
+    return _ask(context, name, model, limit_s)
 
 
-def _ask(stage: Stage, name: str, model: list[str], limit_s: float) -> dict[str, Any]:
-    options = stage.spec.options
+def _ask(context: TrialContext, name: str, model: list[str], limit_s: float) -> dict[str, Any]:
+    options = context.spec.options
     recursive = options["serve_as"] == "resolver"
     arguments = [
-        *_asking.queries(options, queried_zones(stage), seed=SEEDS[name], recursive=recursive),
+        *_asking.queries(options, queried_zones(context), seed=SEEDS[name], recursive=recursive),
         *_asking.clients(options),
         *model,
     ]
-    load = stage.start_load(name, stage.spec.subject, arguments)
-    return stage.wait(load, limit_s=limit_s)
+    load = context.instruments.start_load(name, context.spec.subject, arguments)
+    return context.wait(load, limit_s=limit_s)
 
 
-def queried_zones(stage: Stage) -> Path:
+def queried_zones(context: TrialContext) -> Path:
     """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside it."""
-    whole = Path(stage.spec.dataset.path)
-    if float(stage.option("queried_share")) >= 1:
+    whole = context.workspace.dataset
+    if float(context.option("queried_share")) >= 1:
         return whole / "zones.list"
-    part = stage.state / "queried"
+    part = context.workspace.state / "queried"
     if not part.exists():
         part.mkdir(parents=True)
         shutil.copyfile(whole / "dataset.json", part / "dataset.json")
         with (whole / "zones.list").open() as lines:
-            (part / "zones.list").write_text("".join(line for line, _ in zip(lines, range(_queried(stage)))))
+            (part / "zones.list").write_text("".join(line for line, _ in zip(lines, range(_queried(context)))))
     return part / "zones.list"
 
 
-def _queried(stage: Stage) -> int:
-    return max(1, round(stage.spec.dataset.zones * float(stage.option("queried_share"))))
+def _queried(context: TrialContext) -> int:
+    return max(1, round(context.spec.dataset.zones * float(context.option("queried_share"))))
 
 
 @contextmanager
-def changing(stage: Stage, *, duration_s: float, expected_s: float) -> Iterator[None]:
+def changing(context: TrialContext, *, duration_s: float, expected_s: float) -> Iterator[None]:
     """While what is inside runs, zones or members of the catalog change on the primary, where the options want it.
 
     It begins when the server under test has served the first change, which it is asked for all the while. ``expected_s``: how long it
     may run, about; ``duration_s``: at most.
     """
-    if stage.option("changes") == "none":
+    if context.option("changes") == "none":
         yield
         return
-    if follows := bool(stage.spec.primaries):
-        follow = stage.start_follow(stage.spec.subject, _followed(stage, expected_s), rate_per_s=FOLLOW_RATE_PER_S)
-    with _changes_made(stage, duration_s=duration_s + FOLLOW_LIMIT_S):
+    if follows := bool(context.spec.primaries):
+        follow = context.instruments.start_follow(
+            context.spec.subject, _followed(context, expected_s), rate_per_s=FOLLOW_RATE_PER_S
+        )
+    with _changes_made(context, duration_s=duration_s + FOLLOW_LIMIT_S):
         try:
             if follows:
                 with suppress(Overdue):
-                    stage.wait(follow, limit_s=FOLLOW_LIMIT_S, until="changed")
+                    context.wait(follow, limit_s=FOLLOW_LIMIT_S, until="changed")
             yield
         finally:
             if follows:
-                stage.stop_instrument("follow")
+                context.instruments.stop("follow")
 
 
 @contextmanager
-def _changes_made(stage: Stage, *, duration_s: float) -> Iterator[None]:
-    if "primary" in stage.own_changes:
-        stage.begin_changes("primary")
+def _changes_made(context: TrialContext, *, duration_s: float) -> Iterator[None]:
+    if "primary" in context.servers.own_changes:
+        context.changes.begin("primary")
         try:
             yield
         finally:
-            stage.end_changes("primary")
+            context.changes.end("primary")
         return
-    stage.start_change("change", "primary", _updates(stage, duration_s))
+    context.instruments.start_change("change", "primary", _updates(context, duration_s))
     try:
         yield
     finally:
-        stage.stop_instrument("change")
+        context.instruments.stop("change")
 
 
-def _followed(stage: Stage, expected_s: float) -> Path:
+def _followed(context: TrialContext, expected_s: float) -> Path:
     """A list of zones that will change, those that change first, evenly picked."""
-    first = _first_changed(stage)
-    changes = float(stage.option("changes_per_s")) * (expected_s + FOLLOW_LIMIT_S)
-    among = max(1, min(stage.spec.dataset.zones - first, math.ceil(changes)))
+    first = _first_changed(context)
+    changes = float(context.option("changes_per_s")) * (expected_s + FOLLOW_LIMIT_S)
+    among = max(1, min(context.spec.dataset.zones - first, math.ceil(changes)))
     every = -(-among // FOLLOWED_MOST)
-    listed = stage.state / "followed.list"
+    listed = context.workspace.state / "followed.list"
     listed.parent.mkdir(parents=True, exist_ok=True)
-    with (Path(stage.spec.dataset.path) / "zones.list").open() as lines:
+    with (context.workspace.dataset / "zones.list").open() as lines:
         listed.write_text("".join(itertools.islice(lines, first, first + among, every)))
     return listed
 
 
-def _first_changed(stage: Stage) -> int:
+def _first_changed(context: TrialContext) -> int:
     """The number of the first zone that changes. Members that are asked for stay, unless all are asked for."""
-    catalog, part = stage.option("changes") == "catalog", float(stage.option("queried_share")) < 1
-    return _queried(stage) if catalog and part else 0
+    catalog, part = context.option("changes") == "catalog", float(context.option("queried_share")) < 1
+    return _queried(context) if catalog and part else 0
 
 
 @contextmanager
-def transferring(stage: Stage, *, duration_s: float) -> Iterator[None]:
+def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
     """While what is inside runs, the zones of the primary are transferred again and again, where the options want it."""
-    if stage.option("transfers") == "none":
+    if context.option("transfers") == "none":
         yield
         return
     how = {
         **_pulling.OPTIONS,
-        "policy": stage.option("transfers"),
-        "window": stage.option("transfers_window"),
+        "policy": context.option("transfers"),
+        "window": context.option("transfers_window"),
     }
     words = [*_pulling.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
-    stage.start_transfer("transfer", "client", "primary", words, options=how)
+    context.instruments.start_transfer("transfer", "client", "primary", words, options=how)
     try:
         yield
     finally:
-        stage.stop_instrument("transfer")
+        context.instruments.stop("transfer")
 
 
-def why_no_transfers(stage: Stage) -> str:
+def why_no_transfers(context: TrialContext) -> str:
     """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is load, too."""
-    if stage.option("transfers") == "none":
+    if context.option("transfers") == "none":
         return ""
-    summary = stage.instruments["transfer"].summary
+    summary = context.instruments.started["transfer"].summary
     if summary is None:
         return "the instrument that transferred meanwhile ended without saying what it saw"
     failures = _pulled.outcomes(summary)
     return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
 
 
-def _changes(stage: Stage) -> Changes:
+def _changes(context: TrialContext) -> Changes:
     """What changes on the primary, whoever makes the changes."""
-    per_s = float(stage.option("changes_per_s"))
-    if stage.option("changes") == "zones":
+    per_s = float(context.option("changes_per_s"))
+    if context.option("changes") == "zones":
         return Changes("zones", per_s)
-    first = _first_changed(stage)
+    first = _first_changed(context)
     # Every other change is a member that comes back.
-    absent = min(ABSENT_MOST, round(per_s * ABSENT_S / 2), (stage.spec.dataset.zones - first) // 2)
+    absent = min(ABSENT_MOST, round(per_s * ABSENT_S / 2), (context.spec.dataset.zones - first) // 2)
     return Changes("catalog", per_s, first, max(1, absent))
 
 
-def _updates(stage: Stage, duration_s: float) -> list[str]:
+def _updates(context: TrialContext, duration_s: float) -> list[str]:
     """The same, by dynamic updates."""
-    changes, dataset = _changes(stage), Path(stage.spec.dataset.path)
+    changes, dataset = _changes(context), context.workspace.dataset
     listed = dataset / "zones.list"
     words = [
         f"--changes-per-s={changes.per_s:g}",
         f"--duration-s={duration_s:g}",
-        f"--out={stage.directory / 'changes.arrow'}",
-        *stage.signed(),
+        f"--out={context.directory / 'changes.arrow'}",
+        *context.instruments.signed(),
     ]
     if changes.of == "zones":
         return [f"--zones={listed}", *words]
@@ -297,16 +299,16 @@ def _updates(stage: Stage, duration_s: float) -> list[str]:
     return [f"--catalog={datasets.catalog_of(dataset)[0]}", *members, *words]
 
 
-def drain(stage: Stage) -> None:
+def drain(context: TrialContext) -> None:
     """The phase `drain`."""
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
 
 
-def held_nothing(stage: Stage, ramp: Mapping[str, Any]) -> Result:
+def held_nothing(context: TrialContext, ramp: Mapping[str, Any]) -> Result:
     """What to say of a ramp at whose first and lowest rates too little was answered."""
-    start, answered = float(stage.option("ramp_start_qps")), ramp["answered"]
+    start, answered = float(context.option("ramp_start_qps")), ramp["answered"]
     return Result(
         "limit", f"no rate held, from {start:,.0f} QPS down: {answered:,} of {ramp['sent']:,} queries were answered"
     )

@@ -21,7 +21,7 @@ from typing import Any
 
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "one connection over a far path for a fixed time: what it brings by congestion control"
@@ -76,21 +76,21 @@ def checks(spec: TrialSpec) -> list[str]:
     return []
 
 
-def measure(stage: Stage) -> Result:
-    duration_s = float(stage.option("duration_s"))
-    options = transfer_options(stage.spec.options)
-    with stage.phase("setup"):
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
-        time.sleep(float(stage.option("settle_s")))
+def measure(context: TrialContext) -> Result:
+    duration_s = float(context.option("duration_s"))
+    options = transfer_options(context.spec.options)
+    with context.phase("setup"):
+        context.start_watch()
+        context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
+        time.sleep(float(context.option("settle_s")))
     words = [*_pulling.policy(options), f"--duration-s={duration_s:g}", "--repeat"]
-    with stage.profiled(), stage.phase("measure"):
-        transfer = stage.start_transfer("transfer", "client", "primary", words, options=options)
-        summary = stage.wait(transfer, limit_s=duration_s + GRACE_S)
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+    with context.profiled(), context.phase("measure"):
+        transfer = context.instruments.start_transfer("transfer", "client", "primary", words, options=options)
+        summary = context.wait(transfer, limit_s=duration_s + GRACE_S)
+        context.servers.count_threads()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
     return concluded(summary, duration_s=duration_s)
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.procedures import _asking, _kept_up, _serving
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Overdue
-from dnsrig.procedures.stage import Result, Stage
 
 DESCRIPTION = "the highest rate of queries at which losses and a percentile of the latency stay within limits"
 MAIN_METRIC = "capacity_qps"
@@ -32,31 +32,31 @@ def expected_s(options: Mapping[str, Any]) -> float:
     return float(options["warmup_s"]) + _asking.ramp_expected_s(options)
 
 
-def measure(stage: Stage) -> Result:
-    limit_s = stage.spec.limit_s
-    _serving.bring_up(stage)
-    with stage.phase("warmup"):
-        _serving.settle(stage)
-        if warmup_s := float(stage.option("warmup_s")):
-            start_qps = float(stage.option("ramp_start_qps"))
-            _serving.ask(stage, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
+def measure(context: TrialContext) -> Result:
+    limit_s = context.spec.limit_s
+    _serving.bring_up(context)
+    with context.phase("warmup"):
+        _serving.settle(context)
+        if warmup_s := float(context.option("warmup_s")):
+            start_qps = float(context.option("ramp_start_qps"))
+            _serving.ask(context, "warmup", start_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     try:
         during_s = limit_s + GRACE_S
         with (
-            _serving.changing(stage, duration_s=during_s, expected_s=_asking.ramp_expected_s(stage.spec.options)),
-            stage.profiled(),
-            stage.phase("measure"),
+            _serving.changing(context, duration_s=during_s, expected_s=_asking.ramp_expected_s(context.spec.options)),
+            context.profiled(),
+            context.phase("measure"),
         ):
-            with _serving.transferring(stage, duration_s=during_s):
-                summary = _serving.search(stage, "load", limit_s=limit_s)
-            stage.count_threads()
+            with _serving.transferring(context, duration_s=during_s):
+                summary = _serving.search(context, "load", limit_s=limit_s)
+            context.servers.count_threads()
     except Overdue:
         return Result("limit", f"the search was not over after {limit_s:g} s")
-    _serving.drain(stage)
-    if reason := _serving.why_no_transfers(stage):
+    _serving.drain(context)
+    if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)
     if summary["capacity_qps"] is None:
-        return _serving.held_nothing(stage, summary)
+        return _serving.held_nothing(context, summary)
     if reason := _kept_up.why_not(summary):
         return Result("invalid", reason)
     return Result("done")

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _databases, transfer
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.servers import driver
 
@@ -58,7 +58,7 @@ def hosts(options: Options) -> dict[str, HostRole]:
         near = {"primary": HostRole("primary", database="database"), "database": HostRole("database")}
         far = {"secondary": HostRole("secondary", under_test=True, database="database", database_far=True)}
     if carrier == "replica":
-        replica = HostRole("database", under_test=True, like="database", database="database", database_far=True)
+        replica = HostRole("database", under_test=True, inherits="database", database="database", database_far=True)
         far = {"secondary": HostRole("secondary", under_test=True, database="replica"), "replica": replica}
     return {**near, **far, "observer": HostRole()}
 
@@ -112,45 +112,45 @@ def checks(spec: TrialSpec) -> list[str]:
     return [*found, *(["connections-per-zone"] if pooled and several else [])]
 
 
-def measure(stage: Stage) -> Result:
-    with stage.phase("setup"):
-        stage.start_watch()
-        position = _start_near_site(stage)
-        stage.prepare_server("secondary")
-        if "replica" in stage.spec.hosts:
-            stage.prepare_server("replica")
+def measure(context: TrialContext) -> Result:
+    with context.phase("setup"):
+        context.start_watch()
+        position = _start_near_site(context)
+        context.servers.prepare("secondary")
+        if "replica" in context.spec.hosts:
+            context.servers.prepare("replica")
         time.sleep(transfer.SETTLE_S)
-        probe = transfer.start_probe(stage)
+        probe = transfer.start_probe(context)
     if probe is None:
-        return transfer.floor(stage)
-    if "replica" not in stage.spec.hosts:
-        return stage.time_zones(probe, lambda: stage.start_server("secondary"))
-    follower = _databases.Follower(stage, "replica", position)
+        return transfer.floor(context)
+    if "replica" not in context.spec.hosts:
+        return context.time_zones(probe, lambda: context.servers.start("secondary"))
+    follower = _databases.Follower(context, "replica", position)
 
     def begin() -> None:
-        stage.start_server("replica")
+        context.servers.start("replica")
         follower.start()
-        if not driver(stage.placements["secondary"].source.kind).waits_for_database:
-            _databases.wait_far(stage, "replica")
-        stage.start_server("secondary")
+        if not driver(context.servers.placements["secondary"].source.kind).waits_for_database:
+            _databases.wait_far(context, "replica")
+        context.servers.start("secondary")
 
     try:
-        return stage.time_zones(probe, begin)
+        return context.time_zones(probe, begin)
     except _databases.TooLate as late:
         return Result("limit", str(late))
     finally:
         follower.stop()
 
 
-def _start_near_site(stage: Stage) -> int:
+def _start_near_site(context: TrialContext) -> int:
     """Start whatever is at the near site, until it has all zones; how much was then written to the database."""
-    limit_s = float(stage.option("primary_ready_limit_s"))
-    if "database" not in stage.spec.hosts:
-        stage.start_ready("primary", limit_s=limit_s)
+    limit_s = float(context.option("primary_ready_limit_s"))
+    if "database" not in context.spec.hosts:
+        context.start_ready("primary", limit_s=limit_s)
         return 0
-    _databases.start_ready(stage, "database", limit_s=DATABASE_READY_LIMIT_S)
-    stage.start_ready("primary", limit_s=limit_s)
-    return _databases.wait_filled(stage, "database", limit_s=limit_s)
+    _databases.start_ready(context, "database", limit_s=DATABASE_READY_LIMIT_S)
+    context.start_ready("primary", limit_s=limit_s)
+    return _databases.wait_filled(context, "database", limit_s=limit_s)
 
 
 def _carrier(options: Options) -> str:

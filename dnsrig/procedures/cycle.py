@@ -24,7 +24,7 @@ from dnsrig.analysis.generations import INSTRUMENT
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _generations, transfer
-from dnsrig.procedures.stage import PROBE_GRACE_S, Result, Stage
+from dnsrig.procedures.context import PROBE_GRACE_S, Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "a zone that is made anew every so often, and whether a far secondary has each generation before the next"
@@ -97,42 +97,42 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["generations-published", "transfer-port"]
 
 
-def measure(stage: Stage) -> Result:
-    ready_limit_s = float(stage.option("ready_limit_s"))
-    with stage.phase("setup"):
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=ready_limit_s)
-        stage.start_ready("secondary", limit_s=ready_limit_s)
-    with stage.phase("warmup"):
+def measure(context: TrialContext) -> Result:
+    ready_limit_s = float(context.option("ready_limit_s"))
+    with context.phase("setup"):
+        context.start_watch()
+        context.start_ready("primary", limit_s=ready_limit_s)
+        context.start_ready("secondary", limit_s=ready_limit_s)
+    with context.phase("warmup"):
         # Servers that have just started still write zones down and finish connections.
-        stage.rest(float(stage.option("settle_s")))
-    with stage.profiled(), stage.phase("measure"):
-        deadline_s = time.monotonic() + stage.spec.limit_s
-        made = _make(stage, deadline_s)
-        generations = [_ended(stage, number, told_ns, deadline_s) for number, told_ns in made.items()]
-        stage.told[INSTRUMENT] = {"event": "summary", "generations": generations}
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
-    return concluded(generations, cycle_s=float(stage.option("cycle_s")), limit_s=stage.spec.limit_s)
+        context.rest(float(context.option("settle_s")))
+    with context.profiled(), context.phase("measure"):
+        deadline_s = time.monotonic() + context.spec.limit_s
+        made = _make(context, deadline_s)
+        generations = [_ended(context, number, told_ns, deadline_s) for number, told_ns in made.items()]
+        context.summaries[INSTRUMENT] = {"event": "summary", "generations": generations}
+        context.servers.count_threads()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
+    return concluded(generations, cycle_s=float(context.option("cycle_s")), limit_s=context.spec.limit_s)
 
 
-def _make(stage: Stage, deadline_s: float) -> dict[int, int]:
+def _make(context: TrialContext, deadline_s: float) -> dict[int, int]:
     """Make all generations, each when it is due; when the primary was told of each (CLOCK_MONOTONIC, ns)."""
-    cycle_s, count, made = float(stage.option("cycle_s")), int(stage.option("generations")), {}
-    _generations.lay_out(stage, "primary", 1)
+    cycle_s, count, made = float(context.option("cycle_s")), int(context.option("generations")), {}
+    _generations.lay_out(context, "primary", 1)
     begin_s = time.monotonic() + AHEAD_S
     for number in range(1, count + 1):
         due_s = begin_s + (number - 1) * cycle_s
-        stage.rest(due_s - AHEAD_S - time.monotonic())
+        context.rest(due_s - AHEAD_S - time.monotonic())
         for host in ("primary", "secondary"):
-            _watch(stage, host, number, deadline_s)
-        stage.rest(due_s - time.monotonic())
+            _watch(context, host, number, deadline_s)
+        context.rest(due_s - time.monotonic())
         made[number] = time.monotonic_ns()
-        stage.change_zones("primary")
+        context.changes.load("primary")
         if number < count:
-            _generations.lay_out(stage, "primary", number + 1)
+            _generations.lay_out(context, "primary", number + 1)
     return made
 
 
@@ -140,32 +140,32 @@ def _name(host: str, number: int) -> str:
     return f"generation-{number}-{host}"
 
 
-def _watch(stage: Stage, host: str, number: int, deadline_s: float) -> None:
+def _watch(context: TrialContext, host: str, number: int, deadline_s: float) -> None:
     name = _name(host, number)
-    stage.start_probe(
+    context.instruments.start_probe(
         name,
         host,
         limit_s=max(1.0, deadline_s - time.monotonic()),
-        out=stage.directory / f"{name}.arrow",
-        serial=_generations.serial(stage, number),
+        out=context.directory / f"{name}.arrow",
+        serial=_generations.serial(context, number),
     )
 
 
-def _ended(stage: Stage, number: int, told_ns: int, deadline_s: float) -> dict[str, Any]:
+def _ended(context: TrialContext, number: int, told_ns: int, deadline_s: float) -> dict[str, Any]:
     """Wait for both probes of a generation; what they saw."""
     found = {}
     for host in ("primary", "secondary"):
         name = _name(host, number)
         left_s = max(0.0, deadline_s - time.monotonic())
-        stage.wait(stage.instruments[name], limit_s=left_s + PROBE_GRACE_S)
-        rows = stage.directory / f"{name}.arrow"
+        context.wait(context.instruments.started[name], limit_s=left_s + PROBE_GRACE_S)
+        rows = context.directory / f"{name}.arrow"
         found[host] = _generations.seen(rows)
         # What there is to know of it stands in the record of the trial.
         rows.unlink(missing_ok=True)
-        del stage.instruments[name]
+        del context.instruments.started[name]
     published, served = found["primary"], found["secondary"]
     return {
-        "serial": _generations.serial(stage, number),
+        "serial": _generations.serial(context, number),
         "told_ns": told_ns,
         "published_ns": published.seen_ns,
         "published_serial": published.serial,

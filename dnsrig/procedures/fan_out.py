@@ -23,9 +23,9 @@ import polars as pl
 from dnsrig.analysis.fan_out import Spread, spread
 from dnsrig.analysis.transfer_rows import TRANSFERS
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulling, placing
+from dnsrig.procedures import HostRole, _kept_up, _pulling
+from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
-from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "from the first NOTIFY of a change to the last of many secondaries that has it"
@@ -73,70 +73,70 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["notifies", "answered-by", "connections-per-zone"]
 
 
-def measure(stage: Stage) -> Result:
-    changes_itself = placing.changes_itself(stage.spec)
-    with stage.phase("setup"):
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
+def measure(context: TrialContext) -> Result:
+    changes_itself = placing.changes_itself(context.spec)
+    with context.phase("setup"):
+        context.start_watch()
+        context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
         if not changes_itself:
-            stage.lay_out_change("primary")
-    with stage.phase("warmup"):
-        transfer = stage.start_transfer(INSTRUMENT, "client", "primary", _words(stage))
-        stage.wait(transfer, limit_s=READY_LIMIT_S, until="ready")
+            context.changes.lay_out("primary")
+    with context.phase("warmup"):
+        transfer = context.instruments.start_transfer(INSTRUMENT, "client", "primary", _words(context))
+        context.wait(transfer, limit_s=READY_LIMIT_S, until="ready")
         # What a primary that has just started has to say of the old version is over then.
-        time.sleep(float(stage.option("settle_s")))
-        before = _done(stage, transfer)
-    with stage.profiled(), stage.phase("measure"):
+        time.sleep(float(context.option("settle_s")))
+        before = _done(context, transfer)
+    with context.profiled(), context.phase("measure"):
         if not changes_itself:
-            stage.change_zones("primary")
-        _until(stage, transfer, before + _wanted(stage))
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.stop_instrument(INSTRUMENT)
-        stage.check_servers()
-    return _concluded(stage)
+            context.changes.load("primary")
+        _until(context, transfer, before + _wanted(context))
+        context.servers.count_threads()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.instruments.stop(INSTRUMENT)
+        context.servers.check()
+    return _concluded(context)
 
 
-def _words(stage: Stage) -> list[str]:
-    serial = stage.spec.dataset.serial
-    asks = [f"--ixfr={serial}"] if stage.spec.transfer.ixfr else [f"--serial={serial}"]
-    return [*_pulling.policy(stage.spec.options), "--on-notify", *asks]
+def _words(context: TrialContext) -> list[str]:
+    serial = context.spec.dataset.serial
+    asks = [f"--ixfr={serial}"] if context.spec.transfer.ixfr else [f"--serial={serial}"]
+    return [*_pulling.policy(context.spec.options), "--on-notify", *asks]
 
 
-def _wanted(stage: Stage) -> int:
-    return int(stage.option("secondaries")) * stage.spec.dataset.zones
+def _wanted(context: TrialContext) -> int:
+    return int(context.option("secondaries")) * context.spec.dataset.zones
 
 
-def _done(stage: Stage, transfer: Instrument) -> int:
+def _done(context: TrialContext, transfer: Instrument) -> int:
     """Transfers that are done, as the instrument's next word on its progress has it."""
-    return int(stage.wait(transfer, limit_s=READY_LIMIT_S, until="progress")["done"])
+    return int(context.wait(transfer, limit_s=READY_LIMIT_S, until="progress")["done"])
 
 
-def _until(stage: Stage, transfer: Instrument, wanted: int) -> None:
+def _until(context: TrialContext, transfer: Instrument, wanted: int) -> None:
     """Wait until so many transfers are done, or the trial's time is over."""
-    deadline = time.monotonic() + stage.spec.limit_s
+    deadline = time.monotonic() + context.spec.limit_s
     while (left_s := deadline - time.monotonic()) > 0:
         try:
-            event = stage.wait(transfer, limit_s=min(left_s, PROGRESS_S), until="progress")
+            event = context.wait(transfer, limit_s=min(left_s, PROGRESS_S), until="progress")
         except Overdue:
             continue
-        stage.report({**event, "instrument": INSTRUMENT})
+        context.report({**event, "instrument": INSTRUMENT})
         if event["done"] >= wanted:
             return
 
 
-def _concluded(stage: Stage) -> Result:
-    started = next(phase.start for phase in stage.phases if phase.name == "measure")
-    path = stage.directory / "transfers.arrow"
+def _concluded(context: TrialContext) -> Result:
+    started = next(phase.start for phase in context.phases.ended if phase.name == "measure")
+    path = context.directory / "transfers.arrow"
     rows = pl.read_ipc_stream(path) if path.exists() else pl.DataFrame(schema=TRANSFERS)
-    seen = spread(rows, zones=stage.spec.dataset.zones, serial=_next_serial(stage), since_ns=started.monotonic_ns)
-    summary = stage.instruments[INSTRUMENT].summary
-    return concluded(seen, summary, secondaries=int(stage.option("secondaries")), limit_s=stage.spec.limit_s)
+    seen = spread(rows, zones=context.spec.dataset.zones, serial=_next_serial(context), since_ns=started.monotonic_ns)
+    summary = context.instruments.started[INSTRUMENT].summary
+    return concluded(seen, summary, secondaries=int(context.option("secondaries")), limit_s=context.spec.limit_s)
 
 
-def _next_serial(stage: Stage) -> int:
-    return (stage.spec.next_dataset or stage.spec.dataset).serial
+def _next_serial(context: TrialContext) -> int:
+    return (context.spec.next_dataset or context.spec.dataset).serial
 
 
 def concluded(seen: Spread, summary: Mapping[str, Any] | None, *, secondaries: int, limit_s: float) -> Result:

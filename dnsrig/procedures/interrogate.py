@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.procedures import HostRole
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
@@ -49,37 +49,36 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["questions-answered"]
 
 
-def measure(stage: Stage) -> Result:
-    with stage.phase("setup"):
-        stage.start_watch()
-        _add_large_zone(stage)
-        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
-    with stage.phase("measure"):
-        asking = stage.start_interrogation("interrogate", "client", "primary")
-        summary = stage.wait(asking, limit_s=stage.spec.limit_s)
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+def measure(context: TrialContext) -> Result:
+    with context.phase("setup"):
+        context.start_watch()
+        _add_large_zone(context)
+        context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
+    with context.phase("measure"):
+        asking = context.instruments.start_interrogation("interrogate", "client", "primary")
+        summary = context.wait(asking, limit_s=context.spec.limit_s)
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
     if all(feature["verdict"] == "cannot-tell" for feature in summary["features"]):
         return Result("server-failed", "it answered none of the questions")
     return Result("done")
 
 
-def _add_large_zone(stage: Stage) -> None:
+def _add_large_zone(context: TrialContext) -> None:
     """Let the primary serve a copy of the dataset with one more zone, larger than what fits into the buffers on the way.
 
     A synthetic primary reads no files: it has a setting for large zones.
     """
-    spec, records = stage.spec, int(stage.option("large_records"))
+    spec, records = context.spec, int(context.option("large_records"))
     server = spec.hosts["primary"].server
     if not records or (server is not None and driver(server.kind).changes_itself):
         return
-    copied = shutil.copytree(spec.dataset.path, stage.state.resolve() / "dataset")
+    copied = shutil.copytree(context.workspace.dataset, context.workspace.state.resolve() / "dataset")
     (copied / "large.zone").write_text(large_zone(records, spec.dataset.serial))
     with Path(copied, "zones.list").open("a") as zones:
         zones.write(f"{LARGE_ZONE}\tlarge.zone\n")
-    dataset = spec.dataset.model_copy(update={"path": str(copied), "zones": spec.dataset.zones + 1})
-    stage.spec = spec.model_copy(update={"dataset": dataset})
+    context.workspace.dataset = copied
 
 
 def large_zone(records: int, serial: int) -> str:

@@ -18,14 +18,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
 from dnsrig import datasets
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 
 DESCRIPTION = "a change of so many records of a large zone: octets and time by IXFR and by AXFR"
@@ -99,59 +98,61 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["axfr-answered"]
 
 
-def measure(stage: Stage) -> Result:
-    with stage.phase("setup"):
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
-        if stage.option("made_by") == "reload":
-            stage.lay_out_change("primary")
-        time.sleep(float(stage.option("settle_s")))
-    with stage.phase("warmup"):
-        if reason := _change(stage):
+def measure(context: TrialContext) -> Result:
+    with context.phase("setup"):
+        context.start_watch()
+        context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
+        if context.option("made_by") == "reload":
+            context.changes.lay_out("primary")
+        time.sleep(float(context.option("settle_s")))
+    with context.phase("warmup"):
+        if reason := _change(context):
             return Result("limit", reason)
-        time.sleep(float(stage.option("settle_s")))
-    with stage.profiled(), stage.phase("measure"):
+        time.sleep(float(context.option("settle_s")))
+    with context.profiled(), context.phase("measure"):
         summaries = {
-            "ixfr": _transfer(stage, "ixfr", [f"--ixfr={stage.spec.dataset.serial}"]),
-            "axfr": _transfer(stage, "axfr", []),
+            "ixfr": _transfer(context, "ixfr", [f"--ixfr={context.spec.dataset.serial}"]),
+            "axfr": _transfer(context, "axfr", []),
         }
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+        context.servers.count_threads()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
     return concluded(summaries)
 
 
-def _change(stage: Stage) -> str:
+def _change(context: TrialContext) -> str:
     """Make the change, and wait until the primary serves it. A sentence where it did not within the trial's limit."""
-    if stage.option("made_by") == "updates":
-        return _update(stage)
-    limit_s = stage.spec.limit_s
-    stage.change_zones("primary")
-    probe = stage.start_probe("probe-change", "primary", limit_s=limit_s, next_version=True)
-    seen = stage.wait(probe, limit_s=limit_s + GRACE_S)["outcome"] == "done"
+    if context.option("made_by") == "updates":
+        return _update(context)
+    limit_s = context.spec.limit_s
+    context.changes.load("primary")
+    probe = context.instruments.start_probe("probe-change", "primary", limit_s=limit_s, next_version=True)
+    seen = context.wait(probe, limit_s=limit_s + GRACE_S)["outcome"] == "done"
     return "" if seen else f"the primary did not serve the changed zone within {limit_s:g} s"
 
 
-def _update(stage: Stage) -> str:
+def _update(context: TrialContext) -> str:
     """One update a record. A primary that is slower than they are due has the trial's limit for what has to wait."""
-    count, rate_per_s = int(stage.option("records_changed")), float(stage.option("updates_per_s"))
-    listed = Path(stage.spec.dataset.path) / "zones.list"
-    limit_s, due_s = stage.spec.limit_s, count / rate_per_s
+    count, rate_per_s = int(context.option("records_changed")), float(context.option("updates_per_s"))
+    listed = context.workspace.dataset / "zones.list"
+    limit_s, due_s = context.spec.limit_s, count / rate_per_s
     words = [f"--zones={listed}", f"--changes-per-s={rate_per_s:g}", f"--duration-s={due_s:.9g}"]
-    change = stage.start_change("change", "primary", [*words, f"--timeout-s={limit_s:g}", *stage.signed()])
-    made = stage.wait(change, limit_s=2 * limit_s + due_s + GRACE_S)
+    change = context.instruments.start_change(
+        "change", "primary", [*words, f"--timeout-s={limit_s:g}", *context.instruments.signed()]
+    )
+    made = context.wait(change, limit_s=2 * limit_s + due_s + GRACE_S)
     return "" if made["accepted"] == count else f"the primary made {made['accepted']:,} of {count:,} changes"
 
 
-def _transfer(stage: Stage, name: str, words: list[str]) -> Mapping[str, Any]:
+def _transfer(context: TrialContext, name: str, words: list[str]) -> Mapping[str, Any]:
     """Transfer the zone again and again for a while; the rows go to a folder of that name."""
-    out = stage.directory / name
+    out = context.directory / name
     out.mkdir()
-    duration_s = float(stage.option("duration_s"))
+    duration_s = float(context.option("duration_s"))
     arguments = [*_pulling.policy(HOW), "--repeat", f"--duration-s={duration_s:g}", *words]
-    started = stage.start_transfer(name, "client", "primary", arguments, options=HOW, out=out)
-    return stage.wait(started, limit_s=duration_s + GRACE_S)
+    started = context.instruments.start_transfer(name, "client", "primary", arguments, options=HOW, out=out)
+    return context.wait(started, limit_s=duration_s + GRACE_S)
 
 
 def concluded(summaries: Mapping[str, Mapping[str, Any]]) -> Result:

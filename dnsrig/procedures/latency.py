@@ -26,7 +26,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.procedures import _asking, _kept_up, _serving
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
 MAIN_METRIC = "p99_ms"
@@ -49,30 +49,30 @@ def expected_s(options: Mapping[str, Any]) -> float:
     return search + float(options["warmup_s"]) + float(options["duration_s"])
 
 
-def measure(stage: Stage) -> Result:
-    duration_s = float(stage.option("duration_s"))
-    _serving.bring_up(stage)
-    with stage.phase("warmup"):
-        _serving.settle(stage)
-        rate_qps = float(stage.option("rate_qps"))
+def measure(context: TrialContext) -> Result:
+    duration_s = float(context.option("duration_s"))
+    _serving.bring_up(context)
+    with context.phase("warmup"):
+        _serving.settle(context)
+        rate_qps = float(context.option("rate_qps"))
         if not rate_qps:
-            ramp = _serving.search(stage, "ramp", limit_s=stage.spec.limit_s)
+            ramp = _serving.search(context, "ramp", limit_s=context.spec.limit_s)
             if ramp["capacity_qps"] is None:
-                return _serving.held_nothing(stage, ramp)
-            rate_qps = _asking.rounded_down(ramp["capacity_qps"] * float(stage.option("rate_share")))
-        if warmup_s := float(stage.option("warmup_s")):
-            _serving.ask(stage, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
-    limit_s = duration_s + float(stage.option("timeout_s")) + GRACE_S
+                return _serving.held_nothing(context, ramp)
+            rate_qps = _asking.rounded_down(ramp["capacity_qps"] * float(context.option("rate_share")))
+        if warmup_s := float(context.option("warmup_s")):
+            _serving.ask(context, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
+    limit_s = duration_s + float(context.option("timeout_s")) + GRACE_S
     with (
-        _serving.changing(stage, duration_s=limit_s, expected_s=duration_s),
-        stage.profiled(),
-        stage.phase("measure"),
+        _serving.changing(context, duration_s=limit_s, expected_s=duration_s),
+        context.profiled(),
+        context.phase("measure"),
     ):
-        with _serving.transferring(stage, duration_s=limit_s):
-            summary = _serving.ask(stage, "load", rate_qps, duration_s, limit_s=limit_s, out=stage.directory)
-        stage.count_threads()
-    _serving.drain(stage)
-    if reason := _serving.why_no_transfers(stage):
+        with _serving.transferring(context, duration_s=limit_s):
+            summary = _serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
+        context.servers.count_threads()
+    _serving.drain(context)
+    if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)
     return _concluded(summary)
 

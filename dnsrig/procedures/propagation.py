@@ -20,8 +20,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, placing
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures import HostRole
+from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers.driver import Changes
 
@@ -55,7 +55,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         raise UsageError(f"options.secondaries = {count!r}", hint=f"a number from 1 to {MOST_SECONDARIES}")
     if mode not in MODES:
         raise UsageError(f"options.mode = {mode!r}", hint=f"one of {', '.join(MODES)}")
-    more = {f"secondary{number}": HostRole(role="secondary", like="secondary") for number in range(2, count + 1)}
+    more = {f"secondary{number}": HostRole(role="secondary", inherits="secondary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),
         "secondary": HostRole(role="secondary", under_test=True),
@@ -83,38 +83,38 @@ def check(spec: TrialSpec) -> None:
         raise UsageError("nobody may change the primary's zones", hint="set transfer.updates = true in the experiment")
 
 
-def measure(stage: Stage) -> Result:
-    itself = placing.changes_itself(stage.spec)
+def measure(context: TrialContext) -> Result:
+    itself = placing.changes_itself(context.spec)
     if itself:
-        stage.own_changes["primary"] = Changes("zones", float(stage.option("rate_per_s")), delay_s=DELAY_S)
-    ready_limit_s = float(stage.option("ready_limit_s"))
-    with stage.phase("setup"):
-        stage.start_watch()
-        for name in (name for name, host in stage.spec.hosts.items() if host.role is not None):
-            stage.start_ready(name, limit_s=ready_limit_s)
-    with stage.phase("warmup"):
+        context.servers.own_changes["primary"] = Changes("zones", float(context.option("rate_per_s")), delay_s=DELAY_S)
+    ready_limit_s = float(context.option("ready_limit_s"))
+    with context.phase("setup"):
+        context.start_watch()
+        for name in (name for name, host in context.spec.hosts.items() if host.role is not None):
+            context.start_ready(name, limit_s=ready_limit_s)
+    with context.phase("warmup"):
         # Servers that have just started still write zones down and finish connections.
-        time.sleep(float(stage.option("settle_s")))
-    limit_s = stage.spec.limit_s + float(stage.option("change_limit_s")) + GRACE_S
-    with stage.profiled(), stage.phase("measure"):
-        begun = [f"--made-from-ns={stage.begin_changes('primary')}"] if itself else []
-        probe = stage.start_propagation([*_arguments(stage), *begun])
-        seen = stage.wait(probe, limit_s=limit_s)
+        time.sleep(float(context.option("settle_s")))
+    limit_s = context.spec.limit_s + float(context.option("change_limit_s")) + GRACE_S
+    with context.profiled(), context.phase("measure"):
+        begun = [f"--made-from-ns={context.changes.begin('primary')}"] if itself else []
+        probe = context.instruments.start_propagation([*_arguments(context), *begun])
+        seen = context.wait(probe, limit_s=limit_s)
         if itself:
-            stage.end_changes("primary")
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+            context.changes.end("primary")
+        context.servers.count_threads()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
     return concluded(seen)
 
 
-def _arguments(stage: Stage) -> list[str]:
+def _arguments(context: TrialContext) -> list[str]:
     """The pace: what `probe propagation` is told beside the hosts and zones."""
-    pace = ("pause_ms", "pause_spread_ms") if stage.option("mode") == "single" else ()
-    found = [f"--{name.replace('_', '-')}={stage.option(name)}" for name in ("changes", "poll_rate_per_s", *pace)]
-    found += [] if pace else [f"--rate={stage.option('rate_per_s')}"]
-    return [*found, f"--limit-s={stage.option('change_limit_s')}", f"--stop-after-s={stage.spec.limit_s}"]
+    pace = ("pause_ms", "pause_spread_ms") if context.option("mode") == "single" else ()
+    found = [f"--{name.replace('_', '-')}={context.option(name)}" for name in ("changes", "poll_rate_per_s", *pace)]
+    found += [] if pace else [f"--rate={context.option('rate_per_s')}"]
+    return [*found, f"--limit-s={context.option('change_limit_s')}", f"--stop-after-s={context.spec.limit_s}"]
 
 
 def concluded(seen: Mapping[str, Any]) -> Result:

@@ -25,7 +25,7 @@ from typing import Any
 
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _pulled, _pulling
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = (
@@ -75,21 +75,21 @@ def checks(spec: TrialSpec) -> list[str]:
     ]
 
 
-def measure(stage: Stage) -> Result:
-    repeats = bool(stage.option("repeat"))
-    limit_s = float(stage.option("duration_s")) if repeats else stage.spec.limit_s
-    with stage.phase("setup"):
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=float(stage.option("ready_limit_s")))
-        time.sleep(float(stage.option("settle_s")))
-    words = [*_pulling.policy(stage.spec.options), f"--duration-s={limit_s:g}", *(["--repeat"] if repeats else [])]
-    with stage.profiled(), stage.phase("measure"):
-        transfer = stage.start_transfer("transfer", "client", "primary", words)
-        summary = stage.wait(transfer, limit_s=limit_s + GRACE_S)
-        stage.count_threads()
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
+def measure(context: TrialContext) -> Result:
+    repeats = bool(context.option("repeat"))
+    limit_s = float(context.option("duration_s")) if repeats else context.spec.limit_s
+    with context.phase("setup"):
+        context.start_watch()
+        context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
+        time.sleep(float(context.option("settle_s")))
+    words = [*_pulling.policy(context.spec.options), f"--duration-s={limit_s:g}", *(["--repeat"] if repeats else [])]
+    with context.profiled(), context.phase("measure"):
+        transfer = context.instruments.start_transfer("transfer", "client", "primary", words)
+        summary = context.wait(transfer, limit_s=limit_s + GRACE_S)
+        context.servers.count_threads()
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
     return _pulled.concluded(
-        summary, zones=stage.spec.dataset.zones * int(stage.option("secondaries")), limit_s=limit_s
+        summary, zones=context.spec.dataset.zones * int(context.option("secondaries")), limit_s=limit_s
     )

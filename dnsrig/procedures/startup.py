@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, zone_load
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = (
@@ -49,20 +49,20 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["page-cache"]
 
 
-def measure(stage: Stage) -> Result:
+def measure(context: TrialContext) -> Result:
     def prepare() -> None:
-        if stage.option("as") == "primary":
-            stage.prepare_server("server")
+        if context.option("as") == "primary":
+            context.servers.prepare("server")
         else:
-            _transfer_and_stop(stage)
+            _transfer_and_stop(context)
 
-    return zone_load.time_start(stage, "server", prepare)
+    return zone_load.time_start(context, "server", prepare)
 
 
-def _transfer_and_stop(stage: Stage) -> None:
-    ready_limit_s = float(stage.option("ready_limit_s"))
+def _transfer_and_stop(context: TrialContext) -> None:
+    ready_limit_s = float(context.option("ready_limit_s"))
     for name in ("primary", "server"):
-        stage.start_ready(name, limit_s=ready_limit_s)
+        context.start_ready(name, limit_s=ready_limit_s)
     # Zones that were just received are still being written down.
-    time.sleep(float(stage.option("settle_s")))
-    stage.stop_server("server", limit_s=float(stage.option("stop_limit_s")))
+    time.sleep(float(context.option("settle_s")))
+    context.servers.stop("server", limit_s=float(context.option("stop_limit_s")))

@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _pulled
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Instrument
-from dnsrig.procedures.stage import Result, Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
@@ -38,7 +38,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     count = options["primaries"]
     if not isinstance(count, int) or not 1 <= count <= MOST_PRIMARIES:
         raise UsageError(f"options.primaries = {count!r}", hint=f"a number from 1 to {MOST_PRIMARIES}")
-    more = {f"primary{number}": HostRole(role="primary", like="primary") for number in range(2, count + 1)}
+    more = {f"primary{number}": HostRole(role="primary", inherits="primary") for number in range(2, count + 1)}
     return {
         "primary": HostRole(role="primary"),
         **more,
@@ -61,33 +61,35 @@ def checks(spec: TrialSpec) -> list[str]:
     return [*found, *(["source-addresses"] if subject.source_addresses else [])]
 
 
-def measure(stage: Stage) -> Result:
-    with stage.phase("setup"):
-        stage.start_watch()
-        for primary in stage.spec.primaries:
-            stage.start_ready(primary, limit_s=float(stage.option("primary_ready_limit_s")))
-        stage.prepare_server("secondary")
+def measure(context: TrialContext) -> Result:
+    with context.phase("setup"):
+        context.start_watch()
+        for primary in context.spec.primaries:
+            context.start_ready(primary, limit_s=float(context.option("primary_ready_limit_s")))
+        context.servers.prepare("secondary")
         time.sleep(SETTLE_S)
-        probe = start_probe(stage)
+        probe = start_probe(context)
     if probe is None:
-        return floor(stage)
-    return stage.time_zones(probe, lambda: stage.start_server("secondary"))
+        return floor(context)
+    return context.time_zones(probe, lambda: context.servers.start("secondary"))
 
 
-def start_probe(stage: Stage) -> Instrument | None:
+def start_probe(context: TrialContext) -> Instrument | None:
     """Looks for the zones on the secondary; None where that answers nothing."""
-    if not driver(stage.placements["secondary"].source.kind).answers:
+    if not driver(context.servers.placements["secondary"].source.kind).answers:
         return None
-    return stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=stage.directory / "zones.arrow")
+    return context.instruments.start_probe(
+        "probe", "secondary", limit_s=context.spec.limit_s, out=context.directory / "zones.arrow"
+    )
 
 
-def floor(stage: Stage) -> Result:
+def floor(context: TrialContext) -> Result:
     """The phases `measure` and `drain` where the instrument takes the zones itself."""
-    limit_s = stage.spec.limit_s
-    with stage.profiled(), stage.phase("measure"):
-        stage.start_server("secondary")
-        summary = stage.finish_server("secondary", limit_s=limit_s)
-    with stage.phase("drain"):
-        time.sleep(float(stage.option("drain_s")))
-        stage.check_servers()
-    return _pulled.concluded(summary, zones=stage.spec.dataset.zones, limit_s=limit_s)
+    limit_s = context.spec.limit_s
+    with context.profiled(), context.phase("measure"):
+        context.servers.start("secondary")
+        summary = context.finish_server("secondary", limit_s=limit_s)
+    with context.phase("drain"):
+        time.sleep(float(context.option("drain_s")))
+        context.servers.check()
+    return _pulled.concluded(summary, zones=context.spec.dataset.zones, limit_s=limit_s)

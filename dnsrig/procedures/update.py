@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping
 
 from dnsrig.procedures import HostRole, transfer
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "from a new version on the primary to the last zone answered with it by the secondary"
@@ -35,16 +35,18 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["ixfr-size", "transfer-port"]
 
 
-def measure(stage: Stage) -> Result:
-    ready_limit_s = float(stage.option("ready_limit_s"))
-    with stage.phase("setup"):
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=ready_limit_s)
-        stage.start_ready("secondary", limit_s=ready_limit_s)
-    with stage.phase("warmup"):
+def measure(context: TrialContext) -> Result:
+    ready_limit_s = float(context.option("ready_limit_s"))
+    with context.phase("setup"):
+        context.start_watch()
+        context.start_ready("primary", limit_s=ready_limit_s)
+        context.start_ready("secondary", limit_s=ready_limit_s)
+    with context.phase("warmup"):
         # Servers that have just started still write zones down and finish connections.
-        stage.lay_out_change("primary")
-        time.sleep(float(stage.option("settle_s")))
-        out = stage.directory / "zones.arrow"
-        probe = stage.start_probe("probe", "secondary", limit_s=stage.spec.limit_s, out=out, next_version=True)
-    return stage.time_zones(probe, lambda: stage.change_zones("primary"))
+        context.changes.lay_out("primary")
+        time.sleep(float(context.option("settle_s")))
+        out = context.directory / "zones.arrow"
+        probe = context.instruments.start_probe(
+            "probe", "secondary", limit_s=context.spec.limit_s, out=out, next_version=True
+        )
+    return context.time_zones(probe, lambda: context.changes.load("primary"))

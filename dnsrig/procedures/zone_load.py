@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole
-from dnsrig.procedures.stage import Result, Stage
+from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
 DESCRIPTION = "start of a primary: from exec to the last zone loaded and answered"
@@ -44,8 +44,8 @@ def checks(spec: TrialSpec) -> list[str]:
     return ["page-cache"]
 
 
-def measure(stage: Stage) -> Result:
-    return time_start(stage, "primary", lambda: stage.prepare_server("primary"))
+def measure(context: TrialContext) -> Result:
+    return time_start(context, "primary", lambda: context.servers.prepare("primary"))
 
 
 def check_page_cache(wanted: int | float | str | bool) -> None:
@@ -53,25 +53,27 @@ def check_page_cache(wanted: int | float | str | bool) -> None:
         raise UsageError(f"options.page_cache = {wanted!r}", hint=f"one of {', '.join(PAGE_CACHE)}")
 
 
-def time_start(stage: Stage, name: str, prepare: Callable[[], None]) -> Result:
+def time_start(context: TrialContext, name: str, prepare: Callable[[], None]) -> Result:
     """From exec of the server of host ``name`` to the last zone answered, after ``prepare`` has given it its zones.
 
     Its files are evicted from the page cache in between, or read into it, as ``options.page_cache`` wants it.
     """
-    with stage.phase("setup"):
-        stage.start_watch()
+    with context.phase("setup"):
+        context.start_watch()
         prepare()
-        placement = stage.placements[name]
+        placement = context.servers.placements[name]
         files = list(
             _files(placement.dataset, placement.state) if placement.role == "primary" else _files(placement.state)
         )
         for file in files:
-            (_evict if stage.option("page_cache") == "cold" else _read)(file)
+            (_evict if context.option("page_cache") == "cold" else _read)(file)
         cached = cached_share(files)
-        stage.told["page-cache"] = {"cached_share": cached}
+        context.summaries["page-cache"] = {"cached_share": cached}
         time.sleep(SETTLE_S)
-        probe = stage.start_probe("probe", name, limit_s=stage.spec.limit_s, out=stage.directory / "zones.arrow")
-    return stage.time_zones(probe, lambda: stage.start_server(name))
+        probe = context.instruments.start_probe(
+            "probe", name, limit_s=context.spec.limit_s, out=context.directory / "zones.arrow"
+        )
+    return context.time_zones(probe, lambda: context.servers.start(name))
 
 
 def _files(*folders: Path) -> Iterator[Path]:

@@ -173,7 +173,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a primary changes by itself, from `Stage.begin_changes` to `Stage.end_changes`; a row for each goes to ``changes.arrow``."""
+    """What a primary changes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`; a row for each goes to ``changes.arrow``."""
 
     of: Literal["catalog", "zones"]
     """Members of the catalog leave and come back, or records of one zone after another change."""

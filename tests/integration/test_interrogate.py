@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from conftest import specs
 from suites import quick
-from test_transports import WITH_TLS, staged
+from test_transports import WITH_TLS, in_progress
 
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import TrialSpec
@@ -52,13 +52,15 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str, changes
     )
     spec = with_large_zone(spec, folder)
     (folder / "trial").mkdir()
-    with staged(spec, folder / "trial") as stage:
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=60)
+    with in_progress(spec, folder / "trial") as context:
+        context.start_watch()
+        context.start_ready("primary", limit_s=60)
         if changes:
             zones = f"--zones={Path(spec.dataset.path) / 'zones.list'}"
-            change = stage.start_change("change", "primary", [zones, f"--changes-per-s={ZONES + 1}", "--duration-s=1"])
-            assert stage.wait(change, limit_s=30)["accepted"] > ZONES / 2
+            change = context.instruments.start_change(
+                "change", "primary", [zones, f"--changes-per-s={ZONES + 1}", "--duration-s=1"]
+            )
+            assert context.wait(change, limit_s=30)["accepted"] > ZONES / 2
         arguments = [
             "transfer",
             spec.hosts["primary"].address,
@@ -66,11 +68,11 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str, changes
             f"--zones={Path(spec.dataset.path) / 'zones.list'}",
         ]
         if spec.transfer.tsig:
-            arguments.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{stage.keys.tsig_secret}")
+            arguments.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{context.workspace.keys.tsig_secret}")
         errors = folder / "interrogation.txt"
-        instrument = Instrument.start("interrogation", stage.host("observer"), arguments, errors)
-        stage.instruments["interrogation"] = instrument
-        summary = stage.wait(instrument, limit_s=LIMIT_S)
+        instrument = Instrument.start("interrogation", context.host("observer"), arguments, errors)
+        context.instruments.started["interrogation"] = instrument
+        summary = context.wait(instrument, limit_s=LIMIT_S)
         print(errors.read_text())
     return {(feature["name"], feature["transport"]): feature for feature in summary["features"]}
 

@@ -22,7 +22,8 @@ from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _serving
-from dnsrig.procedures.stage import OBSERVER, Stage
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.context.workspace import OBSERVER
 
 MEMBERS = 40
 STAY = MEMBERS // 2
@@ -32,7 +33,7 @@ CATALOG = dns.name.from_text("catalog.example")
 
 
 @contextmanager
-def stage(directory: Path, *settings: str) -> Iterator[Stage]:
+def servers_ready(directory: Path, *settings: str) -> Iterator[TrialContext]:
     """The servers of one trial of `catalog-churn`, all ready, with the synthetic primary."""
     (spec,) = specs(
         "catalog-churn",
@@ -47,7 +48,7 @@ def stage(directory: Path, *settings: str) -> Iterator[Stage]:
         *settings,
     )
     with Network(spec.hosts, spec.links, directory=directory, repeat=1) as lab:
-        made = Stage(spec, directory, lab, lambda event: None)
+        made = TrialContext(spec, directory, lab, lambda event: None)
         try:
             _serving.bring_up(made)
             yield made
@@ -88,21 +89,21 @@ def followed(server: str, wanted: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("kind", ["bind@forky", "knot@forky", "nsd@forky", "powerdns@forky"])
 def test_secondaries_follow_the_catalog(tmp_path: Path, kind: str) -> None:
-    with stage(tmp_path, f"server={kind}") as made:
+    with servers_ready(tmp_path, f"server={kind}") as made:
         primary, secondary = (str(made.host(name).address) for name in ("primary", "secondary"))
         with inside(made.host(OBSERVER).namespace):
             before = transferred(primary)
             assert listed(before) == served(secondary), "all are there at first"
-            made.begin_changes("primary")
+            made.changes.begin("primary")
             time.sleep(1)
-            made.end_changes("primary")
+            made.changes.end("primary")
             time.sleep(0.1)
             after = transferred(primary)
             assert transferred(primary, before) == after, "the changes make of the old catalog the new one"
             there = listed(after)
             assert MEMBERS - STAY // 2 <= len(there) < MEMBERS
             assert followed(secondary, there) == there, "who left is gone, and who came back is served again"
-    told = made.told["change"]
+    told = made.summaries["change"]
     rows = pl.read_ipc_stream(tmp_path / "changes.arrow")
     assert rows.height == told["changes"] >= RATE_PER_S and rows["serial"][-1] == after.get_soa().serial
     (counted,) = (one for one in told["secondaries"] if one["address"] == secondary)

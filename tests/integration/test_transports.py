@@ -24,7 +24,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.lab.host import inside
 from dnsrig.lab.network import Network
 from dnsrig.procedures import procedure
-from dnsrig.procedures.stage import Stage
+from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, keys
 
@@ -69,21 +69,21 @@ def test_zones_divided_among_primaries(measure: Callable[..., Trial]) -> None:
 
 
 @contextlib.contextmanager
-def staged(spec: TrialSpec, folder: Path) -> Iterator[Stage]:
-    """The stage of a trial in this process, so that a test can look around on it."""
+def in_progress(spec: TrialSpec, folder: Path) -> Iterator[TrialContext]:
+    """The context of a trial in this process, so that a test can look around on it."""
     with Network(spec.hosts, spec.links) as lab:
-        stage = Stage(spec, folder, lab, lambda event: None)
+        context = TrialContext(spec, folder, lab, lambda event: None)
         try:
-            yield stage
+            yield context
         finally:
-            stage.close()
+            context.close()
 
 
 @pytest.mark.parametrize("kind", quick(WITH_TLS, "nsd"))
 def test_secondary_really_uses_tls(tmp_path: Path, kind: str) -> None:
     (spec,) = specs("tour", f"server={kind}@forky", f"zones={ZONES}", "transfer.transport=xot")
-    with staged(spec, tmp_path) as stage, connections_seen(stage, "secondary") as seen:
-        assert procedure("transfer").measure(stage).outcome == "done"
+    with in_progress(spec, tmp_path) as context, connections_seen(context, "secondary") as seen:
+        assert procedure("transfer").measure(context).outcome == "done"
     ports = {remote_port for _, remote_port in seen}
     assert XOT in ports and DNS not in ports
 
@@ -91,8 +91,8 @@ def test_secondary_really_uses_tls(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize("kind", quick(KINDS, "knot"))
 def test_secondary_uses_all_its_source_addresses(tmp_path: Path, kind: str) -> None:
     (spec,) = specs("tour", f"server={kind}@forky", f"zones={ZONES}", "hosts.secondary.source_addresses=2")
-    with staged(spec, tmp_path) as stage, connections_seen(stage, "secondary") as seen:
-        assert procedure("transfer").measure(stage).outcome == "done"
+    with in_progress(spec, tmp_path) as context, connections_seen(context, "secondary") as seen:
+        assert procedure("transfer").measure(context).outcome == "done"
     host = spec.hosts["secondary"]
     assert {own for own, remote_port in seen if remote_port == DNS} == {host.address, *host.source_addresses}
 
@@ -104,46 +104,46 @@ def test_primary_wants_the_key(tmp_path: Path, kind: str) -> None:
     partner = "nsd" if kind in WITH_TLS else "bind"
     primary = f"hosts.primary.server={kind}@forky"
     (spec,) = specs("tour", f"server={partner}@forky", "zones=2", primary, f"transfer.transport={transport}")
-    with staged(spec, tmp_path) as stage:
-        stage.start_watch()
-        stage.start_ready("primary", limit_s=60)
+    with in_progress(spec, tmp_path) as context:
+        context.start_watch()
+        context.start_ready("primary", limit_s=60)
         address = spec.hosts["primary"].address
-        with inside(stage.host("observer").namespace):
+        with inside(context.host("observer").namespace):
             refused = dns.query.tcp(dns.message.make_query("z000000.example", "AXFR"), address, timeout=CLIENT_LIMIT_S)
             assert refused.rcode() in (dns.rcode.REFUSED, dns.rcode.NOTAUTH)
             zone = dns.zone.Zone("z000000.example")
-            query, _ = dns.xfr.make_query(zone, keyring=keyring(stage), keyname=keys.TSIG_NAME)
+            query, _ = dns.xfr.make_query(zone, keyring=keyring(context), keyname=keys.TSIG_NAME)
             dns.query.inbound_xfr(address, zone, query, lifetime=CLIENT_LIMIT_S)
             assert zone.get_soa().serial == spec.dataset.serial
             if kind in WITH_TLS:
                 soa = dns.message.make_query("z000000.example", "SOA")
                 answer = dns.query.tls(
-                    soa, address, timeout=CLIENT_LIMIT_S, server_hostname=keys.TLS_NAME, ssl_context=trusting(stage)
+                    soa, address, timeout=CLIENT_LIMIT_S, server_hostname=keys.TLS_NAME, ssl_context=trusting(context)
                 )
                 assert answer.answer
 
 
-def keyring(stage: Stage) -> dict[dns.name.Name, dns.tsig.Key]:
-    key = dns.tsig.Key(keys.TSIG_NAME, stage.keys.tsig_secret, dns.tsig.HMAC_SHA256)
+def keyring(context: TrialContext) -> dict[dns.name.Name, dns.tsig.Key]:
+    key = dns.tsig.Key(keys.TSIG_NAME, context.workspace.keys.tsig_secret, dns.tsig.HMAC_SHA256)
     return {key.name: key}
 
 
-def trusting(stage: Stage) -> ssl.SSLContext:
+def trusting(trial: TrialContext) -> ssl.SSLContext:
     """TLS 1.3 that trusts this trial's certificate and nothing else."""
-    context = ssl.create_default_context(cadata=stage.keys.certificate_pem.decode())
+    context = ssl.create_default_context(cadata=trial.workspace.keys.certificate_pem.decode())
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.set_alpn_protocols(["dot"])
     return context
 
 
 @contextlib.contextmanager
-def connections_seen(stage: Stage, host: str) -> Iterator[set[tuple[str, int]]]:
+def connections_seen(context: TrialContext, host: str) -> Iterator[set[tuple[str, int]]]:
     """Fills with (own address, other port) of every TCP connection of ``host`` that exists at some moment."""
     seen: set[tuple[str, int]] = set()
     stop = threading.Event()
 
     def look() -> None:
-        with inside(stage.host(host).namespace):
+        with inside(context.host(host).namespace):
             while not stop.is_set():
                 seen.update(_connections(Path("/proc/thread-self/net/tcp").read_text()))
                 time.sleep(LOOK_EVERY_S)

@@ -207,8 +207,10 @@ def test_a_large_zone_does_not_shorten_the_first_cycle(monkeypatch: pytest.Monke
     monkeypatch.setattr(cycle, "_watch", lambda *_: None)
     options = {"cycle_s": 10.0, "generations": 3}
     told: list[list[int]] = []
-    stage = SimpleNamespace(option=options.get, rest=pass_by, change_zones=lambda _: told.append(list(laid_out)))
-    made = cycle._make(stage, deadline_s=200)  # type: ignore[arg-type]
+    context = SimpleNamespace(
+        option=options.get, rest=pass_by, changes=SimpleNamespace(load=lambda _: told.append(list(laid_out)))
+    )
+    made = cycle._make(context, deadline_s=200)  # type: ignore[arg-type]
     first_ns = made[1]
     assert [made_ns - first_ns for made_ns in made.values()] == [0, 10 * SECOND, 20 * SECOND]
     assert told == [[1], [1, 2], [1, 2, 3]], (

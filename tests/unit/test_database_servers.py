@@ -13,7 +13,8 @@ from placement_data import KEYS, ZONES, placed
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import carriers, placing, procedure
+from dnsrig.procedures import carriers, procedure
+from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, ServerSource
 from dnsrig.servers import debian, driver, sources
 from dnsrig.servers.driver import Endpoint, Placement, Route

@@ -10,7 +10,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from dnsrig.procedures import _databases, carriers
-from dnsrig.procedures.stage import ServerFailed, Stage
+from dnsrig.procedures.context import TrialContext
+from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import Scalar
 from dnsrig.servers import redis
 from dnsrig.servers._database import Refused
@@ -18,11 +19,11 @@ from dnsrig.servers.postgresql import PostgreSqlConsole
 from dnsrig.servers.redis import Redis, RedisConsole
 
 
-class FakeStage:
+class FakeContext:
     """Remembers how long it was told to rest, and does not."""
 
     def __init__(self, limit_s: float = 0.05) -> None:
-        self.told: dict[str, Any] = {}
+        self.summaries: dict[str, Any] = {}
         self.spec = SimpleNamespace(limit_s=limit_s, dataset=SimpleNamespace(zones=3))
         self.rested: list[float] = []
         self.dead = False
@@ -58,7 +59,7 @@ def followed(monkeypatch: pytest.MonkeyPatch, *consoles: FakeConsole | Exception
     """What a follower tells that meets these consoles, one at each attempt to connect."""
     left = list(consoles)
 
-    def connect(stage: Stage, name: str) -> FakeConsole:
+    def connect(context: TrialContext, name: str) -> FakeConsole:
         found = left.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -66,11 +67,11 @@ def followed(monkeypatch: pytest.MonkeyPatch, *consoles: FakeConsole | Exception
 
     monkeypatch.setattr(_databases, "console", connect)
     monkeypatch.setattr(_databases, "LOOK_EVERY_S", 0.0)
-    stage = FakeStage()
-    follower = _databases.Follower(cast(Stage, stage), "replica", position=7)
+    context = FakeContext()
+    follower = _databases.Follower(cast(TrialContext, context), "replica", position=7)
     follower._follow()
     follower.stop()
-    found: dict[str, Any] = stage.told["replica"]
+    found: dict[str, Any] = context.summaries["replica"]
     return found
 
 
@@ -92,27 +93,27 @@ def test_what_it_weighs_does_not_decide_when_it_was_stored(monkeypatch: pytest.M
 def test_a_database_that_is_never_ready_at_the_far_site_is_a_result(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_databases, "console", _refuse)
     with pytest.raises(_databases.TooLate, match=r"replica was not ready after 0\.05 s"):
-        _databases.wait_far(cast(Stage, FakeStage()), "replica")
+        _databases.wait_far(cast(TrialContext, FakeContext()), "replica")
 
 
 def test_a_database_that_ended_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_databases, "console", _refuse)
-    stage = FakeStage(limit_s=3600)
-    stage.dead = True
+    context = FakeContext(limit_s=3600)
+    context.dead = True
     with pytest.raises(ServerFailed, match="exited with status 1"):
-        _databases.wait_far(cast(Stage, stage), "replica")
+        _databases.wait_far(cast(TrialContext, context), "replica")
 
 
 def test_a_database_that_is_not_filled_is_no_result_of_the_far_site(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage, made = FakeStage(), list[Filling]()
+    context, made = FakeContext(), list[Filling]()
     monkeypatch.setattr(_databases, "console", lambda *_: made.append(Filling(2)) or made[-1])
     with pytest.raises(ServerFailed, match=r"did not get all 3 zones within 0\.01 s \(it answers\)"):
-        _databases.wait_filled(cast(Stage, stage), "database", limit_s=0.01)
-    assert min(stage.rested) >= _databases.LOOK_EVERY_S
+        _databases.wait_filled(cast(TrialContext, context), "database", limit_s=0.01)
+    assert min(context.rested) >= _databases.LOOK_EVERY_S
     assert made and all(console.closed for console in made), "no connection is left open"
     monkeypatch.setattr(_databases, "console", _refuse)
     with pytest.raises(ServerFailed, match=r"within 0\.01 s \(nobody is there\)"):
-        _databases.wait_filled(cast(Stage, stage), "database", limit_s=0.01)
+        _databases.wait_filled(cast(TrialContext, context), "database", limit_s=0.01)
 
 
 def test_a_database_is_filled_though_one_look_broke_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,20 +121,20 @@ def test_a_database_is_filled_though_one_look_broke_off(monkeypatch: pytest.Monk
     looks: list[Filling] = [Filling(TimeoutError()), Filling(2), Filling(3)]
     made = list(looks)
     monkeypatch.setattr(_databases, "console", lambda *_: looks.pop(0))
-    stage = FakeStage()
-    assert _databases.wait_filled(cast(Stage, stage), "database", limit_s=3600) == 70
-    told = stage.told["database"]
+    context = FakeContext()
+    assert _databases.wait_filled(cast(TrialContext, context), "database", limit_s=3600) == 70
+    told = context.summaries["database"]
     assert told.pop("filled_ns") > 0 and told == {"zones": 3, "position": 70, "memory_bytes": 5}
     assert all(console.closed for console in made)
 
 
 def test_a_database_that_takes_long_to_answer_is_asked_less_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, stage = iter(range(0, 100, 2)), FakeStage()
+    clock, context = iter(range(0, 100, 2)), FakeContext()
     monkeypatch.setattr(_databases, "console", lambda *_: Filling(2))
     monkeypatch.setattr(_databases.time, "monotonic", lambda: float(next(clock)))
     with pytest.raises(ServerFailed):
-        _databases.wait_filled(cast(Stage, stage), "database", limit_s=5)
-    assert stage.rested == [10.0], "a look of 2 s is a fifth of the time"
+        _databases.wait_filled(cast(TrialContext, context), "database", limit_s=5)
+    assert context.rested == [10.0], "a look of 2 s is a fifth of the time"
 
 
 @pytest.mark.parametrize(("kind", "waited"), [("knot", []), ("powerdns", ["wait"])])
@@ -141,17 +142,17 @@ def test_a_secondary_that_ends_without_its_database_waits_for_that(
     monkeypatch: pytest.MonkeyPatch, kind: str, waited: list[str]
 ) -> None:
     done: list[str] = []
-    stage = MagicMock()
-    stage.spec.hosts = dict.fromkeys(("primary", "database", "secondary", "replica"))
-    stage.placements = {"secondary": SimpleNamespace(source=SimpleNamespace(kind=kind))}
-    stage.start_server.side_effect = done.append
-    stage.time_zones.side_effect = lambda probe, begin: begin()
-    monkeypatch.setattr(carriers, "_start_near_site", lambda stage: 70)
+    context = MagicMock()
+    context.spec.hosts = dict.fromkeys(("primary", "database", "secondary", "replica"))
+    context.servers.placements = {"secondary": SimpleNamespace(source=SimpleNamespace(kind=kind))}
+    context.servers.start.side_effect = done.append
+    context.time_zones.side_effect = lambda probe, begin: begin()
+    monkeypatch.setattr(carriers, "_start_near_site", lambda context: 70)
     monkeypatch.setattr(carriers.transfer, "SETTLE_S", 0)
-    monkeypatch.setattr(carriers.transfer, "start_probe", lambda stage: MagicMock())
+    monkeypatch.setattr(carriers.transfer, "start_probe", lambda context: MagicMock())
     monkeypatch.setattr(_databases, "Follower", MagicMock())
     monkeypatch.setattr(_databases, "wait_far", lambda *_: done.append("wait"))
-    carriers.measure(stage)
+    carriers.measure(context)
     assert done == ["replica", *waited, "secondary"]
 
 
@@ -176,7 +177,7 @@ class Filling:
         self.closed = True
 
 
-def _refuse(stage: Stage, name: str) -> None:
+def _refuse(context: TrialContext, name: str) -> None:
     raise ConnectionRefusedError("nobody is there")
 
 

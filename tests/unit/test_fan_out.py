@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pull_data import summary
-from test_serving import FakeStage
+from test_serving import FakeContext
 from trial_data import SECOND, clean_trial
 
 from dnsrig.analysis import fan_out as spreading
@@ -18,7 +18,8 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import fan_out, placing
+from dnsrig.procedures import fan_out
+from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, TrialSpec
 
 MS = 1_000_000
@@ -151,24 +152,22 @@ def test_other_trials_have_none_of_it(tmp_path: Path) -> None:
     assert value("last_done_s", trial) is None and value("secondaries_done", trial) is None
 
 
-class Spreading(FakeStage):
-    """A stage on which the instrument says `ready`, then how far it is."""
+class Spreading(FakeContext):
+    """A context on which the instrument says `ready`, then how far it is."""
 
     def __init__(self, spec: TrialSpec, directory: Path, done: list[int]) -> None:
         super().__init__(spec, directory)
         self.counts = iter(done)
-        self.instruments: dict[str, Any] = {}
-        self.phases: list[Any] = []
 
     def start_transfer(self, name: str, host: str, target: str, arguments: list[str]) -> Any:
         self.done.append(f"{name} on {host}")
         self.arguments[name] = arguments
         return name
 
-    def lay_out_change(self, name: str) -> None:
+    def lay_out(self, name: str) -> None:
         self.done.append("lay out")
 
-    def change_zones(self, name: str) -> None:
+    def load(self, name: str) -> None:
         self.done.append("change")
 
     def wait(self, name: str, *, limit_s: float, until: str = "summary") -> Any:
@@ -182,12 +181,12 @@ class Spreading(FakeStage):
 def test_order_of_a_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str, tells: bool) -> None:
     spec = made(f"server={server}", "secondaries=10", "options.settle_s=0.0", "options.drain_s=0.0")
     # Two were done before the change: of the version that a primary notifies of when it starts.
-    stage = Spreading(spec, tmp_path, [2, 5, 12])
-    monkeypatch.setattr(fan_out, "_concluded", lambda stage: None)
-    fan_out.measure(stage)  # type: ignore[arg-type]
+    context = Spreading(spec, tmp_path, [2, 5, 12])
+    monkeypatch.setattr(fan_out, "_concluded", lambda context: None)
+    fan_out.measure(context)  # type: ignore[arg-type]
     change = ["lay out"], ["change"]
     if not tells:
         change = [], []
     setup = ["setup", "ready primary", *change[0], "warmup", "transfer on client", "ready", "progress"]
-    assert stage.done == [*setup, "measure", *change[1], "progress", "progress", "drain", "stop transfer"]
-    assert {"--on-notify", "--serial=0"} <= set(stage.arguments["transfer"])
+    assert context.done == [*setup, "measure", *change[1], "progress", "progress", "drain", "stop transfer"]
+    assert {"--on-notify", "--serial=0"} <= set(context.arguments["transfer"])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pull_data import summary
-from test_serving import FakeStage, with_zones
+from test_serving import FakeContext, with_zones
 from trial_data import clean_trial
 
 from dnsrig import datasets
@@ -62,8 +62,8 @@ def test_tiny_zones_change_in_their_serial_alone() -> None:
         ixfr_stream.check(spec)
 
 
-class Changing(FakeStage):
-    """A stage whose instruments sum up as they are told to."""
+class Changing(FakeContext):
+    """A context whose instruments sum up as they are told to."""
 
     def start_transfer(self, name: str, host: str, target: str, arguments: list[str], **more: Any) -> str:
         self.done.append(f"{name} on {host}")
@@ -74,10 +74,10 @@ class Changing(FakeStage):
         assert more["next_version"]
         return name
 
-    def lay_out_change(self, name: str) -> None:
+    def lay_out(self, name: str) -> None:
         self.done.append("lay out")
 
-    def change_zones(self, name: str) -> None:
+    def load(self, name: str) -> None:
         self.done.append("change")
 
 
@@ -86,11 +86,11 @@ QUIET = ("options.settle_s=0.0", "options.drain_s=0.0")
 
 def test_order_of_a_trial(tmp_path: Path) -> None:
     told = {"probe-change": {"outcome": "done"}, "ixfr": summary(5), "axfr": summary(3)}
-    stage = Changing(made(*ONE, *QUIET), tmp_path, **told)
-    assert ixfr_stream.measure(stage).outcome == "done"  # type: ignore[arg-type]
+    context = Changing(made(*ONE, *QUIET), tmp_path, **told)
+    assert ixfr_stream.measure(context).outcome == "done"  # type: ignore[arg-type]
     changed = ["setup", "ready primary", "lay out", "warmup", "change"]
-    assert stage.done == [*changed, "measure", "ixfr on client", "axfr on client", "drain"]
-    ixfr, axfr = stage.arguments["ixfr"], stage.arguments["axfr"]
+    assert context.done == [*changed, "measure", "ixfr on client", "axfr on client", "drain"]
+    ixfr, axfr = context.arguments["ixfr"], context.arguments["axfr"]
     assert "--ixfr=0" in ixfr and not [word for word in axfr if word.startswith("--ixfr")]
     assert {"--policy=reused", "--repeat", f"--out={tmp_path}/ixfr"} <= set(ixfr)
 
@@ -101,14 +101,14 @@ def test_as_many_updates_as_records(tmp_path: Path, accepted: int, fails: bool) 
     change = {"due": 100, "accepted": accepted}
     told = {"change": change, "ixfr": summary(5), "axfr": summary(3)}
     spec = with_zones(made("records_changed=100", "made_by=updates", *QUIET), tmp_path)
-    stage = Changing(spec, tmp_path, **told)
-    result = ixfr_stream.measure(stage)  # type: ignore[arg-type]
+    context = Changing(spec, tmp_path, **told)
+    result = ixfr_stream.measure(context)  # type: ignore[arg-type]
     if fails:
         assert (result.outcome, result.reason) == ("limit", "the primary made 99 of 100 changes")
         return
     assert result.outcome == "done"
-    assert {"--changes-per-s=1000", "--duration-s=0.1"} <= set(stage.arguments["change"])
-    assert stage.done[:4] == ["setup", "ready primary", "warmup", "change on primary"]
+    assert {"--changes-per-s=1000", "--duration-s=0.1"} <= set(context.arguments["change"])
+    assert context.done[:4] == ["setup", "ready primary", "warmup", "change on primary"]
 
 
 @pytest.mark.parametrize(

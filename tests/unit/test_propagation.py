@@ -75,7 +75,7 @@ def test_secondaries_are_like_the_first_and_linked_to_all_who_ask() -> None:
     roles = propagation.hosts({**propagation.OPTIONS, "secondaries": 3})
     assert list(roles) == ["primary", "secondary", "secondary2", "secondary3", "observer"]
     assert [name for name, role in roles.items() if role.under_test] == ["secondary"]
-    assert {roles[name].like for name in ("secondary2", "secondary3")} == {"secondary"}
+    assert {roles[name].inherits for name in ("secondary2", "secondary3")} == {"secondary"}
     links = propagation.links(roles)
     assert len(set(links)) == len(links) == 3 + 1 + 3
     made = [plan.provisional("propagation", point, [0, 1]) for point in points("secondaries=3", "server=knot@forky")]

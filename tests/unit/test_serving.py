@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import _asking, _kept_up, _serving, capacity, latency
+from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.instrument import Overdue
-from dnsrig.procedures.stage import Stage
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
 from dnsrig.servers.driver import Changes
@@ -49,16 +49,17 @@ def spec(overlay: Mapping[str, Any] | None = None, **options: Any) -> TrialSpec:
     return plan.provisional("test", point, [0, 1])
 
 
-class FakeStage:
-    """Takes down what a procedure does, and answers as told."""
+class FakeContext:
+    """Takes down what a procedure does, and answers as told. It is each of its own parts."""
 
     def __init__(self, made: TrialSpec, directory: Path, **summaries: Any) -> None:
         self.spec, self.directory, self.keys = made, directory, keys.make()
-        self.state = directory / "state"
+        self.state, self.dataset = directory / "state", Path(made.dataset.path)
+        self.workspace = self.servers = self.instruments = self.changes = self
         self.summaries = {"ramp": RAMP, "warmup": LOAD, "load": LOAD, **summaries}
         self.done: list[str] = []
         self.arguments: dict[str, list[str]] = {}
-        self.instruments: dict[str, Any] = {}
+        self.started: dict[str, Any] = {}
         self.own_changes: dict[str, Changes] = {}
 
     def option(self, name: str) -> Any:
@@ -96,15 +97,15 @@ class FakeStage:
         self.arguments[name] = arguments
         return name
 
-    def begin_changes(self, name: str) -> None:
+    def begin(self, name: str) -> None:
         self.done.append(f"begin changes on {name}")
 
-    def end_changes(self, name: str) -> None:
+    def end(self, name: str) -> None:
         self.done.append(f"end changes on {name}")
 
-    def stop_instrument(self, name: str) -> None:
+    def stop(self, name: str) -> None:
         self.done.append(f"stop {name}")
-        self.instruments[name] = SimpleNamespace(summary=self.summaries.get(name))
+        self.started[name] = SimpleNamespace(summary=self.summaries.get(name))
 
     def wait(self, name: str, *, limit_s: float, until: str = "summary") -> Any:
         self.done.append(f"{until} of {name}") if until != "summary" else None
@@ -115,16 +116,16 @@ class FakeStage:
         return self.summaries[name]
 
     def signed(self) -> list[str]:
-        return Stage.signed(self)  # type: ignore[arg-type]
+        return Instruments.signed(self)  # type: ignore[arg-type]
 
     def start_watch(self) -> None: ...
     def count_threads(self) -> None: ...
-    def check_servers(self) -> None: ...
+    def check(self) -> None: ...
 
 
-def measured(procedure: ModuleType, made: TrialSpec, directory: Path, **summaries: Any) -> tuple[Any, FakeStage]:
-    stage = FakeStage(made, directory, **summaries)
-    return procedure.measure(stage), stage
+def measured(procedure: ModuleType, made: TrialSpec, directory: Path, **summaries: Any) -> tuple[Any, FakeContext]:
+    context = FakeContext(made, directory, **summaries)
+    return procedure.measure(context), context
 
 
 @pytest.fixture
@@ -139,18 +140,18 @@ def with_zones(made: TrialSpec, zones: Path) -> TrialSpec:
 
 
 def test_order_of_a_trial(zones: Path) -> None:
-    result, stage = measured(latency, with_zones(spec(rate_qps=5000), zones), zones)
+    result, context = measured(latency, with_zones(spec(rate_qps=5000), zones), zones)
     assert (result.outcome, result.reason) == ("done", "")
     load = ["warmup", "warmup on primary", "measure", "load on primary", "drain"]
-    assert stage.done == ["setup", "ready primary", *load]
-    assert {"--rate=5000", "--duration-s=10", "--interval-s=1", f"--out={zones}"} <= set(stage.arguments["load"])
-    assert not any(word.startswith("--out") for word in stage.arguments["warmup"]), "it is not counted"
+    assert context.done == ["setup", "ready primary", *load]
+    assert {"--rate=5000", "--duration-s=10", "--interval-s=1", f"--out={zones}"} <= set(context.arguments["load"])
+    assert not any(word.startswith("--out") for word in context.arguments["warmup"]), "it is not counted"
 
 
 def test_the_rate_is_a_share_of_what_the_ramp_found(zones: Path) -> None:
-    _, stage = measured(latency, with_zones(spec(rate_share=0.2), zones), zones)
-    assert "--ramp" in stage.arguments["ramp"]
-    assert "--rate=9500" in stage.arguments["load"] and "--rate=9500" in stage.arguments["warmup"]
+    _, context = measured(latency, with_zones(spec(rate_share=0.2), zones), zones)
+    assert "--ramp" in context.arguments["ramp"]
+    assert "--rate=9500" in context.arguments["load"] and "--rate=9500" in context.arguments["warmup"]
 
 
 @given(st.floats(min_value=1e-3, max_value=1e9))
@@ -189,13 +190,13 @@ CHURN = {
 
 def test_members_that_are_asked_for_stay(zones: Path) -> None:
     made = spec(CHURN, serve_as="secondary", changes="catalog", changes_per_s=20, queried_share=0.5, rate_qps=10)
-    _, stage = measured(latency, with_zones(made, zones), zones)
-    measuring = stage.done[stage.done.index("measure") :]
+    _, context = measured(latency, with_zones(made, zones), zones)
+    measuring = context.done[context.done.index("measure") :]
     assert measuring == ["measure", "load on secondary", "stop follow", "stop change", "drain"]
-    change = stage.arguments["change"]
+    change = context.arguments["change"]
     assert {"--catalog=catalog.example", "--first-member=5", "--absent=2", "--changes-per-s=20"} <= set(change)
     assert any(word.startswith("--tsig=hmac-sha256:dnsrig-transfer:") for word in change)
-    asked = next(word for word in stage.arguments["load"] if word.startswith("--zones="))
+    asked = next(word for word in context.arguments["load"] if word.startswith("--zones="))
     assert Path(asked.partition("=")[2]).read_text().splitlines() == [f"z{n}.example\tzones/{n}" for n in range(5)]
 
 
@@ -203,33 +204,33 @@ def test_a_primary_that_changes_by_itself_is_told_when(zones: Path) -> None:
     itself = {**CHURN, "transfer": {"provisioning": "catalog"}, "hosts": {"primary": {"server": "zones@engine"}}}
     itself["hosts"]["secondary"] = {"server": "bind@forky"}
     made = spec(itself, serve_as="secondary", changes="catalog", changes_per_s=20, queried_share=0.5, rate_qps=10)
-    _, stage = measured(latency, with_zones(made, zones), zones)
-    measuring = stage.done[stage.done.index("measure") :]
+    _, context = measured(latency, with_zones(made, zones), zones)
+    measuring = context.done[context.done.index("measure") :]
     assert measuring == ["measure", "load on secondary", "stop follow", "end changes on primary", "drain"]
     before = ["follow on secondary", "begin changes on primary", "changed of follow", "measure"]
-    assert [what for what in stage.done if what in before] == before
-    assert stage.own_changes == {"primary": Changes("catalog", 20.0, first_member=5, absent=2)}, "known at its start"
+    assert [what for what in context.done if what in before] == before
+    assert context.own_changes == {"primary": Changes("catalog", 20.0, first_member=5, absent=2)}, "known at its start"
     made = spec(itself, serve_as="secondary", changes="none", rate_qps=10)
-    _, stage = measured(latency, with_zones(made, zones), zones)
-    assert not stage.own_changes and not [what for what in stage.done if "changes" in what]
+    _, context = measured(latency, with_zones(made, zones), zones)
+    assert not context.servers.own_changes and not [what for what in context.done if "changes" in what]
 
 
 def test_the_change_stream_ends_with_a_failed_load(zones: Path) -> None:
     made = with_zones(spec(CHURN, serve_as="secondary", changes="zones", rate_qps=10), zones)
-    stage = FakeStage(made, zones, load=Overdue("too long"))
+    context = FakeContext(made, zones, load=Overdue("too long"))
     with pytest.raises(Overdue):
-        latency.measure(stage)  # type: ignore[arg-type]
-    assert stage.done[-2:] == ["stop follow", "stop change"]
-    assert f"--zones={zones / 'zones.list'}" in stage.arguments["change"]
+        latency.measure(context)  # type: ignore[arg-type]
+    assert context.done[-2:] == ["stop follow", "stop change"]
+    assert f"--zones={zones / 'zones.list'}" in context.arguments["change"]
 
 
 def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: Path) -> None:
     """Else a trial of a few seconds has a secondary at rest in its first ones, and may be over before the first change arrives."""
     made = with_zones(spec(CHURN, serve_as="secondary", changes="catalog", queried_share=0.5, rate_qps=10), zones)
-    _, stage = measured(latency, made, zones)
-    at = stage.done.index
+    _, context = measured(latency, made, zones)
+    at = context.done.index
     assert at("follow on secondary") < at("change on primary") < at("changed of follow") < at("measure")
-    assert [line.split("\t")[0] for line in stage.arguments["follow"]] == [f"z{n}.example" for n in range(5, 10)]
+    assert [line.split("\t")[0] for line in context.arguments["follow"]] == [f"z{n}.example" for n in range(5, 10)]
     of_changes = {"changes-made", "changes-served", "change-delay"}
     assert of_changes <= set(_serving.checks(made))
     assert not of_changes & set(_serving.checks(with_zones(spec(rate_qps=10), zones)))
@@ -238,10 +239,10 @@ def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: P
 def test_a_resolver_is_asked_to_recurse_and_never_twice_for_a_missing_name(zones: Path) -> None:
     resolver = {"hosts": {"resolver": {"server": "unbound@forky"}}}
     made = with_zones(spec(resolver, serve_as="resolver", missing_share=1.0, rate_qps=10), zones)
-    _, stage = measured(latency, made, zones)
-    assert "--recursion-desired" in stage.arguments["load"]
-    assert stage.done[1:3] == ["ready primary", "ready resolver"], "authority first"
-    seeds = {name: [w for w in words if w.startswith("--seed")] for name, words in stage.arguments.items()}
+    _, context = measured(latency, made, zones)
+    assert "--recursion-desired" in context.arguments["load"]
+    assert context.done[1:3] == ["ready primary", "ready resolver"], "authority first"
+    seeds = {name: [w for w in words if w.startswith("--seed")] for name, words in context.arguments.items()}
     assert seeds["warmup"] != seeds["load"]
 
 
@@ -333,10 +334,10 @@ def test_zones_are_transferred_while_the_primary_is_asked(zones: Path) -> None:
     made = with_zones(spec(transfers="pipelined", transfers_window=7, rate_qps=10), zones)
     assert list(made.hosts) == ["primary", "client", "observer"]
     assert {link.ends for link in made.links} == {("primary", "client"), ("observer", "primary")}
-    result, stage = measured(latency, made, zones, transfer=BUSY)
-    measuring = stage.done[stage.done.index("measure") :]
+    result, context = measured(latency, made, zones, transfer=BUSY)
+    measuring = context.done[context.done.index("measure") :]
     assert measuring == ["measure", "transfer on client", "load on primary", "stop transfer", "drain"]
-    assert {"--policy=pipelined", "--window=7", "--repeat"} <= set(stage.arguments["transfer"])
+    assert {"--policy=pipelined", "--window=7", "--repeat"} <= set(context.arguments["transfer"])
     assert result.outcome == "done"
 
 

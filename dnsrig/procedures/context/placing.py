@@ -11,20 +11,21 @@ from typing import Any
 from dnsrig import datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.lab.process import Bind
+from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.rundir import HostSpec, TrialSpec
 from dnsrig.servers import driver
 from dnsrig.servers._database import Database
 from dnsrig.servers.driver import Address, Endpoint, Placement, Route, Zone
-from dnsrig.servers.keys import TransferKeys
 
 
-def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: TransferKeys) -> Placement:
-    """Make the folders of the server of host ``name`` below the trial's ``directory`` and ``state``, and what it needs there."""
+def place(workspace: Workspace, name: str) -> Placement:
+    """Make the folders of the server of host ``name``, and what it needs there."""
+    spec, keys, dataset = workspace.spec, workspace.keys, workspace.dataset
     host = spec.hosts[name]
     if host.server is None or host.role is None:
         raise DnsrigError(f"host {name} has no server")
-    folder, stored = directory / "servers" / name, state / name
-    for path in (folder.resolve(), Path(spec.dataset.path)):
+    folder, stored = workspace.directory / "servers" / name, workspace.state / name
+    for path in (folder.resolve(), dataset):
         paths.check_for_servers(path)
     folder.mkdir(parents=True)
     stored.mkdir(parents=True)
@@ -32,7 +33,6 @@ def place(spec: TrialSpec, name: str, *, directory: Path, state: Path, keys: Tra
     if spec.transfer.tls or over_tls:
         keys.write(stored, private=host.role == "primary" or over_tls)
     in_root = host.server.root is not None
-    dataset = Path(spec.dataset.path)
     if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None

@@ -1,0 +1,157 @@
+"""What a procedure measures with: one trial in progress, with its servers, instruments, phases and changes of zones.
+
+Each part is a module of this folder and holds the parts that it needs; `TrialContext` holds them all, and does what takes several of them.
+"""
+
+from __future__ import annotations
+
+import queue
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dnsrig.lab.host import Host
+from dnsrig.lab.network import Network
+from dnsrig.procedures.context.instruments import Instruments
+from dnsrig.procedures.context.phases import PhaseName, Phases, Report
+from dnsrig.procedures.context.profiling import Profiling
+from dnsrig.procedures.context.servers import Servers
+from dnsrig.procedures.context.workspace import ServerFailed, Workspace
+from dnsrig.procedures.context.zone_changes import ZoneChanges
+from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument, Overdue, last_event, last_words
+from dnsrig.rundir import Outcome, TrialSpec
+from dnsrig.servers import driver
+
+PROBE_GRACE_S = 30.0
+"""How long after its limit `probe` may take to say so."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a procedure concluded."""
+
+    outcome: Outcome
+    reason: str = ""
+
+
+class TrialContext:
+    """One trial in progress. The caller owns ``network``; `close` ends every process started here."""
+
+    def __init__(self, spec: TrialSpec, directory: Path, network: Network, report: Report) -> None:
+        self.spec, self.directory, self.report = spec, directory, report
+        self.workspace = Workspace(spec, directory, network)
+        self.phases = Phases(report)
+        self.profiling = Profiling(self.workspace)
+        self.servers = Servers(self.workspace)
+        self.instruments = Instruments(self.workspace, self.servers)
+        self.changes = ZoneChanges(self.servers)
+        self.summaries: dict[str, dict[str, Any]] = {}
+        """Of what is no instrument of the trial's own: servers that are instruments, what is looked at, what a primary changed by itself."""
+
+    def option(self, name: str) -> Any:
+        return self.spec.options[name]
+
+    def host(self, name: str) -> Host:
+        return self.workspace.host(name)
+
+    def phase(self, name: PhaseName) -> AbstractContextManager[None]:
+        """Everything inside belongs to this phase, also when it ends by an exception."""
+        return self.phases.phase(name)
+
+    def profiled(self) -> AbstractContextManager[None]:
+        """Sample the CPU stacks of the hosts that the experiment wants profiled, from before to after what is inside."""
+        return self.profiling.profiled()
+
+    def start_watch(self) -> None:
+        """Sample every host until the trial ends; the first thing to be done in `setup`."""
+        _ = self.profiling.unavailable
+        self.instruments.start_watch()
+
+    def start_ready(self, name: str, *, limit_s: float) -> None:
+        """Configure and start the server of host ``name`` and wait until it answers all zones; anything if it has none."""
+        self.servers.prepare(name)
+        self.servers.start(name)
+        ready = self.instruments.start_probe(f"probe-{name}", name, limit_s=limit_s)
+        if not driver(self.servers.placements[name].source.kind).answers_zones:
+            answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
+            self.instruments.stop(ready.name)
+            if not answered:
+                raise ServerFailed(f"{name} answered nothing within {limit_s:g} s")
+        elif self.wait(ready, limit_s=limit_s + 10)["outcome"] != "done":
+            raise ServerFailed(f"{name} did not answer all its zones within {limit_s:g} s")
+
+    def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
+        """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``: its summary.
+
+        Its log is the events of the engine, and its rows join the trial's.
+        """
+        server = self.servers.started[name]
+        deadline = time.monotonic() + limit_s
+        while server.process.running and time.monotonic() < deadline:
+            self._look()
+            time.sleep(0.02)
+        server.process.stop(limit_s=STOP_LIMIT_S)
+        self.servers.check()
+        source, summary = server.placement.source, last_event(server.log)
+        if summary is None:
+            raise ServerFailed(f"{source.label} on host {name} said no summary{last_words(server.log)}")
+        self.summaries[source.kind] = summary
+        self.servers.take_rows(name)
+        return summary
+
+    def wait(self, instrument: Instrument, *, limit_s: float, until: str = "summary") -> dict[str, Any]:
+        """Wait for the event ``until`` of ``instrument``, or its summary, while the servers live; passes its progress on."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            self._look()
+            try:
+                event = instrument.events.get(timeout=0.1)
+            except queue.Empty:
+                self.servers.check()
+                if time.monotonic() > deadline:
+                    raise Overdue(f"the instrument {instrument.name} did not end in {limit_s:g} s") from None
+                continue
+            if instrument.take(event) or event["event"] == until:
+                return event
+            if event["event"] == "progress":
+                self.report({**event, "instrument": instrument.name})
+
+    def rest(self, seconds: float) -> None:
+        """Let time go by while the servers live; nothing where ``seconds`` are negative."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            self._look()
+            self.servers.check()
+            time.sleep(min(left, 0.1))
+
+    def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
+        """The phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
+        limit_s = self.spec.limit_s
+        with self.profiled(), self.phase("measure"):
+            begin()
+            seen = self.wait(probe, limit_s=limit_s + PROBE_GRACE_S)
+            self.servers.count_threads()
+        with self.phase("drain"):
+            time.sleep(float(self.option("drain_s")))
+            self.servers.check()
+        if seen["outcome"] == "limit":
+            return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
+        return Result("done")
+
+    def close(self) -> None:
+        """End everything, servers first; then forget what they stored."""
+        self.servers.close()
+        self.instruments.close()
+        if made := self.changes.take():
+            self.summaries["change"] = made
+        if self.servers.placements:
+            shutil.rmtree(self.workspace.state, ignore_errors=True)
+
+    def _look(self) -> None:
+        """What is noted again and again while a trial waits."""
+        self.phases.take_anchor()
+        self.profiling.note_pids()

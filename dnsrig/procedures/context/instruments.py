@@ -1,0 +1,148 @@
+"""The instruments of a trial: each started with its arguments, on the host that it stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dnsrig.procedures import _pulling, procedure
+from dnsrig.procedures.context.servers import Servers
+from dnsrig.procedures.context.workspace import OBSERVER, Workspace
+from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
+from dnsrig.rundir import Scalar
+from dnsrig.servers import keys
+
+
+@dataclass
+class Instruments:
+    workspace: Workspace
+    servers: Servers
+    started: dict[str, Instrument] = field(default_factory=dict)
+    """By name."""
+
+    def start(self, name: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
+        """Start the engine on ``host`` with ``arguments``, a subcommand first; its summary is kept under ``name``."""
+        errors = self.workspace.directory / "instruments" / f"{name}.stderr"
+        self.started[name] = Instrument.start(name, self.workspace.host(host), arguments, errors)
+        return self.started[name]
+
+    def stop(self, name: str) -> None:
+        """End an instrument that runs until told, and take its summary."""
+        self.started[name].stop()
+
+    def start_watch(self) -> None:
+        """Sample every host until the trial ends; the first thing to be done in `setup`."""
+        spec, directory = self.workspace.spec, self.workspace.directory
+        arguments = ["watch", "--out", str(directory / "samples.arrow"), "--until-eof"]
+        emulated = any(link.emulated for link in spec.links)
+        lists_sockets = emulated or bool(getattr(procedure(spec.procedure), "SOCKETS", False))
+        if lists_sockets:
+            arguments += ["--sockets-out", str(directory / "sockets.arrow")]
+        for host in self.workspace.network.hosts.values():
+            parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
+            if lists_sockets and host.name != OBSERVER:
+                parts += ",sockets"
+            arguments += ["--host", f"{host.name},netns={host.namespace_path}{parts}"]
+        self.start("watch", arguments)
+
+    def start_probe(
+        self,
+        name: str,
+        target: str,
+        *,
+        limit_s: float,
+        out: Path | None = None,
+        next_version: bool = False,
+        serial: int | None = None,
+    ) -> Instrument:
+        """Watch for the serial of the dataset, of its next version, or this ``serial`` to become visible on host ``target``."""
+        spec = self.workspace.spec
+        dataset = spec.next_dataset if next_version else spec.dataset
+        assert dataset is not None
+        arguments = [
+            "probe",
+            self._address(target),
+            self._zones,
+            f"--serial={dataset.serial if serial is None else serial}",
+            f"--rate={spec.options['probe_rate_per_s']}",
+            f"--limit-s={limit_s}",
+            "--until-eof",
+        ]
+        if out is not None:
+            arguments.append(f"--out={out}")
+        return self.start(name, arguments)
+
+    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
+        """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
+        self._let_watch_go_first()  # a load leaves others little time on a CPU that they share
+        return self.start(name, ["load", self._address(target), *arguments, "--until-eof"])
+
+    def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
+        """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
+        return self.start(name, ["change", self._address(target), *arguments, "--until-eof"])
+
+    def start_follow(self, target: str, zones: Path, *, rate_per_s: int) -> Instrument:
+        """See when the server of host ``target`` answers otherwise than before for one of ``zones``; rows go to ``followed.arrow``."""
+        words = ["probe", "follow", self._address(target), f"--zones={zones}", f"--rate={rate_per_s}"]
+        return self.start("follow", [*words, f"--out={self.workspace.directory / 'followed.arrow'}", "--until-eof"])
+
+    def start_transfer(
+        self,
+        name: str,
+        host: str,
+        target: str,
+        arguments: list[str],
+        *,
+        options: Mapping[str, Scalar] | None = None,
+        out: Path | None = None,
+    ) -> Instrument:
+        """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
+
+        ``options``: where the procedure's own are not those of `_pulling`. The rows go to ``transfers.arrow``, ``connections.arrow``
+        and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
+        """
+        self._let_watch_go_first()  # what decides a trial must not cost the samples that tell why
+        spec, chosen = self.workspace.spec, options if options is not None else self.workspace.spec.options
+        state = self.servers.placements[target].state
+        certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
+        words = ["transfer", self._address(target), self._zones]
+        words += _pulling.transport(chosen, spec.transfer, self.workspace.keys, certificate)
+        words += _pulling.sources(chosen, spec.hosts[host])
+        out = out or self.workspace.directory
+        return self.start(name, [*words, f"--out={out}", "--until-eof", *arguments], host)
+
+    def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
+        """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
+        words = ["transfer", self._address(target), "--interrogate", self._zones, f"--xot-port={keys.XOT_PORT}"]
+        return self.start(name, [*words, *self.signed()], host)
+
+    def start_propagation(self, arguments: list[str]) -> Instrument:
+        """Watch changes of the primary arrive on all secondaries, and make them unless it does; rows go to ``propagation.arrow``."""
+        hosts = self.workspace.spec.hosts.items()
+        words = ["probe", "propagation", f"--primary={self._address('primary')}"]
+        words += [f"--secondary={self._address(name)}" for name, host in hosts if host.role == "secondary"]
+        words += [self._zones, f"--out={self.workspace.directory / 'propagation.arrow'}", "--until-eof"]
+        signed = [] if "primary" in self.servers.own_changes else self.signed()
+        return self.start("propagation", [*words, *signed, *arguments])
+
+    def signed(self) -> list[str]:
+        """What tells an instrument to sign updates: they are where transfers are, with the same key."""
+        key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.workspace.keys.tsig_secret}"
+        return [f"--tsig={key}"] if self.workspace.spec.transfer.tsig else []
+
+    def close(self) -> None:
+        for instrument in self.started.values():
+            instrument.process.stop(limit_s=STOP_LIMIT_S)
+
+    def _let_watch_go_first(self) -> None:
+        """In real time."""
+        if watch := self.started.get("watch"):
+            watch.process.go_first()
+
+    def _address(self, host: str) -> str:
+        return str(self.workspace.host(host).address)
+
+    @property
+    def _zones(self) -> str:
+        return f"--zones={self.workspace.dataset / 'zones.list'}"

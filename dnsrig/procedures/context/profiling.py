@@ -1,0 +1,48 @@
+"""CPU stacks of the hosts that an experiment wants profiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from dnsrig.lab.profile import Profiler
+from dnsrig.procedures.context.workspace import Workspace
+from dnsrig.rundir import ProfileRecord
+
+
+@dataclass
+class Profiling:
+    workspace: Workspace
+    profiles: dict[str, ProfileRecord] = field(default_factory=dict)
+    _pids: dict[str, set[int]] = field(default_factory=dict)
+
+    @cached_property
+    def unavailable(self) -> str | None:
+        """Why stacks cannot be sampled, where any are wanted. Trying it takes a second: ask long before `measure`."""
+        return Profiler.unavailable() if any(host.profile for host in self.workspace.spec.hosts.values()) else None
+
+    @contextmanager
+    def profiled(self) -> Iterator[None]:
+        """Sample from before to after what is inside."""
+        directory, profilers = self.workspace.directory, {}
+        for name, host in self.workspace.spec.hosts.items():
+            if not host.profile:
+                continue
+            if self.unavailable:
+                self.profiles[name] = ProfileRecord(reason=self.unavailable)
+                continue
+            self._pids[name] = set()
+            profilers[name] = Profiler.start(name, host.cpus, directory / f"profile-{name}.data")
+        try:
+            yield
+        finally:
+            self.note_pids()
+            for name, profiler in profilers.items():
+                self.profiles[name] = profiler.stop(self._pids.pop(name), directory / f"profile-{name}.folded")
+
+    def note_pids(self) -> None:
+        """Processes come and go; only those of a host count in its profile."""
+        for name in self._pids:
+            self._pids[name] |= self.workspace.pids(name)

@@ -1,0 +1,167 @@
+"""The servers of a trial: configured, started, stopped, and told of."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import process
+from dnsrig.lab.process import Process
+from dnsrig.procedures.context import placing
+from dnsrig.procedures.context.workspace import ServerFailed, Workspace
+from dnsrig.procedures.instrument import last_words
+from dnsrig.rundir import ServerRecord
+from dnsrig.servers import driver, sources
+from dnsrig.servers.driver import Changes, Placement, Preparation
+
+PREPARATION_LIMIT_S = 1800.0
+
+
+@dataclass
+class Server:
+    placement: Placement
+    process: Process
+    log: Path
+    threads: int | None = None
+
+
+@dataclass
+class Servers:
+    """By host."""
+
+    workspace: Workspace
+    placements: dict[str, Placement] = field(default_factory=dict)
+    started: dict[str, Server] = field(default_factory=dict)
+    own_changes: dict[str, Changes] = field(default_factory=dict)
+    """What primaries change by themselves; before they are started."""
+
+    def prepare(self, name: str) -> None:
+        """Configure the server of host ``name`` and run its preparations."""
+        placement = replace(placing.place(self.workspace, name), changes=self.own_changes.get(name))
+        self.placements[name] = placement
+        kind = driver(placement.source.kind)
+        kind.configure(placement)
+        for step in kind.preparations(placement):
+            self.run(name, step)
+
+    def start(self, name: str) -> None:
+        """Start the configured server; it is running, not necessarily ready, afterwards."""
+        placement = self.placements[name]
+        kind = driver(placement.source.kind)
+        log = placement.directory / "server.log"
+        with log.open("wb") as output:
+            started = process.start(
+                placement.source.kind,
+                self.workspace.host(name),
+                sources.executable(placement.source, kind.command(placement)),
+                workdir=kind.workdir(placement),
+                stamp_file=placement.directory / "exec.json",
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                **placing.view(self.workspace.spec, placement),
+            )
+        started.stop_signal = kind.stop_signal
+        self.started[name] = Server(placement, started, log)
+
+    def stop(self, name: str, *, limit_s: float) -> None:
+        """Stop the server of host ``name`` in order; what it stored stays, and `start` starts it again.
+
+        Its log so far is kept as ``server-before.log``.
+        """
+        server = self.started[name]
+        server.process.stop(limit_s=limit_s)
+        if server.process.popen.returncode == -signal.SIGKILL:
+            raise ServerFailed(f"{server.placement.source.label} on host {name} did not stop within {limit_s:g} s")
+        server.log.rename(server.log.with_name("server-before.log"))
+        # Else its next start would seem to have this moment until it has written its own.
+        (server.placement.directory / "exec.json").unlink(missing_ok=True)
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        self.started[name].process.popen.send_signal(number)
+
+    def run(self, name: str, step: Preparation) -> None:
+        """Run a program of the server of host ``name`` on that host, until it ends."""
+        placement = self.placements[name]
+        log = placement.directory / "prepare.log"
+        output = placement.state / step.stdout if step.stdout else log
+        with output.open("wb" if step.stdout else "ab") as out, log.open("ab") as errors:
+            started = process.start(
+                step.command[0],
+                self.workspace.host(name),
+                sources.executable(placement.source, step.command),
+                workdir=placement.seen_state,
+                stdout=out,
+                stderr=errors,
+                **placing.view(self.workspace.spec, placement),
+            )
+            try:
+                started.popen.wait(PREPARATION_LIMIT_S)
+            finally:
+                started.stop()
+        if started.popen.returncode != 0:
+            raise ServerFailed(f"{step.command[0]} on host {name} {started.how_it_ended()}{last_words(log)}")
+
+    def take_rows(self, name: str) -> None:
+        """Rows that the server of host ``name`` wrote join those of the trial."""
+        for rows in self.placements[name].directory.glob("*.arrow"):
+            rows.rename(self.workspace.directory / rows.name)
+
+    def check(self) -> None:
+        """Raise ``ServerFailed`` if a server has ended."""
+        for name, server in self.started.items():
+            if driver(server.placement.source.kind).finishes and server.process.popen.poll() in (0, 1):
+                continue  # it is an instrument, and done: 1 says that zones are missing
+            if not server.process.running and not server.process.stopped_by_us:
+                raise ServerFailed(
+                    f"{server.placement.source.label} on host {name} {server.process.how_it_ended()}"
+                    f"{last_words(server.log)}"
+                )
+
+    def count_threads(self) -> None:
+        """Note how many threads each server runs now."""
+        for name, server in self.started.items():
+            server.threads = sum(_threads(pid) for pid in self.workspace.pids(name)) or None
+
+    def records(self) -> dict[str, ServerRecord]:
+        records = {}
+        for name, server in self.started.items():
+            place, kind = server.placement, driver(server.placement.source.kind)
+            by_us = server.process.stopped_by_us or server.process.running
+            records[name] = ServerRecord(
+                server=place.source,
+                role=place.role,
+                host=name,
+                command=server.process.command,
+                pid=server.process.pid,
+                exec_ns=self._exec_ns(server),
+                settings=dict(place.settings),
+                threads=server.threads,
+                limits=kind.limits(place.role, place.settings),
+                log_clock_resolution_ns=kind.log_clock_resolution_ns,
+                exit_status=None if by_us else server.process.popen.poll(),
+            )
+        return records
+
+    def _exec_ns(self, server: Server) -> int:
+        when = server.process.exec_ns()
+        if when is None:
+            raise DnsrigError(
+                f"{server.process.name} on host {server.process.host} did not start{last_words(server.log)}"
+            )
+        return when
+
+    def close(self) -> None:
+        """End them. The last started ends first: a database that stops would wait for a replica that has not followed yet."""
+        for server in reversed(self.started.values()):
+            server.process.stop()
+
+
+def _threads(pid: int) -> int:
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Threads:")), 0)

@@ -1,0 +1,57 @@
+"""What a trial works with: its spec, its folders, its network and its keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from dnsrig.lab.host import Host
+from dnsrig.lab.network import Network
+from dnsrig.rundir import TrialSpec
+from dnsrig.servers import keys
+from dnsrig.servers.keys import TransferKeys
+
+OBSERVER = "observer"
+"""The host of the instruments that stand in nobody's place; its own connections say nothing of the trial."""
+STORED_BYTES_PER_ZONE = 32_768
+STORED_BYTES_PER_RECORD = 500
+"""What a server stores at most, with zone file, journal or database, for the room that is wanted in memory; as measured."""
+
+
+class ServerFailed(Exception):
+    """A server ended or never became ready: a result, not an error of ours."""
+
+
+@dataclass
+class Workspace:
+    """Shared by the parts of a `TrialContext`. The caller owns ``network``."""
+
+    spec: TrialSpec
+    directory: Path
+    network: Network
+    keys: TransferKeys = field(default_factory=keys.make)
+
+    def __post_init__(self) -> None:
+        self.dataset = Path(self.spec.dataset.path)
+        """The folder of the zones that the trial begins with; a procedure may put another one in its place before servers start."""
+
+    @cached_property
+    def state(self) -> Path:
+        """What servers store lies below it; removed after the trial."""
+        if self.spec.storage == "disk":
+            return self.directory / "state"
+        servers = sum(host.server is not None for host in self.spec.hosts.values())
+        data = self.spec.dataset
+        wanted = servers * (data.zones * STORED_BYTES_PER_ZONE + data.records * STORED_BYTES_PER_RECORD)
+        return self.network.folder_in_memory(wanted)
+
+    def host(self, name: str) -> Host:
+        return self.network.hosts[name]
+
+    def pids(self, host: str) -> set[int]:
+        """The processes of a host, by its cgroups."""
+        found: set[int] = set()
+        for folder in self.host(host).cgroups:
+            found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
+        return found

@@ -1,0 +1,68 @@
+"""Changes of the zones of a primary: a next version that it loads, or changes that it makes by itself."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dnsrig.errors import DnsrigError
+from dnsrig.procedures.context.servers import Servers
+from dnsrig.procedures.instrument import START_LIMIT_S, last_event
+from dnsrig.servers import driver
+
+NEXT = ".next"
+"""Ending of a zone file that waits to take the place of the one without it."""
+
+
+@dataclass
+class ZoneChanges:
+    servers: Servers
+
+    def lay_out(self, name: str) -> None:
+        """Copy the next version of the zones beside those of the primary of host ``name``, without a change yet."""
+        following = self.servers.workspace.spec.next_dataset
+        assert following is not None
+        source, target = Path(following.path), self.servers.placements[name].dataset
+        for path in (path for path in source.rglob("*") if path.is_file()):
+            made = target / path.relative_to(source)
+            shutil.copyfile(path, made.with_name(made.name + NEXT))
+
+    def load(self, name: str) -> None:
+        """Put what was laid out in the place of the old version, by renaming, and tell the primary to load it."""
+        placement = self.servers.placements[name]
+        for path in placement.dataset.rglob(f"*{NEXT}"):
+            path.replace(path.with_name(path.name.removesuffix(NEXT)))
+        steps = driver(placement.source.kind).load_changes(placement)
+        for step in steps:
+            self.servers.run(name, step)
+        if not steps:
+            self.servers.signal(name, signal.SIGHUP)
+
+    def begin(self, name: str) -> int:
+        """Have the primary of host ``name`` begin what it changes by itself, and return from when on it does."""
+        self.servers.signal(name, signal.SIGUSR1)
+        deadline = time.monotonic() + START_LIMIT_S
+        while (begun := last_event(self.servers.started[name].log, "changes-begun")) is None:
+            self.servers.check()
+            if time.monotonic() > deadline:
+                raise DnsrigError(f"the primary did not begin its changes in {START_LIMIT_S:g} s")
+            time.sleep(0.01)
+        return int(begun["begin_ns"])
+
+    def end(self, name: str) -> None:
+        """Have it end them. What it made, and what its secondaries asked for meanwhile, is known when the trial ends."""
+        self.servers.signal(name, signal.SIGUSR2)
+
+    def take(self) -> dict[str, Any]:
+        """The summary of what primaries changed by themselves, from their last words; empty if nothing. Rows join the trial's."""
+        found: dict[str, Any] = {}
+        for name in self.servers.own_changes.keys() & self.servers.started.keys():
+            server = self.servers.started[name]
+            if (summary := last_event(server.log)) and (made := summary["changes"]):
+                found = {**made, **{part: summary[part] for part in ("notify", "secondaries")}}
+            self.servers.take_rows(name)
+        return found
