@@ -1,4 +1,4 @@
-"""Datasets: what servers serve. One file a kind; made by the engine's `generate`, once, and kept in the cache.
+"""Datasets: what servers serve. One plug-in a kind (`dnsrig.discovery`); made by the engine's `generate`, once, and kept in the cache.
 
 A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name) and
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
@@ -30,7 +30,7 @@ CATALOG_FILE = "catalog.zone"
 
 @cache
 def kinds() -> dict[str, ModuleType]:
-    return {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in discovery.modules(__name__)}
+    return discovery.plugins(__name__, discovery.having("DESCRIPTION", "DEFAULTS", "arguments", "size"))
 
 
 def parameters(kind: str, chosen: Mapping[str, Scalar]) -> dict[str, Scalar]:

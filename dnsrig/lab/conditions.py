@@ -12,6 +12,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+from dnsrig import discovery
 from dnsrig.lab import cgroup, clock, ledger, uml
 
 NETWORK_SYSCTLS = (
@@ -53,6 +54,7 @@ def snapshot() -> dict[str, Any]:
         "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "cgroups": [f"v{t.version} {','.join(t.controllers)}".strip() for t in cgroup.hierarchies()],
         "psi": Path("/proc/pressure/cpu").exists(),
+        **({"plugins": plugins} if (plugins := discovery.packages()) else {}),
         "sysctls": {name: sysctl(name) for name in NETWORK_SYSCTLS},
     }
 

@@ -1,6 +1,6 @@
 """Procedures: one file a kind of measurement.
 
-A procedure is a module of this folder with
+A procedure is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``DESCRIPTION``: what it measures, in a sentence,
 - ``MAIN_METRIC``: the metric that answers its question,
@@ -56,8 +56,7 @@ class HostRole:
 
 @cache
 def all_procedures() -> dict[str, ModuleType]:
-    found = discovery.modules(__name__)
-    return {m.__name__.rpartition(".")[2].replace("_", "-"): m for m in found if hasattr(m, "measure")}
+    return discovery.plugins(__name__, lambda name, module: module if hasattr(module, "measure") else None)
 
 
 def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> list[dict[str, Scalar]]:

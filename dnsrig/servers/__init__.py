@@ -1,14 +1,15 @@
 """DNS servers under test: one file a server, with everything that is particular to it.
 
-A driver is a class derived from ``driver.Driver`` in a module of this folder. It says how to configure a server
-for a role, start it in the foreground, and read its log; which settings decide its performance, and which of them limit
-it by themselves. Nothing outside its file names it.
+A driver is a class derived from ``driver.Driver`` in a module of this folder, or of another package (`dnsrig.discovery`); its ``kind`` is the
+plug-in's name. It says how to configure a server for a role, start it in the foreground, and read its log; which settings decide its
+performance, and which of them limit it by themselves. Nothing outside its file names it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from types import ModuleType
 from typing import get_args
 
 from dnsrig import discovery
@@ -20,13 +21,14 @@ from dnsrig.servers.driver import Driver, Feature
 @cache
 def all_drivers() -> dict[str, Driver]:
     """Every driver by kind."""
-    found: dict[str, Driver] = {}
-    for module in discovery.modules(__name__):
-        for value in vars(module).values():
-            is_driver = isinstance(value, type) and issubclass(value, Driver) and value is not Driver
-            if is_driver and value.__module__ == module.__name__:
-                found[value.kind] = value()
-    return found
+    return discovery.plugins(__name__, _driver)
+
+
+def _driver(kind: str, module: ModuleType) -> Driver | None:
+    """Of the class with that ``kind`` that ``module`` defines."""
+    own = (value for value in vars(module).values() if getattr(value, "__module__", "") == module.__name__)
+    found = (value for value in own if isinstance(value, type) and issubclass(value, Driver))
+    return next((value() for value in found if getattr(value, "kind", "") == kind), None)
 
 
 def driver(kind: str) -> Driver:

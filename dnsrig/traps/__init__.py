@@ -1,6 +1,6 @@
 """Known ways for a measurement to lie: one file each, pure functions over data.
 
-A trap is a module of this folder with
+A trap is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``TITLE``: a few words,
 - ``SOURCE``: where the trap is described,
@@ -11,7 +11,7 @@ A trap is a module of this folder with
   - ``after(trial) -> Conclusion | None``: of one finished trial; None where the trap does not apply to it,
   - ``across(run) -> Iterable[tuple[variant id, Conclusion]]``: of all trials of a run.
 
-The trap's id is the module's name with dashes. A trap that had the data and saw nothing says `clear`; one that lacks
+The trap's id is the plug-in's name. A trap that had the data and saw nothing says `clear`; one that lacks
 data says `cannot-tell`: silence is not an answer. So does one that raises an exception, and one whose data are in a damaged file: the
 other traps go on.
 """
@@ -117,13 +117,13 @@ class Trap:
 
 @cache
 def all_traps() -> dict[str, Trap]:
-    found = {}
-    for module in discovery.modules(__name__):
-        identifier = module.__name__.rpartition(".")[2].replace("_", "-")
-        description = " ".join((module.__doc__ or "").split())
-        order = getattr(module, "ORDER", FIRST)
-        found[identifier] = Trap(identifier, module.TITLE, module.SOURCE, description, order, module)
+    found = discovery.plugins(__name__, _trap)
     return dict(sorted(found.items(), key=lambda item: (item[1].order, item[0])))
+
+
+def _trap(name: str, module: ModuleType) -> Trap:
+    description = " ".join((module.__doc__ or "").split())
+    return Trap(name, module.TITLE, module.SOURCE, description, getattr(module, "ORDER", FIRST), module)
 
 
 def examine(run: Run) -> list[Finding]:

@@ -5,13 +5,13 @@ transfers were over TLS, the cache was cold. Each check looks for one such thing
 while the trial measured. A procedure declares by name which checks apply to a spec (its ``checks``, and
 `dnsrig.procedures._checks`); a trial of which one fails is `invalid`.
 
-A check is a module of this folder with
+A check is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``TITLE``: what is looked at, in a few words,
 - ``UNIT`` ("" by default): of what is seen,
 - ``look(trial) -> Seen``: what was seen, and within which limits it must be.
 
-Its docstring says why the limits are what they are. The name of a check is the module's, with dashes. What nothing tells is `cannot-tell`:
+Its docstring says why the limits are what they are. The name of a check is the plug-in's. What nothing tells is `cannot-tell`:
 that is shown, and a trial is not `invalid` for it.
 """
 
@@ -57,7 +57,7 @@ def cannot_tell(why: str) -> Seen:
 
 @cache
 def all_checks() -> dict[str, ModuleType]:
-    return {module.__name__.rpartition(".")[2].replace("_", "-"): module for module in discovery.modules(__name__)}
+    return discovery.plugins(__name__, discovery.having("TITLE", "look"))
 
 
 def look(trial: Trial, names: Iterable[str]) -> list[Check]:

@@ -1,7 +1,7 @@
-"""The registry of metrics: a metric is a function over a trial, in a module of this folder.
+"""The registry of metrics: a metric is a function over a trial, in a module of this folder or of another package.
 
 Each says its unit, whether lower or higher is better, and exactly from which moment to which.
-To add one, add a function with ``@metric`` in a new file here; nothing else needs to know.
+To add one, add a function with ``@metric`` in a new file here, or in a plug-in (`dnsrig.discovery`); nothing else needs to know.
 """
 
 from __future__ import annotations
@@ -103,5 +103,5 @@ def metric(
 @cache
 def all_metrics() -> dict[str, Metric]:
     """Every metric by name, the most telling first."""
-    discovery.modules(__name__)
+    discovery.plugins(__name__, discovery.having())
     return dict(sorted(_registry.items(), key=lambda item: (item[1].order, item[0])))

@@ -1,6 +1,6 @@
 """Charts of a run: one file each, drawn once as SVG, embedded in the page and exported.
 
-A chart is a module of this folder with
+A chart is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``TITLE``: a few words; ``ORDER``: its place on the page, small numbers first,
 - ``METRICS``: the metrics it shows, so that findings about them stand beside it; ``MAIN`` is that of the procedure,
@@ -69,13 +69,5 @@ class Chart:
 @cache
 def all_charts() -> list[Chart]:
     """Every chart, in the order of the page."""
-    found = [
-        Chart(
-            module.__name__.rpartition(".")[2].replace("_", "-"),
-            module.TITLE,
-            module.ORDER,
-            module,
-        )
-        for module in discovery.modules(__name__)
-    ]
-    return sorted(found, key=lambda chart: (chart.order, chart.id))
+    found = discovery.plugins(__name__, lambda name, module: Chart(name, module.TITLE, module.ORDER, module))
+    return sorted(found.values(), key=lambda chart: (chart.order, chart.id))

@@ -1,6 +1,6 @@
 """A run for other programs: one file a format.
 
-A format is a module of this folder, named as the format, with ``write(run, out) -> list[Path]``. ``out``
+A format is a module of this folder, or of another package (`dnsrig.discovery`), with ``write(run, out) -> list[Path]``. ``out``
 is a folder that exists.
 """
 
@@ -17,7 +17,7 @@ from dnsrig.errors import UsageError
 
 @cache
 def formats() -> dict[str, ModuleType]:
-    return {module.__name__.rpartition(".")[2]: module for module in discovery.modules(__name__)}
+    return discovery.plugins(__name__, discovery.having("write"))
 
 
 def export(run: Run, format: str, out: Path) -> list[Path]:

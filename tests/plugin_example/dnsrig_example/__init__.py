@@ -1,0 +1,1 @@
+"""What this package brings: one file each."""
