@@ -112,32 +112,52 @@ class ServerSource(Record):
         return f"{self.kind} {self.version} ({self.source})"
 
 
-class HostSpec(Record):
-    """A host of the small network, and the server on it if any."""
+class HostOptions(BaseModel):
+    """Of a host: what an experiment says of it and a trial takes as it stands."""
+
+    profile: bool = Field(
+        default=False, description="sample CPU stacks with perf while measuring; drawn as a flame graph"
+    )
+    congestion: str | None = Field(
+        default=None,
+        description="congestion control of the host's TCP connections, e.g. `cubic`; by default the kernel's",
+    )
+    advmss_octets: int | None = Field(
+        default=None, ge=88, le=65_495, description="largest TCP segment that the host asks for, by its routes"
+    )
+    mss_clamp_octets: int | None = Field(
+        default=None,
+        ge=88,
+        le=65_495,
+        description="largest TCP segment that a SYN from or to the host may name, lowered on the way",
+    )
+
+
+class HostDuties(BaseModel):
+    """Of a host: what a procedure demands of it and a trial takes as it stands."""
+
+    role: Role | None = None
+    """Of its server; None: it has none."""
+    under_test: bool = False
+    notified: bool = False
+    """Whether each of its source addresses is a secondary, played by an instrument, to which primaries send NOTIFY."""
+    database: str | None = None
+    """The host of the database that its server writes its zones to, reads them from, or replicates."""
+    database_far: bool = False
+    """Whether that database lies at another site: what passes between them then takes TLS where transfers do."""
+
+
+class HostSpec(HostOptions, HostDuties, Record):
+    """A host of the small network, resolved for a trial: what is said and demanded of it, and what follows from both."""
 
     address: str
     cpus: list[int]
     sysctls: dict[str, str] = Field(default_factory=dict)
     server: ServerSource | None = None
-    role: Role | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
-    under_test: bool = False
+    """Of the server."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
-    notified: bool = False
-    """Whether each of ``source_addresses`` is a secondary, played by an instrument, to which primaries send NOTIFY."""
-    profile: bool = False
-    """Whether CPU stacks are sampled on its CPUs during `measure`."""
-    database: str | None = None
-    """The host of the database that its server writes its zones to, reads them from, or replicates."""
-    database_far: bool = False
-    """Whether that database lies at another site: what passes between them then takes TLS where transfers do."""
-    congestion: str | None = None
-    """Congestion control of its TCP connections, by its routes (ip-route(8), congctl); None: the kernel's default."""
-    advmss_octets: int | None = None
-    """Largest segment that it asks its peers for (ip-route(8), advmss); None: from the interface's MTU."""
-    mss_clamp_octets: int | None = None
-    """Largest segment that a SYN from or to it may name, lowered on the way as a router would; None: untouched."""
 
 
 Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]

@@ -110,8 +110,9 @@ def experiments() -> str:
 
 
 def _fields(part: type[model.Part]) -> list[list[object]]:
+    """Its own fields first, then those that it has in common with what is stored."""
     rows = []
-    for name, field in part.model_fields.items():
+    for name, field in sorted(part.model_fields.items(), key=lambda item: item[0] not in part.__annotations__):
         default = "required" if field.is_required() else "" if field.default_factory else field.default
         rows.append([f"`{name}`", "" if default is None else default, field.description or ""])
     return rows

@@ -6,7 +6,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 from pathlib import Path
 
-from dnsrig.rundir import ServerSource, TransferSpec
+from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
 from dnsrig.servers import keys
 from dnsrig.servers.driver import Placement, Route, Zone
 
@@ -23,11 +23,12 @@ def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
     for path in (root, directory, state):
         path.mkdir(parents=True)
     made = Placement(
-        source=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
-        role=role,  # type: ignore[arg-type]
-        address=IPv4Address("198.18.0.2"),
-        cpus=(1,),
-        settings={},
+        host=HostSpec(
+            address="198.18.0.2",
+            cpus=[1],
+            server=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
+            role=role,  # type: ignore[arg-type]
+        ),
         zones=ZONES,
         routes=[] if role == "primary" else [Route(1, IPv4Address("198.18.0.1"), None)],
         secondaries=[IPv4Address("198.18.0.2")] if role == "primary" else [],
@@ -41,4 +42,11 @@ def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
         dataset=folder / "dataset",
         seen_dataset="/mnt/dataset",
     )
-    return replace(made, **changes)
+    return changed(made, **changes)
+
+
+def changed(placement: Placement, **changes: object) -> Placement:
+    """With other fields of its own, or of its host."""
+    own = Placement.__dataclass_fields__
+    of_host = {name: changes.pop(name) for name in [*changes] if name not in own}
+    return replace(placement, host=placement.host.model_copy(update=of_host), **changes)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig import paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Provisioning, Scalar, Transport
+from dnsrig.rundir import HostOptions, Provisioning, Scalar, Transport
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -42,7 +42,7 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class HostDocument(Part):
+class HostDocument(HostOptions, Part):
     """What an experiment says of a host."""
 
     server: str | None = Field(None, description="KIND@SOURCE, e.g. `bind@forky`; none for a host of instruments")
@@ -56,19 +56,6 @@ class HostDocument(Part):
     cpus: list[int] | None = Field(None, description="CPUs of everything on the host; by default design §4")
     source_addresses: int = Field(
         0, ge=0, le=200, description="more addresses of the host, from which its server asks for zones in turn"
-    )
-    profile: bool = Field(False, description="sample CPU stacks with perf while measuring; drawn as a flame graph")
-    congestion: str | None = Field(
-        None, description="congestion control of the host's TCP connections, e.g. `cubic`; by default the kernel's"
-    )
-    advmss_octets: int | None = Field(
-        None, ge=88, le=65_495, description="largest TCP segment that the host asks for, by its routes"
-    )
-    mss_clamp_octets: int | None = Field(
-        None,
-        ge=88,
-        le=65_495,
-        description="largest TCP segment that a SYN from or to the host may name, lowered on the way",
     )
 
 

@@ -6,19 +6,16 @@ import hashlib
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Address
+from collections.abc import Mapping
 from types import ModuleType
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.experiment import path
-from dnsrig.experiment.model import Document, HostDocument, Point
-from dnsrig.lab.host import check_sysctl_name
-from dnsrig.procedures import HostRole, procedure
+from dnsrig.experiment import hosts, path
+from dnsrig.experiment.model import Document, Point
+from dnsrig.procedures import procedure
 from dnsrig.rundir import (
     DatasetSpec,
-    HostSpec,
     Scalar,
     ServerSource,
     TransferSpec,
@@ -26,14 +23,10 @@ from dnsrig.rundir import (
     TrialSpec,
     Variant,
 )
-from dnsrig.servers import all_drivers, driver, sources
+from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import wanted_features
 
 MAX_TRIALS = 1000
-ADDRESS = "198.18.0.{}"
-SOURCE_ADDRESSES = IPv4Address("198.19.0.0")
-MOST_SOURCE_ADDRESSES = 2047
-"""Of one host: they follow each other, so that a range names them, and each host has room for so many."""
 
 
 def variant(point: Point) -> Variant:
@@ -42,20 +35,6 @@ def variant(point: Point) -> Variant:
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
     key = json.dumps(point.document.model_dump(exclude={"repeats", "title", "question", "sources"}), sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
-
-
-def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]]:
-    """Host -> CPUs. ``roles``: host -> whether its server is under test.
-
-    Two CPUs: the server under test on the last, everything else on the first. With three or more, each other server
-    host gets one of its own in between, in the order of the procedure, as far as they last.
-    """
-    first, last = available[0], available[-1]
-    between = available[1:-1]
-    chosen = {}
-    for host, under_test in roles.items():
-        chosen[host] = [last] if under_test else [between.pop(0)] if between else [first]
-    return chosen
 
 
 def spec(
@@ -72,33 +51,7 @@ def spec(
     kind = procedure(document.procedure)
     options = {**kind.OPTIONS, **document.options}
     _check_options(document, kind)
-    roles = kind.hosts(options)
-    _check_hosts(document, roles, getattr(kind, "OTHER_HOSTS", ()))
-    by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
-    hosts = {}
-    for number, (name, role) in enumerate(roles.items(), start=1):
-        said = document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
-        _check_host(name, said, available)
-        if role.role is not None and said.server is None:
-            raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
-        server = servers[said.server].model_copy(update={"packages": {}}) if said.server else None
-        hosts[name] = HostSpec(
-            address=ADDRESS.format(number),
-            cpus=said.cpus or by_default[name],
-            sysctls={key: str(value) for key, value in said.sysctls.items()},
-            server=server,
-            role=role.role,
-            settings=settings_of(said, server.kind) if server else {},
-            under_test=role.under_test,
-            source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
-            notified=role.notified,
-            profile=said.profile,
-            database=role.database,
-            database_far=role.database_far,
-            congestion=said.congestion,
-            advmss_octets=said.advmss_octets,
-            mss_clamp_octets=said.mss_clamp_octets,
-        )
+    made = hosts.resolve(document, kind, options, servers, available)
     kernel = path.kernel(document)
     link = path.link_kind(document, kernel)
     found = TrialSpec(
@@ -109,8 +62,8 @@ def spec(
         repeat=0,
         link=link,
         kernel=kernel,
-        hosts=hosts,
-        links=path.links(document, kind, hosts, options, link),
+        hosts=made,
+        links=path.links(document, kind, made, options, link),
         dataset=dataset,
         next_dataset=next_dataset,
         limit_s=document.limit_s,
@@ -123,29 +76,6 @@ def spec(
     if check := getattr(kind, "check", None):
         check(found)
     return found
-
-
-def source_addresses(host: int, count: int) -> list[str]:
-    """``count`` addresses of the host with this number, one after the other.
-
-    >>> source_addresses(2, 2)
-    ['198.19.16.1', '198.19.16.2']
-    """
-    assert count <= MOST_SOURCE_ADDRESSES
-    first = SOURCE_ADDRESSES + host * (MOST_SOURCE_ADDRESSES + 1) + 1
-    return [str(first + number) for number in range(count)]
-
-
-def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
-    """The settings for a server of ``kind``: those for any, then those in the table of its name."""
-    general = {name: value for name, value in said.settings.items() if not isinstance(value, dict)}
-    tables = {name: value for name, value in said.settings.items() if isinstance(value, dict)}
-    if unknown := sorted(set(tables) - set(all_drivers())):
-        raise UsageError(
-            f"settings.{unknown[0]} is a table, but no kind of server is called so",
-            hint=f"kinds are {', '.join(all_drivers())}; a setting's name with a dot is quoted",
-        )
-    return {**general, **tables.get(kind, {})}
 
 
 def check_possible(spec: TrialSpec) -> None:
@@ -247,14 +177,6 @@ def check_size(trials: int, allowed: int) -> None:
         )
 
 
-def _check_hosts(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
-    """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
-    known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.inherits), *others]))
-    for name in document.hosts:
-        if name not in known:
-            raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")
-
-
 def _check_options(document: Document, kind: ModuleType) -> None:
     for name in document.options:
         if name not in kind.OPTIONS:
@@ -265,13 +187,3 @@ def _check_options(document: Document, kind: ModuleType) -> None:
         default = kind.OPTIONS[name]
         if not isinstance(value, int | float if isinstance(default, float) else type(default)):
             raise UsageError(f"options.{name} = {value!r} is of the wrong type", hint=f"its default is {default!r}")
-
-
-def _check_host(name: str, said: HostDocument, available: list[int]) -> None:
-    """What can be known to be wrong before a host is made."""
-    if missing := sorted(set(said.cpus or []) - set(available)):
-        raise UsageError(
-            f"hosts.{name}.cpus: there is no CPU {missing[0]} here", hint=f"there are {', '.join(map(str, available))}"
-        )
-    for sysctl in said.sysctls:
-        check_sysctl_name(sysctl)

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
 from pyroute2 import NetNS, netns
@@ -46,20 +46,23 @@ BASE_SYSCTLS = {
 
 @dataclass(frozen=True)
 class Host:
-    """A host that exists: its namespace, address, CPUs and the folders of its cgroup."""
+    """A host that exists: its namespace and the folders of its cgroup."""
 
     name: str
-    address: Address
-    cpus: tuple[int, ...]
+    spec: HostSpec
+    """As asked for."""
     namespace: str
-    cgroups: tuple[Path, ...]
-    source_addresses: tuple[Address, ...] = ()
+    cgroups: tuple[Path, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
     """As read back after setting."""
-    congestion: str | None = None
-    """Asked for, as the next two; see `HostSpec`."""
-    advmss_octets: int | None = None
-    mss_clamp_octets: int | None = None
+
+    @property
+    def address(self) -> Address:
+        return ip_address(self.spec.address)
+
+    @property
+    def source_addresses(self) -> list[Address]:
+        return [ip_address(text) for text in self.spec.source_addresses]
 
     @property
     def namespace_path(self) -> Path:
@@ -79,23 +82,11 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
         for key, value in (BASE_SYSCTLS | spec.sysctls).items():
             set_sysctl(key, value)
         read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
-    more = tuple(IPv4Address(text) for text in spec.source_addresses)
     with NetNS(namespace) as route:
         route.link("set", index=LOOPBACK, state="up")
-        for address in more:
-            route.addr("add", index=LOOPBACK, address=str(address), prefixlen=32)
-    return Host(
-        name,
-        IPv4Address(spec.address),
-        tuple(spec.cpus),
-        namespace,
-        tuple(folders),
-        more,
-        read_back,
-        congestion=spec.congestion,
-        advmss_octets=spec.advmss_octets,
-        mss_clamp_octets=spec.mss_clamp_octets,
-    )
+        for address in spec.source_addresses:
+            route.addr("add", index=LOOPBACK, address=address, prefixlen=32)
+    return Host(name, spec, namespace, tuple(folders), read_back)
 
 
 @contextlib.contextmanager

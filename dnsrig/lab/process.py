@@ -125,7 +125,7 @@ def start(
     arguments = [str(paths.engine()), "enter", "--netns", str(host.namespace_path)]
     for folder in host.cgroups:
         arguments += ["--cgroup", str(folder)]
-    arguments += ["--cpus", ",".join(map(str, host.cpus))]
+    arguments += ["--cpus", ",".join(map(str, host.spec.cpus))]
     if root is not None:
         arguments += ["--root", str(root)]
     for bind in binds:

@@ -25,26 +25,27 @@ NAME_OCTETS = 16
 
 def route_metrics(host: Host) -> dict[str, str | int]:
     """What the routes of ``host`` say to TCP, as pyroute2 takes it; empty where nothing was asked for."""
-    asked = {"cc_algo": host.congestion, "advmss": host.advmss_octets}
+    asked = {"cc_algo": host.spec.congestion, "advmss": host.spec.advmss_octets}
     return {name: value for name, value in asked.items() if value is not None}
 
 
 def settle(host: Host, neighbours: Sequence[Host]) -> dict[str, Any]:
     """What ``host`` was asked to have and has, after its links were made; and the clamp on segments, which is set here."""
     found: dict[str, Any] = {}
-    if host.congestion is not None:
+    spec = host.spec
+    if spec.congestion is not None:
         obtained = {there.name: obtained_congestion(host, there) for there in neighbours}
-        if wrong := {name for name in obtained.values() if name != host.congestion}:
+        if wrong := {name for name in obtained.values() if name != spec.congestion}:
             raise DnsrigError(
-                f"connections of host {host.name} have the congestion control {wrong.pop()}, not {host.congestion}",
+                f"connections of host {host.name} have the congestion control {wrong.pop()}, not {spec.congestion}",
                 hint='kernel = "uml" runs the trial under a stock kernel',
             )
-        found["congestion"] = {"requested": host.congestion, "obtained": host.congestion if obtained else None}
-    if host.advmss_octets is not None:
-        found["advmss_octets"] = host.advmss_octets
-    if host.mss_clamp_octets is not None:
-        mss.clamp(host, host.mss_clamp_octets)
-        found["mss_clamp_octets"] = host.mss_clamp_octets
+        found["congestion"] = {"requested": spec.congestion, "obtained": spec.congestion if obtained else None}
+    if spec.advmss_octets is not None:
+        found["advmss_octets"] = spec.advmss_octets
+    if spec.mss_clamp_octets is not None:
+        mss.clamp(host, spec.mss_clamp_octets)
+        found["mss_clamp_octets"] = spec.mss_clamp_octets
     return found
 
 

@@ -27,31 +27,25 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 
+from pydantic import ConfigDict
+
 from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Role, Scalar
+from dnsrig.rundir import HostDuties, Scalar
 
 
-@dataclass(frozen=True)
-class HostRole:
-    """What a procedure does with a host: the role of its server, and whether that server is under test."""
+class HostRole(HostDuties):
+    """What a procedure demands of a host."""
 
-    role: Role | None = None
-    under_test: bool = False
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
     inherits: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
     source_addresses: int = 0
     """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
-    notified: bool = False
-    """Whether primaries send NOTIFY to each of ``source_addresses``: secondaries that an instrument plays."""
-    database: str | None = None
-    """The host of the database that its server writes its zones to, reads them from, or replicates."""
-    database_far: bool = False
-    """Whether that database lies at another site."""
 
 
 @cache

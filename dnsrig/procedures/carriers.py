@@ -52,14 +52,16 @@ def hosts(options: Options) -> dict[str, HostRole]:
     """The far site is under test: its secondary first, and a replica beside it."""
     carrier = _carrier(options)
     if carrier in ("axfr", "pipelined"):
-        near = {"primary": HostRole("primary")}
-        far = {"secondary": HostRole("secondary", under_test=True)}
+        near = {"primary": HostRole(role="primary")}
+        far = {"secondary": HostRole(role="secondary", under_test=True)}
     else:
-        near = {"primary": HostRole("primary", database="database"), "database": HostRole("database")}
-        far = {"secondary": HostRole("secondary", under_test=True, database="database", database_far=True)}
+        near = {"primary": HostRole(role="primary", database="database"), "database": HostRole(role="database")}
+        far = {"secondary": HostRole(role="secondary", under_test=True, database="database", database_far=True)}
     if carrier == "replica":
-        replica = HostRole("database", under_test=True, inherits="database", database="database", database_far=True)
-        far = {"secondary": HostRole("secondary", under_test=True, database="replica"), "replica": replica}
+        replica = HostRole(
+            role="database", under_test=True, inherits="database", database="database", database_far=True
+        )
+        far = {"secondary": HostRole(role="secondary", under_test=True, database="replica"), "replica": replica}
     return {**near, **far, "observer": HostRole()}
 
 

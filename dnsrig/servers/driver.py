@@ -8,13 +8,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from ipaddress import IPv4Address, IPv6Address
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import jinja2
 
-from dnsrig.rundir import Role, Scalar, ServerLimit, ServerSource, TransferSpec
+from dnsrig.rundir import HostSpec, Role, Scalar, ServerLimit, ServerSource, TransferSpec
 from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 
 Address = IPv4Address | IPv6Address
@@ -93,11 +93,8 @@ class Endpoint:
 class Placement:
     """A server's place in a trial. Paths named ``seen_`` are as the server sees them, inside its root file system."""
 
-    source: ServerSource
-    role: Role
-    address: Address
-    cpus: tuple[int, ...]
-    settings: Mapping[str, Scalar]
+    host: HostSpec
+    """With a server and its role."""
     zones: Sequence[Zone]
     routes: Sequence[Route]
     """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the first.
@@ -126,6 +123,24 @@ class Placement:
     """Of a primary that can (`Driver.changes_itself`)."""
 
     @property
+    def source(self) -> ServerSource:
+        assert self.host.server is not None
+        return self.host.server
+
+    @property
+    def role(self) -> Role:
+        assert self.host.role is not None
+        return self.host.role
+
+    @property
+    def address(self) -> Address:
+        return ip_address(self.host.address)
+
+    @property
+    def settings(self) -> Mapping[str, Scalar]:
+        return self.host.settings
+
+    @property
     def tree(self) -> Path:
         """Below which the files of its source lie, as the rig sees them: a root file system, the prefix of the user's own build, or /."""
         return Path(self.source.root or self.source.prefix or "/")
@@ -137,7 +152,7 @@ class Placement:
 
     @property
     def threads(self) -> int:
-        return len(self.cpus)
+        return len(self.host.cpus)
 
     def route_of(self, number: int) -> Route:
         """The route of zone ``number`` in ``zones``."""

@@ -27,7 +27,7 @@ DATABASES = ["redis", "valkey"]
 
 def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
     """At the far site, transferring nothing; the root file system has the module of Knot DNS, as the package ships it."""
-    place = placed(folder, kind, role, **{"address": FAR, "routes": [], "secondaries": [], **changes})
+    place = placed(folder, kind, role, **{"address": str(FAR), "routes": [], "secondaries": [], **changes})
     module = folder / "root/usr/lib/redis/modules/knot.so"
     module.parent.mkdir(parents=True)
     module.write_bytes(b"ELF")
@@ -159,7 +159,7 @@ def test_postgresql_of_ones_own_build_runs_its_own_programs(tmp_path: Path, owne
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin/psql").touch()
     own = ServerSource(kind="postgresql", source=str(prefix), version="19", prefix=str(prefix))
-    place = placement(tmp_path, "postgresql", "database", source=own)
+    place = placement(tmp_path, "postgresql", "database", server=own)
     assert f"{prefix}/bin/postgres" in driver("postgresql").command(place)
     (initdb,) = driver("postgresql").preparations(place)
     assert f"{prefix}/bin/initdb" in initdb.command

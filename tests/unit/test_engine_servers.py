@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 
 import pytest
+from placement_data import changed
 
 from dnsrig.errors import UsageError
-from dnsrig.rundir import ServerSource, TransferSpec
+from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
 from dnsrig.servers import driver, keys
 from dnsrig.servers.driver import Changes, Placement, Route, Zone
 from dnsrig.servers.zones import ranges
@@ -36,11 +36,12 @@ def place(tmp_path: Path) -> Place:
         (dataset / "dataset.json").write_text(json.dumps(FACTS))
         primary = kind == "zones"
         placement = Placement(
-            source=ServerSource(kind=kind, source="engine", version="1.0"),
-            role="primary" if primary else "secondary",
-            address=IPv4Address("198.18.0.1"),
-            cpus=(1,),
-            settings={},
+            host=HostSpec(
+                address="198.18.0.1",
+                cpus=[1],
+                server=ServerSource(kind=kind, source="engine", version="1.0"),
+                role="primary" if primary else "secondary",
+            ),
             zones=[],
             routes=[] if primary else [Route(1, IPv4Address("198.18.0.9"), None)],
             secondaries=[IPv4Address("198.18.0.2")] if primary else [],
@@ -54,7 +55,7 @@ def place(tmp_path: Path) -> Place:
             dataset=dataset,
             seen_dataset=str(dataset),
         )
-        return replace(placement, **changes)  # type: ignore[arg-type]
+        return changed(placement, **changes)
 
     return made
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,9 @@ import pytest
 from dnsrig.errors import DnsrigError
 from dnsrig.lab.host import Host
 from dnsrig.procedures.instrument import Instrument
+from dnsrig.rundir import HostSpec
 
-HOST = Host("observer", IPv4Address("198.18.0.9"), (0,), "none", ())
+HOST = Host("observer", HostSpec(address="198.18.0.9", cpus=[0]), "none")
 Start = Callable[..., Instrument]
 
 

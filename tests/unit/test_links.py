@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from ipaddress import IPv4Address
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,13 +21,13 @@ from dnsrig.lab.host import Host
 from dnsrig.lab.links import _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
 from dnsrig.procedures import _kept_up
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.rundir import HostSpec, LinkSpec, PathSpec
 
 S3 = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
 
 
 def host(name: str, number: int, **more: Any) -> Host:
-    return Host(name, IPv4Address(f"198.18.0.{number}"), (0,), f"dnsrig-x-{name}", (), **more)
+    return Host(name, HostSpec(address=f"198.18.0.{number}", cpus=[0], **more), f"dnsrig-x-{name}")
 
 
 LEFT, RIGHT = host("primary", 1), host("secondary", 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, plan, runner
+from dnsrig.experiment import hosts, model, plan, runner
 from dnsrig.rundir import DatasetSpec, ServerSource
 
 ROLES = {"primary": False, "secondary": True, "observer": False}
@@ -35,7 +35,7 @@ def test_variants_are_unique_and_stable() -> None:
     ],
 )
 def test_server_under_test_has_a_cpu_of_its_own(available: list[int], expected: dict[str, list[int]]) -> None:
-    assert plan.cpus(ROLES, available) == expected
+    assert hosts.cpus(ROLES, available) == expected
 
 
 def test_order_is_interleaved_and_repeatable() -> None:
@@ -152,8 +152,8 @@ def test_settings_of_a_kind_are_for_that_kind() -> None:
     said = model.HostDocument.model_validate(
         {"settings": {"any": 1, "bind": {"serial-query-rate": 9}, "knot": {"server.x": 2}}}
     )
-    assert plan.settings_of(said, "bind") == {"any": 1, "serial-query-rate": 9}
-    assert plan.settings_of(said, "nsd") == {"any": 1}
+    assert hosts.settings_of(said, "bind") == {"any": 1, "serial-query-rate": 9}
+    assert hosts.settings_of(said, "nsd") == {"any": 1}
 
 
 def test_several_primaries_are_alike() -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from placement_data import placed
+from placement_data import changed, placed
 
 from dnsrig import paths
 from dnsrig.errors import UsageError
@@ -64,8 +63,8 @@ def test_echo_takes_the_options_of_serve_echo(tmp_path: Path) -> None:
     assert {"--transport=udp,tcp", "--stall=200ms", "--stall-threads=1", "--threads=4", "--segmentation"} <= set(
         command
     )
-    assert "--segmentation" not in driver("echo").command(replace(place, settings={"segmentation": False}))
-    over_tls = driver("echo").command(replace(place, settings={}, over_tls=True))
+    assert "--segmentation" not in driver("echo").command(changed(place, settings={"segmentation": False}))
+    over_tls = driver("echo").command(changed(place, settings={}, over_tls=True))
     assert {"--transport=udp,tcp,dot", f"--key={place.private_key}", "--threads=1"} <= set(over_tls)
 
 
@@ -96,7 +95,7 @@ def test_sources_that_cannot_be(name: str) -> None:
 def test_bind_is_told_of_a_catalog_in_its_own_words(tmp_path: Path, version: str, word: str) -> None:
     source = ServerSource(kind="bind", source="x", version=version, root="/x")
     catalog, follows = Zone("catalog.example", "catalog.zone"), TransferSpec(provisioning="catalog")
-    place = placed(tmp_path, "bind", "secondary", source=source, catalog=catalog, transfer=follows)
+    place = placed(tmp_path, "bind", "secondary", server=source, catalog=catalog, transfer=follows)
     driver("bind").configure(place)
     assert f'zone "catalog.example" {word} {{' in (place.directory / "named.conf").read_text()
 

@@ -41,7 +41,7 @@ def made(kind: Any, which: int) -> Any:
         return kind(**{name: made(field.annotation, which) for name, field in kind.model_fields.items()})
     simple: dict[Any, tuple[Any, Any]] = {
         str: ("a", "b"),
-        int: (1, 2),
+        int: (100, 200),
         float: (1.0, 2.0),
         bool: (False, True),
         Any: (1, 2),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import stat
-from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 from cryptography import x509
 from hypothesis import given
 from hypothesis import strategies as st
-from placement_data import KEYS, ZONES, placed
+from placement_data import KEYS, ZONES, changed, placed
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import TransferSpec
@@ -203,7 +202,7 @@ def test_powerdns_without_sqlite_backend_says_so(tmp_path: Path) -> None:
     place = placement(tmp_path, "powerdns", "secondary")
     source = place.source.model_copy(update={"root": str(tmp_path / "empty")})
     with pytest.raises(DnsrigError, match="no SQLite schema"):
-        configuration(replace(place, source=source))
+        configuration(changed(place, server=source))
 
 
 def test_bind_limit_is_in_force_by_default_and_settable() -> None:

@@ -37,11 +37,7 @@ def place(workspace: Workspace, name: str) -> Placement:
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
     return Placement(
-        source=host.server,
-        role=host.role,
-        address=ip_address(host.address),
-        cpus=tuple(host.cpus),
-        settings=host.settings,
+        host=host,
         zones=read_zones(dataset / "zones.list"),
         routes=[] if host.role == "primary" or host.database else _routes(spec, host),
         secondaries=secondaries(spec) if host.role == "primary" else [],

@@ -1,0 +1,105 @@
+"""The hosts of a trial: what an experiment says of them and what its procedure demands of them, resolved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from ipaddress import IPv4Address
+from types import ModuleType
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment.model import Document, HostDocument
+from dnsrig.lab.host import check_sysctl_name
+from dnsrig.procedures import HostRole
+from dnsrig.rundir import HostDuties, HostOptions, HostSpec, Scalar, ServerSource
+from dnsrig.servers import all_drivers
+
+ADDRESS = "198.18.0.{}"
+SOURCE_ADDRESSES = IPv4Address("198.19.0.0")
+MOST_SOURCE_ADDRESSES = 2047
+"""Of one host: they follow each other, so that a range names them, and each host has room for so many."""
+
+
+def resolve(
+    document: Document,
+    kind: ModuleType,
+    options: Mapping[str, Scalar],
+    servers: Mapping[str, ServerSource],
+    available: list[int],
+) -> dict[str, HostSpec]:
+    """The hosts of the procedure ``kind``, by name. ``servers``: `KIND@SOURCE` -> what it is here; ``available``: CPUs."""
+    roles: dict[str, HostRole] = kind.hosts(options)
+    _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
+    by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
+    found = {}
+    for number, (name, role) in enumerate(roles.items(), start=1):
+        said = document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
+        _check(name, said, available)
+        if role.role is not None and said.server is None:
+            raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
+        server = servers[said.server].model_copy(update={"packages": {}}) if said.server else None
+        found[name] = HostSpec(
+            **said.model_dump(include=set(HostOptions.model_fields)),
+            **role.model_dump(include=set(HostDuties.model_fields)),
+            address=ADDRESS.format(number),
+            cpus=said.cpus or by_default[name],
+            sysctls={key: str(value) for key, value in said.sysctls.items()},
+            server=server,
+            settings=settings_of(said, server.kind) if server else {},
+            source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
+        )
+    return found
+
+
+def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]]:
+    """Host -> CPUs. ``roles``: host -> whether its server is under test.
+
+    Two CPUs: the server under test on the last, everything else on the first. With three or more, each other server
+    host gets one of its own in between, in the order of the procedure, as far as they last.
+    """
+    first, last = available[0], available[-1]
+    between = available[1:-1]
+    chosen = {}
+    for host, under_test in roles.items():
+        chosen[host] = [last] if under_test else [between.pop(0)] if between else [first]
+    return chosen
+
+
+def source_addresses(host: int, count: int) -> list[str]:
+    """``count`` addresses of the host with this number, one after the other.
+
+    >>> source_addresses(2, 2)
+    ['198.19.16.1', '198.19.16.2']
+    """
+    assert count <= MOST_SOURCE_ADDRESSES
+    first = SOURCE_ADDRESSES + host * (MOST_SOURCE_ADDRESSES + 1) + 1
+    return [str(first + number) for number in range(count)]
+
+
+def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
+    """The settings for a server of ``kind``: those for any, then those in the table of its name."""
+    general = {name: value for name, value in said.settings.items() if not isinstance(value, dict)}
+    tables = {name: value for name, value in said.settings.items() if isinstance(value, dict)}
+    if unknown := sorted(set(tables) - set(all_drivers())):
+        raise UsageError(
+            f"settings.{unknown[0]} is a table, but no kind of server is called so",
+            hint=f"kinds are {', '.join(all_drivers())}; a setting's name with a dot is quoted",
+        )
+    return {**general, **tables.get(kind, {})}
+
+
+def _check_names(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
+    """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
+    known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.inherits), *others]))
+    for name in document.hosts:
+        if name not in known:
+            raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")
+
+
+def _check(name: str, said: HostDocument, available: list[int]) -> None:
+    """What can be known to be wrong before a host is made."""
+    if missing := sorted(set(said.cpus or []) - set(available)):
+        raise UsageError(
+            f"hosts.{name}.cpus: there is no CPU {missing[0]} here", hint=f"there are {', '.join(map(str, available))}"
+        )
+    for sysctl in said.sysctls:
+        check_sysctl_name(sysctl)
