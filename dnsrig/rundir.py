@@ -40,11 +40,11 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from dnsrig.errors import DnsrigError
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
 FULL_PACKET_OCTETS = 1500
 """Of IP: the MTU of Ethernet (RFC 894)."""
@@ -59,7 +59,7 @@ def _is_name(text: str) -> str:
 Name = Annotated[str, AfterValidator(_is_name)]
 """Of a variant, a host, a file: it becomes one part of a path, whoever wrote the file that it is read from."""
 Scalar = str | int | float | bool
-Outcome = Literal["done", "limit", "server-failed", "invalid", "error"]
+Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
 Role = Literal["primary", "secondary", "resolver", "database"]
 """What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for DNS servers."""
@@ -415,6 +415,12 @@ class TrialRecord(Record):
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Of earlier versions, which computed them when the trial ended. Now they are derived (`dnsrig.analysis.read.Trial.value`), and what stands
     here counts only where that yields nothing any more."""
+
+    @field_validator("outcome", mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, value: object) -> object:
+        """Up to schema version 2 `timeout` was called ``limit``."""
+        return "timeout" if value == "limit" else value
 
     def phase(self, name: str) -> Phase | None:
         return next((p for p in self.phases if p.name == name), None)

@@ -162,10 +162,10 @@ def _write_trial(directory: Path, plan: Plan, base: TrialSpec, repeat: int) -> N
     noise = random.Random(f"{plan.seed}/{spec.variant.id}/{repeat}")
     outcome = plan.outcomes.get((server, zones, repeat), "done")
     speed = {"bind@system": 500, "knot@system": 800}.get(server, 300) * noise.uniform(0.9, 1.1)
-    finish_s = plan.limit_s if outcome == "limit" else 0.4 + zones / speed
+    finish_s = plan.limit_s if outcome == "timeout" else 0.4 + zones / speed
     waited_s = finish_s * (plan.slow.get((server, zones, repeat), 1.0) - 1)
     finish_s += waited_s
-    seen = 0 if outcome == "server-failed" else zones // 3 if outcome == "limit" else zones
+    seen = 0 if outcome == "server-failed" else zones // 3 if outcome == "timeout" else zones
     folder = trial_dir(directory, spec.variant.id, repeat)
     folder.mkdir(parents=True)
     write_json(folder / "trial.json", _record(plan, spec, outcome, finish_s, seen))
@@ -185,7 +185,7 @@ def _record(plan: Plan, spec: TrialSpec, outcome: Outcome, finish_s: float, seen
     server = spec.hosts[spec.subject].server
     assert server is not None
     reasons = {
-        "limit": f"{seen:,} of {zones:,} zones after {spec.limit_s:g} s",
+        "timeout": f"{seen:,} of {zones:,} zones after {spec.limit_s:g} s",
         "server-failed": "the secondary exited with status 1 after 0.3 s",
         "invalid": "the probe missed its schedule by 1.2 s",
         "error": "the rig could not make the host",

@@ -33,7 +33,7 @@ def main_metric(run: Run) -> str:
 
 
 def lower_bound(trial: Trial, metric: str) -> float | None:
-    """What a trial with outcome `limit` still says of ``metric``: at least this. None of most metrics."""
+    """What a trial with outcome `timeout` still says of ``metric``: at least this. None of most metrics."""
     spec = trial.record.spec
     if metric == spec.main_metric:
         return _watched_s(trial) if describe(metric).unit == "s" else None
@@ -230,7 +230,7 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
     """One row, without its comparison."""
     trials = run.of_variant(variant.id)
     done = done_values(trials, metric)
-    at_limit = [trial for trial in trials if trial.record.outcome == "limit"]
+    at_limit = [trial for trial in trials if trial.record.outcome == "timeout"]
     bounds = [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
     baseline = baseline_of(run, variant)
     return VariantRow(
@@ -241,7 +241,7 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
         at_least=[*done.at_least, *bounds],
         lower=[*done.lower, *bounds],
         repeats=done.repeats,
-        unfinished=any(t.record.outcome in ("limit", "server-failed") and not metric.counts(t) for t in trials),
+        unfinished=any(t.record.outcome in ("timeout", "server-failed") and not metric.counts(t) for t in trials),
         is_baseline=baseline is not None and baseline.id == variant.id,
         baseline=baseline,
     )

@@ -34,7 +34,7 @@ Decision = Literal["pass", "regression", "undecided"]
 EXAMPLE = "e.g. --fail-if 'transfer_time_s > 110 %'"
 _RULE = re.compile(r"\s*([a-z][a-z0-9_.]*)\s*([<>])\s*(\d{1,9}(?:\.\d{1,9})?)\s*%\s*", re.ASCII)
 _AT_CEILING = "{count} repeats of the {run} reached the largest value that could be told: the true ones are larger"
-_UNFINISHED: tuple[Outcome, ...] = ("limit", "server-failed")
+_UNFINISHED: tuple[Outcome, ...] = ("timeout", "server-failed")
 
 
 @dataclass(frozen=True)

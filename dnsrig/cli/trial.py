@@ -29,7 +29,7 @@ def command(
 
     Makes the network, starts the servers, measures, and takes everything down; where SPEC says kernel = "uml", all this
     under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
-    lines. Exit status 0 for every result, `limit` and `server-failed` among them.
+    lines. Exit status 0 for every result, `timeout` and `server-failed` among them.
     """
     from dnsrig.experiment import trial, under_uml
     from dnsrig.lab import network, uml

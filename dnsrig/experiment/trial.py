@@ -151,7 +151,7 @@ def _validated(record: TrialRecord) -> TrialRecord:
     if not all(record.link_summary(link) for link in record.spec.links if link.emulated):
         record.outcome, record.reason = "invalid", "an emulated link ended before the trial did"
         return record
-    if record.outcome in ("done", "limit") and (why := next(_late_links(record), "")):
+    if record.outcome in ("done", "timeout") and (why := next(_late_links(record), "")):
         record.outcome, record.reason = "invalid", why
         return record
     watch = record.instruments.get("watch")
@@ -200,7 +200,7 @@ def _check_manipulations(trial: Trial) -> None:
     record = trial.record
     if record.phase("measure") is not None:
         record.checks = checks.look(trial, _checks.declared(record.spec))
-    if record.outcome in ("done", "limit") and (why := checks.why_invalid(record.checks)):
+    if record.outcome in ("done", "timeout") and (why := checks.why_invalid(record.checks)):
         record.outcome, record.reason = "invalid", why
 
 

@@ -25,7 +25,7 @@ def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Resu
     if arrived < zones or summary["failed"]:
         after_s = summary["elapsed_ns"] / 1e9 if failures else limit_s
         return Result(
-            "limit", f"{arrived:,} of {zones:,} zones after {after_s:.3g} s" + (f"; {failures}" if failures else "")
+            "timeout", f"{arrived:,} of {zones:,} zones after {after_s:.3g} s" + (f"; {failures}" if failures else "")
         )
     return Result("done")
 

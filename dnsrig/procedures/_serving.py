@@ -310,5 +310,5 @@ def held_nothing(context: TrialContext, ramp: Mapping[str, Any]) -> Result:
     """What to say of a ramp at whose first and lowest rates too little was answered."""
     start, answered = float(context.option("ramp_start_qps")), ramp["answered"]
     return Result(
-        "limit", f"no rate held, from {start:,.0f} QPS down: {answered:,} of {ramp['sent']:,} queries were answered"
+        "timeout", f"no rate held, from {start:,.0f} QPS down: {answered:,} of {ramp['sent']:,} queries were answered"
     )

@@ -10,7 +10,7 @@ TCP connections of both ends are listed all the while (``sockets.arrow``). Optio
 - ``timeout_s``: how long nothing may come before the connection counts as lost and another is made
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 
-A trial is `done` when its time is over and any message came, and at its `limit` when none did. It is `invalid` where the instrument did not keep up.
+A trial is `done` when its time is over and any message came, a `timeout` when none did. It is `invalid` where the instrument did not keep up.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
         failures = _pulled.outcomes({"outcomes": summary["attempt_outcomes"]})
         if failures:
             return Result("server-failed", f"no zone began to come: {failures}")
-        return Result("limit", f"no message came whole in {duration_s:g} s")
+        return Result("timeout", f"no message came whole in {duration_s:g} s")
     if reason := _kept_up.why_transfer_did_not(summary):
         return Result("invalid", reason)
     return Result("done")

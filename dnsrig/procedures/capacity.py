@@ -51,7 +51,7 @@ def measure(context: TrialContext) -> Result:
                 summary = _serving.search(context, "load", limit_s=limit_s)
             context.servers.count_threads()
     except Overdue:
-        return Result("limit", f"the search was not over after {limit_s:g} s")
+        return Result("timeout", f"the search was not over after {limit_s:g} s")
     _serving.drain(context)
     if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)

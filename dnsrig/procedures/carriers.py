@@ -139,7 +139,7 @@ def measure(context: TrialContext) -> Result:
     try:
         return context.time_zones(probe, begin)
     except _databases.TooLate as late:
-        return Result("limit", str(late))
+        return Result("timeout", str(late))
     finally:
         follower.stop()
 

@@ -9,7 +9,7 @@ Two probes watch each generation, from a host that is near both: when the primar
 has *skipped* one, and the probe then sees a later serial. Option ``generations``: how many are made; after the last one the trial waits until
 the secondary has it.
 
-A trial is `done` when the secondary has the last generation, however late the others were, and at its `limit` when it never had it. It is `invalid` where the
+A trial is `done` when the secondary has the last generation, however late the others were, a `timeout` when it never had it. It is `invalid` where the
 rig itself was late to make a generation: then the cycle was a longer one.
 """
 
@@ -184,5 +184,5 @@ def concluded(generations: list[dict[str, Any]], *, cycle_s: float, limit_s: flo
     for what, who in (("published", "the primary"), ("served", "the secondary")):
         if missing := [each["serial"] for each in generations if each[f"{what}_ns"] is None]:
             count = len(generations)
-            return Result("limit", f"{who} had {count - len(missing)} of {count} generations after {limit_s:g} s")
+            return Result("timeout", f"{who} had {count - len(missing)} of {count} generations after {limit_s:g} s")
     return Result("done")

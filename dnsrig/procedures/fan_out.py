@@ -144,12 +144,12 @@ def concluded(seen: Spread, summary: Mapping[str, Any] | None, *, secondaries: i
     if summary is None:
         return Result("invalid", "the instrument ended without saying what it saw")
     if not seen.asked_ns:
-        return Result("limit", f"no NOTIFY came within {limit_s:g} s")
+        return Result("timeout", f"no NOTIFY came within {limit_s:g} s")
     if reason := _kept_up.why_transfer_did_not(summary):
         return Result("invalid", reason)
     arrived = len(seen.arrived_ns)
     if arrived < secondaries:
         failures = ", ".join(f"{count:,} {name}" for name, count in seen.failures.items())
         why = f"; attempts that failed: {failures}" if failures else ""
-        return Result("limit", f"{arrived:,} of {secondaries:,} secondaries after {limit_s:g} s{why}")
+        return Result("timeout", f"{arrived:,} of {secondaries:,} secondaries after {limit_s:g} s{why}")
     return Result("done")

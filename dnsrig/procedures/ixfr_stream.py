@@ -107,7 +107,7 @@ def measure(context: TrialContext) -> Result:
         time.sleep(float(context.option("settle_s")))
     with context.phase("warmup"):
         if reason := _change(context):
-            return Result("limit", reason)
+            return Result("timeout", reason)
         time.sleep(float(context.option("settle_s")))
     with context.profiled(), context.phase("measure"):
         summaries = {

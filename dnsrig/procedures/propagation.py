@@ -128,5 +128,5 @@ def concluded(seen: Mapping[str, Any]) -> Result:
         return Result("done")
     if seen["unseen"]:
         wanted, limit_s = seen["seen"] + seen["unseen"], seen["limit_ns"] / 1e9
-        return Result("limit", f"{seen['unseen']:,} of {wanted:,} arrivals were not seen within {limit_s:g} s")
-    return Result("limit", f"only {seen['changes']:,} of {seen['wanted']:,} changes were made in the trial's time")
+        return Result("timeout", f"{seen['unseen']:,} of {wanted:,} arrivals were not seen within {limit_s:g} s")
+    return Result("timeout", f"only {seen['changes']:,} of {seen['wanted']:,} changes were made in the trial's time")

@@ -13,7 +13,7 @@ all its zones before anything is asked; `transfer` runs on the host `client`. Op
 - ``repeat``: begin again until ``duration_s`` are over
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 
-A trial is `done` when every zone has arrived. It is at its `limit` when its time was over before, and also when the primary refused
+A trial is `done` when every zone has arrived. It is a `timeout` when its time was over before, and also when the primary refused
 zones or cut them off each time: the reason says which. The rates of such a trial count all the same: they are of what arrived until then.
 """
 

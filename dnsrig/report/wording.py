@@ -34,7 +34,7 @@ def parameter(run: Run, value: Scalar) -> str:
 
 
 def outcomes(counts: Counter[Outcome]) -> str:
-    """``3``, when all are done; otherwise ``2 done, 1 limit``."""
+    """``3``, when all are done; otherwise ``2 done, 1 timeout``."""
     if not counts:
         return "0"
     if set(counts) == {"done"}:

@@ -33,7 +33,7 @@ class Step:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in ("done", "limit"):
+    if trial.record.outcome not in ("done", "timeout"):
         return None
     if len(trial.anchors) < 2:
         return cannot_tell("The clocks were not read twice, so there is nothing to compare.")

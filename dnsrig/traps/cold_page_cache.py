@@ -24,7 +24,7 @@ LEAST_READ_BYTES = 1 << 20
 
 def after(trial: Trial) -> Conclusion | None:
     record, host = trial.record, trial.subject
-    if record.outcome not in ("done", "limit") or trial.measure is None:
+    if record.outcome not in ("done", "timeout") or trial.measure is None:
         return None
     waited_us = trial.growth(host, "psi", "io_some_us")
     cache = trial.during_measure(host, "cgroup", "memory_file_bytes")["value"]

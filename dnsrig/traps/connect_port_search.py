@@ -23,7 +23,7 @@ FEWEST_SAMPLES = 100
 
 def after(trial: Trial) -> Conclusion | None:
     record, host = trial.record, trial.subject
-    if record.outcome not in ("done", "limit") or not record.spec.hosts[host].profile:
+    if record.outcome not in ("done", "timeout") or not record.spec.hosts[host].profile:
         return None
     profile, stacks = record.profiles.get(host), trial.stacks
     if not stacks:

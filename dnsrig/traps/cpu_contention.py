@@ -20,7 +20,7 @@ SHORTEST_S = 0.5
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    if record.outcome not in ("done", "limit"):
+    if record.outcome not in ("done", "timeout"):
         return None
     shares = shares_of(trial, trial.subject)
     if shares is None:

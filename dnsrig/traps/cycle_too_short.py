@@ -21,7 +21,7 @@ def after(trial: Trial) -> Conclusion | None:
     cycle_s = record.spec.options.get(OPTION)
     if not isinstance(cycle_s, int | float) or isinstance(cycle_s, bool) or cycle_s <= 0:
         return None  # nobody said how often the zone is made
-    if record.outcome not in ("done", "limit"):
+    if record.outcome not in ("done", "timeout"):
         return None
     took_s, over = _took_s(trial)
     if took_s is None:
@@ -44,7 +44,7 @@ def _took_s(trial: Trial) -> tuple[float | None, bool]:
     """
     if generations.of(trial):
         return generations.slowest_s(trial)
-    if trial.record.outcome == "limit":
+    if trial.record.outcome == "timeout":
         return _watched_s(trial), False
     if trial.time_s is not None:
         return trial.time_s, True

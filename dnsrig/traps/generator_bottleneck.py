@@ -170,7 +170,7 @@ def beside_echo(qps: float, echo_qps: float, metric: str) -> Conclusion:
 def _highest_qps(run: Run, variant: str) -> float | None:
     """Median over the repeats of what was answered when the generator asked for all it could get."""
     found = [
-        _answered_qps(trial.load) for trial in run.of_variant(variant) if trial.record.outcome in ("done", "limit")
+        _answered_qps(trial.load) for trial in run.of_variant(variant) if trial.record.outcome in ("done", "timeout")
     ]
     known = [qps for qps in found if qps]
     return statistics.median(known) if known else None

@@ -65,7 +65,7 @@ class Activity:
 
 def after(trial: Trial) -> Conclusion | None:
     record, server = trial.record, trial.server
-    if record.outcome not in ("done", "limit") or trial.measure is None or server is None or not trial.is_cold_start:
+    if record.outcome not in ("done", "timeout") or trial.measure is None or server is None or not trial.is_cold_start:
         return None
     gaps = gaps_between_zones(trial, server.exec_ns)
     longest, whole_s = max(gaps, key=lambda gap: gap.length_s), _length_s(gaps)

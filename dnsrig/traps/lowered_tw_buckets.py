@@ -18,7 +18,7 @@ SYSCTL = "net.ipv4.tcp_max_tw_buckets"
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in ("done", "limit"):
+    if trial.record.outcome not in ("done", "timeout"):
         return None
     buckets, default = _buckets(trial), _default(trial)
     if not buckets or default is None:

@@ -99,14 +99,14 @@ def _rows(run: Run) -> Iterator[list[Variant]]:
 
 
 def _size(run: Run, variant: Variant) -> Size:
-    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "limit")]
+    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "timeout")]
     times = [(trial, trial.time_s if trial.record.outcome == "done" else _watched_s(trial)) for trial in trials]
     return Size(
         variant=variant.id,
         zones=max(1, run.manifest.specs[variant.id].dataset.zones),
         trials=trials,
         times_s=[time_s for _, time_s in times if time_s is not None],
-        censored=any(trial.record.outcome == "limit" for trial in trials),
+        censored=any(trial.record.outcome == "timeout" for trial in trials),
     )
 
 

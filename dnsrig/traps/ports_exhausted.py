@@ -49,7 +49,7 @@ class Wall:
 
 def after(trial: Trial) -> Conclusion | None:
     record, log = trial.record, trial.log
-    if record.outcome not in ("done", "limit") or trial.measure is None or not trial.is_cold_start:
+    if record.outcome not in ("done", "timeout") or trial.measure is None or not trial.is_cold_start:
         return None
     peak = trial.peak(trial.subject, "sockets", "tcp_time_wait")
     if peak is None or log is None:

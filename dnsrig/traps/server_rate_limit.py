@@ -22,7 +22,7 @@ FEWEST_ZONES = 50
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
     server = trial.server
-    if record.outcome not in ("done", "limit") or server is None:
+    if record.outcome not in ("done", "timeout") or server is None:
         return None
     limits = [limit for limit in server.limits if limit.zones_per_s]
     if not limits:

@@ -25,7 +25,7 @@ POLICIES_THAT_WAIT = ("one", "reused")
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    if record.outcome not in ("done", "limit") or not (trial.is_cold_start or _pulls(trial)):
+    if record.outcome not in ("done", "timeout") or not (trial.is_cold_start or _pulls(trial)):
         return None
     rtt_s = path.rtt_s(trial)
     if rtt_s is None:

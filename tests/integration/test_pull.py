@@ -69,7 +69,7 @@ def test_a_primary_that_refuses_zones_is_told_with_numbers(measure: Callable[...
         "baseline={}",
         experiment="connection-policy",
     )
-    assert trial.record.outcome == "limit"
+    assert trial.record.outcome == "timeout"
     assert trial.record.reason.startswith("5 of 20 zones") and "15 servfail" in trial.record.reason
     assert trial.metrics["transfer_failures"] == 15
 

@@ -15,7 +15,7 @@ PLAN = Plan(
     repeats=5,
     limit_s=10.0,
     outcomes={
-        ("bind@system", 200, 2): "limit",
+        ("bind@system", 200, 2): "timeout",
         ("knot@system", 200, 1): "invalid",
         ("nsd@system", 200, 3): "server-failed",
     },

@@ -119,7 +119,7 @@ def test_s4_is_held_against_the_same_algorithm(far: Run) -> None:
 
 def test_s4_counts_what_the_chart_counts_and_says_what_failed(far: Run) -> None:
     """A trial at its limit has the rate that it had: without it the slowest would be left out."""
-    for algorithm, outcome in (("cubic", "limit"), ("hybla", "server-failed")):
+    for algorithm, outcome in (("cubic", "timeout"), ("hybla", "server-failed")):
         for trial in of(far, algorithm):
             trial.record.outcome = outcome  # type: ignore[assignment]
     of(far, "illinois")[0].record.outcome = "server-failed"

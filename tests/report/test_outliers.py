@@ -61,7 +61,7 @@ def test_what_all_others_have_sets_it_apart_too(one: Run) -> None:
 
 def test_repeats_that_did_not_finish_are_no_fellows(tmp_path: Path) -> None:
     """Of the four others that are done all have it; counted with those at their limit, half of them would not."""
-    outcomes: dict[tuple[str, int, int], Outcome] = {(BIND, 100, repeat): "limit" for repeat in range(6, 11)}
+    outcomes: dict[tuple[str, int, int], Outcome] = {(BIND, 100, repeat): "timeout" for repeat in range(6, 11)}
     plan = Plan(servers=[BIND], zones=[100], repeats=10, baseline={}, slow={(BIND, 100, 3): 3.0}, outcomes=outcomes)
     (outlier,) = outliers(Run.open(build(tmp_path / "run", plan)), found("idle-wait", 1, 2, 4, 5))
     assert outlier.lacks == ("idle-wait",)

@@ -24,7 +24,7 @@ from dnsrig.rundir import Finding, Manifest, TrialRecord, read_json, write_json
 
 NSD, POWERDNS = "nsd@system", "powerdns@system"
 IDS = ("zones-by-policy", "transfer-waterfall", "tcp-over-time", "arrival-at-secondaries")
-PLAN = TransferPlan(outcomes={(POWERDNS, "reused", "tcp"): "limit", (NSD, "one", "xot"): "invalid"}, tcp_info_s=2)
+PLAN = TransferPlan(outcomes={(POWERDNS, "reused", "tcp"): "timeout", (NSD, "one", "xot"): "invalid"}, tcp_info_s=2)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_each_repeat_is_a_mark_and_what_is_invalid_does_not_count(pulled: Run) -
     rows = by_policy._values(pulled)
     assert len(rows) == 2 * 3 * 2 * 3
     assert {row["outcome"] for row in rows if row["panel"] == NSD} == {"done", "invalid"}
-    assert {row["outcome"] for row in rows if row["panel"] == POWERDNS} == {"done", "limit"}
+    assert {row["outcome"] for row in rows if row["panel"] == POWERDNS} == {"done", "timeout"}
     slow = [row for row in rows if row["panel"] == POWERDNS and row["policy"] == "reused"]
     assert all(20 < float(str(row["value"])) < 25 for row in slow), "42 ms a zone"
 

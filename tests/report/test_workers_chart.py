@@ -66,7 +66,7 @@ def test_a_logarithmic_axis_has_figures_at_any_size(values: list[float], named: 
 
 def test_what_did_not_count_is_in_no_line(law: Run) -> None:
     for trial in law.trials:
-        outcome = {"100": "invalid", "400": "limit"}.get(str(trial.record.spec.variant.parameters["workers"]), "done")
+        outcome = {"100": "invalid", "400": "timeout"}.get(str(trial.record.spec.variant.parameters["workers"]), "done")
         trial.record.outcome = outcome  # type: ignore[assignment]
     marks = workers._measured(law)
     assert set(marks.filter("counts")["workers"]) == {1, 10}

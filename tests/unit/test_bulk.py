@@ -64,7 +64,7 @@ def test_one_connection_is_used_again_and_made_anew_when_it_is_lost() -> None:
     ("changes", "outcome"),
     [
         ({}, "done"),
-        ({"first_message_ns": 0}, "limit"),
+        ({"first_message_ns": 0}, "timeout"),
         ({"first_message_ns": 0, "attempt_outcomes": {"refused": 9}}, "server-failed"),
         ({"busy_share": 1.0}, "invalid"),
     ],

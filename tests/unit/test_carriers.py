@@ -93,7 +93,7 @@ def test_a_trial_at_its_limit_has_received_nothing_whole(tmp_path: Path) -> None
     use(trial, series(zero_ns(trial), replica__link_database__rx_bytes=[0, 40 * MB, 100 * MB]))
     trial.record.instruments["replica"] = {"stored_ns": zero_ns(trial) + 5 * SECOND}
     assert [value(name, trial) for name in ("received_s", "stored_s")] == [2, 5]
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     assert [value(name, trial) for name in ("received_s", "stored_s", "served_s")] == [None] * 3
 
 

@@ -132,11 +132,11 @@ def test_generations_that_do_not(trial: Trial) -> None:
 
 
 def test_a_generation_that_never_came(trial: Trial) -> None:
-    followed(trial, generation(1, 0, 9), generation(2, 10, None), outcome="limit")
+    followed(trial, generation(1, 0, 9), generation(2, 10, None), outcome="timeout")
     assert values(trial, "cycle_share_percent", "generations_late") == [None, 1]
     found = judge("cycle-too-short", trial)
     assert found.verdict == "found" and (found.evidence["transfer_s"], found.evidence["at_limit"]) == (30, True)
-    followed(trial, generation(1, 0, 9), generation(2, 10, None), cycle_s=31, outcome="limit")
+    followed(trial, generation(1, 0, 9), generation(2, 10, None), cycle_s=31, outcome="timeout")
     assert judge("cycle-too-short", trial).verdict == "cannot-tell"
 
 
@@ -178,7 +178,7 @@ def test_how_a_trial_ends() -> None:
     both = [generation(1, 0, 9), generation(2, 10, 19)]
     assert cycle.concluded(both, cycle_s=10, limit_s=90).outcome == "done"
     late = cycle.concluded([both[0], generation(2, 10, None)], cycle_s=10, limit_s=90)
-    assert (late.outcome, late.reason) == ("limit", "the secondary had 1 of 2 generations after 90 s")
+    assert (late.outcome, late.reason) == ("timeout", "the secondary had 1 of 2 generations after 90 s")
     unpublished = cycle.concluded([both[0], generation(2, None, None)], cycle_s=10, limit_s=90)
     assert "the primary had 1 of 2" in unpublished.reason
 

@@ -100,8 +100,8 @@ TWO = spread(rows(row(0, 1, 5), row(1, 1, 3), row(2, 2, 4, outcome="servfail")))
     ("seen", "told", "secondaries", "outcome", "words"),
     [
         (TWO, summary(2), 2, "done", ""),
-        (TWO, summary(2), 3, "limit", "2 of 3 secondaries after 30 s; attempts that failed: 1 servfail"),
-        (spread(rows()), summary(0), 3, "limit", "no NOTIFY came within 30 s"),
+        (TWO, summary(2), 3, "timeout", "2 of 3 secondaries after 30 s; attempts that failed: 1 servfail"),
+        (spread(rows()), summary(0), 3, "timeout", "no NOTIFY came within 30 s"),
         (TWO, summary(2, rows_lost=4), 3, "invalid", "lost 4 rows"),
         (TWO, None, 2, "invalid", "without saying"),
     ],
@@ -143,7 +143,7 @@ def test_a_secondary_without_the_change_leaves_no_last_one(tmp_path: Path) -> No
     trial = fan_out_trial(tmp_path / "run", row(0, 500, 600), row(1, 510, 700), secondaries=3)
     assert (value("last_done_s", trial), value("half_done_s", trial)) == (None, None)
     assert (value("first_done_s", trial), value("secondaries_done", trial)) == (0.1, 2)
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     assert all_metrics()["secondaries_done"].counts(trial) and not all_metrics()["last_done_s"].counts(trial)
 
 

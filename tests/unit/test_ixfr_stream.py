@@ -104,7 +104,7 @@ def test_as_many_updates_as_records(tmp_path: Path, accepted: int, fails: bool) 
     context = Changing(spec, tmp_path, **told)
     result = ixfr_stream.measure(context)  # type: ignore[arg-type]
     if fails:
-        assert (result.outcome, result.reason) == ("limit", "the primary made 99 of 100 changes")
+        assert (result.outcome, result.reason) == ("timeout", "the primary made 99 of 100 changes")
         return
     assert result.outcome == "done"
     assert {"--changes-per-s=1000", "--duration-s=0.1"} <= set(context.arguments["change"])

@@ -28,7 +28,7 @@ def test_the_main_metric_is_from_exec_of_the_subject_to_its_last_zone(
     assert value(main, trial) == 3
     assert value(other, trial) is None
     assert value("zones_per_s", trial) == pytest.approx(100 / 3)
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     assert value(main, trial) is None
 
 

@@ -142,7 +142,7 @@ def test_a_largest_size_that_does_not_follow_is_seen(tmp_path: Path) -> None:
 
 
 def test_trials_that_did_not_finish_say_nothing(tmp_path: Path) -> None:
-    outcomes = {("bind@system", 3000, repeat): "limit" for repeat in range(1, 6)}
+    outcomes = {("bind@system", 3000, repeat): "timeout" for repeat in range(1, 6)}
     found = held_out.rows(without_wall(made_up(tmp_path, outcomes=outcomes)))
     assert (found[0].unseen[0].size, found[0].unfinished) == (1000, 5)
     assert held_out.coverage(found).unfinished == 5

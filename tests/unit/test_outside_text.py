@@ -73,7 +73,7 @@ def test_markup_in_values_is_printed_while_it_runs(tmp_path: Path, live: bool) -
     (trial,) = run.trials
     spec = trial.record.spec
     spec.variant.parameters = {"ports": MARKUP}
-    trial.record.outcome, trial.record.reason = "limit", f"reason {MARKUP}"
+    trial.record.outcome, trial.record.reason = "timeout", f"reason {MARKUP}"
     text = io.StringIO()
     console = Console(file=text, force_terminal=live, width=400, color_system=None, markup=False, emoji=False)
     progress: Any = _progress.LiveProgress(console) if live else _progress.PlainProgress(console)

@@ -96,8 +96,8 @@ SUMMARY = {"outcome": "done", "refused": 0, "accept_timeouts": 0, "rcodes": {"NO
     ("said", "outcome", "words"),
     [
         ({"seen": 8, "unseen": 0}, "done", ""),
-        ({"seen": 6, "unseen": 2, "outcome": "limit"}, "limit", "2 of 8 arrivals were not seen within 20 s"),
-        ({"seen": 6, "unseen": 0, "changes": 3, "outcome": "limit"}, "limit", "only 3 of 4 changes were made"),
+        ({"seen": 6, "unseen": 2, "outcome": "timeout"}, "timeout", "2 of 8 arrivals were not seen within 20 s"),
+        ({"seen": 6, "unseen": 0, "changes": 3, "outcome": "timeout"}, "timeout", "only 3 of 4 changes were made"),
         ({"seen": 6, "unseen": 0, "refused": 1, "rcodes": {"NOERROR": 3, "REFUSED": 1}}, "invalid", "1 REFUSED"),
         ({"seen": 6, "unseen": 0, "accept_timeouts": 1, "rcodes": {"NOERROR": 3}}, "invalid", "no answer"),
     ],
@@ -131,7 +131,7 @@ def test_a_restarted_secondary_is_no_cold_start(tmp_path: Path) -> None:
     assert (value("startup_time_s", trial), value("transfer_time_s", trial)) == (None, 3)
     trial.record.spec.procedure = "startup"
     assert (value("startup_time_s", trial), value("transfer_time_s", trial)) == (3, None)
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     assert value("startup_time_s", trial) is None
 
 

@@ -83,7 +83,7 @@ def test_the_time_of_a_tld_is_comparable_at_its_size_only(tmp_path: Path) -> Non
 
 def test_a_limit_makes_a_percentage_a_bound(tmp_path: Path) -> None:
     """All variants of a server share the outcome here; of two bounds no ratio is known."""
-    found = held_against(tld(tmp_path, outcomes={(BIND, 1, 2): "limit"}))
+    found = held_against(tld(tmp_path, outcomes={(BIND, 1, 2): "timeout"}))
     assert [m.bound for m in of(found, "time", "tcp")] == ["≥", ""]
     assert [m.subject for m in of(found, "relative_time", "xot")] == ["knot@system 1.2.3"]
 
@@ -160,7 +160,7 @@ def test_trials_that_failed_have_no_share_and_no_first_failure(tmp_path: Path) -
     run = many_zones(tmp_path)
 
     def spoil(record: dict[str, Any]) -> None:
-        record["outcome"] = "invalid" if record["spec"]["repeat"] == 1 else "limit"
+        record["outcome"] = "invalid" if record["spec"]["repeat"] == 1 else "timeout"
         record["logs"]["secondary"]["first_failure_realtime_ns"] = {
             "no free port": record["phases"][1]["start"]["realtime_ns"] + record["spec"]["repeat"] * SECOND
         }
@@ -238,7 +238,7 @@ def test_defaults_at_their_limit_make_the_remedy_at_most_that(tmp_path: Path) ->
 
     def stop(record: dict[str, Any]) -> None:
         if record["spec"]["variant"]["parameters"]["host"] == "defaults":
-            record["outcome"], record["metrics"]["transfer_time_s"] = "limit", None
+            record["outcome"], record["metrics"]["transfer_time_s"] = "timeout", None
 
     edit_trials(run, stop)
     (fewer,) = of(held_against(Run.open(run.directory)), "relative_time", "tcp_max_tw_buckets=1000")

@@ -67,10 +67,10 @@ REFUSED = {"done": 7_187, "servfail": 2_811, "cut": 2}
     ("said", "outcome", "reason"),
     [
         (summary(10_000), "done", ""),
-        (summary(612), "limit", "612 of 10,000 zones after 15 s"),
+        (summary(612), "timeout", "612 of 10,000 zones after 15 s"),
         (
             summary(7_187, elapsed_s=3.21, failed=2_813, outcomes=REFUSED),
-            "limit",
+            "timeout",
             "7,187 of 10,000 zones after 3.21 s; 2,811 servfail, 2 cut",
         ),
         (
@@ -120,18 +120,18 @@ def test_the_instrument_as_a_secondary_has_its_time_from_exec_to_its_end(tmp_pat
     assert value("transfer_time_s", trial) == 2
     assert value("zones_seen", trial) == 100
     assert value("zones_per_s", trial) == 50
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     assert value("transfer_time_s", trial) is None
 
 
 def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Path) -> None:
-    run = pull_run(tmp_path / "run", {"one": "limit"})
+    run = pull_run(tmp_path / "run", {"one": "timeout"})
     first = variant_table(run, "zones_per_s")[0]
     assert first.variant.parameters["policy"] == "one" and first.is_baseline
     assert (len(first.values), first.at_least, first.unfinished) == (3, [], False)
     pipelined = variant_table(run, "zones_per_s")[2].comparison
     assert pipelined is not None and pipelined.percent == pytest.approx(100 * 902 / 102)
-    assert wording.outcomes(first.outcomes) == "3 limit", "and what it was is said"
+    assert wording.outcomes(first.outcomes) == "3 timeout", "and what it was is said"
     (line, *_) = compare.compare_runs(run, run, ["zones_per_s"], []).lines
     assert line.base.values == pytest.approx((101, 102, 103)) and line.base.unfinished == 0
     not_a_rate = variant_table(run, "primary_memory_peak_bytes")[0]
@@ -152,7 +152,7 @@ def test_rows_are_read_as_the_engine_writes_them(tmp_path: Path) -> None:
 
 
 def test_policies_stand_side_by_side(tmp_path: Path) -> None:
-    run = pull_run(tmp_path / "run", {"one": "limit"})
+    run = pull_run(tmp_path / "run", {"one": "timeout"})
     table = side_by_side.tables(run)[0]
     assert (table.metric.name, table.columns) == ("zones_per_s", ["one", "reused", "pipelined"])
     assert table.row_axes == ["server", "zones"]

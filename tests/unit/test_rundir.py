@@ -9,7 +9,7 @@ import synthetic
 
 from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import SCHEMA_VERSION, Findings, Manifest, read_json, write_json
+from dnsrig.rundir import SCHEMA_VERSION, Findings, Manifest, TrialRecord, read_json, write_json
 
 
 def test_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,3 +49,10 @@ def test_run_without_some_trials_can_be_read(tmp_path: Path) -> None:
     next(directory.glob("trials/*/*/trial.json")).unlink()
     assert len(Run.open(directory).trials) == whole - 1
     assert read_json(directory / "manifest.json", Manifest).schema_version == SCHEMA_VERSION
+
+
+def test_names_of_earlier_versions_are_read(tmp_path: Path) -> None:
+    directory = synthetic.build(tmp_path / "run")
+    path = next(directory.glob("trials/*/*/trial.json"))
+    path.write_text(path.read_text().replace('"outcome": "done"', '"outcome": "limit"'))
+    assert read_json(path, TrialRecord).outcome == "timeout"

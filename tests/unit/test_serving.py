@@ -166,7 +166,7 @@ def test_nothing_held(zones: Path) -> None:
     for procedure, name in ((latency, "ramp"), (capacity, "load")):
         made = with_zones(spec({"procedure": procedure.__name__.rpartition(".")[2]}), zones)
         result, _ = measured(procedure, made, zones, **{name: nothing})
-        assert result.outcome == "limit"
+        assert result.outcome == "timeout"
         assert "from 2,000 QPS down: 3 of 100 queries were answered" in result.reason
 
 
@@ -179,7 +179,7 @@ def test_a_server_that_answers_nothing_has_failed(zones: Path) -> None:
 def test_a_search_that_does_not_end(zones: Path) -> None:
     made = with_zones(spec({"procedure": "capacity"}), zones)
     result, _ = measured(capacity, made, zones, load=Overdue("too long"))
-    assert (result.outcome, result.reason) == ("limit", "the search was not over after 60 s")
+    assert (result.outcome, result.reason) == ("timeout", "the search was not over after 60 s")
 
 
 CHURN = {

@@ -30,9 +30,9 @@ def test_the_summary_has_a_row_for_each_trial_and_metric(tmp_path: Path) -> None
 
 
 def test_a_limit_has_no_value_in_the_summary(tmp_path: Path) -> None:
-    plan = Plan(repeats=1, samples=False, outcomes={(BIND, 100, 1): "limit"})
+    plan = Plan(repeats=1, samples=False, outcomes={(BIND, 100, 1): "timeout"})
     frame = summarise(Run.open(build(tmp_path, plan)))
-    row = frame.filter((pl.col("outcome") == "limit") & (pl.col("metric") == "transfer_time_s"))
+    row = frame.filter((pl.col("outcome") == "timeout") & (pl.col("metric") == "transfer_time_s"))
     assert row["value"].to_list() == [None]
 
 
@@ -76,7 +76,7 @@ def test_five_repeats_are_compared_and_corrected(tmp_path: Path) -> None:
 
 
 def test_a_limit_makes_the_median_a_lower_bound_and_stops_comparing(tmp_path: Path) -> None:
-    plan = Plan(repeats=5, samples=False, outcomes={(KNOT, 1000, 1): "limit"})
+    plan = Plan(repeats=5, samples=False, outcomes={(KNOT, 1000, 1): "timeout"})
     row = table(tmp_path, plan)[KNOT, 1000]
     assert row.censored
     assert row.at_least == [60.0]
@@ -89,19 +89,19 @@ def test_a_limit_makes_the_median_a_lower_bound_and_stops_comparing(tmp_path: Pa
 
 
 def test_most_repeats_at_the_limit_put_the_median_there(tmp_path: Path) -> None:
-    outcomes = {(KNOT, 1000, repeat): "limit" for repeat in (1, 2, 3)}
+    outcomes = {(KNOT, 1000, repeat): "timeout" for repeat in (1, 2, 3)}
     row = table(tmp_path, Plan(repeats=5, samples=False, outcomes=outcomes))[KNOT, 1000]  # type: ignore[arg-type]
     assert row.spread is not None
     assert row.spread.median == 60.0
 
 
 def test_the_lower_bound_of_a_zone_is_its_share_of_the_limit(tmp_path: Path) -> None:
-    plan = Plan(repeats=1, samples=False, outcomes={(KNOT, 1000, 1): "limit"})
+    plan = Plan(repeats=1, samples=False, outcomes={(KNOT, 1000, 1): "timeout"})
     assert table(tmp_path, plan, "time_per_zone_ms")[KNOT, 1000].at_least == [60.0]
 
 
 def test_other_metrics_of_a_variant_at_its_limit_are_not_compared_either(tmp_path: Path) -> None:
-    plan = Plan(repeats=6, samples=False, outcomes={(KNOT, 1000, 1): "limit"})
+    plan = Plan(repeats=6, samples=False, outcomes={(KNOT, 1000, 1): "timeout"})
     row = table(tmp_path, plan, "secondary_cpu_s")[KNOT, 1000]
     assert not row.censored
     assert len(row.values) == 5
@@ -122,20 +122,20 @@ def test_an_unknown_metric_is_described_by_its_name() -> None:
 
 
 def test_a_limit_on_one_side_bounds_the_percentage(tmp_path: Path) -> None:
-    slow_base = table(tmp_path / "a", Plan(repeats=2, samples=False, outcomes={(BIND, 100, 1): "limit"}))
+    slow_base = table(tmp_path / "a", Plan(repeats=2, samples=False, outcomes={(BIND, 100, 1): "timeout"}))
     bound = slow_base[KNOT, 100].bound
     assert bound is not None
     assert bound[0] == "≤"
     times = slow_base[KNOT, 100].values
     base = [*slow_base[BIND, 100].values, 60.0]
     assert bound[1] == pytest.approx(100 * sum(times) / sum(base))
-    slow_variant = table(tmp_path / "b", Plan(repeats=2, samples=False, outcomes={(KNOT, 100, 1): "limit"}))
+    slow_variant = table(tmp_path / "b", Plan(repeats=2, samples=False, outcomes={(KNOT, 100, 1): "timeout"}))
     assert (slow_variant[KNOT, 100].bound or ("", 0))[0] == "≥"
     assert slow_variant[KNOT, 1000].bound is None, "both finished: compared"
 
 
-@pytest.mark.parametrize("of_base", ["limit", "server-failed"])
+@pytest.mark.parametrize("of_base", ["timeout", "server-failed"])
 def test_nothing_is_known_where_both_hit_their_limit_or_one_failed(tmp_path: Path, of_base: str) -> None:
-    outcomes = {(BIND, 100, 1): of_base, (KNOT, 100, 2): "limit"}
+    outcomes = {(BIND, 100, 1): of_base, (KNOT, 100, 2): "timeout"}
     row = table(tmp_path, Plan(repeats=2, samples=False, outcomes=outcomes))[KNOT, 100]  # type: ignore[arg-type]
     assert row.bound is None

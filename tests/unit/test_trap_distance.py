@@ -123,7 +123,7 @@ def test_within_its_cycle(tmp_path: Path) -> None:
 def test_a_trial_at_its_limit_took_at_least_that(tmp_path: Path) -> None:
     trial = cycle(clean_trial(tmp_path / "run"), 8.0, None)
     measured(trial, 12)
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     found = judge("cycle-too-short", trial)
     assert found.verdict == "found" and "at least 12 s" in found.summary
     trial.record.spec.options = {"cycle_s": 20.0}

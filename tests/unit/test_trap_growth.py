@@ -86,7 +86,7 @@ def test_a_reason_that_was_there_before_is_none(tmp_path: Path) -> None:
 
 
 def test_a_trial_at_its_limit_took_longer_still(tmp_path: Path) -> None:
-    outcomes = {("bind@system", 400, repeat): "limit" for repeat in (1, 2, 3)}
+    outcomes = {("bind@system", 400, repeat): "timeout" for repeat in (1, 2, 3)}
     run = series_of(tmp_path, {100: 0.5, 200: 1.0, 400: 0.0}, outcomes=outcomes, limit_s=20.0)
     ((variant, finding),) = across(run)
     assert run.manifest.specs[variant].dataset.zones == 400
@@ -95,7 +95,7 @@ def test_a_trial_at_its_limit_took_longer_still(tmp_path: Path) -> None:
 
 
 def test_nothing_is_held_against_a_size_at_its_limit(tmp_path: Path) -> None:
-    outcomes = {("bind@system", 100, repeat): "limit" for repeat in (1, 2, 3)}
+    outcomes = {("bind@system", 100, repeat): "timeout" for repeat in (1, 2, 3)}
     run = series_of(tmp_path, {100: 0.0, 200: 9.0}, outcomes=outcomes, limit_s=2.0)
     ((_, finding),) = across(run)
     assert finding.verdict == "cannot-tell"
@@ -118,7 +118,7 @@ def test_a_largest_size_that_failed_cannot_be_told(tmp_path: Path) -> None:
 
 
 def test_of_a_server_that_ran_before_the_watching_is_counted_from_measure(tmp_path: Path) -> None:
-    outcomes = {("bind@system", 400, repeat): "limit" for repeat in (1, 2, 3)}
+    outcomes = {("bind@system", 400, repeat): "timeout" for repeat in (1, 2, 3)}
     run = series_of(tmp_path, {100: 0.5, 400: 0.0}, outcomes=outcomes, limit_s=20.0)
     for trial in run.trials:
         assert trial.server is not None and trial.measure is not None

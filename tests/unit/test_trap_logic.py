@@ -87,7 +87,7 @@ def test_idle_wait(trial: Trial, seen_s: list[float], how: dict[str, float], ver
 
 def test_idle_wait_until_the_limit(trial: Trial) -> None:
     """What never came counts: the pause lasts to the end."""
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     use(trial, idle(trial, 62), [0.1, 0.2])
     assert judge("idle-wait", trial).verdict == "found"
 

@@ -72,7 +72,7 @@ def test_the_default_range_is_that_of_the_source(trial: Trial) -> None:
 
 
 def test_the_wall_is_found_without_a_log_that_says_so(thousand_ports: Trial) -> None:
-    thousand_ports.record.outcome = "limit"
+    thousand_ports.record.outcome = "timeout"
     finding = wall(thousand_ports, 3000, FULL, FULL)
     assert finding.verdict == "found"
     assert finding.evidence["opens_per_s_before"] == pytest.approx(333.3)
@@ -102,7 +102,7 @@ def test_a_full_range_in_which_ports_become_free_as_fast_as_they_are_taken_is_no
 def test_remedies(thousand_ports: Trial, remedy: str) -> None:
     """As found without them; with failures in the log they have not helped."""
     trial, spec = thousand_ports, thousand_ports.record.spec
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     taken = FULL
     match remedy:
         case "wider-range":
@@ -138,10 +138,10 @@ def test_several_primaries_and_failures(thousand_ports: Trial) -> None:
 
 @pytest.mark.parametrize(
     ("outcome", "taken", "verdict"),
-    [("limit", FULL, "cannot-tell"), ("done", FULL, "clear"), ("limit", [0, *[900] * 29], "clear")],
+    [("timeout", FULL, "cannot-tell"), ("done", FULL, "clear"), ("timeout", [0, *[900] * 29], "clear")],
 )
 def test_several_primaries_and_a_log_that_says_nothing(
-    thousand_ports: Trial, outcome: Literal["done", "limit"], taken: list[int], verdict: str
+    thousand_ports: Trial, outcome: Literal["done", "timeout"], taken: list[int], verdict: str
 ) -> None:
     """A full range that did not let all zones come may be the reason, or not."""
     spec = thousand_ports.record.spec
@@ -170,7 +170,7 @@ def test_as_many_zones_as_ports_are_never_too_many(
 ) -> None:
     trial = clean_trial(tmp_path_factory.mktemp("ports") / "run", synthetic.Plan(servers=["bind@system"], repeats=1))
     host(trial, "secondary", ip_local_port_range="40000 40999")
-    trial.record.outcome = "limit"
+    trial.record.outcome = "timeout"
     opened = [0, zones // 2, *[max(0, zones - stop)] * 20]
     assert wall(trial, zones, opened, opened).verdict == "clear"
 

@@ -52,7 +52,7 @@ class Metric:
 
     def counts(self, trial: Trial) -> bool:
         """Whether ``trial`` ended in a way that makes its value one of the variant's: `done`, or at a limit that this metric does not mind."""
-        if trial.record.outcome != "limit" or self.at_limit is None:
+        if trial.record.outcome != "timeout" or self.at_limit is None:
             return trial.record.outcome == "done"
         with contextlib.suppress(*RAISED):  # `of` raised it as well, and it is told there
             return self.at_limit(trial)

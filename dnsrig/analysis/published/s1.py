@@ -76,7 +76,7 @@ def _many_zones_time(run: Run, figure: Figure) -> Iterator[Measured]:
 def _first_failure(run: Run, figure: Figure) -> Iterator[Measured]:
     """From exec to the first line in the log that tells of no free port."""
     for variant in _of_30k_zones(run):
-        trials = [t for t in _with_outcome(run, variant, "done", "limit") if _first_failure_ns(t) is not None]
+        trials = [t for t in _with_outcome(run, variant, "done", "timeout") if _first_failure_ns(t) is not None]
         spread = _spread(trial.since_exec_s(_first_failure_ns(trial)) for trial in trials)
         if spread is not None:
             clock = f"Known to ±{max(map(_log_resolution_s, trials)):g} s, as the log's clock is."
@@ -87,7 +87,7 @@ def _first_failure(run: Run, figure: Figure) -> Iterator[Measured]:
 def _port_search(run: Run, figure: Figure) -> Iterator[Measured]:
     """Samples of the server's CPU inside the kernel's search for a free port."""
     for variant in _of_30k_zones(run):
-        trials = _with_outcome(run, variant, "done", "limit")
+        trials = _with_outcome(run, variant, "done", "timeout")
         shares = [share(trial.stacks, PORT_SEARCH_FRAMES) for trial in trials]
         spread = _spread(None if found is None else 100 * found for found in shares)
         if spread is not None:

@@ -138,8 +138,8 @@ class TrialContext:
         with self.phase("drain"):
             time.sleep(float(self.option("drain_s")))
             self.servers.check()
-        if seen["outcome"] == "limit":
-            return Result("limit", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
+        if seen["outcome"] != "done":
+            return Result("timeout", f"{seen['seen']:,} of {seen['zones']:,} zones after {limit_s:g} s")
         return Result("done")
 
     def close(self) -> None:

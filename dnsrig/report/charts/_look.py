@@ -45,7 +45,7 @@ FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 
 OUTCOME_SHAPES = {
     "done": "circle",
-    "limit": "triangle-right",
+    "timeout": "triangle-right",
     "server-failed": "cross",
     "invalid": "diamond",
     "error": "square",

@@ -13,7 +13,7 @@ from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _split
 from dnsrig.rundir import Finding
 
-OUTCOMES = ("done", "limit", "invalid")
+OUTCOMES = ("done", "timeout", "invalid")
 """Of trials that are drawn."""
 
 

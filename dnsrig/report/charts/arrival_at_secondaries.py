@@ -14,7 +14,7 @@ METRICS = ("last_done_s",)
 
 SECONDARIES = "secondaries"
 """The axis told apart by colour."""
-OUTCOMES = ("done", "limit", "invalid")
+OUTCOMES = ("done", "timeout", "invalid")
 
 
 def applies(run: Run) -> bool:

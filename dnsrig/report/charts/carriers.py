@@ -30,7 +30,7 @@ SHAPES = {
     EXTRAPOLATED: "square",
     PUBLISHED: "cross",
 }
-KINDS = {"done": "one repeat", "limit": "≥: at its limit", "invalid": "invalid"}
+KINDS = {"done": "one repeat", "timeout": "≥: at its limit", "invalid": "invalid"}
 FILLED = ("one repeat", PUBLISHED)
 LANE_PX = 9
 """For each colour in a row."""
@@ -90,7 +90,7 @@ def _rows(run: Run, variants: list[Variant]) -> tuple[list[Row], list[Row], list
             continue
         told: Row = {"row": place["row"], "lane": PUBLISHED, "kind": PUBLISHED, "value": figure.value}
         points += [told] if told not in points else []
-        limited = any(trial.record.outcome == "limit" for trial, _ in trials)
+        limited = any(trial.record.outcome == "timeout" for trial, _ in trials)
         if middle is not None and not limited and (figure, place["lane"]) not in whole:
             there_s = size.extrapolated(middle)
             points.append({**place, "kind": EXTRAPOLATED, "value": there_s})
@@ -165,5 +165,5 @@ def _value(trial: Trial) -> float | None:
     name, outcome = trial.record.spec.main_metric, trial.record.outcome
     if outcome not in KINDS or CARRIER not in trial.record.spec.variant.parameters:
         return None
-    found = lower_bound(trial, name) if outcome == "limit" else trial.value(name)
+    found = lower_bound(trial, name) if outcome == "timeout" else trial.value(name)
     return found if found and found > 0 else None

@@ -18,7 +18,7 @@ METRICS = (s4.METRIC,)
 
 MEASURED = "measured here"
 HEIGHT_PX = 260
-DRAWN = ("done", "limit", "invalid")
+DRAWN = ("done", "timeout", "invalid")
 
 
 def applies(run: Run) -> bool:

@@ -120,7 +120,7 @@ def _trials(run: Run) -> list[Trial]:
 
 
 def _comparable(run: Run, variant: Variant) -> list[Trial]:
-    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "limit")]
+    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome in ("done", "timeout")]
 
 
 def _over_repeats(run: Run, variants: Sequence[Variant], resource: Resource) -> pl.DataFrame:

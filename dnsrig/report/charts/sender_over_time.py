@@ -16,7 +16,7 @@ TITLE = "The sender's TCP over time"
 ORDER = 12
 METRICS = ("rtt_ms", "cwnd_segments", "retransmitted_percent")
 
-OUTCOMES = ("done", "limit", "invalid")
+OUTCOMES = ("done", "timeout", "invalid")
 FEWEST_LISTINGS = 5
 """Of a connection, below which there is no course of time."""
 MOST_LINES = 8

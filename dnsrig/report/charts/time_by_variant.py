@@ -156,7 +156,7 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
                 "lower": metric.lower_end(trial, value),
                 "outcome": trial.record.outcome,
                 "at_least": metric.at_ceiling(trial, value)
-                or (trial.record.outcome == "limit" and not metric.counts(trial)),
+                or (trial.record.outcome == "timeout" and not metric.counts(trial)),
                 "repeat": trial.record.spec.repeat,
             }
 
@@ -165,5 +165,5 @@ def _value(trial: Trial) -> float | None:
     """Where the trial is drawn: its result, its limit, or else, on an axis of time, when it ended."""
     spec = trial.record.spec
     counts = describe(spec.main_metric).counts(trial)
-    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "limit" and not counts else trial.result
+    value = lower_bound(trial, spec.main_metric) if trial.record.outcome == "timeout" and not counts else trial.result
     return _split.elapsed_s(trial) if value is None and describe(spec.main_metric).unit == "s" else value

@@ -93,12 +93,12 @@ def _rows(run: Run) -> Iterable[dict[str, object]]:
 def _marks(run: Run) -> Iterable[dict[str, object]]:
     for trial in run.trials:
         spec, outcome = trial.record.spec, trial.record.outcome
-        value = lower_bound(trial, METRIC) if outcome == "limit" else trial.value(METRIC)
-        if value is not None and outcome in ("done", "limit"):
+        value = lower_bound(trial, METRIC) if outcome == "timeout" else trial.value(METRIC)
+        if value is not None and outcome in ("done", "timeout"):
             yield {
                 "zones": spec.dataset.zones,
                 "colour": _split.colour_of(run, spec.variant),
                 "other": _split.label(spec.variant, _split.other_axes(run)),
                 "value": value,
-                "limit": outcome == "limit",
+                "limit": outcome == "timeout",
             }

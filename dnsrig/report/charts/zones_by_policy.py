@@ -20,7 +20,7 @@ METRIC = "zones_per_s"
 POLICY = "policy"
 """The axis along x."""
 PANEL_PX = 190
-DRAWN = ("done", "limit", "invalid")
+DRAWN = ("done", "timeout", "invalid")
 
 
 def applies(run: Run) -> bool:

@@ -201,7 +201,10 @@ fn a_stream_and_what_never_arrives() {
     let output = engine(&[&["probe", "propagation", &primary, &near, &never][..], &pace].concat());
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let summary = summary(&output);
-    assert_eq!((&summary["outcome"], &summary["seen"], &summary["unseen"]), (&"limit".into(), &10.into(), &10.into()));
+    assert_eq!(
+        (&summary["outcome"], &summary["seen"], &summary["unseen"]),
+        (&"timeout".into(), &10.into(), &10.into())
+    );
     assert_eq!(
         summary["secondaries"][1]["propagation_ns"]["min"], 300_000_000,
         "what did not arrive counts at the limit"

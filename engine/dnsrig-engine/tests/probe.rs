@@ -110,7 +110,7 @@ fn what_is_not_seen_in_time_is_a_result() {
     let output = probe(server, &["--zones", &zones, "--limit-s", "1"]);
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let summary = summary(&output);
-    assert_eq!((&summary["outcome"], &summary["seen"]), (&"limit".into(), &1.into()));
+    assert_eq!((&summary["outcome"], &summary["seen"]), (&"timeout".into(), &1.into()));
     assert_eq!(summary["answers"]["seen"], 1);
     assert!(summary["answers"]["mismatched"].as_u64() > Some(0));
     assert!(summary["timeouts"].as_u64() > Some(0));

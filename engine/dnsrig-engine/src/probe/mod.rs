@@ -221,7 +221,7 @@ impl Probe {
                 return Ok(Outcome::Done);
             }
             if now_ns >= self.limit_ns {
-                return Ok(Outcome::Limit);
+                return Ok(Outcome::Timeout);
             }
             turns += 1;
             let wait_ns = match action {

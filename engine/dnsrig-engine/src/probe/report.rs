@@ -20,7 +20,7 @@ pub enum Outcome {
     /// All zones were seen.
     Done,
     /// The time was over before.
-    Limit,
+    Timeout,
     /// Someone ended it before.
     Interrupted,
 }
@@ -30,7 +30,7 @@ impl Outcome {
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Outcome::Done => 0,
-            Outcome::Limit => 3,
+            Outcome::Timeout => 3,
             Outcome::Interrupted => 130,
         })
     }

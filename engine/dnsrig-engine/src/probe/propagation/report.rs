@@ -163,13 +163,13 @@ impl Report {
     }
 }
 
-/// How a measurement ended: a change that was not made, was refused, or was not seen everywhere makes it a `limit`.
+/// How a measurement ended: a change that was not made, was refused, or was not seen everywhere makes it a `timeout`.
 pub fn outcome(core: &Core, wanted: u32, interrupted: bool) -> Outcome {
     let seen = |number| core.sightings(number).iter().all(|sighting| sighting.seen_ns.is_some());
     match interrupted {
         true => Outcome::Interrupted,
         false if core.changes().len() == wanted as usize && (0..core.changes().len()).all(seen) => Outcome::Done,
-        false => Outcome::Limit,
+        false => Outcome::Timeout,
     }
 }
 
