@@ -21,7 +21,7 @@ from clean import CLEAN
 
 from dnsrig import traps
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.experiment import runner
+from dnsrig.experiment import preparation, runner
 from dnsrig.rundir import TrialSpec
 
 TRIALS = 100
@@ -69,7 +69,7 @@ def main() -> int:
 
 
 def execute(experiment: str, settings: tuple[str, ...], repeats: int, folder: Path) -> Run:
-    manifest = runner.prepare(runner.Request(experiment, settings=list(settings), repeats=repeats), print)
+    manifest = preparation.prepare(preparation.Request(experiment, settings=list(settings), repeats=repeats), print)
     directory = runner.create(manifest, folder)
     runner.execute(manifest, directory, Quiet())
     return Run.open(directory)

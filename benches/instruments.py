@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from dnsrig import paths
-from dnsrig.experiment import runner, trial
+from dnsrig.experiment import preparation, trial
 from dnsrig.rundir import TrialRecord
 
 REPEATS = 3
@@ -45,8 +45,8 @@ def generate(folder: Path, *arguments: str) -> Iterator[float]:
 
 def measured(folder: Path) -> list[TrialRecord]:
     """Trials in which NSD serves many zones from the start, so that `probe` and `watch` are what is measured."""
-    request = runner.Request("many-zones", settings=["server=nsd@forky", f"zones={PROBED_ZONES}", "limit_s=60"])
-    (spec,) = runner.prepare(request, lambda text: print(text, file=sys.stderr)).specs.values()
+    request = preparation.Request("many-zones", settings=["server=nsd@forky", f"zones={PROBED_ZONES}", "limit_s=60"])
+    (spec,) = preparation.prepare(request, lambda text: print(text, file=sys.stderr)).specs.values()
     return [
         trial.run_trial(spec.model_copy(update={"repeat": n}), folder / f"trial-{n}", lambda event: None)
         for n in range(REPEATS)

@@ -23,7 +23,7 @@ from typing import Any
 from pair import spread
 
 from dnsrig import paths
-from dnsrig.experiment import runner, trial
+from dnsrig.experiment import preparation, trial
 from dnsrig.rundir import TrialSpec
 
 ROUNDS = 3
@@ -60,7 +60,7 @@ def specs(folder: Path) -> dict[str, TrialSpec]:
     """By the server's name."""
     file = folder / "send-lag.toml"
     file.write_text(EXPERIMENT)
-    manifest = runner.prepare(runner.Request(str(file)), lambda text: print(text, file=sys.stderr))
+    manifest = preparation.prepare(preparation.Request(str(file)), lambda text: print(text, file=sys.stderr))
     return {str(spec.variant.parameters["server"]): spec for spec in manifest.specs.values()}
 
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from dnsrig.analysis import significance
 from dnsrig.analysis.summary import comparisons_planned
 from dnsrig.cli import _console
-from dnsrig.experiment import estimate, model, plan, runner
+from dnsrig.experiment import estimate, model, plan, preparation
 from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
 from dnsrig.text import visible
@@ -20,8 +20,8 @@ from dnsrig.text import visible
 ORDER_SHOWN = 24
 
 
-def show(request: runner.Request) -> None:
-    document, points, repeats = runner.draft(request)
+def show(request: preparation.Request) -> None:
+    document, points, repeats = preparation.draft(request)
     specs = [plan.provisional(request.experiment, point, sorted(os.sched_getaffinity(0))) for point in points]
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     order = plan.order([spec.variant.id for spec in specs], repeats, seed)

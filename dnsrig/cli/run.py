@@ -20,7 +20,7 @@ from dnsrig.text import visible
 
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run
-    from dnsrig.experiment.runner import Request
+    from dnsrig.experiment.preparation import Request
 
 
 def add(app: typer.Typer) -> None:
@@ -68,7 +68,8 @@ def command(
     dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
     """
     from dnsrig.experiment.model import SCALES
-    from dnsrig.experiment.runner import Request, check_folders
+    from dnsrig.experiment.preparation import Request
+    from dnsrig.experiment.runner import check_folders
 
     console = _console.err()
     if resume is not None:
@@ -102,12 +103,12 @@ def _dry_run(request: Request) -> None:
 
 
 def _start(request: Request, runs: Path, console: Console, at_once: int) -> None:
-    from dnsrig.experiment import runner
+    from dnsrig.experiment import preparation, runner
 
-    runner.draft(request)  # bad input is told before anything is installed or made
+    preparation.draft(request)  # bad input is told before anything is installed or made
     _need_root()
     try:
-        manifest = runner.prepare(request, lambda text: console.print(visible(text)))
+        manifest = preparation.prepare(request, lambda text: console.print(visible(text)))
     except KeyboardInterrupt:
         complain("interrupted before the first trial; what was made for the cache is whole or absent")
         sys.exit(EXIT_INTERRUPTED)

@@ -42,11 +42,10 @@ def spec(
     experiment: str,
     point: Point,
     servers: Mapping[str, ServerSource],
-    dataset: DatasetSpec,
+    versions: list[DatasetSpec],
     available: list[int],
-    next_dataset: DatasetSpec | None = None,
 ) -> TrialSpec:
-    """Everything that `dnsrig trial` needs for ``point``."""
+    """Everything that `dnsrig trial` needs for ``point``. ``versions``: the dataset, and its next version where the procedure needs that."""
     document = point.document
     kind = procedure(document.procedure)
     options = {**kind.OPTIONS, **document.options}
@@ -64,8 +63,8 @@ def spec(
         kernel=kernel,
         hosts=made,
         links=path.links(document, kind, made, options, link),
-        dataset=dataset,
-        next_dataset=next_dataset,
+        dataset=versions[0],
+        next_dataset=versions[1] if len(versions) > 1 else None,
         limit_s=document.limit_s,
         storage=document.storage,
         transfer=TransferSpec(**document.transfer.model_dump()),
@@ -166,7 +165,7 @@ def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpe
     kind_name, values = wanted_dataset(point.document)
     zones, records = datasets.size(kind_name, values)
     dataset = DatasetSpec(kind=kind_name, path="", zones=zones, records=records, serial=0, parameters=values)
-    return spec("dry-run", experiment, point, servers, dataset, available)
+    return spec("dry-run", experiment, point, servers, [dataset], available)
 
 
 def check_size(trials: int, allowed: int) -> None:

@@ -5,31 +5,23 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import re
-import secrets
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import dnsrig
-from dnsrig import cached, datasets, paths
+from dnsrig import cached, paths
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import children, model, path, plan
+from dnsrig.experiment import children
 from dnsrig.experiment.children import Child
-from dnsrig.lab import conditions, ledger, uml
-from dnsrig.procedures import procedure, versions
+from dnsrig.experiment.preparation import UML_KERNEL, own_cpus
+from dnsrig.lab import conditions, uml
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, trial_dir, write_json
 from dnsrig.servers import debian, sources
 
-UML_KERNEL = "uml_kernel"
-"""In the manifest's conditions: the release of the kernel of those trials that run under User-mode Linux."""
-NAME = r"\w[\w.+-]{0,99}"
-"""Of an experiment."""
 ERRORS_IN_A_ROW = 3
 DISK_FREE_WANTED_BYTES = 1 << 30
 
@@ -46,104 +38,10 @@ class Progress(Protocol):
     def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None: ...
 
 
-@dataclass
-class Request:
-    """What a person asked for."""
-
-    experiment: str
-    scale: str = "quick"
-    settings: list[str] = field(default_factory=list)
-    repeats: int | None = None
-    seed: int | None = None
-    max_trials: int = plan.MAX_TRIALS
-
-
-def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
-    """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
-    check_name(request.experiment)
-    document = model.load(model.find(request.experiment), request.scale, request.settings)
-    repeats = request.repeats or document.repeats
-    plan.check_size(model.count(document) * repeats, request.max_trials)
-    points = path.under_one_kernel(model.points(document))
-    for point in points:
-        plan.provisional(request.experiment, point, _cpus())
-    return document, points, repeats
-
-
-def check_name(experiment: str) -> None:
-    """Refuse a file whose name cannot be the experiment's: it becomes a part of paths that servers read in their configuration."""
-    stem = Path(experiment).stem
-    if not re.fullmatch(NAME, stem):
-        better = re.sub(r"[^\w.+]+", "-", stem).strip("-.") or "experiment"
-        raise UsageError(
-            f"an experiment cannot be called {stem!r}: its name stands in paths, and may have letters, digits, dots, dashes and underscores",
-            hint=f"call the file {better}.toml",
-        )
-
-
 def check_folders(runs: Path) -> None:
     """Refuse, before anything is made, folders of which each trial would fail."""
     for folder in (runs, paths.cache()):
         paths.check_for_servers(folder.resolve())
-
-
-def prepare(request: Request, note: Callable[[str], None]) -> Manifest:
-    """Everything up to the first trial: servers installed, datasets made, order drawn."""
-    document, points, repeats = draft(request)
-    servers = {}
-    for name in plan.wanted_servers(points):
-        found = sources.find(name)
-        if found is None:
-            note(f"installing {name}: its packages are fetched from this machine's Debian mirror into the cache, once")
-            found = sources.install(name)
-        servers[name] = found
-    name = Path(request.experiment).stem
-    run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
-    specs = {}
-    for point in points:
-        kind, values = plan.wanted_dataset(point.document)
-        measured_by = procedure(point.document.procedure)
-        made = []
-        for version in versions(measured_by, values, {**measured_by.OPTIONS, **point.document.options}):
-            if not datasets.path_of(kind, version).exists():
-                note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
-            made.append(datasets.provide(kind, version))
-        spec = plan.spec(run, name, point, servers, made[0], _cpus(), *made[1:])
-        specs[spec.variant.id] = spec
-    machine = conditions.snapshot()
-    if any(spec.kernel == "uml" for spec in specs.values()):
-        if uml.find() is None:
-            note("fetching the kernel of User-mode Linux from this machine's Debian mirror into the cache, once")
-        kernel = uml.install()
-        path.check_congestion(specs.values(), kernel.congestion_controls())
-        machine[UML_KERNEL] = kernel.release
-    seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
-    return Manifest(
-        run=run,
-        dnsrig_version=dnsrig.__version__,
-        engine_fingerprint=sources.fingerprint(paths.engine()),
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        experiment=name,
-        title=document.title,
-        question=document.question,
-        sources=document.sources,
-        scale=request.scale,
-        document=document.model_dump(),
-        procedure=document.procedure,
-        axes=model.axes(document),
-        baseline=document.baseline,
-        variants=[spec.variant for spec in specs.values()],
-        order=plan.order(list(specs), repeats, seed),
-        order_seed=seed,
-        repeats=repeats,
-        servers=servers,
-        specs=specs,
-        conditions=machine,
-    )
-
-
-def _cpus() -> list[int]:
-    return sorted(os.sched_getaffinity(0))
 
 
 def create(manifest: Manifest, runs: Path) -> Path:
@@ -201,10 +99,10 @@ def check_at_once(manifest: Manifest, at_once: int) -> None:
             f"--at-once {at_once}: trials under the running kernel would measure each other",
             hint="it is for experiments under User-mode Linux: --set kernel=uml",
         )
-    if at_once > len(_cpus()):
+    if at_once > len(own_cpus()):
         raise UsageError(
-            f"--at-once {at_once}: each needs a CPU of its own, and there are {len(_cpus())}",
-            hint=f"--at-once {len(_cpus())} at most",
+            f"--at-once {at_once}: each needs a CPU of its own, and there are {len(own_cpus())}",
+            hint=f"--at-once {len(own_cpus())} at most",
         )
 
 
@@ -219,7 +117,7 @@ def _lanes(manifest: Manifest, at_once: int) -> list[int | None]:
     """For each trial that may run at once the CPU that is its own, or None where hosts have those that their specs say."""
     if any(spec.kernel != "uml" for spec in manifest.specs.values()):
         return [None]
-    return [*_cpus()[-at_once:]]
+    return [*own_cpus()[-at_once:]]
 
 
 def _execute(manifest: Manifest, directory: Path, progress: Progress, free: list[int | None]) -> int:

@@ -18,7 +18,7 @@ import others
 import pytest
 
 from dnsrig.analysis.read import Trial
-from dnsrig.experiment import runner
+from dnsrig.experiment import preparation
 from dnsrig.lab import cgroup, ledger
 from dnsrig.rundir import TrialRecord, TrialSpec, read_json
 
@@ -69,7 +69,7 @@ def nothing_left(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def specs(experiment: str, *settings: str) -> list[TrialSpec]:
     """The specs of all variants of ``experiment`` with ``settings``."""
-    manifest = runner.prepare(runner.Request(experiment, settings=list(settings)), print)
+    manifest = preparation.prepare(preparation.Request(experiment, settings=list(settings)), print)
     return [spec.model_copy(update={"repeat": 1}) for spec in manifest.specs.values()]
 
 

@@ -96,7 +96,7 @@ def test_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device", "/runs/x")
 
-    monkeypatch.setattr("dnsrig.experiment.runner.draft", full)
+    monkeypatch.setattr("dnsrig.experiment.preparation.draft", full)
     code, _, err = run(monkeypatch, capsys, "run", "tour")
     assert code == 1
     assert "the disk is full (/runs/x)" in err

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, path, plan, runner
+from dnsrig.experiment import model, path, plan, preparation
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
 from dnsrig.procedures import procedure
@@ -148,9 +148,9 @@ def test_a_congestion_control_that_the_kernel_lacks_takes_another_kernel() -> No
 def test_one_variant_that_needs_another_kernel_takes_all_there() -> None:
     """Else kernels and links would be compared as well."""
     axis = ['matrix."hosts.secondary.congestion"=["cubic", "hybla"]', "path.delay_ms=1"]
-    _, points, _ = runner.draft(runner.Request("tour", settings=axis))
+    _, points, _ = preparation.draft(preparation.Request("tour", settings=axis))
     assert {point.document.kernel for point in points} == {"uml"}
-    _, points, _ = runner.draft(runner.Request("tour", settings=[axis[0].replace("hybla", "reno"), axis[1]]))
+    _, points, _ = preparation.draft(preparation.Request("tour", settings=[axis[0].replace("hybla", "reno"), axis[1]]))
     assert {point.document.kernel for point in points} == {"auto"}
 
 

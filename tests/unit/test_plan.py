@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dnsrig.errors import UsageError
-from dnsrig.experiment import hosts, model, plan, runner
+from dnsrig.experiment import hosts, model, plan, preparation
 from dnsrig.rundir import DatasetSpec, ServerSource
 
 ROLES = {"primary": False, "secondary": True, "observer": False}
@@ -65,7 +65,7 @@ DATASET = DatasetSpec(kind="tiny-zones", path="/d", zones=3, records=12, serial=
 
 def spec(*settings: str):  # type: ignore[no-untyped-def]
     point = points("server=bind@forky", "zones=3", *settings)[0]
-    return plan.spec("r", "tour", point, SERVERS, DATASET, [0, 1])
+    return plan.spec("r", "tour", point, SERVERS, [DATASET], [0, 1])
 
 
 def test_spec_holds_everything() -> None:
@@ -100,18 +100,18 @@ def test_names_that_the_procedure_does_not_know(setting: str, message: str) -> N
 )
 def test_bad_input_is_told_before_anything_is_made(setting: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        runner.draft(runner.Request("tour", settings=[setting]))
+        preparation.draft(preparation.Request("tour", settings=[setting]))
 
 
 def test_draft_needs_no_servers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "empty"))
-    _, points, repeats = runner.draft(runner.Request("tour"))
+    _, points, repeats = preparation.draft(preparation.Request("tour"))
     assert (len(points), repeats) == (8, 3)
     assert not (tmp_path / "empty").exists()
 
 
 def drafted(*settings: str, experiment: str = "tour") -> list[model.Point]:
-    return runner.draft(runner.Request(experiment, settings=list(settings)))[1]
+    return preparation.draft(preparation.Request(experiment, settings=list(settings)))[1]
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_a_version_that_is_too_old_is_refused() -> None:
     }
     dataset = DatasetSpec(kind="tiny-zones", path="/x", zones=100, records=400, serial=1)
     with pytest.raises(UsageError, match=r"has no XoT before 9.18 \(this is 9.16.50\)"):
-        plan.spec("run", "tour", point, servers, dataset, [0, 1])
+        plan.spec("run", "tour", point, servers, [dataset], [0, 1])
 
 
 def test_settings_of_a_kind_are_for_that_kind() -> None:

@@ -1,0 +1,129 @@
+"""From what a person asked for to the manifest of a run: servers installed, datasets made, trials specified, their order drawn."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+import dnsrig
+from dnsrig import datasets, paths
+from dnsrig.errors import UsageError
+from dnsrig.experiment import model, path, plan
+from dnsrig.lab import conditions, ledger, uml
+from dnsrig.procedures import procedure, versions
+from dnsrig.rundir import DatasetSpec, Manifest, ServerSource, TrialSpec
+from dnsrig.servers import sources
+
+UML_KERNEL = "uml_kernel"
+"""In the manifest's conditions: the release of the kernel of those trials that run under User-mode Linux."""
+NAME = r"\w[\w.+-]{0,99}"
+"""Of an experiment."""
+Note = Callable[[str], None]
+"""Takes a sentence of what is done once and takes long."""
+
+
+@dataclass
+class Request:
+    """What a person asked for."""
+
+    experiment: str
+    scale: str = "quick"
+    settings: list[str] = field(default_factory=list)
+    repeats: int | None = None
+    seed: int | None = None
+    max_trials: int = plan.MAX_TRIALS
+
+
+def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
+    """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
+    check_name(request.experiment)
+    document = model.load(model.find(request.experiment), request.scale, request.settings)
+    repeats = request.repeats or document.repeats
+    plan.check_size(model.count(document) * repeats, request.max_trials)
+    points = path.under_one_kernel(model.points(document))
+    for point in points:
+        plan.provisional(request.experiment, point, own_cpus())
+    return document, points, repeats
+
+
+def check_name(experiment: str) -> None:
+    """Refuse a file whose name cannot be the experiment's: it becomes a part of paths that servers read in their configuration."""
+    stem = Path(experiment).stem
+    if not re.fullmatch(NAME, stem):
+        better = re.sub(r"[^\w.+]+", "-", stem).strip("-.") or "experiment"
+        raise UsageError(
+            f"an experiment cannot be called {stem!r}: its name stands in paths, and may have letters, digits, dots, dashes and underscores",
+            hint=f"call the file {better}.toml",
+        )
+
+
+def prepare(request: Request, note: Note) -> Manifest:
+    """Everything up to the first trial."""
+    document, points, repeats = draft(request)
+    name = Path(request.experiment).stem
+    run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
+    servers = {server: _installed(server, note) for server in plan.wanted_servers(points)}
+    made = [plan.spec(run, name, point, servers, _datasets(point.document, note), own_cpus()) for point in points]
+    specs = {spec.variant.id: spec for spec in made}
+    seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
+    return Manifest(
+        run=run,
+        dnsrig_version=dnsrig.__version__,
+        engine_fingerprint=sources.fingerprint(paths.engine()),
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        experiment=name,
+        title=document.title,
+        question=document.question,
+        sources=document.sources,
+        scale=request.scale,
+        document=document.model_dump(),
+        procedure=document.procedure,
+        axes=model.axes(document),
+        baseline=document.baseline,
+        variants=[spec.variant for spec in specs.values()],
+        order=plan.order(list(specs), repeats, seed),
+        order_seed=seed,
+        repeats=repeats,
+        servers=servers,
+        specs=specs,
+        conditions={**conditions.snapshot(), **_other_kernel(made, note)},
+    )
+
+
+def own_cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def _installed(server: str, note: Note) -> ServerSource:
+    if (found := sources.find(server)) is not None:
+        return found
+    note(f"installing {server}: its packages are fetched from this machine's Debian mirror into the cache, once")
+    return sources.install(server)
+
+
+def _datasets(document: model.Document, note: Note) -> list[DatasetSpec]:
+    """The dataset in each version that the procedure needs."""
+    kind, values = plan.wanted_dataset(document)
+    measured_by = procedure(document.procedure)
+    made = []
+    for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
+        if not datasets.path_of(kind, version).exists():
+            note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
+        made.append(datasets.provide(kind, version))
+    return made
+
+
+def _other_kernel(specs: list[TrialSpec], note: Note) -> dict[str, str]:
+    """Of the machine's conditions: the release of the kernel of User-mode Linux, where a trial runs under it."""
+    if not any(spec.kernel == "uml" for spec in specs):
+        return {}
+    if uml.find() is None:
+        note("fetching the kernel of User-mode Linux from this machine's Debian mirror into the cache, once")
+    kernel = uml.install()
+    path.check_congestion(specs, kernel.congestion_controls())
+    return {UML_KERNEL: kernel.release}
