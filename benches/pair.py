@@ -183,7 +183,7 @@ def _cpu_s(host: Host) -> float:
     for folder in host.cgroups:
         if (file := folder / "cpu.stat").exists():
             usage_us = float(re.search(r"usage_usec (\d+)", file.read_text())[1])  # type: ignore[index]
-    return usage_us / 1e6 + sum(_ksoftirqd_s(cpu) for cpu in host.cpus)
+    return usage_us / 1e6 + sum(_ksoftirqd_s(cpu) for cpu in host.spec.cpus)
 
 
 def _ksoftirqd_s(cpu: int) -> float:
