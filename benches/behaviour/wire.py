@@ -1,0 +1,155 @@
+"""Conversations as lines: a line a message, in hexadecimal, and for each conversation how it ended.
+
+What no two runs share is replaced: ports chosen by the kernel, and in TSIG records (RFC 8945 §4.2) the time and the MAC,
+after the MAC was checked: `good`, or the error. DNS ids stay, except in merged conversations: the engine hands them out in
+turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import dns.exception
+import dns.message
+import dns.tsig
+import dns.tsigkeyring
+
+from .capture import Conversation, Stream
+
+PORT_OF_KERNEL = 32768
+"""From here on ports are ephemeral ones (net.ipv4.ip_local_port_range); servers of the runs have lower ones."""
+
+
+@dataclass(frozen=True)
+class View:
+    """How a run's packets are compared."""
+
+    key: str | None = None
+    """ALGORITHM:NAME:SECRET, with which messages are signed."""
+    messages: int | None = None
+    """Only so many messages of each direction, where a run ends by the clock."""
+    merged: bool = False
+    """All conversations between two addresses as one, its messages in order of sending, with ids left out: which of
+    several clients sends a query is decided by the clock."""
+    in_order: bool = True
+    """Of merged conversations; else sorted, where several threads or connections share the work."""
+    closes: bool = True
+    """How connections ended counts; not where both sides close at the same time, or a process is stopped."""
+
+
+@dataclass
+class _Signatures:
+    """Checks the signatures of one conversation."""
+
+    keyring: Any
+    macs: dict[int, bytes] = field(default_factory=dict)
+    contexts: dict[int, Any] = field(default_factory=dict)
+
+    def replace(self, message: bytes, is_answer: bool) -> tuple[bytes, str]:
+        """The message without time and MAC; and what is to say of its signature."""
+        name = int.from_bytes(message[:2], "big")
+        plain = dns.message.from_wire(message, keyring=False, continue_on_error=True)
+        verdict = self._verify(message, name, is_answer)
+        if (rrset := plain.tsig) is None:
+            return message, verdict if is_answer else ""
+        tsig = rrset[0]
+        if not is_answer:
+            self.macs[name] = tsig.mac
+            self.contexts.pop(name, None)
+        algorithm = tsig.algorithm.to_wire()
+        at = message.rindex(algorithm) + len(algorithm)
+        blank = bytearray(message)
+        blank[at : at + 6] = bytes(6)
+        original_id = at + 10 + len(tsig.mac)
+        blank[at + 10 : original_id] = bytes(len(tsig.mac))
+        if blank[original_id : original_id + 2] == message[:2]:
+            blank[original_id : original_id + 2] = bytes(2)
+        return bytes(blank), verdict
+
+    def _verify(self, message: bytes, name: int, is_answer: bool) -> str:
+        try:
+            checked = dns.message.from_wire(
+                message,
+                keyring=self.keyring,
+                request_mac=self.macs.get(name, b"") if is_answer else b"",
+                multi=is_answer,
+                tsig_ctx=self.contexts.get(name) if is_answer else None,
+                continue_on_error=False,
+            )
+        except dns.exception.DNSException as error:
+            return f" {type(error).__name__}"
+        if is_answer:
+            self.contexts[name] = checked.tsig_ctx
+        return " good" if checked.had_tsig else " unsigned"
+
+
+def lines(conversations: list[Conversation], view: View) -> list[str]:
+    """Of all of them; in an order that does not depend on ports and on which connection was made first."""
+    kinds: dict[str, list[list[str]]] = {}
+    for talk in conversations:
+        kinds.setdefault(_title(talk), []).append(_one(talk, view))
+    found = []
+    for title in sorted(kinds):
+        if view.merged:
+            found += [title, *_merged([talk for talk in conversations if _title(talk) == title], view)]
+        else:
+            for number, content in enumerate(sorted(kinds[title])):
+                found += [f"{title} #{number}", *content]
+    return found
+
+
+def _title(talk: Conversation) -> str:
+    ends = [f"{host}:{port if port < PORT_OF_KERNEL else '*'}" for host, port in (talk.client, talk.server)]
+    return f"{talk.protocol} {ends[0]} -> {ends[1]}"
+
+
+def _one(talk: Conversation, view: View) -> list[str]:
+    both = _messages(talk, view)
+    found = []
+    for sign in "><":
+        found += [text for _, text in both if text[0] == sign][: view.messages]
+    if talk.protocol == "tcp" and view.closes:
+        found.append(f"ended: {talk.asked.end}, {talk.answered.end}")
+    return found
+
+
+def _merged(talks: list[Conversation], view: View) -> list[str]:
+    both = sorted(message for talk in talks for message in _messages(talk, view))
+    found = []
+    for sign in "><":
+        texts = [f"{sign} id{text[6:]}" for _, text in both if text[0] == sign][: view.messages]
+        # Answers come in the order in which the server gets the CPU.
+        found += texts if view.in_order and sign == ">" else sorted(texts)
+    return found
+
+
+def _messages(talk: Conversation, view: View) -> list[tuple[int, str]]:
+    """All messages of both directions in the order in which they were complete."""
+    both = [(number, ">", message) for number, message in _cut(talk.protocol, talk.asked)]
+    both += [(number, "<", message) for number, message in _cut(talk.protocol, talk.answered)]
+    signatures = None
+    if view.key:
+        algorithm, name, secret = view.key.split(":")
+        signatures = _Signatures(dns.tsigkeyring.from_text({name: (algorithm, secret)}))
+    found = []
+    for number, sign, message in sorted(both, key=lambda one: one[0]):
+        is_whole = len(message) >= 12
+        shown, note = signatures.replace(message, sign == "<") if signatures and is_whole else (message, "")
+        found.append((number, f"{sign} {shown.hex()}{note}"))
+    return found
+
+
+def _cut(protocol: str, stream: Stream) -> list[tuple[int, bytes]]:
+    """Messages, and with which packet each was complete; over TCP the prefix of two octets is taken off (RFC 1035 §4.2.2)."""
+    if protocol == "udp":
+        return stream.pieces
+    found, rest = [], b""
+    for number, piece in stream.pieces:
+        rest += piece
+        while len(rest) >= 2 and len(rest) - 2 >= (length := int.from_bytes(rest[:2], "big")):
+            found.append((number, rest[2 : 2 + length]))
+            rest = rest[2 + length :]
+    if rest:
+        found.append((stream.pieces[-1][0], rest + b" unfinished"))
+    return found
