@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from dnsrig import traps
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
-from dnsrig.report.charts import Chart, Drawing, all_charts
+from dnsrig.report.charts import Chart, Drawing, chosen
 from dnsrig.rundir import Finding
 
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
@@ -33,21 +33,19 @@ class Rendered:
 
 
 def draw_all(run: Run, findings: Sequence[Finding] | None = None) -> list[Rendered]:
-    """Every drawing of every chart that applies to ``run``, in the order of the page; a chart that raises is left out and told.
+    """Every drawing of every chart of ``run``, in the order of the page; a chart that raises is left out and told.
 
     Of damaged files they show what lies before the damage. ``findings`` saves examining the run again where they are at hand.
     """
     found = traps.examine(run) if findings is None else findings
     whole = run.as_far_as_whole()
     drawings: list[Rendered] = []
-    for chart in all_charts():
+    for chart in chosen(whole):
         with run.failures.isolate("chart", chart.id):
             drawings += _drawn(chart, whole, found)
     return drawings
 
 
 def _drawn(chart: Chart, run: Run, findings: Sequence[Finding]) -> list[Rendered]:
-    if not chart.applies(run):
-        return []
     caption, metrics = chart.caption(run), chart.metrics(run)
     return [Rendered(chart, caption, metrics, each, svg.render(each.chart)) for each in chart.draw(run, findings)]

@@ -10,9 +10,12 @@ from html_facts import read
 
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
-from dnsrig.report.charts import all_charts, carriers
+from dnsrig.report.charts import _split, metric_by_axis
+from dnsrig.report.charts._by_axis import Reference
 from dnsrig.rundir import LinkSpec, PathSpec
 
+(CARRIERS,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "carriers")
+PUBLISHED = "published: S3"
 TIMES_S = {"axfr": 20.0, "replica": 4.0, "remote+tls": 30.0, "pipelined": 2.0}
 WAY = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
 CASES = {"many": ("tiny-zones", 2_000), "very many": ("tiny-zones", 100_000)}
@@ -45,39 +48,38 @@ def only_many(run: Run) -> Run:
     return run
 
 
-def panel(run: Run, case: str) -> tuple[list[carriers.Row], list[carriers.Row], list[carriers.Row]]:
-    return carriers._rows(run, [v for v in run.manifest.variants if v.parameters["case"] == case])
+def measured(run: Run, case: str = _split.ONLY, **wanted: str) -> list[float]:
+    """In the panel of a case: the values drawn of what is as ``wanted``."""
+    return CARRIERS.marks(run).filter(panel=case, **wanted)["value"].to_list()
 
 
-def of(rows: list[carriers.Row], **wanted: str) -> list[float]:
-    return [float(str(r["value"])) for r in rows if all(r[name] == value for name, value in wanted.items())]
+def beside(run: Run, case: str = _split.ONLY) -> tuple[dict[str, float | None], list[Reference]]:
+    """In the panel of a case: what was published, by carrier; and what is extrapolated."""
+    found = [each for each in CARRIERS.beside(CARRIERS, run, CARRIERS.marks(run)) if each.panel == case]
+    published = {str(each.place): each.value for each in found if each.group == PUBLISHED}
+    return published, [each for each in found if each.origin is not None]
 
 
 def test_it_applies_where_carriers_vary(far: Run, run: Run) -> None:
-    chart = next(chart for chart in all_charts() if chart.id == "carriers")
-    assert chart.applies(far) and not chart.applies(run)
+    assert CARRIERS.applies(far) and not CARRIERS.applies(run)
 
 
 def test_measured_extrapolated_and_published_are_three_things(far: Run) -> None:
-    points, spans, leads = panel(only_many(far), "many")
-    assert of(points, row="axfr", kind="one repeat") == pytest.approx([22, 24, 11, 12])
-    assert of(points, row="axfr", kind=carriers.PUBLISHED) == [1259]
-    assert of(points, row="axfr", kind=carriers.EXTRAPOLATED) == pytest.approx([23 * 50, 11.5 * 50])
-    assert of(points, row="remote+tls", kind=carriers.PUBLISHED) == [1869]
-    assert len(of(points, row="pipelined")) == 4, "which was not published"
-    assert max(float(str(span["high"])) for span in spans) == pytest.approx(36), "no extrapolation is in a bar"
-    assert {lead["row"] for lead in leads} == {"axfr", "replica", "remote+tls"}
+    run, case = only_many(far), "many"
+    assert measured(run, case, place="axfr") == pytest.approx([22, 24, 11, 12])
+    published, extrapolated = beside(run, case)
+    assert published == {"axfr": 1259, "replica": 30, "remote+tls": 1869}
+    assert [each.value for each in extrapolated if each.place == "axfr"] == pytest.approx([23 * 50, 11.5 * 50])
+    assert len(measured(run, case, place="pipelined")) == 4, "which was not published"
+    assert {each.place for each in extrapolated} == {"axfr", "replica", "remote+tls"}
 
 
 def test_nothing_is_extrapolated_that_was_measured(far: Run) -> None:
     far.manifest.variants = [
         v for v in far.manifest.variants if v.parameters["case"] == "many" or v.parameters["carrier"] == "replica"
     ]
-    points, _, leads = panel(far, "very many")
-    assert not of(points, kind=carriers.EXTRAPOLATED) and not leads
-    assert of(points, row="replica", kind=carriers.PUBLISHED) == [30]
-    points, _, leads = panel(far, "many")
-    assert {lead["row"] for lead in leads} == {"axfr", "remote+tls"}, "replica has its whole size in the other panel"
+    assert beside(far, "very many") == ({"replica": 30}, [])
+    assert {each.place for each in beside(far, "many")[1]} == {"axfr", "remote+tls"}, "replica has its whole size"
 
 
 def test_over_another_link_or_with_other_servers_nothing_published_stands_beside(far: Run) -> None:
@@ -87,38 +89,36 @@ def test_over_another_link_or_with_other_servers_nothing_published_stands_beside
         server = spec.hosts["secondary"].server
         if spec.variant.parameters["carrier"] == "replica" and server is not None:
             server.kind = "powerdns"
-    points, _, _ = panel(only_many(far), "many")
-    assert {point["row"] for point in points if point["kind"] in (carriers.PUBLISHED, carriers.EXTRAPOLATED)} == {
-        "remote+tls"
-    }
+    published, extrapolated = beside(only_many(far), "many")
+    assert set(published) == {each.place for each in extrapolated} == {"remote+tls"}
 
 
 def test_what_hit_its_limit_is_a_bound_and_not_extrapolated(far: Run) -> None:
     for trial in far.trials:
         if trial.record.spec.variant.parameters["carrier"] == "axfr":
             trial.record.outcome = "timeout"
-    points, _, _ = panel(only_many(far), "many")
-    assert set(of(points, row="axfr", kind="≥: at its limit")) == {60.0}
-    assert not of(points, row="axfr", kind=carriers.EXTRAPOLATED)
+    marks = CARRIERS.marks(only_many(far)).filter(place="axfr")
+    assert set(marks["value"]) == {60.0} and marks["at_least"].all() and marks["counts"].all()
+    assert "axfr" not in {each.place for each in beside(far, "many")[1]}
 
 
 def test_what_is_invalid_is_in_no_bar_and_what_failed_has_no_mark(far: Run) -> None:
     for trial in far.trials:
         carrier = trial.record.spec.variant.parameters["carrier"]
         trial.record.outcome = {"axfr": "invalid", "replica": "server-failed"}.get(str(carrier), trial.record.outcome)  # type: ignore[assignment]
-    points, spans, _ = panel(far, "many")
-    assert len(of(points, row="axfr", kind="invalid")) == 4
-    assert {span["row"] for span in spans} == {"remote+tls", "pipelined"}
-    assert not of(points, row="replica", kind="one repeat")
+    marks = CARRIERS.marks(far)
+    assert marks.filter(panel="many", place="axfr", outcome="invalid").height == 4
+    assert set(marks.filter("counts")["place"]) == {"remote+tls", "pipelined"}
+    assert not measured(far, "many", place="replica")
 
 
 def test_all_of_it_is_drawn(far: Run) -> None:
     far.manifest.variants = [
         v for v in far.manifest.variants if v.parameters["case"] == "many" or v.parameters["carrier"] == "replica"
     ]
-    (drawing,) = carriers.draw(far)
+    (drawing,) = CARRIERS.draw(far, [])
     found = read(svg.render(drawing.chart))
-    for word in (*TIMES_S, *CASES, "cubic", "bbr", carriers.PUBLISHED, carriers.EXTRAPOLATED):
+    for word in (*TIMES_S, *CASES, "cubic", "bbr", PUBLISHED):
         assert word in found.text
     assert "NaN" not in " ".join(found.values("d"))
-    assert "S3 published" in carriers.caption(far)
+    assert "S3 published" in CARRIERS.caption(far)

@@ -13,9 +13,11 @@ from socket_data import bulk
 from dnsrig.analysis.published import held_against, s4
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import svg
-from dnsrig.report.charts import _over_time, all_charts, congestion, sender_over_time
+from dnsrig.report.charts import _over_time, all_charts, metric_by_axis, sender_over_time
+from dnsrig.report.charts._by_axis import MEASURED
 from dnsrig.rundir import Outcome, PathSpec
 
+(CONGESTION,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "congestion")
 RATES = {"cubic": 17.0, "illinois": 21.0, "hybla": 140.0, "bbr": 1728.0}
 
 
@@ -43,17 +45,19 @@ def test_each_applies_only_where_there_is_something_to_draw(far: Run, run: Run) 
 
 
 def test_measured_stands_beside_published(far: Run) -> None:
-    (drawing,) = congestion.draw(far)
+    (drawing,) = CONGESTION.draw(far, [])
     text = read(svg.render(drawing.chart)).text
-    for word in (*RATES, congestion.MEASURED, "published: S4", "kB/s (log scale)"):
+    for word in (*RATES, MEASURED, "published: S4", "kB/s (log scale)"):
         assert word in text
-    rows = list(congestion._measured(far))
-    assert len(rows) == 12 and {row["outcome"] for row in rows} == {"done"}
-    assert {(row["algorithm"], row["low"], row["high"]) for row in congestion._published(far)} == {
-        ("cubic", 10, 10),
-        ("illinois", 15, 20),
-        ("hybla", 60, 80),
+    marks = CONGESTION.marks(far)
+    assert marks.height == 12 and set(marks["outcome"]) == {"done"}
+    published = CONGESTION.beside(CONGESTION, far, marks)
+    assert {(figure.place, figure.value, figure.low, figure.high) for figure in published} == {
+        ("cubic", 10, None, None),
+        ("illinois", None, 15, 20),
+        ("hybla", None, 60, 80),
     }, "bbr was not published"
+    assert "S4" in CONGESTION.caption(far)
 
 
 def test_nothing_published_stands_beside_another_path(far: Run) -> None:
@@ -61,25 +65,27 @@ def test_nothing_published_stands_beside_another_path(far: Run) -> None:
         path = spec.links[0].there
         assert path is not None
         path.loss_percent = 1
-    assert congestion._published(far) == []
-    assert "published: S4" not in read(svg.render(congestion.draw(far)[0].chart)).text
-    assert "S4" not in congestion.caption(far)
+    assert CONGESTION.beside(CONGESTION, far, CONGESTION.marks(far)) == []
+    assert "published: S4" not in read(svg.render(CONGESTION.draw(far, [])[0].chart)).text
+    assert "S4" not in CONGESTION.caption(far)
 
 
 @pytest.mark.parametrize(("outcome", "marks"), [("invalid", 12), ("server-failed", 9)])
 def test_what_did_not_count_is_told_apart_or_not_there(far: Run, outcome: Outcome, marks: int) -> None:
     for trial in of(far, "cubic"):
         trial.record.outcome = outcome
-    assert len(list(congestion._measured(far))) == marks
-    assert "NaN" not in " ".join(read(svg.render(congestion.draw(far)[0].chart)).values("d"))
+    assert CONGESTION.marks(far).height == marks
+    assert "NaN" not in " ".join(read(svg.render(CONGESTION.draw(far, [])[0].chart)).values("d"))
 
 
 def test_what_is_invalid_is_in_no_bar(far: Run) -> None:
     slowest, *counted = sorted(of(far, "cubic"), key=lambda trial: trial.metrics["throughput_kbytes_per_s"] or 0)
     slowest.record.outcome = "invalid"
     rates = [trial.metrics["throughput_kbytes_per_s"] for trial in counted]
-    drawn = congestion.draw(far)[0].chart.to_dict()["datasets"].values()
-    (bar,) = [row for rows in drawn for row in rows if "low" in row and row["algorithm"] == "cubic"]
+    drawn = CONGESTION.draw(far, [])[0].chart.to_dict()["datasets"].values()
+    (bar,) = [
+        row for rows in drawn for row in rows if row["place"] == "cubic" and row.get("low") and "panel" not in row
+    ]
     assert [bar["low"], bar["high"]] == rates
 
 

@@ -16,13 +16,13 @@ from dnsrig import report
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.transfers import number
 from dnsrig.report import svg
-from dnsrig.report.charts import _look, all_charts, tcp_over_time
+from dnsrig.report.charts import _look, all_charts, metric_by_axis, tcp_over_time
 from dnsrig.report.charts import arrival_at_secondaries as arrival
 from dnsrig.report.charts import transfer_waterfall as waterfall
-from dnsrig.report.charts import zones_by_policy as by_policy
 from dnsrig.rundir import Finding, Manifest, TrialRecord, read_json, write_json
 
 NSD, POWERDNS = "nsd@system", "powerdns@system"
+(BY_POLICY,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "zones-by-policy")
 IDS = ("zones-by-policy", "transfer-waterfall", "tcp-over-time", "arrival-at-secondaries")
 PLAN = TransferPlan(outcomes={(POWERDNS, "reused", "tcp"): "timeout", (NSD, "one", "xot"): "invalid"}, tcp_info_s=2)
 
@@ -38,8 +38,7 @@ def trial(tmp_path: Path) -> Trial:
 
 
 def drawn(module: Any, run: Run) -> str:
-    explain = getattr(module, "explain", None)
-    drawings = module.draw(run) if explain is None else explain(run, [])
+    drawings = module.explain(run, []) if hasattr(module, "explain") else module.draw(run, [])
     return "".join(svg.render(drawing.chart) for drawing in drawings)
 
 
@@ -52,7 +51,7 @@ def test_each_applies_only_where_there_is_something_to_draw(pulled: Run, run: Ru
 
 
 def test_a_panel_a_server_and_a_colour_a_transport(pulled: Run) -> None:
-    picture = read(drawn(by_policy, pulled))
+    picture = read(drawn(BY_POLICY, pulled))
     for word in (NSD, POWERDNS, "one", "reused", "pipelined", "tcp", "xot", "log scale"):
         assert word in picture.text
     used = {value for _, name, value in picture.attributes if name in ("fill", "stroke")}
@@ -60,11 +59,11 @@ def test_a_panel_a_server_and_a_colour_a_transport(pulled: Run) -> None:
 
 
 def test_each_repeat_is_a_mark_and_what_is_invalid_does_not_count(pulled: Run) -> None:
-    rows = by_policy._values(pulled)
+    rows = BY_POLICY.marks(pulled).to_dicts()
     assert len(rows) == 2 * 3 * 2 * 3
     assert {row["outcome"] for row in rows if row["panel"] == NSD} == {"done", "invalid"}
     assert {row["outcome"] for row in rows if row["panel"] == POWERDNS} == {"done", "timeout"}
-    slow = [row for row in rows if row["panel"] == POWERDNS and row["policy"] == "reused"]
+    slow = [row for row in rows if row["panel"] == POWERDNS and row["place"] == "reused"]
     assert all(20 < float(str(row["value"])) < 25 for row in slow), "42 ms a zone"
 
 
@@ -163,7 +162,7 @@ def test_what_outside_calls_itself_cannot_act(tmp_path: Path) -> None:
 def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     plan = TransferPlan(servers=[NSD, POWERDNS], repeats=2, zones=2000, tcp_info_s=1)
     run = Run.open(build(tmp_path / "run", plan))
-    assert sum(len(drawn(module, run)) for module in (by_policy, waterfall, tcp_over_time)) < 1_000_000
+    assert sum(len(drawn(module, run)) for module in (BY_POLICY, waterfall, tcp_over_time)) < 1_000_000
 
 
 def test_arrival_at_secondaries(tmp_path: Path) -> None:

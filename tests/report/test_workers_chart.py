@@ -12,7 +12,10 @@ from html_facts import read
 
 from dnsrig.analysis.read import Run
 from dnsrig.report import svg
-from dnsrig.report.charts import _look, all_charts, workers
+from dnsrig.report.charts import _look, _split, metric_by_axis
+from dnsrig.report.charts._by_axis import Reference
+
+(WORKERS,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "workers")
 
 
 @pytest.fixture
@@ -28,24 +31,28 @@ def law(tmp_path: Path) -> Run:
     return run
 
 
+def beside(run: Run) -> list[Reference]:
+    found = WORKERS.beside(WORKERS, run, WORKERS.marks(run))
+    assert {(point.panel, point.group) for point in found} == {(_split.ONLY, metric_by_axis.LAW)}
+    return found
+
+
 def test_it_applies_where_workers_vary(law: Run, run: Run) -> None:
-    chart = next(chart for chart in all_charts() if chart.id == "workers")
-    assert chart.applies(law) and not chart.applies(run)
+    assert WORKERS.applies(law) and not WORKERS.applies(run)
     for trial in law.trials:
         trial.record.outcome = "invalid"
-    assert not chart.applies(law)
+    assert not WORKERS.applies(law)
 
 
 def test_the_law_goes_on_from_the_fewest_workers(law: Run) -> None:
-    marks = workers._measured(law)
-    assert marks.height == 16 and set(marks["line"]) == {"reused", "one a zone"}
-    (drawing,) = workers.draw(law)
+    marks = WORKERS.marks(law)
+    assert marks.height == 16 and set(marks["group"]) == {"reused", "one a zone"}
+    assert [(point.place, point.value) for point in beside(law)] == [(1, 1.5), (400, 600)]
+    (drawing,) = WORKERS.draw(law, [])
     found = read(svg.render(drawing.chart))
-    for word in ("reused", "one a zone", workers.LAW, "400", "workers (log scale)"):
+    for word in ("reused", "one a zone", metric_by_axis.LAW, "400", "workers (log scale)"):
         assert word in found.text
     assert "NaN" not in " ".join(found.values("d"))
-    medians = marks.group_by("line", "workers").agg(value=marks["value"].first()).sort("workers")
-    assert workers._law(medians.with_columns(value=1.5))["value"].to_list() == [1.5, 600.0]
 
 
 @pytest.mark.parametrize(
@@ -68,11 +75,10 @@ def test_what_did_not_count_is_in_no_line(law: Run) -> None:
     for trial in law.trials:
         outcome = {"100": "invalid", "400": "timeout"}.get(str(trial.record.spec.variant.parameters["workers"]), "done")
         trial.record.outcome = outcome  # type: ignore[assignment]
-    marks = workers._measured(law)
-    assert set(marks.filter("counts")["workers"]) == {1, 10}
-    assert set(marks.filter(~marks["counts"])["workers"]) == {100}
-    drawn = workers.draw(law)[0].chart.to_dict()["datasets"].values()
-    (lines,) = [rows for rows in drawn if any(row["line"] == workers.LAW for row in rows)]
-    assert {row["workers"] for row in lines} == {1, 10}
-    ends = [(row["workers"], row["value"]) for row in lines if row["line"] == workers.LAW]
-    assert ends == [(1, 1.5), (10, 15)], "from the slower of the two lines"
+    marks = WORKERS.marks(law)
+    assert set(marks.filter("counts")["place"]) == {1, 10}
+    assert set(marks.filter(~marks["counts"])["place"]) == {100}
+    assert [(point.place, point.value) for point in beside(law)] == [(1, 1.5), (10, 15)], "from the slower of the lines"
+    spans = WORKERS.draw(law, [])[0].chart.to_dict()["datasets"].values()
+    (medians,) = [rows for rows in spans if rows and "low" in rows[0] and rows[0]["group"] != metric_by_axis.LAW]
+    assert {row["place"] for row in medians} == {1, 10}

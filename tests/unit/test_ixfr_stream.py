@@ -17,7 +17,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import ixfr_stream, procedure, versions
-from dnsrig.report.charts import ixfr_by_size as chart
+from dnsrig.report.charts import metric_by_axis
 from dnsrig.rundir import TrialSpec
 
 
@@ -159,13 +159,16 @@ def test_the_chart_marks_who_answered_by_the_whole_zone(tmp_path: Path, by_whole
     run.manifest.variants = [variant]
     run.manifest.specs[variant.id] = trial.record.spec
     run.__dict__["trials"] = [trial]
-    assert chart.applies(run)
-    rows = list(chart._rows(run))
-    assert {(row["way"], row["name"], row["value"]) for row in rows} == {
-        ("IXFR", "bytes", 100),
-        ("IXFR", "time_ms", 2),
-        ("AXFR", "bytes", 1_000),
-        ("AXFR", "time_ms", 10),
+    found = {}
+    for chart in metric_by_axis.CHARTS:
+        if chart.axis == "records_changed":
+            marks = chart.marks(run)
+            assert set(marks.filter("apart")["way"]) == ({"IXFR"} if by_whole_zone else set())
+            found |= {(chart.id, way): value for way, value in marks.select("way", "value").iter_rows()}
+            assert len(chart.draw(run, [])) == 1
+    assert found == {
+        ("ixfr-by-size", "IXFR"): 100,
+        ("ixfr-by-size", "AXFR"): 1_000,
+        ("ixfr-time-by-size", "IXFR"): 2,
+        ("ixfr-time-by-size", "AXFR"): 10,
     }
-    assert {row["way"] for row in rows if row["whole"]} == ({"IXFR"} if by_whole_zone else set())
-    assert len(chart.draw(run)) == 1

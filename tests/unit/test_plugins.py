@@ -81,7 +81,7 @@ def test_a_package_adds_a_trap_and_a_chart(tmp_path: Path, monkeypatch: pytest.M
     (finding,) = (finding for finding in examine(run) if finding.trap == "first-repeat")
     assert finding.verdict == "found" and finding.source == "an example"
     (chart,) = (chart for chart in all_charts() if chart.id == "by-order")
-    monkeypatch.setattr(draw, "all_charts", lambda: [chart])
+    monkeypatch.setattr(draw, "chosen", lambda run: [chart])
     (drawn,) = draw.draw_all(run, [finding])
     assert drawn.name == "by-order-all" and drawn.svg.startswith("<svg")
 

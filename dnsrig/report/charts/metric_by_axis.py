@@ -1,0 +1,180 @@
+"""What a report draws as a metric against an axis of the matrix: one of ``CHARTS`` each. `_by_axis` says how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from dnsrig.analysis.metrics.ixfr_stream import ixfr_whole_percent
+from dnsrig.analysis.published import figures, s3, s4
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report.charts import MAIN, _split
+from dnsrig.report.charts._by_axis import TIMEOUT, MetricByAxis, Reference
+from dnsrig.rundir import TrialSpec
+
+CARRIER, CASE, CHANGED, POLICY, WORKERS = "carrier", "case", "records_changed", "policy", "workers"
+"""Labels of axes."""
+LAW = "law: twice the workers, twice the zones"
+PUBLISHED = "published: {}"
+MOST_WHOLE_PERCENT = 50.0
+MARKS = "Each mark is one repeat; an open diamond is invalid and does not count."
+BARS = f"{MARKS} The bar spans the smallest to the largest, its tick is their median. The axis is logarithmic."
+LINES = f"{MARKS} The line joins the medians, the band spans the smallest to the largest."
+CHANGES = (
+    "Solid: asked for as IXFR from the serial before the change; dashed: as AXFR. In each repeat the same transfer was made many times. Where the"
+    " solid line meets the dashed one, IXFR no longer pays. An open square: the primary answered the queries for IXFR by the whole zone."
+    f" {LINES}"
+)
+
+
+def _workers(spec: TrialSpec) -> float | None:
+    workers = str(spec.variant.parameters.get(WORKERS, ""))
+    return float(workers) if workers.isdecimal() else None
+
+
+def _changed(spec: TrialSpec) -> float | None:
+    return float(spec.options[CHANGED]) if CHANGED in spec.options else None
+
+
+def _law(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
+    """From the slowest of the medians with the fewest workers to the most workers."""
+    medians = marks.filter("counts").group_by("place", "group").agg(pl.col("value").median()).sort("place", "value")
+    if medians.is_empty():
+        return []
+    fewest, most = medians["place"][0], medians["place"][-1]
+    return [Reference(_split.ONLY, at, LAW, medians["value"][0] * at / fewest) for at in (fewest, most)]
+
+
+def _throughput(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
+    """What S4 published of the algorithms drawn, where the path is that of the source."""
+    if run.manifest.experiment != "congestion-control" or any(s4.path(spec) for spec in run.manifest.specs.values()):
+        return []
+    drawn = {str(value) for value in run.manifest.axes[s4.AXIS]}
+    return [
+        Reference(_split.ONLY, figure.variant, PUBLISHED.format("S4"), figure.value, figure.low, figure.high)
+        for figure in figures()
+        if (figure.source.id, figure.metric) == ("S4", "throughput") and figure.variant in drawn
+    ]
+
+
+def _times(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> list[Reference]:
+    """What S3 published of the carriers drawn; and from a median to the source's size, unless that was measured."""
+    return list(dict.fromkeys(_told_and_extrapolated(chart, run, marks)))
+
+
+def _told_and_extrapolated(chart: MetricByAxis, run: Run, marks: pl.DataFrame) -> Iterator[Reference]:
+    specs = [(*chart.where(run, variant), run.manifest.specs[variant.id]) for variant in run.manifest.variants]
+    whole = {(s3.figure_of(spec), group) for _, group, spec in specs if s3.size(spec).same}
+    for panel, group, spec in specs:
+        figure, place = s3.figure_of(spec), chart.place(spec)
+        if figure is None or place is None or not s3.like_the_source(spec):
+            continue
+        yield Reference(panel, place, PUBLISHED.format(s3.SOURCE), figure.value)
+        found = marks.filter("counts", panel=panel, place=place, group=group)
+        middle = found["value"].median()
+        if isinstance(middle, float) and TIMEOUT not in found["outcome"] and (figure, group) not in whole:
+            yield Reference(panel, place, group, s3.size(spec).extrapolated(middle), origin=middle)
+
+
+def _by_whole_zone(trial: Trial) -> bool:
+    """Whether the primary as a rule answered IXFR by the whole zone."""
+    return (ixfr_whole_percent(trial) or 0.0) > MOST_WHOLE_PERCENT
+
+
+CHARTS = [
+    MetricByAxis(
+        id="carriers",
+        title="Time by carrier and congestion control",
+        order=9,
+        shows=(MAIN, "served_s"),
+        axis=CARRIER,
+        ways={"": MAIN},
+        panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if axis == CASE],
+        across=True,
+        beside=_times,
+        says="To the last zone served at the far site; what is pipelined is taken by the instrument, which stores and serves nothing."
+        f" {BARS} An open triangle with ≥ hit the limit and would have taken longer; where a server failed there is no mark.",
+        says_beside="A cross is what S3 published for its size, over the same link; it does not name its congestion control. Where only fewer"
+        " zones or records were measured, a dotted line leads to an open square: nothing that was measured, but the median times the source's size"
+        " over ours. That is the source's own law, and too much for whatever a start costs once.",
+    ),
+    MetricByAxis(
+        id="congestion",
+        title="Throughput by congestion control",
+        order=9,
+        shows=(s4.METRIC,),
+        axis=s4.AXIS,
+        ways={"": s4.METRIC},
+        beside=_throughput,
+        says=f"{BARS} Repeats differ by the seed of the link's loss, and the same repeat of each algorithm has the same seed.",
+        says_beside="Beside it what S4 published: a range as a bar, one figure as a cross.",
+    ),
+    MetricByAxis(
+        id="workers",
+        title="Zones a second by workers",
+        order=9,
+        shows=("zones_per_s",),
+        axis=WORKERS,
+        ways={"": "zones_per_s"},
+        number=_workers,
+        beside=_law,
+        says=f"{LINES} Both axes are logarithmic. The grey line goes on from the slowest with the fewest workers, as S3's law has it:"
+        " time ≈ zones × round trips a zone × RTT / workers. Where a line leaves it, something else binds: the link, ports, or the servers. What"
+        " hit its limit or failed has no mark.",
+    ),
+    MetricByAxis(
+        id="zones-by-policy",
+        title="Zones a second by connection policy",
+        order=9,
+        shows=("zones_per_s", "connections_made"),
+        axis=POLICY,
+        ways={"": "zones_per_s"},
+        panel_axes=lambda run: [axis for axis in _split.varying_axes(run) if "server" in axis.lower()],
+        says=f"{BARS} An open triangle ran out of time, so its rate is of what had arrived by then. Look for servers that gain from pipelining, and"
+        " for those that lose with connections used again: a trap says why.",
+    ),
+    MetricByAxis(
+        id="ixfr-by-size",
+        title="Bytes of IXFR and AXFR by size of the change",
+        order=12,
+        shows=("ixfr_octets_percent", "ixfr_whole_percent", "ixfr_bytes"),
+        axis=CHANGED,
+        ways={"IXFR": "ixfr_bytes", "AXFR": "axfr_bytes"},
+        measure="size of a transfer",
+        number=_changed,
+        panel_axes=_split.other_axes,
+        logarithmic=False,
+        apart=_by_whole_zone,
+        says=CHANGES,
+    ),
+    MetricByAxis(
+        id="ixfr-time-by-size",
+        title="Time of IXFR and AXFR by size of the change",
+        order=12,
+        shows=("ixfr_time_percent", "ixfr_time_ms"),
+        axis=CHANGED,
+        ways={"IXFR": "ixfr_time_ms", "AXFR": "axfr_time_ms"},
+        measure="time of a transfer",
+        number=_changed,
+        panel_axes=_split.other_axes,
+        logarithmic=False,
+        apart=_by_whole_zone,
+        says=f"{CHANGES} Connecting is not counted, and nothing is stored at the receiving end, where a secondary would have to put differences"
+        " into its zone.",
+    ),
+    MetricByAxis(
+        id="time-per-zone",
+        title="Time per zone against number of zones",
+        order=20,
+        shows=("time_per_zone_ms", "transfer_time_s"),
+        axis=_split.ZONES,
+        ways={"": "time_per_zone_ms"},
+        number=lambda spec: spec.dataset.zones,
+        panel_axes=_split.other_axes,
+        logarithmic=False,
+        says="If each zone cost the same, a line would be level. Falling: a fixed cost is spread over more zones. Rising, or a band that widens:"
+        f" something fills up, and a size that was not measured cannot be told from its neighbours. {LINES} An open triangle with ≥ hit its"
+        " limit: the line is only a lower bound there.",
+    ),
+]
