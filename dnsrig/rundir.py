@@ -58,6 +58,9 @@ def _is_name(text: str) -> str:
 
 Name = Annotated[str, AfterValidator(_is_name)]
 """Of a variant, a host, a file: it becomes one part of a path, whoever wrote the file that it is read from."""
+FORMER_PROCEDURES = {"carriers": "replication", "pull": "transfer-load"}
+"""What procedures were called in earlier versions, and are called now."""
+ProcedureName = Annotated[str, AfterValidator(lambda name: FORMER_PROCEDURES.get(name, name))]
 Scalar = str | int | float | bool
 Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
@@ -265,7 +268,7 @@ class TrialSpec(Record):
     schema_version: int = SCHEMA_VERSION
     run: str
     experiment: str
-    procedure: str
+    procedure: ProcedureName
     variant: Variant
     repeat: int
     link: str
@@ -459,7 +462,7 @@ class Manifest(Record):
     scale: str
     document: dict[str, Any]
     """The experiment's TOML with scale and --set applied."""
-    procedure: str
+    procedure: ProcedureName
     axes: dict[str, list[Scalar]]
     """Axis label -> values, in the order of the matrix."""
     baseline: dict[str, Scalar] = Field(default_factory=dict)

@@ -45,9 +45,9 @@ def build(directory: Path, plan: TransferPlan | None = None) -> Path:
     whole = synthetic.Plan(servers=plan.servers, zones=[100], repeats=plan.repeats, samples=False, extra_axes=axes)
     synthetic.build(directory, whole)
     manifest = read_json(directory / "manifest.json", Manifest)
-    manifest.procedure, manifest.question = "pull", "How many zones a second does each primary give away?"
+    manifest.procedure, manifest.question = "transfer-load", "How many zones a second does each primary give away?"
     for spec in manifest.specs.values():
-        spec.procedure, spec.main_metric = "pull", "zones_per_s"
+        spec.procedure, spec.main_metric = "transfer-load", "zones_per_s"
     write_json(directory / "manifest.json", manifest)
     for key in manifest.order:
         _rewrite(trial_dir(directory, key.variant, key.repeat), plan)
@@ -56,7 +56,7 @@ def build(directory: Path, plan: TransferPlan | None = None) -> Path:
 
 def _rewrite(folder: Path, plan: TransferPlan) -> None:
     record = read_json(folder / "trial.json", TrialRecord)
-    record.spec.procedure, record.spec.main_metric = "pull", "zones_per_s"
+    record.spec.procedure, record.spec.main_metric = "transfer-load", "zones_per_s"
     (folder / "zones.arrow").unlink()
     server, policy, transport = (str(record.spec.variant.parameters[n]) for n in ("server", "policy", "transport"))
     record.outcome = plan.outcomes.get((server, policy, transport), "done")

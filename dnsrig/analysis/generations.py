@@ -8,7 +8,6 @@ import polars as pl
 
 from dnsrig.analysis.read import Trial
 
-PROCEDURE = "cycle"
 INSTRUMENT = "cycle"
 """As which the record holds what was seen of the generations."""
 WHOLE_SHARE = 0.9
@@ -59,9 +58,7 @@ class Arrival:
 
 
 def of(trial: Trial) -> list[Generation]:
-    """In the order in which they were made; empty where the procedure makes none."""
-    if trial.record.spec.procedure != PROCEDURE:
-        return []
+    """In the order in which they were made; empty where none were."""
     told = trial.record.instruments.get(INSTRUMENT, {}).get("generations", [])
     names = Generation.__dataclass_fields__
     return [Generation(**{name: each[name] for name in names}) for each in told]

@@ -384,7 +384,7 @@ class Trial:
     @property
     def is_cold_start(self) -> bool:
         """Whether a secondary that had nothing started and fetched its zones."""
-        restarted = self.record.spec.procedure == "startup"
+        restarted = self.record.spec.main_metric == "startup_time_s"
         return self.started_in_measure and bool(self.record.spec.primaries) and not restarted
 
     @property

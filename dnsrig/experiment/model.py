@@ -19,6 +19,7 @@ from __future__ import annotations
 import copy
 import difflib
 import itertools
+import logging
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -30,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig import paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import HostOptions, Provisioning, Scalar, Transport
+from dnsrig.rundir import FORMER_PROCEDURES, HostOptions, ProcedureName, Provisioning, Scalar, Transport
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -115,7 +116,7 @@ class Document(Part):
     title: str = Field(description="a few words")
     question: str = Field(description="what the result is to answer")
     sources: list[str] = Field(default_factory=list, description="where the question comes from")
-    procedure: str = Field(description="the kind of measurement")
+    procedure: ProcedureName = Field(description="the kind of measurement")
     repeats: int = Field(10, ge=1, le=1000, description="how often each variant is measured")
     limit_s: float = Field(gt=0, le=86_400, description="seconds after which a trial has not finished: a result")
     link: Literal["auto", "veth", "netem", "tun"] = Field(
@@ -191,6 +192,8 @@ def load(path: Path, scale: str, settings: list[str]) -> Document:
     raw = merged(raw, scales.get(scale, {}))
     for setting in settings:
         raw = _with_setting(raw, setting)
+    if now := FORMER_PROCEDURES.get(str(raw.get("procedure"))):
+        logging.getLogger(__name__).warning('%s: the procedure "%s" is called "%s" now', path, raw["procedure"], now)
     return validate(raw, str(path))
 
 

@@ -98,7 +98,7 @@ def links(
     if not far:
         raise UsageError(
             f"procedure {document.procedure} has no link that a [path] could apply to",
-            hint="leave [path] out; `transfer` and `pull` have one",
+            hint="leave [path] out; `transfer` and `transfer-load` have one",
         )
     if len(far) > MOST_FAR_LINKS:
         raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")

@@ -13,7 +13,7 @@ from typing import Any
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _pulled, _pulling
+from dnsrig.procedures import HostRole, _asking, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import TrialSpec
@@ -21,7 +21,7 @@ from dnsrig.servers.driver import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
 CHANGES = ("none", "catalog", "zones")
-TRANSFERS = ("none", *_pulling.POLICIES)
+TRANSFERS = ("none", *_transfer_options.POLICIES)
 OPTIONS: dict[str, int | float | str | bool] = {
     "serve_as": "primary",
     **_asking.OPTIONS,
@@ -103,7 +103,7 @@ def checks(spec: TrialSpec) -> list[str]:
     """What must be seen while queries are put on the server under test."""
     options = spec.options
     found = ["query-transport"]
-    if spec.procedure == "latency":
+    if "rate_qps" in options:
         found += ["rate", "answers-good", "names-missing"]
     if options["serve_as"] == "resolver":
         found += ["cache"]
@@ -249,11 +249,11 @@ def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
         yield
         return
     how = {
-        **_pulling.OPTIONS,
+        **_transfer_options.OPTIONS,
         "policy": context.option("transfers"),
         "window": context.option("transfers_window"),
     }
-    words = [*_pulling.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
+    words = [*_transfer_options.policy(how), "--repeat", f"--duration-s={duration_s:g}"]
     context.instruments.start_transfer("transfer", "client", "primary", words, options=how)
     try:
         yield
@@ -268,7 +268,7 @@ def why_no_transfers(context: TrialContext) -> str:
     summary = context.instruments.started["transfer"].summary
     if summary is None:
         return "the instrument that transferred meanwhile ended without saying what it saw"
-    failures = _pulled.outcomes(summary)
+    failures = _transfer_result.outcomes(summary)
     return "" if summary["done"] or not failures else f"no zone was transferred meanwhile: {failures}"
 
 

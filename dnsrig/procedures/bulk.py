@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
+from dnsrig.procedures import HostRole, _kept_up, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
@@ -46,7 +46,7 @@ RETRY_AFTER_S = 0.1
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    _pulling.check(transfer_options(options))
+    _transfer_options.check(transfer_options(options))
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
     primary = HostRole(role="primary", under_test=True)
@@ -69,7 +69,7 @@ def transfer_options(options: Mapping[str, int | float | str | bool]) -> dict[st
     """What `transfer` is told: one connection that is used again, and is made anew when it is lost."""
     own = {name: options[name] for name in ("quickack", "nagle", "congestion", "timeout_s")}
     one: dict[str, int | float | str | bool] = {"policy": "reused", "retries": RETRIES, "retry_after_s": RETRY_AFTER_S}
-    return {**_pulling.OPTIONS, **one, **own}
+    return {**_transfer_options.OPTIONS, **one, **own}
 
 
 def checks(spec: TrialSpec) -> list[str]:
@@ -83,7 +83,7 @@ def measure(context: TrialContext) -> Result:
         context.start_watch()
         context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
         time.sleep(float(context.option("settle_s")))
-    words = [*_pulling.policy(options), f"--duration-s={duration_s:g}", "--repeat"]
+    words = [*_transfer_options.policy(options), f"--duration-s={duration_s:g}", "--repeat"]
     with context.profiled(), context.phase("measure"):
         transfer = context.instruments.start_transfer("transfer", "client", "primary", words, options=options)
         summary = context.wait(transfer, limit_s=duration_s + GRACE_S)
@@ -97,7 +97,7 @@ def measure(context: TrialContext) -> Result:
 def concluded(summary: Mapping[str, Any], *, duration_s: float) -> Result:
     """What the ``summary`` of `transfer` means: whatever came until the end counts, be it the half of a zone."""
     if not summary["first_message_ns"]:
-        failures = _pulled.outcomes({"outcomes": summary["attempt_outcomes"]})
+        failures = _transfer_result.outcomes({"outcomes": summary["attempt_outcomes"]})
         if failures:
             return Result("server-failed", f"no zone began to come: {failures}")
         return Result("timeout", f"no message came whole in {duration_s:g} s")

@@ -6,7 +6,7 @@ serial before. Nothing is stored, so what is measured is the primary: how fast i
 time. The time is from the first NOTIFY to the last secondary with the new version; that the primary must load the change first, and
 that some wait before they send NOTIFY, stands apart.
 
-Options: ``secondaries``; how they transfer as in `pull`: each by a connection of its own that it closes when it has the zone (``policy``; one
+Options: ``secondaries``; how they transfer as in `transfer-load`: each by a connection of its own that it closes when it has the zone (``policy``; one
 left open would take a place of those that the primary has), after a look at the SOA (``soa``): some primaries send a NOTIFY twice. What is refused is tried again ``retries`` times, the first time ``retry_after_s`` later, then after twice as long and so
 on up to a minute, as real secondaries do. ``settle_s``: the rest before the change. A primary that makes changes by itself
 (`zones@engine`) is waited for instead of told.
@@ -23,7 +23,7 @@ import polars as pl
 from dnsrig.analysis.fan_out import Spread, spread
 from dnsrig.analysis.transfer_rows import TRANSFERS
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulling
+from dnsrig.procedures import HostRole, _kept_up, _transfer_options
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Instrument, Overdue
 from dnsrig.rundir import TrialSpec
@@ -32,7 +32,7 @@ DESCRIPTION = "from the first NOTIFY of a change to the last of many secondaries
 MAIN_METRIC = "last_done_s"
 NEXT_VERSION = True
 OPTIONS: dict[str, int | float | str | bool] = {
-    **_pulling.OPTIONS,
+    **_transfer_options.OPTIONS,
     "secondaries": 10,
     "policy": "one",
     "soa": "udp",
@@ -50,7 +50,7 @@ PROGRESS_S = 1.5
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    _pulling.check(options)
+    _transfer_options.check(options)
     client = HostRole(source_addresses=int(options["secondaries"]), notified=True)
     return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
 
@@ -101,7 +101,7 @@ def measure(context: TrialContext) -> Result:
 def _words(context: TrialContext) -> list[str]:
     serial = context.spec.dataset.serial
     asks = [f"--ixfr={serial}"] if context.spec.transfer.ixfr else [f"--serial={serial}"]
-    return [*_pulling.policy(context.spec.options), "--on-notify", *asks]
+    return [*_transfer_options.policy(context.spec.options), "--on-notify", *asks]
 
 
 def _wanted(context: TrialContext) -> int:

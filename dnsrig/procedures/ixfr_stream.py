@@ -23,7 +23,7 @@ from typing import Any
 from dnsrig import datasets
 from dnsrig.datasets import tld
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _kept_up, _pulled, _pulling
+from dnsrig.procedures import HostRole, _kept_up, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import Scalar, TrialSpec
 
@@ -41,7 +41,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 MADE_BY = ("reload", "updates")
-HOW: dict[str, Scalar] = {**_pulling.OPTIONS, "policy": "reused", "retries": 0}
+HOW: dict[str, Scalar] = {**_transfer_options.OPTIONS, "policy": "reused", "retries": 0}
 """One transfer at a time on one connection, and none tried again: what fails is told."""
 GRACE_S = 60.0
 """How long a transfer that has begun may take beyond its time."""
@@ -150,7 +150,7 @@ def _transfer(context: TrialContext, name: str, words: list[str]) -> Mapping[str
     out = context.directory / name
     out.mkdir()
     duration_s = float(context.option("duration_s"))
-    arguments = [*_pulling.policy(HOW), "--repeat", f"--duration-s={duration_s:g}", *words]
+    arguments = [*_transfer_options.policy(HOW), "--repeat", f"--duration-s={duration_s:g}", *words]
     started = context.instruments.start_transfer(name, "client", "primary", arguments, options=HOW, out=out)
     return context.wait(started, limit_s=duration_s + GRACE_S)
 
@@ -158,7 +158,7 @@ def _transfer(context: TrialContext, name: str, words: list[str]) -> Mapping[str
 def concluded(summaries: Mapping[str, Mapping[str, Any]]) -> Result:
     """What the summaries of the instrument, one a way, mean for the trial."""
     for name, summary in summaries.items():
-        if failed := _pulled.outcomes(summary):
+        if failed := _transfer_result.outcomes(summary):
             return Result("server-failed", f"{name.upper()}: {failed}")
         if not summary["done"]:
             what = "says that nothing changed" if summary["up_to_date"] else "brought nothing"

@@ -16,7 +16,7 @@ The server under test has all its zones before anything is asked. Options:
   ``queried_share`` below 1 only such as are not asked for), or records of its ``zones`` change; ``changes_per_s``. The instrument
   `change` makes them by dynamic updates; `zones@engine` makes them by itself, so that the primary is never the limit
 - ``transfers``: whether the zones of the primary are transferred meanwhile, again and again, from a host of its own: ``none``, or by
-  the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `pull`)
+  the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `transfer-load`)
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _pulled
+from dnsrig.procedures import HostRole, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import TrialSpec
@@ -92,4 +92,4 @@ def floor(context: TrialContext) -> Result:
     with context.phase("drain"):
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
-    return _pulled.concluded(summary, zones=context.spec.dataset.zones, limit_s=limit_s)
+    return _transfer_result.concluded(summary, zones=context.spec.dataset.zones, limit_s=limit_s)

@@ -51,6 +51,6 @@ def after(trial: Trial) -> Conclusion | None:
         },
         series=(f"{host}/psi/io_some_us", f"{host}/cgroup/memory_file_bytes"),
         metrics=(record.spec.main_metric, "io_wait_s"),
-        remedy='Read the files once before measuring (page_cache = "warm" of the procedure zone-load), or evict them before '
+        remedy='Read the files once before measuring (`options.page_cache = "warm"`), or evict them before '
         'every repeat ("cold"); compare only repeats of one kind.',
     )

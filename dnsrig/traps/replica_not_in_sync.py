@@ -7,7 +7,7 @@ whether the server answers calls it ready; resolvers go elsewhere or fail. It re
 
 from __future__ import annotations
 
-from dnsrig.analysis import carriers
+from dnsrig.analysis import replication
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
@@ -19,9 +19,9 @@ SHORTEST_S = 0.1
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    if carriers.REPLICA not in record.spec.hosts or record.outcome not in JUDGED:
+    if replication.REPLICA not in record.spec.hosts or record.outcome not in JUDGED:
         return None
-    told, probe = record.instruments.get(carriers.REPLICA), record.instruments.get("probe")
+    told, probe = record.instruments.get(replication.REPLICA), record.instruments.get("probe")
     if told is None or probe is None or probe.get("first_answer_ns") is None or trial.exec_ns is None:
         return cannot_tell("It is not known when the secondary answered first, or when the replica had everything.")
     stored_ns = told.get("stored_ns") or (trial.measure and trial.measure.end.monotonic_ns)
@@ -34,7 +34,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _found(trial: Trial, too_early_s: float, refused: int) -> Conclusion:
     told, probe, exec_ns = (
-        trial.record.instruments[carriers.REPLICA],
+        trial.record.instruments[replication.REPLICA],
         trial.record.instruments["probe"],
         trial.exec_ns or 0,
     )

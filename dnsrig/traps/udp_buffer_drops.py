@@ -16,8 +16,8 @@ from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
 
-LOADING = ("zone-load", "startup")
-"""Procedures that ask a server while it loads."""
+LOADING = ("load_time_s", "startup_time_s")
+"""Main metrics of trials that ask a server while it loads."""
 SERVER_REMEDY = (
     "Raise the server's own receive buffer if it has a setting, or net.core.rmem_default of the machine; or let "
     "the secondary ask for fewer SOA records at once."
@@ -42,7 +42,7 @@ def after(trial: Trial) -> Conclusion | None:
         return cannot_tell("No samples of UDP errors.")
     # A ramp goes on until the server loses queries: that is its result, and no trap. And a server that still loads its zones
     # need not read what `probe` asks it a thousand times a second.
-    is_expected = trial.load.get("model") == "ramp" or trial.record.spec.procedure in LOADING
+    is_expected = trial.load.get("model") == "ramp" or trial.record.spec.main_metric in LOADING
     expected = {trial.subject} if is_expected else set()
     lossy = {host: int(count) for host, count in drops.items() if count and host not in expected}
     if not lossy:

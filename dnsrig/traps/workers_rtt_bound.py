@@ -8,6 +8,7 @@ idle. What is measured is then the path and a setting, and says nothing about ho
 from __future__ import annotations
 
 from dnsrig.analysis import path
+from dnsrig.analysis.metrics.transfer_load import is_transfer_load
 from dnsrig.analysis.models import round_trips
 from dnsrig.analysis.models.secondaries import SECONDARIES, workers_of
 from dnsrig.analysis.read import Trial
@@ -25,7 +26,7 @@ POLICIES_THAT_WAIT = ("one", "reused")
 
 def after(trial: Trial) -> Conclusion | None:
     record = trial.record
-    if record.outcome not in ("done", "timeout") or not (trial.is_cold_start or _pulls(trial)):
+    if record.outcome not in ("done", "timeout") or not (trial.is_cold_start or _is_by_instrument(trial)):
         return None
     rtt_s = path.rtt_s(trial)
     if rtt_s is None:
@@ -46,15 +47,14 @@ def after(trial: Trial) -> Conclusion | None:
     return _found(trial, rate, busy, rtt_s, workers, each)
 
 
-def _pulls(trial: Trial) -> bool:
+def _is_by_instrument(trial: Trial) -> bool:
     """Whether the instrument `transfer` took the zones, by a policy under which it waits."""
-    options = trial.record.spec.options
-    return trial.record.spec.procedure == "pull" and options.get("policy") in POLICIES_THAT_WAIT
+    return is_transfer_load(trial) and trial.record.spec.options.get("policy") in POLICIES_THAT_WAIT
 
 
 def _workers(trial: Trial) -> int | None:
     spec = trial.record.spec
-    if _pulls(trial):
+    if _is_by_instrument(trial):
         return int(spec.options.get("connections", 1)) * int(spec.options.get("secondaries", 1))
     host = spec.hosts[spec.subject]
     return workers_of(host.server.kind, host.settings) if host.server else None
@@ -62,7 +62,7 @@ def _workers(trial: Trial) -> int | None:
 
 def _rate(trial: Trial) -> float | None:
     """Zones a second."""
-    if not _pulls(trial):
+    if not _is_by_instrument(trial):
         return steady_rate(trial)
     done, elapsed_ns = trial.transfer.get("done"), trial.transfer.get("elapsed_ns")
     return float(done) / elapsed_ns * 1e9 if done and elapsed_ns else None
@@ -93,7 +93,7 @@ def _found(trial: Trial, rate: float, busy: float, rtt_s: float, workers: int, e
 
 
 def _remedy(trial: Trial) -> str:
-    if _pulls(trial):
+    if _is_by_instrument(trial):
         return "Pipeline the queries (options.policy = pipelined), or take more connections (options.connections)."
     server = trial.server
     known = SECONDARIES.get(server.server.kind) if server else None

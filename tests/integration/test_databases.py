@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from suites import quick
 
-from dnsrig.analysis import carriers
+from dnsrig.analysis import replication
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import all_traps
 
@@ -19,7 +19,7 @@ QUICK_WAYS = [("replica", "xot", "redis"), ("remote", "tcp", "valkey")]
 DOCUMENT = f"""
 title = "two sites"
 question = "does it arrive?"
-procedure = "carriers"
+procedure = "replication"
 repeats = 1
 limit_s = 60
 
@@ -69,7 +69,7 @@ def test_all_zones_come_through_a_database(
     assert (metrics["publish_s"] or 0) > 0 and (metrics["received_s"] or 0) > 0
     assert (metrics["stored_s"] is not None) == (carrier == "replica")
     assert "transfer_bytes" in metrics and metrics["transfer_bytes"] is None, "nothing was transferred"
-    ends = carriers.far_link(record.spec)
+    ends = replication.far_link(record.spec)
     assert ends == ("database", "replica" if carrier == "replica" else "secondary")
     listening = (trial.directory / f"servers/database/{database}.conf").read_text()
     assert ("tls-port" in listening) == (transport == "xot")

@@ -183,7 +183,7 @@ def nothing_arrived(otherwise: Make) -> Make:
 
 def carried(octets: int) -> Make:
     def make(trial: Trial) -> None:
-        trial.record.spec.procedure = "carriers"
+        trial.record.spec.procedure = "replication"
         trial.record.spec.options = {"carrier": "axfr"}
         came(octets)(trial)
 

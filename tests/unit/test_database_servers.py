@@ -1,4 +1,4 @@
-"""Databases as servers: their configurations, what uses them, and the topology of `carriers`."""
+"""Databases as servers: their configurations, what uses them, and the topology of `replication`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from placement_data import KEYS, ZONES, placed
 
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import carriers, procedure
+from dnsrig.procedures import procedure, replication
 from dnsrig.procedures.context import placing
 from dnsrig.rundir import HostSpec, ServerSource
 from dnsrig.servers import debian, driver, sources
@@ -236,13 +236,13 @@ def test_a_root_file_system_of_older_packages_is_built_again_and_has_the_servers
 
 
 def options(carrier: str) -> dict[str, int | float | str | bool]:
-    return {**carriers.OPTIONS, "carrier": carrier}
+    return {**replication.OPTIONS, "carrier": carrier}
 
 
-@pytest.mark.parametrize("carrier", list(carriers.FAR_LINKS))
+@pytest.mark.parametrize("carrier", list(replication.FAR_LINKS))
 def test_the_far_link_is_one_of_the_links_and_the_only_way_to_the_far_site(carrier: str) -> None:
-    hosts = carriers.hosts(options(carrier))
-    links, far = carriers.links(hosts), carriers.far(hosts, options(carrier))
+    hosts = replication.hosts(options(carrier))
+    links, far = replication.links(hosts), replication.far(hosts, options(carrier))
     assert len(far) == 1 and far[0] in links
     at_far_site = {name for name, role in hosts.items() if role.under_test}
     crossing = [pair for pair in links if len(at_far_site & set(pair)) == 1 and "observer" not in pair]
@@ -317,4 +317,4 @@ def test_long_distance_can_be_planned_at_every_scale(scale: str, trials: int) ->
 
 def test_a_database_that_a_carrier_lacks_is_no_error() -> None:
     assert "database" not in spec('carrier="axfr"').hosts
-    assert procedure("carriers") is carriers
+    assert procedure("replication") is replication

@@ -9,7 +9,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from dnsrig.procedures import _databases, carriers
+from dnsrig.procedures import _databases, replication
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.workspace import ServerFailed
 from dnsrig.rundir import Scalar
@@ -147,12 +147,12 @@ def test_a_secondary_that_ends_without_its_database_waits_for_that(
     context.servers.placements = {"secondary": SimpleNamespace(source=SimpleNamespace(kind=kind))}
     context.servers.start.side_effect = done.append
     context.time_zones.side_effect = lambda probe, begin: begin()
-    monkeypatch.setattr(carriers, "_start_near_site", lambda context: 70)
-    monkeypatch.setattr(carriers.transfer, "SETTLE_S", 0)
-    monkeypatch.setattr(carriers.transfer, "start_probe", lambda context: MagicMock())
+    monkeypatch.setattr(replication, "_start_near_site", lambda context: 70)
+    monkeypatch.setattr(replication.transfer, "SETTLE_S", 0)
+    monkeypatch.setattr(replication.transfer, "start_probe", lambda context: MagicMock())
     monkeypatch.setattr(_databases, "Follower", MagicMock())
     monkeypatch.setattr(_databases, "wait_far", lambda *_: done.append("wait"))
-    carriers.measure(context)
+    replication.measure(context)
     assert done == ["replica", *waited, "secondary"]
 
 

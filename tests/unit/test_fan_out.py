@@ -8,8 +8,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pull_data import summary
 from test_serving import FakeContext
+from transfer_load_data import summary
 from trial_data import SECOND, clean_trial
 
 from dnsrig.analysis import fan_out as spreading

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pull_data import summary
 from test_serving import FakeContext, with_zones
+from transfer_load_data import summary
 from trial_data import clean_trial
 
 from dnsrig import datasets

@@ -47,7 +47,7 @@ def test_a_path_applies_to_the_far_links_alone() -> None:
     assert TrialSpec.model_validate_json(made.model_dump_json()) == made
 
 
-def test_zones_of_pull_go_to_the_client() -> None:
+def test_zones_of_transfer_load_go_to_the_client() -> None:
     made = spec("connection-policy", "path.delay_ms=10", "baseline={}")
     assert [link.ends for link in made.links if link.emulated] == [("primary", "client")]
 

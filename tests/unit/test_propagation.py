@@ -129,7 +129,7 @@ def test_a_restarted_secondary_is_no_cold_start(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run")
     trial.record.instruments["probe"] |= {"last_seen_ns": synthetic.EXEC_NS + 3 * SECOND, "seen": 100}
     assert (value("startup_time_s", trial), value("transfer_time_s", trial)) == (None, 3)
-    trial.record.spec.procedure = "startup"
+    trial.record.spec.main_metric = "startup_time_s"
     assert (value("startup_time_s", trial), value("transfer_time_s", trial)) == (3, None)
     trial.record.outcome = "timeout"
     assert value("startup_time_s", trial) is None

@@ -30,7 +30,7 @@ def opened(
     manifest = json.loads(path.read_text())
     manifest["experiment"] = experiment
     for spec in manifest["specs"].values():
-        spec["procedure"] = "carriers"
+        spec["procedure"] = "replication"
         change(spec)
     path.write_text(json.dumps(manifest))
     return Run.open(directory)

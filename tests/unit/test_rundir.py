@@ -56,3 +56,5 @@ def test_names_of_earlier_versions_are_read(tmp_path: Path) -> None:
     path = next(directory.glob("trials/*/*/trial.json"))
     path.write_text(path.read_text().replace('"outcome": "done"', '"outcome": "limit"'))
     assert read_json(path, TrialRecord).outcome == "timeout"
+    path.write_text(path.read_text().replace('"procedure": "transfer"', '"procedure": "pull"'))
+    assert read_json(path, TrialRecord).spec.procedure == "transfer-load"

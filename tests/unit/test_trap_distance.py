@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pull_data import pull_run
+from transfer_load_data import transfer_load_run
 from trial_data import clean_trial, judge, measured, series, use
 
 from dnsrig.analysis.read import Trial
@@ -90,7 +90,7 @@ def test_a_busy_path_with_ordered_jitter_has_longer_round_trips(tmp_path: Path) 
 
 def test_the_instrument_waits_as_well(tmp_path: Path) -> None:
     """100 zones a second over one connection: at 10 ms that is a round trip a zone."""
-    trials = {str(t.record.spec.variant.parameters["policy"]): t for t in pull_run(tmp_path / "run").trials}
+    trials = {str(t.record.spec.variant.parameters["policy"]): t for t in transfer_load_run(tmp_path / "run").trials}
     for policy, trial in trials.items():
         trial.record.spec.options = {"policy": policy, "connections": 1, "secondaries": 1}
         trial.record.link_checks = [{"from": "client", "to": "primary", "rtt_median_us": 10_000.0}]

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import carrier_data
 import load_rows
 import path_data
 import polars as pl
 import pytest
+import replication_data
 import socket_data
 import synthetic
 import transfer_rows
@@ -203,7 +203,7 @@ def test_a_server_that_loads_its_zones_need_not_read(trial: Trial) -> None:
     start = measured(trial, 3)
     columns = {f"{host}__udp__rcvbuf_errors": [0] * 5 for host in ("primary", "observer")}
     use(trial, series(start - SECOND, secondary__udp__rcvbuf_errors=[0, 0, 19, 19, 19], **columns))
-    trial.record.spec = trial.record.spec.model_copy(update={"procedure": "zone-load"})
+    trial.record.spec = trial.record.spec.model_copy(update={"main_metric": "load_time_s"})
     assert judge("udp-buffer-drops", trial).verdict == "clear"
 
 
@@ -296,7 +296,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
         transfer_rows.whole(trial)
     sites = Run.open(synthetic.build(tmp_path / "sites", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in sites.trials:
-        carrier_data.between_sites(trial)
+        replication_data.between_sites(trial)
     far = Run.open(synthetic.build(tmp_path / "far", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in far.trials:
         socket_data.bulk(trial).record.spec.hosts["primary"].congestion = "cubic"

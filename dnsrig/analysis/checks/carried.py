@@ -5,7 +5,7 @@ A database may compress, and keeps an address in few octets: four for a record a
 
 from __future__ import annotations
 
-from dnsrig.analysis import carriers
+from dnsrig.analysis import replication
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
@@ -15,7 +15,7 @@ LEAST = 4.0
 
 
 def look(trial: Trial) -> Seen:
-    rows, spec, told = carriers.arrived(trial), trial.record.spec, trial.record.instruments
+    rows, spec, told = replication.arrived(trial), trial.record.spec, trial.record.instruments
     zones = told.get("probe", {}).get("seen", told.get("transfer", {}).get("done"))
     if rows.is_empty() or not zones:
         return cannot_tell("nothing is known of the link, or no zone arrived")

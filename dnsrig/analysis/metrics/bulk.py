@@ -18,7 +18,7 @@ CLOSED_FROM_NS = 1_000_000_000
 
 def is_bulk(trial: Trial) -> bool:
     """Whether one connection brought what it could in a fixed time."""
-    return trial.record.spec.procedure == "bulk" and bool(trial.transfer)
+    return trial.record.spec.main_metric == "throughput_kbytes_per_s" and bool(trial.transfer)
 
 
 def median_of_sender(trial: Trial, column: str) -> float | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dnsrig.analysis.metrics import metric
-from dnsrig.analysis.metrics.pull import per_second
+from dnsrig.analysis.metrics.transfer_load import per_second
 from dnsrig.analysis.read import Trial
 
 

@@ -11,7 +11,8 @@ from dnsrig.analysis.read import Trial
 
 def is_fan_out(trial: Trial) -> bool:
     """Whether a change was made for secondaries that the instrument played."""
-    return trial.record.spec.procedure == "fan-out" and bool(trial.transfer) and trial.measure is not None
+    is_asked = trial.record.spec.main_metric == "last_done_s"
+    return is_asked and bool(trial.transfer) and trial.measure is not None
 
 
 def spread(trial: Trial) -> fan_out.Spread | None:

@@ -11,8 +11,7 @@ from dnsrig.analysis.read import Trial
 def transfers(trial: Trial, way: str) -> dict[str, Any]:
     """The summary of the transfers of a ``way``, ``ixfr`` or ``axfr``; empty where none was done."""
     summary = trial.record.instruments.get(way, {})
-    is_known = trial.record.spec.procedure == "ixfr-stream" and summary.get("done")
-    return summary if is_known else {}
+    return summary if summary.get("done") else {}
 
 
 def _time_ms(trial: Trial, way: str) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dnsrig.analysis.metrics import metric, pull
+from dnsrig.analysis.metrics import metric, transfer_load
 from dnsrig.analysis.read import Trial
 
 
@@ -65,12 +65,12 @@ def zones_seen(trial: Trial) -> float | None:
     return None if seen is None else float(seen)
 
 
-@metric(title="zones a second", unit="zones/s", better="higher", order=15, at_limit=pull.is_pull)
+@metric(title="zones a second", unit="zones/s", better="higher", order=15, at_limit=transfer_load.is_transfer_load)
 def zones_per_s(trial: Trial) -> float | None:
     """Zones answered divided by the time from exec of the server under test to the last of them. Where the instrument `transfer` takes
     the zones itself: zones that it received whole, divided by its time from start to end, whether that is the last zone or the limit."""
-    if pull.is_pull(trial):
-        return pull.per_second(trial, "done")
+    if transfer_load.is_transfer_load(trial):
+        return transfer_load.per_second(trial, "done")
     seen, time_s = zones_seen(trial), since_exec_s(trial, "last_seen_ns")
     return None if not seen or not time_s else seen / time_s
 

@@ -12,6 +12,8 @@ def update_time_s(trial: Trial) -> float | None:
     answered with the new serial, as seen by probe."""
     record, phase = trial.record, trial.measure
     seen = record.instruments.get("probe", {}).get("last_seen_ns")
-    if record.spec.procedure != "update" or record.outcome not in ("done", "invalid") or phase is None or seen is None:
+    if record.spec.main_metric != "update_time_s" or record.outcome not in ("done", "invalid"):
+        return None
+    if phase is None or seen is None:
         return None
     return (int(seen) - phase.start.monotonic_ns) / 1e9

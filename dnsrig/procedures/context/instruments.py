@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dnsrig.procedures import _pulling, procedure
+from dnsrig.procedures import _transfer_options, procedure
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.context.workspace import OBSERVER, Workspace
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
@@ -99,7 +99,7 @@ class Instruments:
     ) -> Instrument:
         """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
 
-        ``options``: where the procedure's own are not those of `_pulling`. The rows go to ``transfers.arrow``, ``connections.arrow``
+        ``options``: where the procedure's own are not those of `_transfer_options`. The rows go to ``transfers.arrow``, ``connections.arrow``
         and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
         """
         self._let_watch_go_first()  # what decides a trial must not cost the samples that tell why
@@ -107,8 +107,8 @@ class Instruments:
         state = self.servers.placements[target].state
         certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
         words = ["transfer", self._address(target), self._zones]
-        words += _pulling.transport(chosen, spec.transfer, self.workspace.keys, certificate)
-        words += _pulling.sources(chosen, spec.hosts[host])
+        words += _transfer_options.transport(chosen, spec.transfer, self.workspace.keys, certificate)
+        words += _transfer_options.sources(chosen, spec.hosts[host])
         out = out or self.workspace.directory
         return self.start(name, [*words, f"--out={out}", "--until-eof", *arguments], host)
 

@@ -1,4 +1,4 @@
-"""Carriers: zones brought to a far site, by transfers or by a database.
+"""Replication: zones brought to a far site, by transfers or by a database.
 
 At the near site a primary has all zones, and with a database has published them there; at the far site nothing has started. The time
 is from the first exec at the far site to the last zone answered with the expected serial. Option ``carrier``:

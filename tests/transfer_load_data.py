@@ -1,4 +1,4 @@
-"""Turns a synthetic run into one of the procedure `pull`, for tests: nothing in it was measured."""
+"""Turns a synthetic run into one of the procedure `transfer-load`, for tests: nothing in it was measured."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def summary(done: int = 100, *, elapsed_s: float = 1.0, **changes: Any) -> dict[
     return {**made, **changes}
 
 
-def pull_run(directory: Path, outcomes: Mapping[str, Outcome] | None = None) -> Run:
+def transfer_load_run(directory: Path, outcomes: Mapping[str, Outcome] | None = None) -> Run:
     """Two servers × three policies × three repeats; ``outcomes``: by policy, where it is not `done`."""
     plan = synthetic.Plan(zones=[100], extra_axes={"policy": POLICIES}, subject="primary", baseline={"policy": "one"})
     run = Run.open(synthetic.build(directory, plan))
-    run.manifest.procedure = "pull"
+    run.manifest.procedure = "transfer-load"
     for spec in run.manifest.specs.values():
-        spec.procedure, spec.main_metric = "pull", "zones_per_s"
+        spec.procedure, spec.main_metric = "transfer-load", "zones_per_s"
     for trial in run.trials:
         record = trial.record
-        record.spec.procedure, record.spec.main_metric = "pull", "zones_per_s"
+        record.spec.procedure, record.spec.main_metric = "transfer-load", "zones_per_s"
         record.spec.hosts["client"] = HostSpec(address="198.18.0.2", cpus=[0])
         policy = str(record.spec.variant.parameters["policy"])
         record.outcome = (outcomes or {}).get(policy, "done")

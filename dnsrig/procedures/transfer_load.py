@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _pulled, _pulling
+from dnsrig.procedures import HostRole, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
@@ -33,7 +33,7 @@ DESCRIPTION = (
 )
 MAIN_METRIC = "zones_per_s"
 OPTIONS: dict[str, int | float | str | bool] = {
-    **_pulling.OPTIONS,
+    **_transfer_options.OPTIONS,
     "repeat": False,
     "duration_s": 10.0,
     "settle_s": 0.3,
@@ -46,7 +46,7 @@ GRACE_S = 30.0
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    _pulling.check(options)
+    _transfer_options.check(options)
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
     client = HostRole(source_addresses=int(options["secondaries"]) - 1)
@@ -82,7 +82,11 @@ def measure(context: TrialContext) -> Result:
         context.start_watch()
         context.start_ready("primary", limit_s=float(context.option("ready_limit_s")))
         time.sleep(float(context.option("settle_s")))
-    words = [*_pulling.policy(context.spec.options), f"--duration-s={limit_s:g}", *(["--repeat"] if repeats else [])]
+    words = [
+        *_transfer_options.policy(context.spec.options),
+        f"--duration-s={limit_s:g}",
+        *(["--repeat"] if repeats else []),
+    ]
     with context.profiled(), context.phase("measure"):
         transfer = context.instruments.start_transfer("transfer", "client", "primary", words)
         summary = context.wait(transfer, limit_s=limit_s + GRACE_S)
@@ -90,6 +94,6 @@ def measure(context: TrialContext) -> Result:
     with context.phase("drain"):
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
-    return _pulled.concluded(
+    return _transfer_result.concluded(
         summary, zones=context.spec.dataset.zones * int(context.option("secondaries")), limit_s=limit_s
     )

@@ -7,17 +7,16 @@ import polars as pl
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import TrialSpec
 
-PROCEDURE = "carriers"
 DATABASE, REPLICA = "database", "replica"
-"""Hosts of the procedure, and the instruments as which it tells what it saw of them."""
+"""Hosts of the procedure `replication`, and the instruments as which it tells what it saw of them."""
 LAST_WORDS_SHARE, LAST_WORDS_OCTETS, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
 """What may be missing when all was received: a thousandth, or 2,000 octets if that is more, but no more than a tenth: a protocol's last words,
 and its signs of life, which never end."""
 
 
 def far_link(spec: TrialSpec) -> tuple[str, str] | None:
-    """The host at the near site and that at the far one; None where the procedure has no sites."""
-    if spec.procedure != PROCEDURE:
+    """The host at the near site and that at the far one; None where no option ``carrier`` says what brings zones from one to the other."""
+    if "carrier" not in spec.options:
         return None
     for name, host in spec.hosts.items():
         if host.database is not None and host.database_far:

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from carrier_data import answered, replicated, zero_ns
+from replication_data import answered, replicated, zero_ns
 from socket_data import rows
 from trial_data import SECOND, clean_trial, judge, series, use
 
-from dnsrig.analysis import carriers, sockets
+from dnsrig.analysis import replication, sockets
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
@@ -75,7 +75,7 @@ def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
     columns = ["time_ns", "direction", "delivered_octets"]
     trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
     assert value("received_s", trial) == pytest.approx(0.2)
-    assert carriers.arrived(trial)["octets"].to_list() == [0, 600, 1000, 1000, 1000]
+    assert replication.arrived(trial)["octets"].to_list() == [0, 600, 1000, 1000, 1000]
 
 
 def test_what_counts_is_the_direction_to_the_far_site(tmp_path: Path) -> None:
@@ -85,7 +85,7 @@ def test_what_counts_is_the_direction_to_the_far_site(tmp_path: Path) -> None:
     rows = [(zero_ns(trial) + SECOND // 10, "there", 7), (zero_ns(trial) + SECOND // 5, "back", 600)]
     columns = ["time_ns", "direction", "delivered_octets"]
     trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
-    assert carriers.arrived(trial)["octets"].to_list() == [600]
+    assert replication.arrived(trial)["octets"].to_list() == [600]
 
 
 def test_a_trial_at_its_limit_has_received_nothing_whole(tmp_path: Path) -> None:
@@ -99,14 +99,14 @@ def test_a_trial_at_its_limit_has_received_nothing_whole(tmp_path: Path) -> None
 
 def test_a_procedure_without_sites_has_none_of_these(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path)
-    assert carriers.far_link(trial.record.spec) is None
+    assert replication.far_link(trial.record.spec) is None
     assert [value(name, trial) for name in ("received_s", "stored_s", "served_s", "publish_s")] == [None] * 4
 
 
 def test_the_far_link_of_transfers_is_that_to_the_primary(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path)
-    trial.record.spec.procedure = "carriers"
-    assert carriers.far_link(trial.record.spec) == ("primary", "secondary")
+    trial.record.spec.options = {"carrier": "axfr"}
+    assert replication.far_link(trial.record.spec) == ("primary", "secondary")
 
 
 def test_answers_before_the_replica_has_the_zones_are_found(tmp_path: Path) -> None:

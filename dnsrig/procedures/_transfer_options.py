@@ -35,7 +35,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "timeout_s": 10.0,
     "threads": 1,
 }
-"""Shared by the procedures in which the instrument takes zones; `pull` says what each one means."""
+"""Shared by the procedures in which the instrument takes zones; `transfer-load` says what each one means."""
 
 CHOICES = {"policy": POLICIES, "close": CLOSES, "soa": SOA_FIRST, "verify": VERIFICATIONS}
 LEAST = {"window": 0, "connections": 1, "secondaries": 1, "ixfr_serial": 0, "retries": 0, "threads": 1}

@@ -1,4 +1,4 @@
-"""A made-up trial of two sites, for tests of what `carriers` measures."""
+"""A made-up trial of two sites, for tests of what `replication` measures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def replicated(directory: Path) -> Trial:
 def between_sites(trial: Trial) -> Trial:
     """Make ``trial`` that of a secondary that reads from a replica beside it, which was executed half a second before it."""
     spec, servers = trial.record.spec, trial.record.servers
-    spec.procedure = "carriers"
+    spec.procedure = "replication"
     spec.options = {"carrier": "replica"}
     spec.hosts["database"] = HostSpec(address="198.18.0.3", cpus=[0], role="database")
     spec.hosts["replica"] = HostSpec(

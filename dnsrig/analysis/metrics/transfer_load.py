@@ -11,9 +11,9 @@ from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial
 
 
-def is_pull(trial: Trial) -> bool:
+def is_transfer_load(trial: Trial) -> bool:
     """Whether the instrument `transfer` took zones, one after another, until there were none left or its time was over."""
-    return trial.record.spec.procedure == "pull" and bool(trial.transfer)
+    return trial.record.spec.main_metric == "zones_per_s" and bool(trial.transfer)
 
 
 def per_second(trial: Trial, name: str) -> float | None:
@@ -39,13 +39,13 @@ def _of_connections(trial: Trial, name: str) -> float | None:
     return None if value is None else float(value)
 
 
-@metric(title="records a second", unit="records/s", better="higher", order=16, at_limit=is_pull)
+@metric(title="records a second", unit="records/s", better="higher", order=16, at_limit=is_transfer_load)
 def records_per_s(trial: Trial) -> float | None:
     """Records that the instrument `transfer` received, divided by its time from start to end."""
     return per_second(trial, "records")
 
 
-@metric(title="transferred a second", unit="MB/s", better="higher", order=16, at_limit=is_pull)
+@metric(title="transferred a second", unit="MB/s", better="higher", order=16, at_limit=is_transfer_load)
 def transferred_mb_per_s(trial: Trial) -> float | None:
     """Octets of DNS messages that the instrument `transfer` received (10^6 a MB; no TCP or TLS headers), divided by its time from start
     to end."""
@@ -53,58 +53,64 @@ def transferred_mb_per_s(trial: Trial) -> float | None:
     return None if octets_per_s is None else octets_per_s / 1e6
 
 
-@metric(title="time of a transfer, median", unit="ms", better="lower", order=17, at_limit=is_pull)
+@metric(title="time of a transfer, median", unit="ms", better="lower", order=17, at_limit=is_transfer_load)
 def transfer_p50_ms(trial: Trial) -> float | None:
     """Median over the zones transferred of the time from the query to the last message of its answer, as the instrument `transfer` saw
     it. Where many are asked for at once, they wait for each other, and this says how many there were."""
     return _time_ms(trial, "p50")
 
 
-@metric(title="time of a transfer, p99", unit="ms", better="lower", order=17, at_limit=is_pull)
+@metric(title="time of a transfer, p99", unit="ms", better="lower", order=17, at_limit=is_transfer_load)
 def transfer_p99_ms(trial: Trial) -> float | None:
     """The same at the 99th percentile."""
     return _time_ms(trial, "p99")
 
 
-@metric(title="connections made", unit="connections", better="lower", order=18, at_limit=is_pull)
+@metric(title="connections made", unit="connections", better="lower", order=18, at_limit=is_transfer_load)
 def connections_made(trial: Trial) -> float | None:
     """TCP connections that the instrument `transfer` established."""
     return _of_connections(trial, "established")
 
 
-@metric(title="full TLS handshakes", unit="handshakes", better="lower", order=18, at_limit=is_pull)
+@metric(title="full TLS handshakes", unit="handshakes", better="lower", order=18, at_limit=is_transfer_load)
 def full_handshakes(trial: Trial) -> float | None:
     """TLS handshakes of the instrument `transfer` that resumed no session."""
     return _of_connections(trial, "full_handshakes")
 
 
-@metric(title="zones not transferred", unit="zones", better="lower", order=19, at_limit=is_pull)
+@metric(title="zones not transferred", unit="zones", better="lower", order=19, at_limit=is_transfer_load)
 def transfer_failures(trial: Trial) -> float | None:
     """Zones whose last attempt failed, of those that the instrument `transfer` was done with: refused, cut, wrong, or too late."""
     return _count(trial, "failed")
 
 
-@metric(title="transfers tried again", unit="transfers", better="lower", order=19, at_limit=is_pull)
+@metric(title="transfers tried again", unit="transfers", better="lower", order=19, at_limit=is_transfer_load)
 def transfer_retries(trial: Trial) -> float | None:
     """Attempts of the instrument `transfer` after the first one, of all zones."""
     return _count(trial, "retries")
 
 
-@metric(title="CPU a zone, primary", unit="µs", better="lower", order=21, at_limit=is_pull)
+@metric(title="CPU a zone, primary", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
 def primary_cpu_us_per_zone(trial: Trial) -> float | None:
     """CPU time of the primary's cgroup during `measure`, to within 0.2 s at either end, divided by the zones that the instrument
     `transfer` received whole."""
     return _cpu_us_per_zone(trial, "primary")
 
 
-@metric(title="CPU a zone, instrument", unit="µs", better="lower", order=21, at_limit=is_pull)
+@metric(title="CPU a zone, instrument", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
 def client_cpu_us_per_zone(trial: Trial) -> float | None:
     """CPU time of the instrument `transfer`, as it counts itself, divided by the zones that it received whole."""
     cpu_ns, done = trial.transfer.get("cpu_ns"), trial.transfer.get("done")
-    return float(cpu_ns / done / 1e3) if is_pull(trial) and cpu_ns is not None and done else None
+    return float(cpu_ns / done / 1e3) if is_transfer_load(trial) and cpu_ns is not None and done else None
 
 
-@metric(title="TIME_WAIT of the instrument's host, peak", unit="sockets", better="lower", order=31, at_limit=is_pull)
+@metric(
+    title="TIME_WAIT of the instrument's host, peak",
+    unit="sockets",
+    better="lower",
+    order=31,
+    at_limit=is_transfer_load,
+)
 def client_time_wait_peak(trial: Trial) -> float | None:
     """Most sockets in TIME_WAIT on the host of the instrument `transfer` at any sample during `measure`, to within 0.2 s."""
     return trial.peak("client", "sockets", "tcp_time_wait") if "client" in trial.record.spec.hosts else None
@@ -112,4 +118,4 @@ def client_time_wait_peak(trial: Trial) -> float | None:
 
 def _cpu_us_per_zone(trial: Trial, host: str) -> float | None:
     grown_us, done = trial.growth(host, "cgroup", "cpu_usage_us"), trial.transfer.get("done")
-    return grown_us / done if is_pull(trial) and grown_us is not None and done else None
+    return grown_us / done if is_transfer_load(trial) and grown_us is not None and done else None

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import synthetic
-from pull_data import RATES, SECOND, pull_run, summary
+from transfer_load_data import RATES, SECOND, summary, transfer_load_run
 from trial_data import clean_trial, measured, series, use
 
 from dnsrig.analysis import compare, transfer_rows
@@ -16,7 +16,7 @@ from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import variant_table
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
-from dnsrig.procedures import _pulled, _pulling, pull
+from dnsrig.procedures import _transfer_options, _transfer_result, transfer_load
 from dnsrig.report import side_by_side, wording
 from dnsrig.rundir import HostSpec, TransferSpec
 from dnsrig.servers import keys
@@ -29,7 +29,9 @@ def value(name: str, trial: Trial) -> float | None:
 
 
 def test_a_policy_is_told_as_the_engine_names_it() -> None:
-    words = _pulling.policy({**_pulling.OPTIONS, "policy": "one", "close": "rst", "ixfr_serial": 7, "quickack": True})
+    words = _transfer_options.policy(
+        {**_transfer_options.OPTIONS, "policy": "one", "close": "rst", "ixfr_serial": 7, "quickack": True}
+    )
     assert {"--policy=one", "--close=rst", "--ixfr=7", "--quickack", "--retry-after=1s"} <= set(words)
     assert not [word for word in words if word.startswith(("--nagle", "--congestion"))], "only what was asked for"
 
@@ -39,25 +41,25 @@ def test_a_policy_is_told_as_the_engine_names_it() -> None:
 )
 def test_what_the_instrument_would_refuse_is_refused_before(name: str, bad: str | int | float) -> None:
     with pytest.raises(UsageError, match=f"options.{name}"):
-        pull.hosts({**pull.OPTIONS, name: bad})
+        transfer_load.hosts({**transfer_load.OPTIONS, name: bad})
 
 
 def test_xot_checks_whom_it_talks_to_and_tcp_names_no_certificate(tmp_path: Path) -> None:
-    options = {**_pulling.OPTIONS, "resumption": False}
-    over_tls = _pulling.transport(options, TransferSpec(transport="xot+tsig"), KEYS, tmp_path / "c.pem")
+    options = {**_transfer_options.OPTIONS, "resumption": False}
+    over_tls = _transfer_options.transport(options, TransferSpec(transport="xot+tsig"), KEYS, tmp_path / "c.pem")
     assert {"--transport=xot", f"--ca={tmp_path}/c.pem", "--verify=ca", "--no-resumption"} <= set(over_tls)
     assert [word for word in over_tls if word.startswith("--tsig=hmac-sha256:dnsrig-transfer:")]
-    pinned = _pulling.transport({**options, "verify": "pin"}, TransferSpec(transport="xot"), KEYS, None)
+    pinned = _transfer_options.transport({**options, "verify": "pin"}, TransferSpec(transport="xot"), KEYS, None)
     assert f"--pin={KEYS.public_key_pin}" in pinned
-    assert _pulling.transport(options, TransferSpec(), KEYS, None) == ["--transport=tcp"]
+    assert _transfer_options.transport(options, TransferSpec(), KEYS, None) == ["--transport=tcp"]
 
 
 def test_each_secondary_has_an_address_of_its_own() -> None:
     host = HostSpec(address="198.18.0.2", cpus=[0], source_addresses=["198.19.0.1", "198.19.0.2"])
-    words = _pulling.sources({**_pulling.OPTIONS, "secondaries": 3}, host)
+    words = _transfer_options.sources({**_transfer_options.OPTIONS, "secondaries": 3}, host)
     assert words == ["--secondaries=3", "--source=198.18.0.2", "--source=198.19.0.1", "--source=198.19.0.2"]
-    assert _pulling.sources(_pulling.OPTIONS, HostSpec(address="198.18.0.2", cpus=[0])) == []
-    assert pull.hosts({**pull.OPTIONS, "secondaries": 3})["client"].source_addresses == 2
+    assert _transfer_options.sources(_transfer_options.OPTIONS, HostSpec(address="198.18.0.2", cpus=[0])) == []
+    assert transfer_load.hosts({**transfer_load.OPTIONS, "secondaries": 3})["client"].source_addresses == 2
 
 
 REFUSED = {"done": 7_187, "servfail": 2_811, "cut": 2}
@@ -82,17 +84,20 @@ REFUSED = {"done": 7_187, "servfail": 2_811, "cut": 2}
     ],
 )
 def test_what_a_summary_means(said: dict[str, object], outcome: str, reason: str) -> None:
-    found = _pulled.concluded(said, zones=10_000, limit_s=15)
+    found = _transfer_result.concluded(said, zones=10_000, limit_s=15)
     assert (found.outcome, found.reason) == (outcome, reason)
 
 
 def test_a_busy_instrument_is_no_measure_of_the_server_unless_it_had_no_time_to_rest() -> None:
-    assert _pulled.concluded(summary(100, busy_share=0.99), zones=100, limit_s=15).outcome == "invalid"
-    assert _pulled.concluded(summary(100, busy_share=0.99, elapsed_s=0.1), zones=100, limit_s=15).outcome == "done"
+    assert _transfer_result.concluded(summary(100, busy_share=0.99), zones=100, limit_s=15).outcome == "invalid"
+    assert (
+        _transfer_result.concluded(summary(100, busy_share=0.99, elapsed_s=0.1), zones=100, limit_s=15).outcome
+        == "done"
+    )
 
 
 def test_metrics_of_the_instrument(tmp_path: Path) -> None:
-    trial = pull_run(tmp_path / "run").trials[0]
+    trial = transfer_load_run(tmp_path / "run").trials[0]
     trial.record.instruments["transfer"] = summary(500, elapsed_s=2.0, failed=3, retries=9)
     assert value("zones_per_s", trial) == 250
     assert value("records_per_s", trial) == 1_000
@@ -125,7 +130,7 @@ def test_the_instrument_as_a_secondary_has_its_time_from_exec_to_its_end(tmp_pat
 
 
 def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Path) -> None:
-    run = pull_run(tmp_path / "run", {"one": "timeout"})
+    run = transfer_load_run(tmp_path / "run", {"one": "timeout"})
     first = variant_table(run, "zones_per_s")[0]
     assert first.variant.parameters["policy"] == "one" and first.is_baseline
     assert (len(first.values), first.at_least, first.unfinished) == (3, [], False)
@@ -152,7 +157,7 @@ def test_rows_are_read_as_the_engine_writes_them(tmp_path: Path) -> None:
 
 
 def test_policies_stand_side_by_side(tmp_path: Path) -> None:
-    run = pull_run(tmp_path / "run", {"one": "timeout"})
+    run = transfer_load_run(tmp_path / "run", {"one": "timeout"})
     table = side_by_side.tables(run)[0]
     assert (table.metric.name, table.columns) == ("zones_per_s", ["one", "reused", "pipelined"])
     assert table.row_axes == ["server", "zones"]
