@@ -42,8 +42,8 @@ PLACES = [
     ),
     Place(
         "dnsrig/analysis/run_differences.py",
-        '("dataset.path", "next_dataset.path",',
-        '("links", "dataset.path", "next_dataset.path",',
+        '("dataset.key", "next_dataset.key",',
+        '("links", "dataset.key", "next_dataset.key",',
         "tests/unit/test_run_differences.py",
     ),
     Place(

@@ -40,7 +40,7 @@ import tempfile
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from dnsrig.errors import DnsrigError
 
@@ -78,6 +78,14 @@ class Record(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
+def _keyed(data: Any, path: str, without: str = "") -> Any:
+    """What an earlier version stored: the key is the last part of the path that it has under the name ``path``."""
+    if not isinstance(data, dict) or path not in data:
+        return data
+    kept = {name: value for name, value in data.items() if name not in (path, without)}
+    return {"key": Path(data[path] or "").name, **kept}
+
+
 class Anchor(Record):
     """One reading of both clocks; the mapping between them is known to ±``error_ns``."""
 
@@ -98,13 +106,22 @@ class ServerSource(Record):
     kind: str
     source: str
     version: str
-    root: str | None = None
-    """Root file system to enter; None for a server that runs from the machine itself."""
-    prefix: str | None = None
-    """Folder of the user's own build."""
+    key: Name | Literal[""] = ""
+    """Of what was made of it in the cache; empty for a source that lies on the machine itself."""
     packages: dict[str, str] = Field(default_factory=dict)
     fingerprint: str = ""
     """Of the program, for sources that packages do not pin down."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, data: Any) -> Any:
+        """They had paths: ``root`` of what has a key now, and ``prefix``, which is the source itself."""
+        return _keyed(data, "root", without="prefix")
+
+    @property
+    def prefix(self) -> str | None:
+        """Folder of the user's own build."""
+        return self.source if self.source.startswith("/") else None
 
     @property
     def name(self) -> str:
@@ -240,14 +257,21 @@ class LinkSpec(Record):
 
 
 class DatasetSpec(Record):
-    """A dataset as it lies in the cache; ``path`` holds ``zones.list`` and ``dataset.json``."""
+    """A dataset as it lies in the cache, by its ``key`` there."""
 
     kind: str
-    path: str
+    key: Name | Literal[""]
+    """Empty: it is not made yet."""
     zones: int
     records: int
     serial: int
     parameters: dict[str, Scalar] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_versions(cls, data: Any) -> Any:
+        """They had the ``path`` of what has a key now."""
+        return _keyed(data, "path")
 
 
 class Variant(Record):

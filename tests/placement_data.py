@@ -26,9 +26,10 @@ def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
         host=HostSpec(
             address="198.18.0.2",
             cpus=[1],
-            server=ServerSource(kind=kind, source="forky", version="9.9.9", root=str(root)),
+            server=ServerSource(kind=kind, source="forky", version="9.9.9", key="root"),
             role=role,  # type: ignore[arg-type]
         ),
+        root=root,
         zones=ZONES,
         routes=[] if role == "primary" else [Route(1, IPv4Address("198.18.0.1"), None)],
         secondaries=[IPv4Address("198.18.0.2")] if role == "primary" else [],

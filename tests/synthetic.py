@@ -151,7 +151,7 @@ def _spec(plan: Plan, variant: Variant) -> TrialSpec:
         kernel="running",
         hosts={"primary": primary} | ({} if loads else {"secondary": secondary}) | {"observer": observer},
         links=[LinkSpec(ends=(host, plan.subject)) for host in ("primary", "observer") if host != plan.subject],
-        dataset=DatasetSpec(kind="zones", path="cache/zones", zones=zones, records=4 * zones, serial=1),
+        dataset=DatasetSpec(kind="zones", key="zones-1", zones=zones, records=4 * zones, serial=1),
         limit_s=plan.limit_s,
     )
 

@@ -15,7 +15,7 @@ from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
 
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
-    *("dataset.path", "next_dataset.path", "hosts.*.server.root"),
+    *("dataset.key", "next_dataset.key", "hosts.*.server.key"),
     *("machine.boot_id", "machine.clock_synchronised", "machine.clock_error_bound_us"),
 )
 """Names, where things lie, and what every boot changes. The values on the matrix's axes are what variants are matched by."""

@@ -36,4 +36,4 @@ def install(
     for name in names:
         with console.status(Text(f"installing {name}")):
             found = (sources.find(name) if if_missing else None) or sources.install(name)
-        print(f"{found.name}\t{found.version}\t{found.root or found.prefix or 'system'}")
+        print(f"{found.name}\t{found.version}\t{sources.root(found) or found.prefix or 'system'}")

@@ -58,22 +58,28 @@ def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {**values, "serial": int(values["serial"]) + 1}
 
 
-def path_of(kind: str, values: Mapping[str, Scalar]) -> Path:
-    key = json.dumps([FORMAT_VERSION, kind, sorted(values.items())])
-    return paths.cache() / "datasets" / f"{kind}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+def key_of(kind: str, values: Mapping[str, Scalar]) -> str:
+    text = json.dumps([FORMAT_VERSION, kind, sorted(values.items())])
+    return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def folder(key: str) -> Path:
+    """Where the dataset with that key lies, or would; it holds ``zones.list`` and ``dataset.json``."""
+    return paths.cache() / "datasets" / key
 
 
 def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
     """The dataset, made now if it is not in the cache."""
     values = parameters(kind, chosen)
-    folder = path_of(kind, values)
-    with cached.locked(folder.parent):
-        if facts(folder).get("version") != FORMAT_VERSION:
-            _generate(kind, values, folder)
-    made = facts(folder)
+    key = key_of(kind, values)
+    target = folder(key)
+    with cached.locked(target.parent):
+        if facts(target).get("version") != FORMAT_VERSION:
+            _generate(kind, values, target)
+    made = facts(target)
     return DatasetSpec(
         kind=kind,
-        path=str(folder),
+        key=key,
         zones=made["count"],
         records=made["records_total"],
         serial=made["serial"],

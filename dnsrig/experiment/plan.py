@@ -164,7 +164,7 @@ def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpe
         servers[name] = ServerSource(kind=kind.kind, source=source, version="not resolved")
     kind_name, values = wanted_dataset(point.document)
     zones, records = datasets.size(kind_name, values)
-    dataset = DatasetSpec(kind=kind_name, path="", zones=zones, records=records, serial=0, parameters=values)
+    dataset = DatasetSpec(kind=kind_name, key="", zones=zones, records=records, serial=0, parameters=values)
     return spec("dry-run", experiment, point, servers, [dataset], available)
 
 

@@ -112,7 +112,7 @@ def _datasets(document: model.Document, note: Note) -> list[DatasetSpec]:
     measured_by = procedure(document.procedure)
     made = []
     for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
-        if not datasets.path_of(kind, version).exists():
+        if not datasets.folder(datasets.key_of(kind, version)).exists():
             note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
         made.append(datasets.provide(kind, version))
     return made

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dnsrig
-from dnsrig import cached, paths
+from dnsrig import cached, datasets, paths
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
@@ -20,7 +20,7 @@ from dnsrig.experiment.children import Child
 from dnsrig.experiment.preparation import UML_KERNEL, own_cpus
 from dnsrig.lab import conditions, uml
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, trial_dir, write_json
-from dnsrig.servers import debian, sources
+from dnsrig.servers import sources
 
 ERRORS_IN_A_ROW = 3
 DISK_FREE_WANTED_BYTES = 1 << 30
@@ -66,17 +66,16 @@ def check_unchanged(manifest: Manifest) -> None:
         raise _not_resumable(manifest, f"dnsrig was {manifest.dnsrig_version} and is {dnsrig.__version__}")
     if manifest.engine_fingerprint != sources.fingerprint(paths.engine()):
         raise _not_resumable(manifest, "the engine was built anew")
-    for name, server in manifest.servers.items():
-        gone = server.root is not None and not Path(server.root, debian.RECORD).exists()
-        if gone or (server.root is None and sources.find(name) != server):
+    for server in manifest.servers.values():
+        if not sources.unchanged(server):
             raise _not_resumable(manifest, f"{server.label} is no longer what it was")
     kernel = uml.find() if UML_KERNEL in manifest.conditions else None
     if manifest.conditions.get(UML_KERNEL) != (kernel.release if kernel else None):
         raise _not_resumable(manifest, "the kernel of User-mode Linux is another")
     for spec in manifest.specs.values():
         for dataset in filter(None, (spec.dataset, spec.next_dataset)):
-            if not Path(dataset.path, "dataset.json").is_file():
-                raise _not_resumable(manifest, f"the dataset {dataset.path} is gone")
+            if not datasets.facts(datasets.folder(dataset.key)):
+                raise _not_resumable(manifest, f"the dataset {dataset.key} is gone")
 
 
 def _not_resumable(manifest: Manifest, why: str) -> DnsrigError:

@@ -248,7 +248,7 @@ def _catalog(spec: TrialSpec) -> str:
     """The zone that lists all others, where servers learn of theirs from it; else empty."""
     if spec.transfer.provisioning != "catalog":
         return ""
-    return datasets.catalog_of(Path(spec.dataset.path))[0].rstrip(".").lower()
+    return datasets.catalog_of(datasets.folder(spec.dataset.key))[0].rstrip(".").lower()
 
 
 def _compress(path: Path) -> None:

@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from dnsrig import paths
+from dnsrig import datasets, paths
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import trial
 from dnsrig.lab import ledger, network, uml
 from dnsrig.procedures.context.phases import Report
 from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_json
+from dnsrig.servers import sources
 
 CPU = 0
 """The only one inside."""
@@ -65,10 +66,10 @@ def inside(spec: TrialSpec) -> TrialSpec:
 def needed(spec: TrialSpec) -> list[Path]:
     """Files and folders that the trial reads, wherever they lie."""
     programs = [Path(place) for place in (*sys.path, sys.prefix, sys.base_prefix) if place and Path(place).exists()]
-    datasets = [Path(data.path) for data in (spec.dataset, spec.next_dataset) if data is not None]
+    zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
     servers = [host.server for host in spec.hosts.values() if host.server is not None]
-    roots = [Path(place) for server in servers for place in (server.root, server.prefix) if place is not None]
-    return [*programs, paths.engine(), *datasets, *roots]
+    roots = [Path(place) for server in servers for place in (sources.root(server), server.prefix) if place is not None]
+    return [*programs, paths.engine(), *zones, *roots]
 
 
 def modules(spec: TrialSpec) -> list[str]:

@@ -29,9 +29,9 @@ def serial(context: TrialContext, number: int) -> int:
 
 def lay_out(context: TrialContext, name: str, number: int) -> None:
     """Write generation ``number`` beside the zones of the primary of host ``name``, for `ZoneChanges.load`."""
-    spec, placement = context.spec, context.servers.placements[name]
-    assert spec.next_dataset is not None
-    source = Path((spec.next_dataset if number % 2 else spec.dataset).path)
+    workspace, placement = context.workspace, context.servers.placements[name]
+    source = workspace.next_dataset if number % 2 else workspace.dataset
+    assert source is not None
     for zone in placement.zones:
         target = placement.dataset / zone.file
         copy_with_serial(source / zone.file, target.with_name(target.name + NEXT), serial(context, number))

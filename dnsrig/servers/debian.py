@@ -42,10 +42,14 @@ class Root:
     """Every package in it -> exact version."""
 
 
+def folder(suite: str) -> Path:
+    """Of the root file systems built from ``suite``, each by its key."""
+    return paths.cache() / "roots" / suite
+
+
 def roots(suite: str, name: str) -> list[Root]:
     """Those built for ``name`` from ``suite``, the newest last."""
-    folder = paths.cache() / "roots" / suite
-    built = [path for path in folder.glob(f"{name}-*") if path.name.rpartition("-")[0] == name]
+    built = [path for path in folder(suite).glob(f"{name}-*") if path.name.rpartition("-")[0] == name]
     found = [path for path in built if (path / RECORD).is_file()]
     found.sort(key=lambda path: (path / RECORD).stat().st_mtime)
     return [root for path in found if (root := _read(path, suite)) is not None]
@@ -59,9 +63,9 @@ def resolve(suite: str, packages: tuple[str, ...]) -> dict[str, str]:
 
 def build(suite: str, name: str, packages: tuple[str, ...]) -> Root:
     """Build the root file system of ``packages`` at their present versions, or return it if it is there."""
-    with cached.locked(paths.cache() / "roots" / suite):
+    with cached.locked(folder(suite)):
         versions = resolve(suite, packages)
-        target = paths.cache() / "roots" / suite / f"{name}-{_key(versions)}"
+        target = folder(suite) / f"{name}-{_key(versions)}"
         if root := _read(target, suite):
             os.utime(target / RECORD)  # the newest one is what `find` takes
             return root
@@ -139,13 +143,13 @@ def _update(suite: str) -> None:
         raise DnsrigError(
             "servers from Debian suites need apt-get", hint="use KIND@system or KIND@/path/to/your/build instead"
         )
-    folder = _state(suite)
+    state = _state(suite)
     for part in ("lists/partial", "cache/archives/partial"):
-        (folder / part).mkdir(parents=True, exist_ok=True)
+        (state / part).mkdir(parents=True, exist_ok=True)
     # Older suites' Release files are past their Valid-Until date; their signatures are still checked.
     line = f"deb [signed-by={KEYRING} check-valid-until=no] {_mirror()} {suite} main\n"
-    (folder / "sources.list").write_text(line)
-    (folder / "status").touch()
+    (state / "sources.list").write_text(line)
+    (state / "status").touch()
     try:
         _apt(suite, "update", "--error-on=any")
     except DnsrigError as error:
@@ -185,14 +189,14 @@ def _mirror() -> str:
 
 
 def _apt(suite: str, *arguments: str) -> str:
-    folder = _state(suite)
+    state = _state(suite)
     options = {
-        "Dir::Etc::sourcelist": f"{folder}/sources.list",
+        "Dir::Etc::sourcelist": f"{state}/sources.list",
         "Dir::Etc::sourceparts": "/dev/null",
         "Dir::Etc::preferencesparts": "/dev/null",
-        "Dir::State::lists": f"{folder}/lists",
-        "Dir::State::status": f"{folder}/status",
-        "Dir::Cache": f"{folder}/cache",
+        "Dir::State::lists": f"{state}/lists",
+        "Dir::State::status": f"{state}/status",
+        "Dir::Cache": f"{state}/cache",
         "APT::Install-Recommends": "false",
         "APT::Sandbox::User": "root",
         "Acquire::Languages": "none",

@@ -95,6 +95,8 @@ class Placement:
 
     host: HostSpec
     """With a server and its role."""
+    root: Path | None
+    """The root file system that its programs are run in; None: that of the machine."""
     zones: Sequence[Zone]
     routes: Sequence[Route]
     """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the first.
@@ -143,7 +145,7 @@ class Placement:
     @property
     def tree(self) -> Path:
         """Below which the files of its source lie, as the rig sees them: a root file system, the prefix of the user's own build, or /."""
-        return Path(self.source.root or self.source.prefix or "/")
+        return self.root or Path(self.source.prefix or "/")
 
     @property
     def answers_over_tls(self) -> bool:

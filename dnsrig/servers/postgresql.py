@@ -198,7 +198,7 @@ def programs(placement: Placement) -> str:
     source = placement.source
     if source.prefix and (placement.tree / "bin/psql").is_file():
         return f"{source.prefix}/bin"
-    tree = Path(source.root or "/")
+    tree = placement.root or Path("/")
     found = sorted(tree.glob("usr/lib/postgresql/*/bin"), key=lambda path: numbers(path.parent.name))
     if not found:
         raise DnsrigError(

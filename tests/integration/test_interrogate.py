@@ -11,6 +11,7 @@ from conftest import specs
 from suites import quick
 from test_transports import WITH_TLS, in_progress
 
+from dnsrig import datasets
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, keys
@@ -25,7 +26,7 @@ Features = dict[tuple[str, str], dict[str, Any]]
 
 def with_large_zone(spec: TrialSpec, folder: Path) -> TrialSpec:
     """``spec`` with one more zone in its dataset, larger than all others together."""
-    dataset = shutil.copytree(spec.dataset.path, folder / "dataset")
+    dataset = shutil.copytree(datasets.folder(spec.dataset.key), folder / "dataset")
     records = "".join(f"h{number} IN A 192.0.2.{number % 256}\n" for number in range(LARGE_RECORDS))
     soa = f"ns1.example. hostmaster.example. {spec.dataset.serial} 3600 900 1209600 300"
     (dataset / "large.zone").write_text(
@@ -33,7 +34,7 @@ def with_large_zone(spec: TrialSpec, folder: Path) -> TrialSpec:
     )
     with (dataset / "zones.list").open("a") as zones:
         zones.write("large.example\tlarge.zone\n")
-    changed = {"path": str(dataset), "zones": ZONES + 1, "records": spec.dataset.records + LARGE_RECORDS + 2}
+    changed = {"key": str(dataset), "zones": ZONES + 1, "records": spec.dataset.records + LARGE_RECORDS + 2}
     return spec.model_copy(update={"dataset": spec.dataset.model_copy(update=changed)})
 
 
@@ -56,7 +57,7 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str, changes
         context.start_watch()
         context.start_ready("primary", limit_s=60)
         if changes:
-            zones = f"--zones={Path(spec.dataset.path) / 'zones.list'}"
+            zones = f"--zones={datasets.folder(spec.dataset.key) / 'zones.list'}"
             change = context.instruments.start_change(
                 "change", "primary", [zones, f"--changes-per-s={ZONES + 1}", "--duration-s=1"]
             )
@@ -65,7 +66,7 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str, changes
             "transfer",
             spec.hosts["primary"].address,
             "--interrogate",
-            f"--zones={Path(spec.dataset.path) / 'zones.list'}",
+            f"--zones={datasets.folder(spec.dataset.key) / 'zones.list'}",
         ]
         if spec.transfer.tsig:
             arguments.append(f"--tsig={keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{context.workspace.keys.tsig_secret}")

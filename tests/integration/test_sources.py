@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from dnsrig.errors import DnsrigError
@@ -16,9 +14,9 @@ pytestmark = pytest.mark.servers
 def test_installing_again_changes_nothing(kind: str) -> None:
     first = sources.install(f"{kind}@forky")
     assert sources.install(f"{kind}@forky") == first == sources.find(f"{kind}@forky")
-    assert first.root is not None
+    assert (root := sources.root(first)) is not None
     assert any(first.version in version for version in first.packages.values()), first.packages
-    assert (Path(first.root) / debian.RECORD).is_file()
+    assert (root / debian.RECORD).is_file()
 
 
 def test_suite_that_lacks_the_package() -> None:

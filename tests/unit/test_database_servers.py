@@ -128,7 +128,7 @@ def test_the_log_of_knot_says_when_a_zone_came_from_its_database(tmp_path: Path)
 def with_programs(place: Placement) -> Placement:
     """Its root file system has PostgreSQL's programs, in two versions."""
     for version in ("9", "18"):
-        (Path(place.source.root or "") / f"usr/lib/postgresql/{version}/bin").mkdir(parents=True)
+        (Path(place.root or "") / f"usr/lib/postgresql/{version}/bin").mkdir(parents=True)
     return place
 
 
@@ -158,8 +158,8 @@ def test_postgresql_of_ones_own_build_runs_its_own_programs(tmp_path: Path, owne
     prefix = tmp_path / "opt"
     (prefix / "bin").mkdir(parents=True)
     (prefix / "bin/psql").touch()
-    own = ServerSource(kind="postgresql", source=str(prefix), version="19", prefix=str(prefix))
-    place = placement(tmp_path, "postgresql", "database", server=own)
+    own = ServerSource(kind="postgresql", source=str(prefix), version="19")
+    place = placement(tmp_path, "postgresql", "database", server=own, root=None)
     assert f"{prefix}/bin/postgres" in driver("postgresql").command(place)
     (initdb,) = driver("postgresql").preparations(place)
     assert f"{prefix}/bin/initdb" in initdb.command
@@ -167,7 +167,7 @@ def test_postgresql_of_ones_own_build_runs_its_own_programs(tmp_path: Path, owne
 
 def test_the_newest_of_postgresqls_programs_are_taken_and_none_are_told(tmp_path: Path) -> None:
     old = with_programs(placement(tmp_path / "a", "postgresql", "database"))
-    (Path(old.source.root or "") / "usr/lib/postgresql/9.6/bin").mkdir(parents=True)
+    (Path(old.root or "") / "usr/lib/postgresql/9.6/bin").mkdir(parents=True)
     assert programs(old) == "/usr/lib/postgresql/18/bin"
     with pytest.raises(DnsrigError) as raised:
         programs(placement(tmp_path / "b", "powerdns", "primary"))

@@ -26,7 +26,7 @@ def made(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("made", KINDS, indirect=True, ids=[kind for kind, _ in KINDS])
 def test_the_catalog_lists_every_zone_and_nothing_else(made: DatasetSpec) -> None:
-    folder = Path(made.path)
+    folder = datasets.folder(made.key)
     name, file = datasets.catalog_of(folder)
     catalog = dns.zone.from_file(str(folder / file), origin=name, relativize=False)  # wants SOA and NS
     owners = {
@@ -43,7 +43,7 @@ def test_the_catalog_lists_every_zone_and_nothing_else(made: DatasetSpec) -> Non
 
 @pytest.mark.parametrize("made", KINDS, indirect=True, ids=[kind for kind, _ in KINDS])
 def test_the_catalog_is_one_for_rfc_9432(made: DatasetSpec) -> None:
-    folder = Path(made.path)
+    folder = datasets.folder(made.key)
     name, file = datasets.catalog_of(folder)
     catalog = dns.zone.from_file(str(folder / file), origin=name)
     assert catalog.find_rdataset("@", "SOA")[0].serial == made.serial == 7
@@ -54,6 +54,6 @@ def test_the_catalog_is_one_for_rfc_9432(made: DatasetSpec) -> None:
 def test_a_dataset_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
     first = datasets.provide("tiny-zones", {"zones": 2})
-    made_ns = Path(first.path, "dataset.json").stat().st_mtime_ns
+    made_ns = (datasets.folder(first.key) / "dataset.json").stat().st_mtime_ns
     assert datasets.provide("tiny-zones", {"zones": 2}) == first
-    assert Path(first.path, "dataset.json").stat().st_mtime_ns == made_ns
+    assert (datasets.folder(first.key) / "dataset.json").stat().st_mtime_ns == made_ns

@@ -42,6 +42,7 @@ def place(tmp_path: Path) -> Place:
                 server=ServerSource(kind=kind, source="engine", version="1.0"),
                 role="primary" if primary else "secondary",
             ),
+            root=None,
             zones=[],
             routes=[] if primary else [Route(1, IPv4Address("198.18.0.9"), None)],
             secondaries=[IPv4Address("198.18.0.2")] if primary else [],

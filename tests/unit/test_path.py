@@ -163,7 +163,7 @@ def test_netem_where_the_kernel_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_old_records_have_plain_links() -> None:
     old = LinkSpec.model_validate({"ends": ["primary", "secondary"], "kind": "veth"})
     assert not old.emulated and old.mtu_octets == 1500
-    assert DatasetSpec(kind="tiny-zones", path="/d", zones=1, records=4, serial=1)
+    assert DatasetSpec(kind="tiny-zones", key="d", zones=1, records=4, serial=1)
 
 
 def test_a_congestion_control_that_no_kernel_has_is_refused_before_the_first_trial() -> None:

@@ -58,9 +58,9 @@ def test_matrix_by_mistake_is_refused() -> None:
 
 
 SERVERS = {
-    n: ServerSource(kind=n.split("@")[0], source="forky", version="1", root="/r") for n in ("nsd@forky", "bind@forky")
+    n: ServerSource(kind=n.split("@")[0], source="forky", version="1", key="r") for n in ("nsd@forky", "bind@forky")
 }
-DATASET = DatasetSpec(kind="tiny-zones", path="/d", zones=3, records=12, serial=1)
+DATASET = DatasetSpec(kind="tiny-zones", key="d", zones=3, records=12, serial=1)
 
 
 def spec(*settings: str):  # type: ignore[no-untyped-def]
@@ -140,10 +140,10 @@ def test_the_impossible_is_refused_before_it_starts(settings: list[str], message
 def test_a_version_that_is_too_old_is_refused() -> None:
     (point,) = points("server=bind@bullseye", "zones=100", "transfer.transport=xot")
     servers = {
-        name: ServerSource(kind=name.partition("@")[0], source="x", version=version, root="/x")
+        name: ServerSource(kind=name.partition("@")[0], source="x", version=version, key="x")
         for name, version in (("nsd@forky", "4.15.4"), ("bind@bullseye", "9.16.50"))
     }
-    dataset = DatasetSpec(kind="tiny-zones", path="/x", zones=100, records=400, serial=1)
+    dataset = DatasetSpec(kind="tiny-zones", key="x", zones=100, records=400, serial=1)
     with pytest.raises(UsageError, match=r"has no XoT before 9.18 \(this is 9.16.50\)"):
         plan.spec("run", "tour", point, servers, [dataset], [0, 1])
 

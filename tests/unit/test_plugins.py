@@ -23,7 +23,7 @@ from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.traps import all_traps, examine
 
 EXAMPLE = Path(__file__).parents[1] / "plugin_example"
-FOUND = (all_charts, all_checks, all_drivers, all_procedures, all_traps, formats, kinds)
+FOUND = (all_charts, all_checks, all_drivers, all_procedures, all_traps, formats, kinds, sources.all_sources)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def install(folder: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
 
 
 def names() -> list[list[str]]:
-    found = (all_drivers(), all_traps(), formats(), all_procedures(), all_checks(), kinds())
+    found = (all_drivers(), all_traps(), formats(), all_procedures(), all_checks(), kinds(), sources.all_sources())
     return [*map(list, found), [chart.id for chart in all_charts()]]
 
 
@@ -92,6 +92,7 @@ BROKEN = {
     "dnsrig.charts": {"fails": "fails"},
     "dnsrig.exports": {"bare": "bare"},
     "dnsrig.procedures": {"bare": "bare"},
+    "dnsrig.sources": {"bare": "bare"},
 }
 
 

@@ -78,7 +78,7 @@ def test_echo_comes_from_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     program.write_text("one build")
     monkeypatch.setenv("DNSRIG_ENGINE", str(program))
     one = sources.find("echo")
-    assert one is not None and one.name == "echo@engine" and one.root is None
+    assert one is not None and one.name == "echo@engine" and sources.root(one) is None
     assert sources.executable(one, ["dnsrig-engine", "serve"]) == [str(paths.engine()), "serve"]
     program.write_text("another build")
     assert sources.find("echo@engine") != one, "two builds are two servers"
@@ -93,7 +93,7 @@ def test_sources_that_cannot_be(name: str) -> None:
 
 @pytest.mark.parametrize(("version", "word"), [("9.16.50", "default-masters"), ("9.18.49", "default-primaries")])
 def test_bind_is_told_of_a_catalog_in_its_own_words(tmp_path: Path, version: str, word: str) -> None:
-    source = ServerSource(kind="bind", source="x", version=version, root="/x")
+    source = ServerSource(kind="bind", source="x", version=version, key="x")
     catalog, follows = Zone("catalog.example", "catalog.zone"), TransferSpec(provisioning="catalog")
     place = placed(tmp_path, "bind", "secondary", server=source, catalog=catalog, transfer=follows)
     driver("bind").configure(place)

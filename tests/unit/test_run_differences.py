@@ -84,7 +84,7 @@ def untold(kind: type[TrialSpec]) -> set[str]:
 def test_a_change_of_any_field_is_told_but_of_those_listed() -> None:
     assert untold(TrialSpec) == {
         *("schema_version", "run", "experiment", "variant.id", "variant.parameters.one", "repeat"),
-        *("dataset.path", "next_dataset.path", "hosts.one.server.root"),
+        *("dataset.key", "next_dataset.key", "hosts.one.server.key"),
     }
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from placement_data import KEYS, ZONES, changed, placed
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import TransferSpec
+from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import all_drivers, debian, driver, feature_table, keys, sources
 from dnsrig.servers.driver import LogEvent, Placement, Route, Zone, numbers, wanted_features
 
@@ -200,9 +200,8 @@ def test_powerdns_asks_for_differences_but_not_of_a_catalog(tmp_path: Path, cata
 
 def test_powerdns_without_sqlite_backend_says_so(tmp_path: Path) -> None:
     place = placement(tmp_path, "powerdns", "secondary")
-    source = place.source.model_copy(update={"root": str(tmp_path / "empty")})
     with pytest.raises(DnsrigError, match="no SQLite schema"):
-        configuration(changed(place, server=source))
+        configuration(changed(place, root=tmp_path / "empty"))
 
 
 def test_bind_limit_is_in_force_by_default_and_settable() -> None:
@@ -280,6 +279,24 @@ def test_source_names() -> None:
     assert sources.parse("bind")[1] == "system"
     with pytest.raises(UsageError, match="no server called 'tinydns'"):
         sources.parse("tinydns@forky")
+
+
+@pytest.mark.parametrize("source", ["system", "engine", "forky", "/opt/bind", "~/bind", "./bind"])
+def test_a_source_is_of_one_kind(source: str) -> None:
+    assert sum(kind.takes(source) for kind in sources.all_sources().values()) == 1
+
+
+def test_what_is_no_source_is_refused() -> None:
+    with pytest.raises(UsageError, match="'git:v1' is not the name of a source"):
+        sources.find("bind@git:v1")
+
+
+def test_a_root_file_system_is_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
+    found = ServerSource(kind="nsd", source="forky", version="4", key="nsd-0123")
+    assert not sources.unchanged(found)
+    (tmp_path / "roots/forky/nsd-0123").mkdir(parents=True)
+    assert sources.unchanged(found) and sources.root(found) == tmp_path / "roots/forky/nsd-0123"
 
 
 def test_build_of_the_users_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dnsrig import datasets
 from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import _asking, _kept_up, _serving, capacity, latency
@@ -54,7 +55,7 @@ class FakeContext:
 
     def __init__(self, made: TrialSpec, directory: Path, **summaries: Any) -> None:
         self.spec, self.directory, self.keys = made, directory, keys.make()
-        self.state, self.dataset = directory / "state", Path(made.dataset.path)
+        self.state, self.dataset = directory / "state", datasets.folder(made.dataset.key)
         self.workspace = self.servers = self.instruments = self.changes = self
         self.summaries = {"ramp": RAMP, "warmup": LOAD, "load": LOAD, **summaries}
         self.done: list[str] = []
@@ -136,7 +137,7 @@ def zones(tmp_path: Path) -> Path:
 
 
 def with_zones(made: TrialSpec, zones: Path) -> TrialSpec:
-    return made.model_copy(update={"dataset": made.dataset.model_copy(update={"path": str(zones)})})
+    return made.model_copy(update={"dataset": made.dataset.model_copy(update={"key": str(zones)})})
 
 
 def test_order_of_a_trial(zones: Path) -> None:

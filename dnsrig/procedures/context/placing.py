@@ -13,7 +13,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.lab.process import Bind
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.rundir import HostSpec, TrialSpec
-from dnsrig.servers import driver
+from dnsrig.servers import driver, sources
 from dnsrig.servers._database import Database
 from dnsrig.servers.driver import Address, Endpoint, Placement, Route, Zone
 
@@ -32,12 +32,13 @@ def place(workspace: Workspace, name: str) -> Placement:
     over_tls = _listens_for_tls(spec, name)
     if spec.transfer.tls or over_tls:
         keys.write(stored, private=host.role == "primary" or over_tls)
-    in_root = host.server.root is not None
+    root = sources.root(host.server)
     if _changes(spec, host.role):
         dataset = shutil.copytree(dataset, stored.resolve() / "dataset")
     catalog = Zone(*datasets.catalog_of(dataset)) if spec.transfer.provisioning == "catalog" else None
     return Placement(
         host=host,
+        root=root,
         zones=read_zones(dataset / "zones.list"),
         routes=[] if host.role == "primary" or host.database else _routes(spec, host),
         secondaries=secondaries(spec) if host.role == "primary" else [],
@@ -45,11 +46,11 @@ def place(workspace: Workspace, name: str) -> Placement:
         keys=keys,
         catalog=catalog,
         directory=folder,
-        seen_directory="/mnt/server" if in_root else str(folder.resolve()),
+        seen_directory="/mnt/server" if root else str(folder.resolve()),
         state=stored,
-        seen_state="/mnt/state" if in_root else str(stored.resolve()),
+        seen_state="/mnt/state" if root else str(stored.resolve()),
         dataset=dataset,
-        seen_dataset="/mnt/dataset" if in_root else str(dataset),
+        seen_dataset="/mnt/dataset" if root else str(dataset),
         over_tls=over_tls,
         database=database_of(spec, host),
     )
@@ -92,10 +93,10 @@ def changes_itself(spec: TrialSpec) -> bool:
 
 def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
     """Root file system and binds of a server's programs, as `lab.process.start` takes them."""
-    if placement.source.root is None:
+    if placement.root is None:
         return {}
     return {
-        "root": Path(placement.source.root),
+        "root": placement.root,
         "binds": [
             Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
             Bind(placement.state.resolve(), placement.seen_state),

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from dnsrig import datasets
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.rundir import TrialSpec
@@ -33,8 +34,11 @@ class Workspace:
     keys: TransferKeys = field(default_factory=keys.make)
 
     def __post_init__(self) -> None:
-        self.dataset = Path(self.spec.dataset.path)
+        self.dataset = datasets.folder(self.spec.dataset.key)
         """The folder of the zones that the trial begins with; a procedure may put another one in its place before servers start."""
+        following = self.spec.next_dataset
+        self.next_dataset = datasets.folder(following.key) if following is not None else None
+        """That of their next version, where the procedure has one."""
 
     @cached_property
     def state(self) -> Path:

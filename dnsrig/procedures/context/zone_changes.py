@@ -6,7 +6,6 @@ import shutil
 import signal
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from dnsrig.errors import DnsrigError
@@ -24,9 +23,8 @@ class ZoneChanges:
 
     def lay_out(self, name: str) -> None:
         """Copy the next version of the zones beside those of the primary of host ``name``, without a change yet."""
-        following = self.servers.workspace.spec.next_dataset
-        assert following is not None
-        source, target = Path(following.path), self.servers.placements[name].dataset
+        source, target = self.servers.workspace.next_dataset, self.servers.placements[name].dataset
+        assert source is not None
         for path in (path for path in source.rglob("*") if path.is_file()):
             made = target / path.relative_to(source)
             shutil.copyfile(path, made.with_name(made.name + NEXT))

@@ -1,0 +1,36 @@
+"""What dnsrig brings along itself: parts of the engine in the place of a server. Pinned down by the engine's binary."""
+
+from __future__ import annotations
+
+import dnsrig
+from dnsrig import paths
+from dnsrig.rundir import ServerSource
+from dnsrig.servers.driver import Driver
+from dnsrig.servers.sources._program import fingerprint
+
+NAME = "engine"
+
+
+def takes(source: str) -> bool:
+    return source == NAME
+
+
+def find(server: Driver, source: str) -> ServerSource:
+    return ServerSource(
+        kind=server.kind, source=NAME, version=dnsrig.__version__, fingerprint=fingerprint(paths.engine())
+    )
+
+
+install = find
+
+
+def installed(server: Driver) -> list[ServerSource]:
+    return [find(server, NAME)] if server.only_source == NAME else []
+
+
+def root(found: ServerSource) -> None:
+    return None
+
+
+def program(found: ServerSource, name: str) -> str:
+    return str(paths.engine())

@@ -1,0 +1,48 @@
+"""A build of the user's own, by the path of its prefix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dnsrig.errors import UsageError
+from dnsrig.rundir import ServerSource
+from dnsrig.servers.driver import Driver
+from dnsrig.servers.sources._program import fingerprint, version
+
+FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin", "")
+
+
+def takes(source: str) -> bool:
+    return source.startswith(("/", ".", "~"))
+
+
+def find(server: Driver, source: str) -> ServerSource:
+    prefix = Path(source).expanduser().resolve()
+    if (path := _program(prefix, server.executable)) is None:
+        raise UsageError(
+            f"there is no {server.executable} under {prefix}",
+            hint=f"give the prefix of the build, the folder that holds sbin/{server.executable}",
+        )
+    return ServerSource(
+        kind=server.kind, source=str(prefix), version=version(server, path), fingerprint=fingerprint(path)
+    )
+
+
+install = find
+
+
+def installed(server: Driver) -> list[ServerSource]:
+    """It may lie anywhere."""
+    return []
+
+
+def root(found: ServerSource) -> None:
+    return None
+
+
+def program(found: ServerSource, name: str) -> str:
+    return str(_program(Path(found.source), name) or name)
+
+
+def _program(prefix: Path, name: str) -> Path | None:
+    return next((path for folder in FOLDERS if (path := prefix / folder / name).is_file()), None)

@@ -1,0 +1,48 @@
+"""What is installed on this machine."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from dnsrig.errors import DnsrigError
+from dnsrig.rundir import ServerSource
+from dnsrig.servers.driver import Driver
+from dnsrig.servers.sources._program import fingerprint, version
+
+NAME = "system"
+FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+
+
+def takes(source: str) -> bool:
+    return source == NAME
+
+
+def find(server: Driver, source: str) -> ServerSource:
+    for folder in FOLDERS:
+        if (path := Path(folder, server.executable)).exists():
+            return ServerSource(
+                kind=server.kind, source=NAME, version=version(server, path), fingerprint=fingerprint(path)
+            )
+    raise DnsrigError(
+        f"{server.title} ({server.executable}) is not installed on this machine",
+        hint=f"use {server.kind}@forky, which dnsrig installs by itself, or KIND@/path/to/your/build",
+    )
+
+
+install = find
+
+
+def installed(server: Driver) -> list[ServerSource]:
+    if not server.only_source:
+        with contextlib.suppress(DnsrigError):
+            return [find(server, NAME)]
+    return []
+
+
+def root(found: ServerSource) -> None:
+    return None
+
+
+def program(found: ServerSource, name: str) -> str:
+    return name
