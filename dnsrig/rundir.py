@@ -68,8 +68,6 @@ Role = Literal["primary", "secondary", "resolver", "database"]
 """What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for DNS servers."""
 LinkKind = Literal["veth", "netem", "tun"]
 """What carries packets: the kernel as it is, the kernel's network emulator, or the engine's `link`."""
-Kernel = Literal["running", "uml"]
-"""The kernel of this machine, or a stock one as a process (User-mode Linux)."""
 
 
 class Record(BaseModel):

@@ -31,16 +31,16 @@ def command(
     under another kernel, in User-mode Linux. Reads nothing but SPEC. Phases and progress go to standard output as JSON
     lines. Exit status 0 for every result, `timeout` and `server-failed` among them.
     """
-    from dnsrig.experiment import trial, under_uml
-    from dnsrig.lab import network, uml
+    from dnsrig.experiment import trial
+    from dnsrig.experiment.executors import executor
+    from dnsrig.lab import network
 
     network.clean()
     if until_eof:
         trial.end_with_stdin()
     wanted = read_json(spec, TrialSpec)
-    execute = under_uml.run_trial if wanted.kernel == "uml" and not uml.inside() else trial.run_trial
     try:
-        record = execute(wanted, directory, _print_event)
+        record = executor(wanted.kernel).run_trial(wanted, directory, _print_event)
     except trial.Interrupted:
         complain("interrupted; everything that this trial made was removed")
         sys.exit(EXIT_INTERRUPTED)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dnsrig.experiment.executors import executor
 from dnsrig.procedures import procedure
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import driver
 
-OVERHEAD_S = 4.0
-"""A trial's own time: network, servers, removal; as measured on a machine of 2 cores."""
-UML_OVERHEAD_S = 15.0
-"""More of it under User-mode Linux: its boot, and programs that start ten times as slowly; as measured there."""
 RECORDS_PER_S = 100_000
 ZONES_PER_S = 1_000
 """Cautious rates of a server that nothing else limits, as measured on a machine of 2 cores."""
@@ -31,7 +28,7 @@ def of_trial(spec: TrialSpec) -> Estimate:
         work_s = max(work_s, zones / limit)
     expected_s = getattr(procedure(spec.procedure), "expected_s", None)
     measured_s = expected_s(spec.options) if expected_s else 0.0
-    overhead_s = OVERHEAD_S + (UML_OVERHEAD_S if spec.kernel == "uml" else 0.0)
+    overhead_s = executor(spec.kernel).OVERHEAD_S
     at_most_s = overhead_s + 2 * work_s + measured_s + spec.limit_s
     return Estimate(overhead_s + min(2 * work_s, spec.limit_s) + measured_s, at_most_s)
 

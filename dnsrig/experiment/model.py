@@ -124,7 +124,7 @@ class Document(Part):
         description="what carries packets over the path: the kernel's `netem`, the engine's `tun`, or plain `veth`; by default "
         "veth without a [path], netem where the kernel has it, else tun",
     )
-    kernel: Literal["auto", "running", "uml"] = Field(
+    kernel: str = Field(
         "auto",
         description="the kernel that a trial runs under: this machine's, or a stock one in User-mode Linux; by default this "
         "machine's, unless a congestion control is asked for that it lacks",

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Mapping
 from itertools import pairwise
 from types import ModuleType
 
 from dnsrig.errors import UsageError
+from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
-from dnsrig.rundir import FULL_PACKET_OCTETS, HostSpec, Kernel, LinkKind, LinkSpec, PathSpec, Scalar, TrialSpec
+from dnsrig.rundir import FULL_PACKET_OCTETS, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
@@ -25,8 +26,8 @@ MOST_AFTER_S = 2 * 86_400.0
 """Of a change of the loss: longer than any trial, whose limit is a day."""
 
 
-def kernel(document: Document) -> Kernel:
-    """The kernel that a trial of ``document`` runs under. Raises UsageError where it lacks a congestion control."""
+def kernel(document: Document) -> str:
+    """The kernel that a trial of ``document`` runs under. Raises UsageError where there is none, or it lacks a congestion control."""
     asked = {host.congestion for host in document.hosts.values() if host.congestion}
     lacking = sorted(asked - set(congestion.available()))
     if document.kernel == "running" and lacking:
@@ -36,16 +37,8 @@ def kernel(document: Document) -> Kernel:
         )
     if document.kernel == "auto":
         return "uml" if lacking else "running"
+    executor(document.kernel)
     return document.kernel
-
-
-def check_congestion(specs: Iterable[TrialSpec], controls: Collection[str]) -> None:
-    """Refuse a congestion control that User-mode Linux, which has ``controls``, lacks as well: before the first trial, not in each."""
-    hosts = [host for spec in specs if spec.kernel == "uml" for host in spec.hosts.values()]
-    if lacking := sorted({host.congestion for host in hosts if host.congestion} - set(controls)):
-        raise UsageError(
-            f"User-mode Linux has no congestion control {lacking[0]!r}", hint=f"it has {', '.join(controls)}"
-        )
 
 
 def under_one_kernel(points: list[Point]) -> list[Point]:
@@ -63,7 +56,7 @@ def under_one_kernel(points: list[Point]) -> list[Point]:
     ]
 
 
-def link_kind(document: Document, kernel: Kernel) -> LinkKind:
+def link_kind(document: Document, kernel: str) -> LinkKind:
     """What carries packets over the path of ``document``."""
     if document.link == "veth" and document.path is not None:
         raise UsageError("a veth pair emulates no path", hint='leave [path] out, or set link = "tun"')

@@ -9,18 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import dnsrig
 from dnsrig import datasets, paths
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan
-from dnsrig.lab import conditions, ledger, uml
+from dnsrig.experiment.executors import executor
+from dnsrig.lab import conditions, ledger
 from dnsrig.procedures import procedure, versions
 from dnsrig.rundir import DatasetSpec, Manifest, ServerSource, TrialSpec
 from dnsrig.servers import sources
 
-UML_KERNEL = "uml_kernel"
-"""In the manifest's conditions: the release of the kernel of those trials that run under User-mode Linux."""
 NAME = r"\w[\w.+-]{0,99}"
 """Of an experiment."""
 Note = Callable[[str], None]
@@ -91,7 +91,7 @@ def prepare(request: Request, note: Note) -> Manifest:
         repeats=repeats,
         servers=servers,
         specs=specs,
-        conditions={**conditions.snapshot(), **_other_kernel(made, note)},
+        conditions={**conditions.snapshot(), **_provided(made, note)},
     )
 
 
@@ -118,12 +118,9 @@ def _datasets(document: model.Document, note: Note) -> list[DatasetSpec]:
     return made
 
 
-def _other_kernel(specs: list[TrialSpec], note: Note) -> dict[str, str]:
-    """Of the machine's conditions: the release of the kernel of User-mode Linux, where a trial runs under it."""
-    if not any(spec.kernel == "uml" for spec in specs):
-        return {}
-    if uml.find() is None:
-        note("fetching the kernel of User-mode Linux from this machine's Debian mirror into the cache, once")
-    kernel = uml.install()
-    path.check_congestion(specs, kernel.congestion_controls())
-    return {UML_KERNEL: kernel.release}
+def _provided(specs: list[TrialSpec], note: Note) -> dict[str, Any]:
+    """What the executors of the trials add to the machine's conditions."""
+    found: dict[str, Any] = {}
+    for kernel in sorted({spec.kernel for spec in specs}):
+        found |= executor(kernel).provide([spec for spec in specs if spec.kernel == kernel], note)
+    return found

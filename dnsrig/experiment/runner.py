@@ -17,8 +17,9 @@ from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
 from dnsrig.experiment.children import Child
-from dnsrig.experiment.preparation import UML_KERNEL, own_cpus
-from dnsrig.lab import conditions, uml
+from dnsrig.experiment.executors import executor
+from dnsrig.experiment.preparation import own_cpus
+from dnsrig.lab import conditions
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, trial_dir, write_json
 from dnsrig.servers import sources
 
@@ -69,9 +70,9 @@ def check_unchanged(manifest: Manifest) -> None:
     for server in manifest.servers.values():
         if not sources.unchanged(server):
             raise _not_resumable(manifest, f"{server.label} is no longer what it was")
-    kernel = uml.find() if UML_KERNEL in manifest.conditions else None
-    if manifest.conditions.get(UML_KERNEL) != (kernel.release if kernel else None):
-        raise _not_resumable(manifest, "the kernel of User-mode Linux is another")
+    for kernel in {spec.kernel for spec in manifest.specs.values()}:
+        if why := executor(kernel).changed(manifest.conditions):
+            raise _not_resumable(manifest, why)
     for spec in manifest.specs.values():
         for dataset in filter(None, (spec.dataset, spec.next_dataset)):
             if not datasets.facts(datasets.folder(dataset.key)):
@@ -93,7 +94,7 @@ def check_at_once(manifest: Manifest, at_once: int) -> None:
     """Refuse what would measure itself: trials share a kernel and its CPUs unless each has a kernel and a CPU of its own."""
     if at_once == 1:
         return
-    if any(spec.kernel != "uml" for spec in manifest.specs.values()):
+    if not _apart(manifest):
         raise UsageError(
             f"--at-once {at_once}: trials under the running kernel would measure each other",
             hint="it is for experiments under User-mode Linux: --set kernel=uml",
@@ -114,9 +115,11 @@ def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once:
 
 def _lanes(manifest: Manifest, at_once: int) -> list[int | None]:
     """For each trial that may run at once the CPU that is its own, or None where hosts have those that their specs say."""
-    if any(spec.kernel != "uml" for spec in manifest.specs.values()):
-        return [None]
-    return [*own_cpus()[-at_once:]]
+    return [*own_cpus()[-at_once:]] if _apart(manifest) else [None]
+
+
+def _apart(manifest: Manifest) -> bool:
+    return all(executor(spec.kernel).APART for spec in manifest.specs.values())
 
 
 def _execute(manifest: Manifest, directory: Path, progress: Progress, free: list[int | None]) -> int:

@@ -15,6 +15,7 @@ from dnsrig import discovery
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.read import Run
 from dnsrig.datasets import kinds
+from dnsrig.experiment.executors import all_executors
 from dnsrig.procedures import all_procedures
 from dnsrig.report import draw
 from dnsrig.report.charts import all_charts
@@ -23,7 +24,17 @@ from dnsrig.servers import all_drivers, driver, sources
 from dnsrig.traps import all_traps, examine
 
 EXAMPLE = Path(__file__).parents[1] / "plugin_example"
-FOUND = (all_charts, all_checks, all_drivers, all_procedures, all_traps, formats, kinds, sources.all_sources)
+FOUND = (
+    all_charts,
+    all_checks,
+    all_drivers,
+    all_procedures,
+    all_traps,
+    all_executors,
+    formats,
+    kinds,
+    sources.all_sources,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +62,16 @@ def install(folder: Path, name: str, groups: dict[str, dict[str, str]]) -> None:
 
 
 def names() -> list[list[str]]:
-    found = (all_drivers(), all_traps(), formats(), all_procedures(), all_checks(), kinds(), sources.all_sources())
+    found = (
+        all_drivers(),
+        all_traps(),
+        formats(),
+        all_procedures(),
+        all_checks(),
+        kinds(),
+        sources.all_sources(),
+        all_executors(),
+    )
     return [*map(list, found), [chart.id for chart in all_charts()]]
 
 
@@ -93,6 +113,7 @@ BROKEN = {
     "dnsrig.exports": {"bare": "bare"},
     "dnsrig.procedures": {"bare": "bare"},
     "dnsrig.sources": {"bare": "bare"},
+    "dnsrig.executors": {"bare": "bare"},
 }
 
 

@@ -13,7 +13,8 @@ import pytest
 import synthetic
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import estimate, under_uml
+from dnsrig.experiment import estimate
+from dnsrig.experiment.executors import uml as under_uml
 from dnsrig.lab import uml
 from dnsrig.lab.uml import kernel as kernels
 from dnsrig.lab.uml import machine
