@@ -7,13 +7,15 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from dnsrig.analysis import path as measured_path
-from dnsrig.analysis.models import congestion, fit, primaries, scenario
+from dnsrig.analysis.models import congestion, fit, primaries, scenario, secondaries
 from dnsrig.analysis.models.held_out import Row, wall_s
-from dnsrig.analysis.models.round_trips import POLICIES, Policy, Transport
+from dnsrig.analysis.models.round_trips import POLICIES
 from dnsrig.analysis.models.scenario import Path, Scenario
-from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, SECONDARIES, WORK_FACTOR, WORK_SOURCE, Secondary
+from dnsrig.analysis.models.secondaries import RECORDS_MEASURED, WORK_FACTOR, WORK_SOURCE
 from dnsrig.errors import UsageError
 from dnsrig.rundir import Scalar
+from dnsrig.servers import all_drivers
+from dnsrig.servers.behaviour import AsSecondary, Policy, Transport
 
 RECORDS = 4.0
 """Of a tiny zone, as the dataset tiny-zones has them."""
@@ -103,7 +105,7 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         connections=default_connections if asked.connections is None else asked.connections,
         sites=asked.sites,
         uplink_octets_per_s=asked.uplink_octets_per_s,
-        primary=asked.primary or (primaries.CHEAPEST if asked.sites > 1 else None),
+        primary=asked.primary or (primaries.cheapest() if asked.sites > 1 else None),
         primary_zone_s=asked.primary_zone_s,
     )
     if asked.octets_per_record is not None:
@@ -135,7 +137,7 @@ def _of_primary(asked: Asked, found: Scenario) -> list[str]:
         return [
             f"what policy {found.policy} over {found.transport} costs the sending side was not measured: its CPU is not counted"
         ]
-    title = primaries.PRIMARIES[found.primary].title
+    title = primaries.known()[found.primary].title
     assumed = f"the primary is taken to be {title} with one CPU, which of those known needs least when asked by pipelining: say --primary"
     return [] if asked.primary else [assumed]
 
@@ -153,10 +155,8 @@ def without_effect(asked: Asked, kind: str, zones: int, records: float | None) -
     return notes
 
 
-def _as_server(found: Scenario, kind: str, server: Secondary, asked: Asked) -> tuple[Scenario, list[str]]:
+def _as_server(found: Scenario, kind: str, server: AsSecondary, asked: Asked) -> tuple[Scenario, list[str]]:
     """With what that server does by itself: its limits, how it asks for the SOA, its work."""
-    from dnsrig.servers import all_drivers
-
     limits = tuple(all_drivers()[kind].limits("secondary", asked.settings))
     own = server.policy(asked.settings, found.transport)
     notes = (
@@ -185,7 +185,7 @@ def of_row(asked: Asked, row: Row, zones: int, records: float | None) -> tuple[S
     """The scenario of a measured series: its server, settings and transport, and the times that its trials took."""
     spec = row.example.record.spec
     host = spec.hosts[spec.subject]
-    kind = host.server.kind if host.server and host.server.kind in SECONDARIES else None
+    kind = host.server.kind if host.server and host.server.kind in secondaries.known() else None
     far = asked.path
     if row.rtt_s and not asked.path.rtt_s:
         far = replace(far, rtt_s=row.rtt_s, jitter_s=min(measured_path.jitter_s(row.example), row.rtt_s / 2))
@@ -244,14 +244,14 @@ def _primary_of(row: Row) -> str | None:
     """The server that the trials' primary was, if its costs are known."""
     spec = row.example.record.spec
     servers = [spec.hosts[name].server for name in spec.primaries]
-    return next((server.kind for server in servers if server and server.kind in primaries.PRIMARIES), None)
+    return next((server.kind for server in servers if server and server.kind in primaries.known()), None)
 
 
 def of_work(found: Scenario, kind: str | None) -> list[str]:
     """Notes where a secondary's work is not counted, or known of fewer zones or records than are asked about; of a fit see `of_row`."""
     if kind is None or found.zone_s is None:
         return ["no work of a secondary is counted here: the path decides, and what the sending side shares"]
-    server = SECONDARIES[kind]
+    server = secondaries.known()[kind]
     zones = found.zones > server.zones_measured
     if not (zones or found.zones * found.records > RECORDS_MEASURED):
         return []
@@ -261,10 +261,11 @@ def of_work(found: Scenario, kind: str | None) -> list[str]:
     ]
 
 
-def _server(kind: str | None) -> Secondary | None:
-    if kind is not None and kind not in SECONDARIES:
-        raise UsageError(f"nothing is known of {kind!r} as a secondary", hint=f"one of {', '.join(SECONDARIES)}")
-    return SECONDARIES[kind] if kind else None
+def _server(kind: str | None) -> AsSecondary | None:
+    known = secondaries.known()
+    if kind is not None and kind not in known:
+        raise UsageError(f"nothing is known of {kind!r} as a secondary", hint=f"one of {', '.join(known)}")
+    return known[kind] if kind else None
 
 
 def _transport(name: str | None) -> Transport:
@@ -274,7 +275,7 @@ def _transport(name: str | None) -> Transport:
     raise UsageError(f"there is no transport {name!r} here", hint=f"one of {', '.join(get_args(Transport))}")
 
 
-def _policy(asked: Asked, server: Secondary | None, transport: Transport) -> Policy:
+def _policy(asked: Asked, server: AsSecondary | None, transport: Transport) -> Policy:
     if asked.policy is None:
         return server.policy(asked.settings, transport) if server else "one"
     for known in POLICIES:

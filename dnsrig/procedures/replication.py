@@ -108,10 +108,15 @@ def check(spec: TrialSpec) -> None:
 
 def checks(spec: TrialSpec) -> list[str]:
     found = ["carried", *(["database-filled"] if "database" in spec.hosts else ["transfer-port"])]
-    # Of Knot DNS; connections with TLS it does not keep in its pool.
-    pooled = "server.remote-pool-limit" in spec.hosts[spec.subject].settings and not spec.transfer.tls
     several = spec.dataset.zones > 1 and _carrier(spec.options) == "axfr"
-    return [*found, *(["connections-per-zone"] if pooled and several else [])]
+    return [*found, *(["connections-per-zone"] if several and _keeps_connections(spec) else [])]
+
+
+def _keeps_connections(spec: TrialSpec) -> bool:
+    """Whether the experiment says how many connections the secondary keeps for the next zone. With TLS it keeps none."""
+    host = spec.hosts[spec.subject]
+    known = driver(host.server.kind).as_secondary if host.server else None
+    return known is not None and known.connections_setting in host.settings and not spec.transfer.tls
 
 
 def measure(context: TrialContext) -> Result:

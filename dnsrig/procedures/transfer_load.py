@@ -1,4 +1,4 @@
-"""Pull: the instrument `transfer` takes all zones of a primary, as a secondary would that stores nothing.
+"""Transfer load: the instrument `transfer` takes all zones of a primary, as a secondary would that stores nothing.
 
 What is measured is the primary and the policy by which connections are used; there is no secondary that could be slow. The primary has
 all its zones before anything is asked; `transfer` runs on the host `client`. Options:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
 from dnsrig.servers import keys
+from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import (
     DNS_PORT,
     Driver,
@@ -134,6 +135,26 @@ class Bind(Driver):
         "NOTIFY": Support("9.0", "9.0"),
         "dynamic updates": Support("9.0", None),
         "several source addresses": Support(None, "9.0"),
+    }
+    as_secondary = AsSecondary(
+        title="BIND",
+        policy=lambda settings, transport: "one",
+        # Administrator Reference Manual: transfers-per-ns, transfers-in.
+        workers=lambda settings: min(count(settings, "transfers-per-ns", 2), count(settings, "transfers-in", 10)),
+        workers_setting="transfers-per-ns and transfers-in",
+        zone_s=0.5e-3,
+        record_s=1.5e-6,
+        zones_measured=10_000,
+    )
+    as_primary = AsPrimary(
+        "BIND", {"one": 186, "reused": 91.8, "pipelined": 115}, {"one": 627, "reused": 147, "pipelined": 98.7}
+    )
+    remedies = {
+        "blocked-thread": "9.18.13 mended it for catalogs",
+        "few-octets-a-message": "transfer-format many-answers, transfer-message-size",
+        "full-handshakes": "session-tickets in its tls block",
+        "stalled-server": "the stalls of 9.18.10 are gone in 9.18.13",
+        "transfer-limit": "transfers-out, 10 by default",
     }
     log_clock_resolution_ns = 1_000_000
     done_pattern = r"transfer of '(?P<zone>[^']+)/IN' from \S+: Transfer status: success"

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 import jinja2
 
 from dnsrig.rundir import HostSpec, Role, Scalar, ServerLimit, ServerSource, TransferSpec
+from dnsrig.servers.behaviour import AsPrimary, AsSecondary
 from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
 
 Address = IPv4Address | IPv6Address
@@ -259,6 +260,11 @@ class Driver(ABC):
     """What is not among them it does not have; read by `support`."""
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {}
     """Features that the server has, but not both at once in that role."""
+    as_secondary: ClassVar[AsSecondary | None] = None
+    as_primary: ClassVar[AsPrimary | None] = None
+    """How it transfers zones; None: not known, and models leave it out."""
+    remedies: ClassVar[Mapping[str, str]] = {}
+    """Id of a trap -> what helps against it with this server: a few words, beside those of the trap's own remedy."""
     log_clock_resolution_ns: ClassVar[int]
     done_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
     """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no line says so."""

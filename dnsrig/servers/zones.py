@@ -30,6 +30,7 @@ class Zones(EngineDriver):
     roles = ("primary",)
     repeatable = frozenset({"fault"})
     changes_itself = True
+    remedies = {"transfer-limit": "concurrent-max"}
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer"),
         Setting("message-octets", "65535", "most octets of a message of a transfer"),

@@ -28,6 +28,7 @@ from dnsrig.analysis.failures import RAISED
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.rundir import Finding, Scalar, TrialKey, Verdict
+from dnsrig.servers import all_drivers
 
 FIRST = 50
 INSTRUMENT_HOST = "observer"
@@ -53,6 +54,14 @@ CLEAR = Conclusion("clear")
 
 Said = list[tuple[str | None, Conclusion]]
 """Of which variant, None: of the whole run."""
+
+
+def of_servers(trial: Trial, trap: str, hosts: Iterable[str]) -> str:
+    """What helps against ``trap`` with the servers on ``hosts``, as their drivers say: `` (BIND 9: transfers-out)``; empty where they say nothing."""
+    servers = dict.fromkeys(server.kind for name in hosts if (server := trial.record.spec.hosts[name].server))
+    drivers = [all_drivers()[kind] for kind in servers if kind in all_drivers()]
+    said = [f"{driver.title}: {driver.remedies[trap]}" for driver in drivers if trap in driver.remedies]
+    return f" ({'; '.join(said)})" if said else ""
 
 
 def cannot_tell(why: str) -> Conclusion:

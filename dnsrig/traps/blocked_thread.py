@@ -16,7 +16,7 @@ from dnsrig.analysis import lag
 from dnsrig.analysis.late_clients import FEWEST_CLIENTS, FEWEST_WINDOWS, Group, Windows, late_together, windows_of
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import stalls_of
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 45
 TITLE = "one blocked thread behind SO_REUSEPORT"
@@ -104,5 +104,5 @@ def _found(trial: Trial, windows: Windows, group: Group) -> Conclusion:
         },
         metrics=(trial.record.spec.main_metric, "p99_ms", "p99_9_ms", "p99_99_ms", "max_ms"),
         remedy="Find what the server does in a thread that also answers (its log at the times that the heat map shows; `profile = true` "
-        "of its host samples the stacks), and compare with a version that has it elsewhere: BIND 9.18.13 mended it for catalogs.",
+        f"of its host samples the stacks), and compare with a version that has it elsewhere{of_servers(trial, 'blocked-thread', [trial.subject])}.",
     )

@@ -15,7 +15,7 @@ import polars as pl
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 46
 TITLE = "few octets a message"
@@ -83,6 +83,7 @@ def messages_of(rows: pl.DataFrame, concerned: pl.Expr) -> Messages:
 
 
 def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
+    setting = of_servers(trial, "few-octets-a-message", trial.hosts_as("primary"))
     told = []
     if large.stands_out:
         told.append(
@@ -106,6 +107,5 @@ def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
             "tiny_messages_a_transfer": round(tiny.messages / tiny.concerned, 2) if tiny.concerned else None,
         },
         metrics=(trial.record.spec.main_metric, "zones_per_s", "records_per_s", "transferred_mb_per_s"),
-        remedy="Let the primary put as many records into a message as fit (BIND: transfer-format many-answers, transfer-message-size), or take "
-        "the figure as that of this server's way of writing.",
+        remedy=f"Let the primary put as many records into a message as fit{setting}, or take the figure as that of this server's way of writing.",
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dnsrig.analysis import transfers
 from dnsrig.analysis.handshakes import FEWEST, Handshakes, handshakes_of
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 43
 TITLE = "full TLS handshakes where sessions were to be resumed"
@@ -37,6 +37,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _found(trial: Trial, found: Handshakes) -> Conclusion:
     took = "" if found.full_ms is None else f", {found.full_ms:,.3g} ms each in the median"
+    setting = of_servers(trial, "full-handshakes", trial.hosts_as("primary"))
     beside = f" (a resumed one {found.resumed_ms:,.3g} ms)" if found.resumed_ms is not None else ""
     return Conclusion(
         "found",
@@ -50,6 +51,6 @@ def _found(trial: Trial, found: Handshakes) -> Conclusion:
             "resumed_median_ms": None if found.resumed_ms is None else round(found.resumed_ms, 3),
         },
         metrics=(trial.record.spec.main_metric, "zones_per_s", "full_handshakes", "connections_made"),
-        remedy="Let the primary give session tickets (BIND: session-tickets in its tls block), more of them where connections are made at once, "
+        remedy=f"Let the primary give session tickets{setting}, more of them where connections are made at once, "
         "and keep its ticket key over restarts; or keep connections open (options.policy reused or pipelined), which needs none.",
     )

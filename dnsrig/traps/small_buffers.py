@@ -164,7 +164,7 @@ def set_by_server(octets: pl.Series, sizes: tuple[int, int, int] | None) -> int 
 def _give_back(host: str, sysctl: str, own: int) -> str:
     return (
         f"The server on host {host} set this buffer to {own:,} octets itself, so the kernel does not let it grow: see whether it has a setting for that. "
-        f"One that raises a default which it takes for too small, as Knot DNS does, leaves the buffer to the kernel as soon as the second number of {sysctl} "
+        f"One that raises a default which it takes for too small leaves the buffer to the kernel as soon as the second number of {sysctl} "
         f'is larger than that (hosts.{host}.sysctls."{sysctl}" = "4096 {own} …").'
     )
 

@@ -20,7 +20,7 @@ from dnsrig.analysis.profile import Difference, differences
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
 from dnsrig.rundir import Scalar
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 44
 TITLE = "the whole server stood still"
@@ -204,7 +204,8 @@ def _ran_as_evidence(ran: list[Difference]) -> dict[str, Scalar | None]:
 
 
 def _remedy(trial: Trial, ran: list[Difference]) -> str:
-    compare = "compare with another version (S2's stalls of BIND 9.18.10 are gone in 9.18.13), or do what precedes them less often"
+    version = of_servers(trial, "stalled-server", [trial.subject])
+    compare = f"compare with another version{version}, or do what precedes them less often"
     if ran:
         return f"See the flame graph of the stalls: what stands on the coloured frames is what held the answers up; {compare}."
     return (

@@ -16,7 +16,7 @@ import polars as pl
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 40
 TITLE = "the primary's limit of transfers at a time refused the excess"
@@ -27,8 +27,6 @@ STEADY = 0.5
 """Nine tenths of the counts at work are within so much of their median: a limit, even where nothing was tried again."""
 MOST_SAMPLES = 300
 """Refusals looked at, evenly chosen."""
-KNOWN_SETTINGS = {"bind": "transfers-out (10 by default)", "zones": "concurrent-max"}
-"""By kind of the primary: what sets its limit."""
 
 
 @dataclass(frozen=True)
@@ -151,10 +149,8 @@ def _found(trial: Trial, limit: Limit) -> Conclusion:
 
 
 def _remedy(trial: Trial, limit: Limit) -> str:
-    hosts = trial.record.spec.hosts.values()
-    kinds = sorted({host.server.kind for host in hosts if host.role == "primary" and host.server is not None})
-    settings = " and ".join(KNOWN_SETTINGS.get(kind, "its limit of transfers at a time") for kind in kinds)
+    setting = of_servers(trial, "transfer-limit", trial.hosts_as("primary"))
     return (
-        f"On the primary, raise {settings or 'its limit of transfers at a time'}; or ask for no more than {limit.at_a_time} at once "
+        f"On the primary, raise its limit of transfers at a time{setting}; or ask for no more than {limit.at_a_time} at once "
         "(`--set options.window=...`)."
     )

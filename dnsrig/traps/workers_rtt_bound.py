@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from dnsrig.analysis import path
 from dnsrig.analysis.metrics.transfer_load import is_transfer_load
-from dnsrig.analysis.models import round_trips
-from dnsrig.analysis.models.secondaries import SECONDARIES, workers_of
+from dnsrig.analysis.models import round_trips, secondaries
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 from dnsrig.traps.server_rate_limit import FEWEST_ZONES, IDLE_BELOW, RATE_TOLERANCE, cpu_share, steady_rate
@@ -57,7 +56,7 @@ def _workers(trial: Trial) -> int | None:
     if _is_by_instrument(trial):
         return int(spec.options.get("connections", 1)) * int(spec.options.get("secondaries", 1))
     host = spec.hosts[spec.subject]
-    return workers_of(host.server.kind, host.settings) if host.server else None
+    return secondaries.workers_of(host.server.kind, host.settings) if host.server else None
 
 
 def _rate(trial: Trial) -> float | None:
@@ -96,6 +95,6 @@ def _remedy(trial: Trial) -> str:
     if _is_by_instrument(trial):
         return "Pipeline the queries (options.policy = pipelined), or take more connections (options.connections)."
     server = trial.server
-    known = SECONDARIES.get(server.server.kind) if server else None
-    setting = known.workers_setting if known else "the number of transfers at once"
+    secondary = secondaries.known().get(server.server.kind) if server else None
+    setting = secondary.workers_setting if secondary else "the number of transfers at once"
     return f"Raise {setting}: twice as many take half the time; or take a secondary that pipelines."

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import re
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from dnsrig.servers import all_drivers
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -45,8 +48,9 @@ def test_no_registry_host_is_named() -> None:
 
 
 def test_analysis_traps_and_report_never_import_the_lab() -> None:
-    """So a report can be drawn on another machine."""
-    forbidden = re.compile(r"^\s*(from|import) dnsrig\.(lab|servers|procedures|experiment|cli|datasets)", re.MULTILINE)
+    """So a report can be drawn on another machine. Of servers they may know what drivers declare."""
+    parts = r"lab|servers\.(?!behaviour)|servers import (?!all_drivers$)|procedures|experiment|cli|datasets"
+    forbidden = re.compile(rf"^\s*(from|import) dnsrig\.({parts})", re.MULTILINE)
     for folder in ("analysis", "traps", "report"):
         for path in (ROOT / "dnsrig" / folder).rglob("*.py"):
             assert not forbidden.search(path.read_text()), path
@@ -68,3 +72,22 @@ def test_lower_parts_never_import_upper_ones() -> None:
             pattern = re.compile(rf"^\s*(from|import) dnsrig\.{upper}\b", re.MULTILINE)
             for path in (ROOT / "dnsrig" / lower).rglob("*.py"):
                 assert not pattern.search(path.read_text()), f"{path} imports dnsrig.{upper}"
+
+
+def test_analysis_and_traps_name_no_server_and_no_procedure() -> None:
+    """Drivers declare what they need to know; what is told for its source, in docstrings and ``SOURCE``, may name them."""
+    names = "|".join(
+        re.escape(name) for kind, driver in all_drivers().items() if driver.packages for name in (kind, driver.title)
+    )
+    server = re.compile(rf"\b({names}|BIND|PowerDNS)\b")
+    for path in [*(ROOT / "dnsrig/traps").glob("*.py"), *(ROOT / "dnsrig/analysis").rglob("*.py")]:
+        if path.parent.name == "published":
+            continue  # what a source measured
+        tree = ast.parse(path.read_text())
+        said = [node for node in ast.walk(tree) if isinstance(node, ast.Expr | ast.Assign)]
+        sources = [n for n in said if isinstance(n, ast.Expr) or getattr(n.targets[0], "id", "").endswith("SOURCE")]
+        exempt = {id(inner) for node in sources for inner in ast.walk(node)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exempt:
+                assert not server.search(node.value), f"{path}:{node.lineno}"
+            assert not (isinstance(node, ast.Attribute) and node.attr == "procedure"), f"{path}:{node.lineno}"

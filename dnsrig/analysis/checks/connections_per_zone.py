@@ -7,7 +7,9 @@ another; reused connections that the other side closes again and again are none.
 from __future__ import annotations
 
 from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.models import secondaries
 from dnsrig.analysis.read import Trial
+from dnsrig.rundir import TrialSpec
 
 TITLE = "connections for a zone that arrived"
 ONE_LEAST = 0.9
@@ -22,12 +24,17 @@ def look(trial: Trial) -> Seen:
         done, policy = told.get("done", 0), str(spec.options.get("policy", spec.options.get("transfers")))
         opened = told.get("connections", {}).get("established")
     else:
-        # Of Knot DNS, which keeps connections in a pool.
-        pool = spec.hosts[trial.subject].settings.get("server.remote-pool-limit")
-        done, policy = trial.record.instruments.get("probe", {}).get("seen", 0), "reused" if pool else "one"
+        done, policy = trial.record.instruments.get("probe", {}).get("seen", 0), _policy(spec)
         opened = trial.growth(trial.subject, "tcp", "active_opens")
     if opened is None or done < FEWEST:
         return cannot_tell(f"{done} zones arrived, too few to judge by")
     if policy == "one":
         return Seen(opened / done, least=ONE_LEAST, asked=policy)
     return Seen(opened / done, most=REUSED_MOST, asked=policy)
+
+
+def _policy(spec: TrialSpec) -> str:
+    """Of a secondary with its settings."""
+    host = spec.hosts[spec.subject]
+    known = secondaries.known().get(host.server.kind) if host.server else None
+    return known.policy(host.settings, "xot" if spec.transfer.tls else "tcp") if known else "one"

@@ -338,7 +338,7 @@ def _primarys_work(scenario: Scenario) -> Iterator[Limit]:
     if each_s is None and scenario.primary is not None:
         each_s = primaries.zone_s(scenario.primary, scenario.policy, scenario.transport, scenario.records)
         factor, source = WORK_FACTOR, primaries.SOURCE
-        whose = f" of {primaries.PRIMARIES[scenario.primary].title}"
+        whose = f" of {primaries.known()[scenario.primary].title}"
     if each_s is not None:
         yield Limit(
             "primary's work",

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from dnsrig.analysis import path
-from dnsrig.analysis.models import fit, ports, round_trips
+from dnsrig.analysis.models import fit, ports, round_trips, secondaries
 from dnsrig.analysis.models.fit import Forecast, Measured
-from dnsrig.analysis.models.secondaries import SECONDARIES, workers_of
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar, TrialRecord, Variant
 
@@ -150,7 +149,7 @@ def workers_in(trial: Trial) -> int | None:
     host = spec.hosts.get(spec.subject)
     if host is None or host.server is None or host.role != "secondary":
         return None
-    return workers_of(host.server.kind, host.settings)
+    return secondaries.workers_of(host.server.kind, host.settings)
 
 
 def _series(run: Run) -> Iterator[list[Variant]]:
@@ -218,10 +217,10 @@ def wall_s(trial: Trial, zones: int) -> float:
     record = trial.record
     spec, opened = record.spec, trial.value("connections_opened")
     server = spec.hosts[spec.subject].server
-    known = SECONDARIES.get(server.kind) if server else None
+    secondary = secondaries.known().get(server.kind) if server else None
     if opened is None or opened < A_CONNECTION_EACH * spec.dataset.zones or len(spec.primaries) != 1:
         return 0.0
-    if known and not known.time_wait("xot" if spec.transfer.tls else "tcp"):
+    if secondary and not secondary.time_wait("xot" if spec.transfer.tls else "tcp"):
         return 0.0
     return ports.time_s(zones, _ports(record))
 

@@ -21,18 +21,13 @@ a SOA and an AXFR on a connection that is kept. Over TLS the two take a connecti
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 from dnsrig.analysis.models.volume import SEGMENT_OCTETS
+from dnsrig.servers.behaviour import Policy, Soa, Transport
 
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers (2025)"
 FACTOR = 1.3
 """S3's own times are met within 20 %; a secondary may do a round trip more than we know of."""
-
-Policy = Literal["one", "reused", "pipelined", "replica", "remote"]
-Soa = Literal["none", "udp", "same", "own"]
-"""How a worker asks for the SOA first: not, over UDP, on the connection of the transfer, or on a connection of its own."""
-Transport = Literal["tcp", "xot"]
 
 POLICIES: tuple[Policy, ...] = ("one", "reused", "pipelined", "replica", "remote")
 INITIAL_WINDOW = 10

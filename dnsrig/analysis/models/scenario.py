@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from dnsrig.analysis.models import buffers, jitter, ports, primaries, round_trips, volume
 from dnsrig.analysis.models.congestion import ALGORITHMS
-from dnsrig.analysis.models.round_trips import POLICIES, Policy, Soa, Transport
+from dnsrig.analysis.models.round_trips import POLICIES
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerLimit
+from dnsrig.servers.behaviour import Policy, Soa, Transport
 
 MOST = 10**12
 """Of zones, records, octets, workers, connections and sites: more there will not be."""
@@ -103,9 +104,9 @@ class Scenario:
             raise UsageError("an uplink that carries nothing", hint="a rate above 0, e.g. 1gbit")
         if self.policy not in POLICIES:
             raise UsageError(f"there is no policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}")
-        if self.primary is not None and self.primary not in primaries.PRIMARIES:
+        if self.primary is not None and self.primary not in primaries.known():
             raise UsageError(
-                f"nothing is known of {self.primary!r} as a primary", hint=f"one of {', '.join(primaries.PRIMARIES)}"
+                f"nothing is known of {self.primary!r} as a primary", hint=f"one of {', '.join(primaries.known())}"
             )
         if self.congestion not in ALGORITHMS:
             raise UsageError(
