@@ -56,7 +56,7 @@ def largest(trial: Trial) -> Flow | None:
     ends = rows.group_by(key).agg(acked.alias("octets"))
     ends = ends.join(before.group_by(key).agg(acked.alias("before")), on=key, how="left")
     ends = ends.with_columns(pl.col("octets") - pl.col("before").fill_null(0)).filter(pl.col("octets") > 0)
-    ends = ends.sort(["octets", "host", "local"], descending=[True, False, False])
+    ends = ends.sort(["octets", *key], descending=[True, False, False, False])
     paths = [set(link.ends) for link in trial.record.spec.links if link.emulated]
     found = (end for end in ends.iter_rows() if not paths or {end[0], host_of(trial, end[2])} in paths)
     host, local, remote, *_ = next(found, ("", "", ""))

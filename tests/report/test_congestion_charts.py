@@ -13,11 +13,12 @@ from socket_data import bulk
 from dnsrig.analysis.published import held_against, s4
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import svg
-from dnsrig.report.charts import _over_time, all_charts, metric_by_axis, sender_over_time
+from dnsrig.report.charts import _over_time, all_charts, metric_by_axis, time_series
 from dnsrig.report.charts._by_axis import MEASURED
 from dnsrig.rundir import Outcome, PathSpec
 
 (CONGESTION,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "congestion")
+(SENDERS,) = (chart for chart in time_series.CHARTS if chart.id == "sender-over-time")
 RATES = {"cubic": 17.0, "illinois": 21.0, "hybla": 140.0, "bbr": 1728.0}
 
 
@@ -91,27 +92,29 @@ def test_what_is_invalid_is_in_no_bar(far: Run) -> None:
 
 def test_a_line_a_variant_of_its_median_repeat(far: Run) -> None:
     (trial,) = [t for t in of(far, "hybla") if t.record.spec.repeat == 2]
-    rows = sender_over_time.course(trial)
+    rows = time_series.sender(trial)
     assert rows["acked_kb_per_s"].drop_nulls().is_between(150, 190).all(), "140 and a fifth"
     assert rows["cwnd"].is_between(139, 141).all()
     assert math.isclose(rows["retransmitted_percent"][-1], 10, rel_tol=0.02)
     assert rows["time_s"][0] == 0
-    chosen = list(sender_over_time._chosen(far))
-    assert [trial.record.spec.repeat for _, trial in chosen] == [2] * 4
-    (drawing,) = sender_over_time.draw(far)
+    (picture,) = time_series.senders(far, [])
+    assert picture.lines == list(RATES)
+    drawn = picture.panels[0].rows.filter(line="hybla")["value"]
+    assert drawn.equals(rows["acked_kb_per_s"]), "the median of three repeats"
+    (drawing,) = SENDERS.draw(far, [])
     text = read(svg.render(drawing.chart)).text
-    assert all(word in text for word in (*RATES, *sender_over_time.TITLES.values()))
+    assert all(word in text for word in (*RATES, *time_series.SENDER.values()))
 
 
 def test_long_courses_are_thinned(far: Run) -> None:
     trial = bulk(of(far, "bbr")[0], seconds=120)
-    assert sender_over_time.course(trial).height <= _over_time.MOST_POINTS
+    assert time_series.sender(trial).height <= _over_time.MOST_POINTS
 
 
 def test_a_trial_of_a_moment_has_no_course(far: Run) -> None:
     for trial in far.trials:
         bulk(trial, seconds=0.6)
-    assert not sender_over_time.applies(far)
+    assert not SENDERS.applies(far)
 
 
 def test_s4_is_held_against_the_same_algorithm(far: Run) -> None:

@@ -16,13 +16,13 @@ from dnsrig import report
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.transfers import number
 from dnsrig.report import svg
-from dnsrig.report.charts import _look, all_charts, metric_by_axis, tcp_over_time
-from dnsrig.report.charts import arrival_at_secondaries as arrival
+from dnsrig.report.charts import _look, all_charts, metric_by_axis, percentiles, time_series
 from dnsrig.report.charts import transfer_waterfall as waterfall
 from dnsrig.rundir import Finding, Manifest, TrialRecord, read_json, write_json
 
 NSD, POWERDNS = "nsd@system", "powerdns@system"
 (BY_POLICY,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "zones-by-policy")
+(TCP,) = (chart for chart in time_series.CHARTS if chart.id == "tcp-over-time")
 IDS = ("zones-by-policy", "transfer-waterfall", "tcp-over-time", "arrival-at-secondaries")
 PLAN = TransferPlan(outcomes={(POWERDNS, "reused", "tcp"): "timeout", (NSD, "one", "xot"): "invalid"}, tcp_info_s=2)
 
@@ -132,18 +132,18 @@ def test_where_a_trap_found_something_is_drawn_first(pulled: Run) -> None:
 
 def test_tcp_over_time_shows_rates_of_what_was_received(pulled: Run) -> None:
     trial = next(t for t in pulled.trials if t.record.spec.variant.parameters["policy"] == "pipelined")
-    rows = tcp_over_time.course(trial)
+    rows = time_series.receiver(trial)
     assert rows["received_mb_per_s"].drop_nulls().is_between(0.9, 5.1).all(), (
         "0.5 to 2.5 of 0.2 MB in each tenth of a second"
     )
-    assert set(rows["connection"]) == {"connection 0"}
-    text = read(drawn(tcp_over_time, pulled)).text
+    assert set(rows["line"]) == {"connection 0"}
+    text = read(drawn(TCP, pulled)).text
     assert "Received, MB/s" in text and "Retransmissions" not in text, "there were none"
 
 
 def test_of_very_many_connections_some_are_drawn(pulled: Run) -> None:
     trial = next(t for t in pulled.trials if t.record.spec.variant.parameters["policy"] == "one")
-    assert tcp_over_time.course(trial)["connection"].n_unique() == tcp_over_time.MOST_CONNECTIONS
+    assert time_series.receiver(trial)["line"].n_unique() == time_series.MOST_CONNECTIONS
 
 
 def test_what_outside_calls_itself_cannot_act(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_what_outside_calls_itself_cannot_act(tmp_path: Path) -> None:
 def test_a_large_run_makes_a_page_that_can_be_mailed(tmp_path: Path) -> None:
     plan = TransferPlan(servers=[NSD, POWERDNS], repeats=2, zones=2000, tcp_info_s=1)
     run = Run.open(build(tmp_path / "run", plan))
-    assert sum(len(drawn(module, run)) for module in (BY_POLICY, waterfall, tcp_over_time)) < 1_000_000
+    assert sum(len(drawn(module, run)) for module in (BY_POLICY, waterfall, TCP)) < 1_000_000
 
 
 def test_arrival_at_secondaries(tmp_path: Path) -> None:
@@ -181,4 +181,4 @@ def test_arrival_at_secondaries(tmp_path: Path) -> None:
     made = [Transfer(zone(0), 1, 2 + 10 * n, 5 + 10 * n, secondary=n, connection=n) for n in range(10)]
     put(trial, made, secondaries=10)
     trial.measure.start.monotonic_ns = int(number(trial.transfers["asked_ns"].min())) - 5
-    assert arrival.arrivals(trial) == [(10 * (n + 1), 4 + 10 * n) for n in range(10)]
+    assert percentiles.at_secondaries(trial).points() == [(10 * (n + 1), 4 + 10 * n) for n in range(10)]

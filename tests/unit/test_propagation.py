@@ -15,8 +15,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import propagation, startup, zone_load
-from dnsrig.report.charts import _arrivals
-from dnsrig.report.charts import propagation as chart
+from dnsrig.report.charts import percentiles
 from dnsrig.rundir import TransferSpec
 from dnsrig.servers import all_drivers, keys
 from dnsrig.servers.driver import wanted_features
@@ -162,7 +161,7 @@ def test_the_chart_counts_what_did_not_arrive(tmp_path: Path) -> None:
         "seen_ns": [4 * ms, 12 * ms, 23 * ms, None, None],
     }
     trial.__dict__["propagation"] = pl.DataFrame(columns)
-    assert chart.arrivals(trial) == [(25.0, 2.0), (50.0, 3.0), (75.0, 4.0)]
+    assert percentiles.of_changes(trial).points() == [(25.0, 2.0), (50.0, 3.0), (75.0, 4.0)]
     trial.__dict__["propagation"] = pl.DataFrame({name: [0] * 1_000 for name in columns})
-    assert len(chart.arrivals(trial)) <= _arrivals.MOST_POINTS + 2
-    assert chart.arrivals(trial)[-1][0] == 100
+    assert len(percentiles.of_changes(trial).points()) <= percentiles.MOST_POINTS + 2
+    assert percentiles.of_changes(trial).points()[-1][0] == 100

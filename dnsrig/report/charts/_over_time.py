@@ -1,47 +1,72 @@
-"""Several values of a few things over time, a panel each, one below the other on one axis of time: what charts of TCP share."""
+"""The generic chart of values over time: panels one below the other on one axis of time, in each some lines."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import polars as pl
 
-from dnsrig.report.charts import _look
+from dnsrig.analysis.read import Run
+from dnsrig.report.charts import Chart, Drawing, _look, _split
+from dnsrig.rundir import Finding
 
 MOST_POINTS = 300
 """Of one line."""
 PANEL_PX = 66
 
 
-def panels(
-    rows: pl.DataFrame,
-    line: str,
-    titles: Mapping[str, str],
-    *,
-    since: str,
-    always: Collection[str] = (),
-    names: Sequence[str] = (),
-    logarithmic: Collection[str] = (),
-) -> list[alt.Chart]:
-    """A panel for each column of ``titles`` that is not all zero, or is in ``always``; only the lowest says what the time is.
+@dataclass(frozen=True)
+class Panel:
+    """One value of a few things over time."""
 
-    ``rows``: the column ``line``, which says whose values they are, ``time_s``, and the columns of ``titles``. ``since``: what the time
-    counts from. ``names``: the lines in the order of their colours, by default as they come. ``logarithmic``: columns of which lines lie
-    too far apart for an axis from zero; what is zero is left out there.
-    """
-    shown = [name for name in titles if name in always or _look.extent(rows[name])[1] > 0]
-    low, high = _look.extent(rows["time_s"])
-    extent = [min(0.0, low), high]
-    known = list(names) or list(dict.fromkeys(rows[line]))
-    charts = []
-    for name in shown:
-        values = rows.select(line, "time_s", value=name).drop_nulls()
-        if name in logarithmic:
-            values = values.filter(pl.col("value") > 0)
-        scale = _log(values["value"]) if name in logarithmic else _look.from_zero(values["value"])
-        charts.append(_panel(values, line, titles[name], scale, extent, known, since if name == shown[-1] else None))
-    return charts
+    title: str
+    rows: pl.DataFrame
+    """Columns line (what it is the value of; empty of a single one that needs no name), time_s, value."""
+    logarithmic: bool = False
+    """For lines too far apart for an axis from zero; what is zero is left out."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    name: str
+    panels: Sequence[Panel]
+    lines: Sequence[str]
+    """What the panels have values of, in the order of colours."""
+    since: str
+    """What the seconds count from."""
+    title: str = ""
+    group: str = ""
+    open: bool = False
+
+    def drawing(self) -> Drawing:
+        return Drawing(self.name, _look.stack(self._drawn(), 8), self.title, self.group, self.open)
+
+    def _drawn(self) -> list[alt.Chart]:
+        """Only the lowest says what the time is."""
+        low, high = _look.extent(pl.concat([panel.rows["time_s"].cast(pl.Float64) for panel in self.panels]))
+        extent, last = [min(0.0, low), high], self.panels[-1]
+        return [
+            _panel(each, self.lines, extent, f"seconds since {self.since}" if each is last else None)
+            for each in self.panels
+        ]
+
+
+@dataclass(frozen=True)
+class TimeSeries(Chart):
+    says: str
+    """The caption."""
+    pictures: Callable[[Run, Sequence[Finding]], Iterable[Picture]]
+
+    def applies(self, run: Run) -> bool:
+        return any(True for _ in self.pictures(run, []))
+
+    def caption(self, run: Run) -> str:
+        return self.says
+
+    def draw(self, run: Run, findings: Sequence[Finding]) -> list[Drawing]:
+        return [picture.drawing() for picture in self.pictures(run, findings)]
 
 
 def thinned(rows: pl.DataFrame, line: str) -> pl.DataFrame:
@@ -57,39 +82,35 @@ def per_s(counter: str, line: str) -> pl.Expr:
     return pl.col(counter).cast(pl.Int64).diff().over(line) / seconds
 
 
-def _log(values: pl.Series) -> alt.Scale:
-    low, high = _look.extent(values)
-    if low <= 0:
-        return _look.from_zero(values)
-    return alt.Scale(type="log", domain=[low / _look.ROOM, high * _look.ROOM], nice=False)
-
-
-def _panel(
-    rows: pl.DataFrame,
-    line: str,
-    title: str,
-    scale: alt.Scale,
-    extent: list[float],
-    names: list[str],
-    since: str | None,
-) -> alt.Chart:
-    legend = alt.Legend(columns=4) if len(names) > 1 else None
+def _panel(panel: Panel, lines: Sequence[str], extent: list[float], since: str | None) -> alt.Chart:
+    rows = panel.rows.drop_nulls("value")
+    if panel.logarithmic:
+        rows = rows.filter(pl.col("value") > 0)
     x = alt.X(
         "time_s:Q",
         title=since,
         scale=alt.Scale(domain=extent, nice=False),
         axis=alt.Axis(labels=since is not None, ticks=since is not None, tickCount=10),
     )
+    scale = _log(rows["value"]) if panel.logarithmic else _look.from_zero(rows["value"])
     y = alt.Y("value:Q", title=None, scale=scale, axis=alt.Axis(tickCount=3, format=",~r", minExtent=42))
-    chart: alt.Chart = (
-        alt.Chart(rows)
-        .mark_line(strokeWidth=1.4, clip=True)
-        .encode(
+    chart = alt.Chart(rows)
+    if set(rows["line"]) == {""}:
+        drawn = chart.mark_line(strokeWidth=1.8, interpolate="step-after", color=_look.INK).encode(x, y)
+    else:
+        legend = alt.Legend(columns=4) if list(lines) != [_split.ONLY] else None
+        drawn = chart.mark_line(strokeWidth=1.4, clip=True).encode(
             x,
             y,
-            alt.Color(f"{line}:N", scale=_look.colours(names), legend=legend),
-            alt.StrokeDash(f"{line}:N", scale=_look.dashes(names), legend=legend),
+            alt.Color("line:N", scale=_look.colours(lines), legend=legend),
+            alt.StrokeDash("line:N", scale=_look.dashes(lines), legend=legend),
         )
-        .properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(title))
-    )
-    return chart
+    finished: alt.Chart = drawn.properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(panel.title))
+    return finished
+
+
+def _log(values: pl.Series) -> alt.Scale:
+    low, high = _look.extent(values)
+    if low <= 0:
+        return _look.from_zero(values)
+    return alt.Scale(type="log", domain=[low / _look.ROOM, high * _look.ROOM], nice=False)

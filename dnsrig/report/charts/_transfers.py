@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
-
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _split
+from dnsrig.report.charts import _split
 from dnsrig.rundir import Finding
 
 OUTCOMES = ("done", "timeout", "invalid")
@@ -43,8 +41,8 @@ def begun_ns(trial: Trial) -> int:
     return int(started) if started else int(first) if isinstance(first, int) else 0
 
 
-def drawing(run: Run, trial: Trial, picture: alt.VConcatChart, findings: Sequence[Finding], *, open: bool) -> Drawing:
-    """A picture of one trial, with its result and what traps say of it."""
+def title(trial: Trial, findings: Sequence[Finding]) -> str:
+    """Of a picture of one trial: its result and what traps say of it."""
     spec = trial.record.spec
     metric = describe(spec.main_metric)
     result = figures.figure(trial.result, metric.unit) if trial.result is not None else trial.record.outcome
@@ -52,5 +50,4 @@ def drawing(run: Run, trial: Trial, picture: alt.VConcatChart, findings: Sequenc
         f.trap for f in findings if f.verdict == "found" and (f.variant, f.repeat) == (spec.variant.id, spec.repeat)
     ]
     beside = f". Found: {', '.join(dict.fromkeys(found))}" if found else ""
-    title = f"Repeat {spec.repeat}, the median: {result}{beside}"
-    return Drawing(f"{spec.variant.id}-{spec.repeat:02d}", picture, title, spec.variant.label, open=open)
+    return f"Repeat {spec.repeat}, the median: {result}{beside}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
 from dnsrig.report import figures
-from dnsrig.report.charts import MAIN, Drawing, _look, _series, _split
+from dnsrig.report.charts import MAIN, Drawing, _series, _split
+from dnsrig.report.charts._over_time import Panel, Picture
 
 TITLE = "What happened in a trial"
 ORDER = 30
@@ -18,8 +18,6 @@ METRICS = (MAIN, "connections_opened", "time_wait_peak", "secondary_cpu_s", "pri
 
 MOST_VARIANTS = 12
 """With more, only the median repeat of each is drawn: the page stays small enough to mail."""
-
-PANEL_PX = 64
 
 
 def applies(run: Run) -> bool:
@@ -47,11 +45,10 @@ def draw(run: Run) -> list[Drawing]:
         for role, trial in _chosen(run, run.of_variant(variant.id)):
             title = f"Repeat {trial.record.spec.repeat}, {role}: {_result(trial)}"
             name = f"{variant.id}-{trial.record.spec.repeat:02d}"
-            panels = _panels(trial)
+            panels, lines, since = _panels(trial), list(_hosts(trial)), _split.since(trial)
             if panels:
-                drawings.append(
-                    Drawing(name, _look.stack(panels, 8), title, variant.label, open=variant.id == first_open)
-                )
+                picture = Picture(name, panels, lines, since, title, variant.label, open=variant.id == first_open)
+                drawings.append(picture.drawing())
     return drawings
 
 
@@ -78,8 +75,8 @@ def _slowest_variant(run: Run) -> str | None:
     return max(took)[1] if took else None
 
 
-def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
-    """The panels that have data, on one axis of time; only the lowest says what it is."""
+def _panels(trial: Trial) -> list[Panel]:
+    """Those that have data."""
     hosts, spec = _hosts(trial), trial.record.spec
 
     def lines(read: Callable[[str], pl.DataFrame]) -> dict[str, pl.DataFrame]:
@@ -94,20 +91,7 @@ def _panels(trial: Trial) -> list[alt.LayerChart | alt.Chart]:
         **(transfers if spec.primaries else {}),
         "CPU, % of one core": lines(lambda h: _percent(_series.rate(trial, h, "cgroup", "cpu_usage_us"))),
     }
-    present = [(title, rows) for title, lines in contents.items() if not (rows := _joined(lines)).is_empty()]
-    if not present:
-        return []
-    start_s, end_s = _look.extent(pl.concat([rows["time_s"] for _, rows in present]))
-    return [
-        _panel(
-            title,
-            rows,
-            list(hosts),
-            (min(0.0, start_s), end_s),
-            f"seconds since {_split.since(trial)}" if index == len(present) - 1 else "",
-        )
-        for index, (title, rows) in enumerate(present)
-    ]
+    return [Panel(title, rows) for title, lines in contents.items() if not (rows := _joined(lines)).is_empty()]
 
 
 def _hosts(trial: Trial) -> dict[str, list[str]]:
@@ -119,34 +103,6 @@ def _hosts(trial: Trial) -> dict[str, list[str]]:
     return {spec.subject: [spec.subject]} | together | {host: [host] for host in others}
 
 
-def _panel(title: str, rows: pl.DataFrame, hosts: list[str], extent: tuple[float, float], time_title: str) -> alt.Chart:
-    """Without ``time_title`` its axis of time is that of the panel beneath."""
-    x = alt.X(
-        "time_s:Q",
-        title=time_title or None,
-        scale=alt.Scale(domain=list(extent), nice=False),
-        axis=alt.Axis(labels=bool(time_title), ticks=bool(time_title), tickCount=10, grid=True),
-    )
-    y = alt.Y(
-        "value:Q",
-        title=None,
-        scale=_look.from_zero(rows["value"]),
-        axis=alt.Axis(tickCount=3, format=",~r", minExtent=42),
-    )
-    chart = alt.Chart(rows)
-    if set(rows["host"]) == {""}:
-        drawn = chart.mark_line(strokeWidth=1.8, interpolate="step-after", color=_look.INK).encode(x, y)
-    else:
-        drawn = chart.mark_line(strokeWidth=1.4, clip=True).encode(
-            x,
-            y,
-            alt.Color("host:N", scale=_look.colours(hosts), legend=alt.Legend()),
-            alt.StrokeDash("host:N", scale=_look.dashes(hosts), legend=alt.Legend()),
-        )
-    finished: alt.Chart = drawn.properties(width=_look.WIDTH, height=PANEL_PX, title=_look.heading(title))
-    return finished
-
-
 def _percent(rows: pl.DataFrame) -> pl.DataFrame:
     """Microseconds of CPU a second, as percent of one core."""
     return rows.with_columns(pl.col("value") / 1e4)
@@ -154,5 +110,5 @@ def _percent(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _joined(lines: dict[str, pl.DataFrame]) -> pl.DataFrame:
     """Series by host, one below the other, rounded to what a screen shows."""
-    frames = [rows.with_columns(host=pl.lit(host)) for host, rows in lines.items()]
+    frames = [rows.with_columns(line=pl.lit(host)) for host, rows in lines.items()]
     return pl.concat(frames).with_columns(pl.col("time_s").round(3), pl.col("value").round_sig_figs(5))

@@ -51,11 +51,12 @@ def caption(run: Run) -> str:
 
 
 def explain(run: Run, findings: Sequence[Finding]) -> list[Drawing]:
-    trials = _transfers.chosen(run, findings, TRAPS, MOST_TRIALS)
-    return [
-        _transfers.drawing(run, trial, _look.stack(_panels(trial)), findings, open=number == 0)
-        for number, trial in enumerate(trials)
-    ]
+    drawings: list[Drawing] = []
+    for trial in _transfers.chosen(run, findings, TRAPS, MOST_TRIALS):
+        spec, title = trial.record.spec, _transfers.title(trial, findings)
+        name, picture = f"{spec.variant.id}-{spec.repeat:02d}", _look.stack(_panels(trial))
+        drawings.append(Drawing(name, picture, title, spec.variant.label, open=not drawings))
+    return drawings
 
 
 def sampled(trial: Trial) -> pl.DataFrame:
