@@ -6,8 +6,7 @@ still say something. Of runs of earlier versions only the upper end is known: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dnsrig.analysis.load_result import LoadResult
 
 ALWAYS_NS = 1_000_000
 """Send lag at the 99th percentile that is too much in any case."""
@@ -33,14 +32,14 @@ def too_wide(lower_ns: float, upper_ns: float) -> bool:
     return upper_ns - lower_ns > WIDEST_NS and upper_ns > WIDEST_RATIO * lower_ns
 
 
-def why_not(load: Mapping[str, Any]) -> str:
-    """Why the lateness in a summary of `load` at a rate leaves nothing to say of the server; empty where it does not."""
+def why_not(load: LoadResult) -> str:
+    """Why the lateness of a load at a rate leaves nothing to say of the server; empty where it does not."""
     lag_ms, answer_ms, due_ms, lower_ms = (
-        float((load.get(name) or {}).get("p99") or 0) / 1e6
-        for name in ("lag_ns", "sent_latency_ns", "latency_ns", "lower_latency_ns")
+        (figures.get("p99") or 0) / 1e6
+        for figures in (load.lag_ns, load.sent_latency_ns, load.latency_ns, load.lower_latency_ns)
     )
     late = f"1 % of the queries were sent {lag_ms:.3g} ms after they were due or later"
-    if load.get("lower_latency_ns"):
+    if load.lower_latency_ns:
         if not too_wide(lower_ms * 1e6, due_ms * 1e6):
             return ""
         return f"{late}, so p99 lies between {lower_ms:.3g} and {due_ms:.3g} ms: more than {WIDEST_RATIO} times and {WIDEST_NS / 1e6:g} ms apart"

@@ -22,6 +22,7 @@ from dnsrig import checksums
 from dnsrig.analysis import rows, socket_rows, transfer_rows
 from dnsrig.analysis.failures import RAISED, Failures
 from dnsrig.analysis.latency import Latency
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import (
@@ -198,16 +199,16 @@ class Trial:
         )
 
     @property
-    def load(self) -> dict[str, Any]:
-        """What `load` summed up at its end; empty where it did not run or did not end."""
-        return self.record.instruments.get("load", {})
+    def load(self) -> LoadResult:
+        """What the load generator summed up at its end; nothing where it did not run or did not end."""
+        return LoadResult.model_validate(self.record.instruments.get("load", {}))
 
     @property
-    def ramp(self) -> dict[str, Any]:
-        """What a ramp summed up: that of the procedure, or else the short one before `measure`; empty without."""
-        if self.load.get("model") == "ramp":
+    def ramp(self) -> LoadResult:
+        """What a ramp summed up: that of the procedure, or else the short one before `measure`; nothing without."""
+        if self.load.model == "ramp":
             return self.load
-        return self.record.instruments.get("ramp", {})
+        return LoadResult.model_validate(self.record.instruments.get("ramp", {}))
 
     @cached_property
     def latency(self) -> Latency | None:
@@ -215,8 +216,7 @@ class Trial:
         path, recorded = self.directory / "latency.hlog", self.record.files.get("latency.hlog")
         if recorded is None and not path.exists():
             return None
-        timeout_ns = self.load.get("timeout_ns")
-        found = Latency(path, None if timeout_ns is None else int(timeout_ns), recorded)
+        found = Latency(path, self.load.timeout_ns, recorded)
         if self.strict is None:
             self._refuse(found.damage)
         return found

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.analysis import lag
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.lab.links.expectation import TAIL_SLACK_MS
 from dnsrig.rundir import PathSpec
 
@@ -27,15 +28,15 @@ LINK_DROPS_SHARE_MAX = 0.1
 of the TCP Congestion Avoidance Algorithm, 1997), so by 5 %. A path without loss may drop nothing at its ends; in 155 trials on 2 CPUs none did."""
 
 
-def why_not(summary: Mapping[str, Any]) -> str:
-    """A sentence with the numbers where the instrument did not keep up; empty where it did. ``summary``: that of `load`."""
-    if lost := summary.get("intervals_lost"):
-        return f"the instrument lost {lost:,} intervals of what it saw"
-    if summary["model"] == "ramp":
-        return _ramp(summary)
-    if summary["model"] == "closed":
-        return _closed_loop(summary)
-    return _rate(summary)
+def why_not(load: LoadResult) -> str:
+    """A sentence with the numbers where the instrument did not keep up; empty where it did."""
+    if load.intervals_lost:
+        return f"the instrument lost {load.intervals_lost:,} intervals of what it saw"
+    if load.model == "ramp":
+        return _ramp(load)
+    if load.model == "closed":
+        return "" if load.busy_share < BUSY_SHARE_MAX else _busy(load.busy_share)
+    return _rate(load)
 
 
 def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
@@ -44,10 +45,7 @@ def why_transfer_did_not(summary: Mapping[str, Any]) -> str:
         return f"the instrument lost {summary['rows_lost']:,} rows of what it saw"
     if summary["elapsed_ns"] / 1e9 < BUSY_FROM_S or summary["busy_share"] < BUSY_SHARE_MAX:
         return ""
-    return (
-        f"the instrument was the bottleneck: its busiest thread had work {summary['busy_share']:.0%} of the time"
-        f" (less than {BUSY_SHARE_MAX:.0%} is wanted)"
-    )
+    return _busy(summary["busy_share"])
 
 
 def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: float = 0.0) -> str:
@@ -70,25 +68,23 @@ def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: floa
     return ""
 
 
-def _rate(summary: Mapping[str, Any]) -> str:
-    if summary["unsent"]:
-        return f"the instrument never sent {summary['unsent']:,} of {summary['due']:,} queries that were due"
-    return f"the instrument was late: {late}" if (late := lag.why_not(summary)) else ""
+def _rate(load: LoadResult) -> str:
+    if load.unsent:
+        return f"the instrument never sent {load.unsent:,} of {load.due:,} queries that were due"
+    return f"the instrument was late: {late}" if (late := lag.why_not(load)) else ""
 
 
-def _closed_loop(summary: Mapping[str, Any]) -> str:
-    if summary["busy_share"] < BUSY_SHARE_MAX:
-        return ""
+def _busy(share: float) -> str:
     return (
-        f"the instrument was the bottleneck: its busiest thread had work {summary['busy_share']:.0%} of the time"
+        f"the instrument was the bottleneck: its busiest thread had work {share:.0%} of the time"
         f" (less than {BUSY_SHARE_MAX:.0%} is wanted)"
     )
 
 
-def _ramp(summary: Mapping[str, Any]) -> str:
-    if not summary.get("capacity_is_lower_bound") or summary["capacity_qps"] is None:
+def _ramp(load: LoadResult) -> str:
+    if not load.capacity_is_lower_bound or load.capacity_qps is None:
         return ""
     return (
-        f"the instrument was the bottleneck: the server held {summary['capacity_qps']:,.0f} QPS, and the instrument could"
+        f"the instrument was the bottleneck: the server held {load.capacity_qps:,.0f} QPS, and the instrument could"
         " not find out whether it holds more"
     )

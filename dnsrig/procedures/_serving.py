@@ -9,9 +9,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from dnsrig import datasets
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext, placing
@@ -130,16 +130,16 @@ def settle(context: TrialContext) -> None:
     time.sleep(float(context.option("settle_s")))
 
 
-def search(context: TrialContext, name: str, *, limit_s: float) -> dict[str, Any]:
-    """Search the highest rate that the server under test holds; the summary of the load called ``name``."""
+def search(context: TrialContext, name: str, *, limit_s: float) -> LoadResult:
+    """Search the highest rate that the server under test holds, by the load called ``name``."""
     options = context.spec.options
     return _ask(context, name, _asking.ramp(options), limit_s)
 
 
 def ask(
     context: TrialContext, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
-) -> dict[str, Any]:
-    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its summary."""
+) -> LoadResult:
+    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its end."""
     options = context.spec.options
     model = _asking.fixed_rate(
         rate_qps,
@@ -152,7 +152,7 @@ def ask(
     return _ask(context, name, model, limit_s)
 
 
-def _ask(context: TrialContext, name: str, model: list[str], limit_s: float) -> dict[str, Any]:
+def _ask(context: TrialContext, name: str, model: list[str], limit_s: float) -> LoadResult:
     options = context.spec.options
     recursive = options["serve_as"] == "resolver"
     arguments = [
@@ -161,7 +161,7 @@ def _ask(context: TrialContext, name: str, model: list[str], limit_s: float) -> 
         *model,
     ]
     load = context.instruments.start_load(name, context.spec.subject, arguments)
-    return context.wait(load, limit_s=limit_s)
+    return LoadResult.model_validate(context.wait(load, limit_s=limit_s))
 
 
 def queried_zones(context: TrialContext) -> Path:
@@ -306,9 +306,9 @@ def drain(context: TrialContext) -> None:
         context.servers.check()
 
 
-def held_nothing(context: TrialContext, ramp: Mapping[str, Any]) -> Result:
+def held_nothing(context: TrialContext, ramp: LoadResult) -> Result:
     """What to say of a ramp at whose first and lowest rates too little was answered."""
-    start, answered = float(context.option("ramp_start_qps")), ramp["answered"]
+    start = float(context.option("ramp_start_qps"))
     return Result(
-        "timeout", f"no rate held, from {start:,.0f} QPS down: {answered:,} of {ramp['sent']:,} queries were answered"
+        "timeout", f"no rate held, from {start:,.0f} QPS down: {ramp.answered:,} of {ramp.sent:,} queries were answered"
     )

@@ -48,15 +48,15 @@ def measure(context: TrialContext) -> Result:
             context.phase("measure"),
         ):
             with _serving.transferring(context, duration_s=during_s):
-                summary = _serving.search(context, "load", limit_s=limit_s)
+                load = _serving.search(context, "load", limit_s=limit_s)
             context.servers.count_threads()
     except Overdue:
         return Result("timeout", f"the search was not over after {limit_s:g} s")
     _serving.drain(context)
     if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)
-    if summary["capacity_qps"] is None:
-        return _serving.held_nothing(context, summary)
-    if reason := _kept_up.why_not(summary):
+    if load.capacity_qps is None:
+        return _serving.held_nothing(context, load)
+    if reason := _kept_up.why_not(load):
         return Result("invalid", reason)
     return Result("done")

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.procedures import _asking, _kept_up, _serving
 from dnsrig.procedures.context import Result, TrialContext
 
@@ -57,9 +58,9 @@ def measure(context: TrialContext) -> Result:
         rate_qps = float(context.option("rate_qps"))
         if not rate_qps:
             ramp = _serving.search(context, "ramp", limit_s=context.spec.limit_s)
-            if ramp["capacity_qps"] is None:
+            if ramp.capacity_qps is None:
                 return _serving.held_nothing(context, ramp)
-            rate_qps = _asking.rounded_down(ramp["capacity_qps"] * float(context.option("rate_share")))
+            rate_qps = _asking.rounded_down(ramp.capacity_qps * float(context.option("rate_share")))
         if warmup_s := float(context.option("warmup_s")):
             _serving.ask(context, "warmup", rate_qps, warmup_s, limit_s=warmup_s + GRACE_S)
     limit_s = duration_s + float(context.option("timeout_s")) + GRACE_S
@@ -69,17 +70,17 @@ def measure(context: TrialContext) -> Result:
         context.phase("measure"),
     ):
         with _serving.transferring(context, duration_s=limit_s):
-            summary = _serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
+            load = _serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
         context.servers.count_threads()
     _serving.drain(context)
     if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)
-    return _concluded(summary)
+    return _concluded(load)
 
 
-def _concluded(summary: Mapping[str, Any]) -> Result:
-    if not summary["answered"]:
-        return Result("server-failed", f"none of {summary['sent']:,} queries was answered")
-    if reason := _kept_up.why_not(summary):
+def _concluded(load: LoadResult) -> Result:
+    if not load.answered:
+        return Result("server-failed", f"none of {load.sent:,} queries was answered")
+    if reason := _kept_up.why_not(load):
         return Result("invalid", reason)
     return Result("done")

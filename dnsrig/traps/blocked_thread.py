@@ -28,7 +28,7 @@ LARGEST_SHARE = 0.75
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
+    if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
         return None
     windows = windows_of(trial.clients)
     if windows is None:
@@ -71,8 +71,8 @@ def _clear(trial: Trial) -> Conclusion:
 def _generator_was_late(trial: Trial) -> bool:
     """Then it may be one of its threads that was blocked, if it has several."""
     load = trial.load
-    lag_ns, sent_ns = (float(load.get(name, {}).get("p99") or 0) for name in ("lag_ns", "sent_latency_ns"))
-    return int(load.get("threads") or 1) > 1 and lag_ns > lag.allowed_ns(sent_ns)
+    lag_ns, sent_ns = (figures.get("p99") or 0 for figures in (load.lag_ns, load.sent_latency_ns))
+    return load.threads > 1 and lag_ns > lag.allowed_ns(sent_ns)
 
 
 def _found(trial: Trial, windows: Windows, group: Group) -> Conclusion:

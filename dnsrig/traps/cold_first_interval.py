@@ -107,7 +107,7 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def _applies(trial: Trial) -> bool:
-    return bool(trial.load) and trial.load.get("model") != "ramp" and trial.record.outcome in JUDGED
+    return trial.load.has_latencies and trial.record.outcome in JUDGED
 
 
 def look_at(trial: Trial) -> Look | Conclusion:

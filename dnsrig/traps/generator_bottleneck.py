@@ -9,10 +9,10 @@ generator, or the kernel's network between.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from dnsrig.analysis import lag
+from dnsrig.analysis.load_result import LoadResult, Try
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import Scalar, TrialSpec
 from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
@@ -37,10 +37,9 @@ REMEDY = (
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if not load or trial.record.outcome not in JUDGED:
+    if not load.ran or trial.record.outcome not in JUDGED:
         return None
-    ramp = load.get("model") == "ramp"
-    told, evidence = _of_ramp(load) if ramp else _of_load(load)
+    told, evidence = _of_ramp(load) if load.model == "ramp" else _of_load(load)
     cpu = _of_cpu(trial)
     if cpu is not None:
         told += cpu[0]
@@ -54,69 +53,66 @@ def after(trial: Trial) -> Conclusion | None:
             metrics=(trial.record.spec.main_metric, "answered_qps", "send_lag_p99_us"),
             remedy=REMEDY,
         )
-    if cpu is None and not ramp and load.get("model") != "closed" and "lag_ns" not in load:
+    if cpu is None and load.model == "rate" and not load.lag_ns:
         return cannot_tell("The summary of the load says nothing of its send lag.")
     return CLEAR
 
 
-def _of_load(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | None]]:
+def _of_load(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
     """What is wrong with a closed loop or a fixed rate, as clauses of a sentence, and the numbers."""
-    busy, unsent = float(load.get("busy_share", 0.0)), int(load.get("unsent", 0))
-    lag_ns = float(load.get("lag_ns", {}).get("p99") or 0)
-    sent_ns = float(load.get("sent_latency_ns", {}).get("p99") or 0)
-    told, closed = [], load.get("model") == "closed"
-    if closed and busy >= BUSY_SHARE:
-        told.append(f"its busiest thread had work for {busy:.0%} of the time")
+    lag_ns, sent_ns = (figures.get("p99") or 0 for figures in (load.lag_ns, load.sent_latency_ns))
+    told, closed = [], load.model == "closed"
+    if closed and load.busy_share >= BUSY_SHARE:
+        told.append(f"its busiest thread had work for {load.busy_share:.0%} of the time")
     if not closed and (late := lag.why_not(load)):  # there a query is due when an answer makes room for it
         told.append(late)
-    if unsent:
-        told.append(f"{unsent:,} of {int(load.get('due', 0)):,} queries were never sent")
+    if load.unsent:
+        told.append(f"{load.unsent:,} of {load.due:,} queries were never sent")
     return told, {
-        "busy_percent": round(100 * busy, 1),
+        "busy_percent": round(100 * load.busy_share, 1),
         "send_lag_p99_us": round(lag_ns / 1e3, 1),
         "sent_p99_ms": round(sent_ns / 1e6, 4),
-        "unsent": unsent,
-        "threads": load.get("threads"),
+        "unsent": load.unsent,
+        "threads": load.threads,
     }
 
 
-def _of_ramp(load: Mapping[str, Any]) -> tuple[list[str], dict[str, Scalar | None]]:
+def _of_ramp(load: LoadResult) -> tuple[list[str], dict[str, Scalar | None]]:
     """The same of a ramp: what counts is why the search could not go higher."""
-    deciding = steps_that_decided(load.get("steps", []), load.get("capacity_qps"))
+    deciding = steps_that_decided(load.steps, load.capacity_qps)
     own = [step for step in deciding if _step_is_own_fault(step)]
-    evidence: dict[str, Scalar | None] = {"capacity_qps": load.get("capacity_qps"), "threads": load.get("threads")}
+    evidence: dict[str, Scalar | None] = {"capacity_qps": load.capacity_qps, "threads": load.threads}
     # One step at which it could not send ends the engine's search; of the others the majority counts, as it does there.
-    if not any(step.get("instrument_failed") for step in own) and 2 * len(own) <= len(deciding):
+    if not any(step.instrument_failed for step in own) and 2 * len(own) <= len(deciding):
         return [], evidence
-    worst = max(own, key=lambda step: (bool(step.get("instrument_failed")), float(step["busy_share"])))
+    worst = max(own, key=lambda step: (bool(step.instrument_failed), step.busy_share))
     evidence |= {
-        "rate_qps": round(worst["rate_qps"], 1),
-        "sent_qps": round(worst["sent_qps"], 1),
-        "busy_percent": round(100 * worst["busy_share"], 1),
-        "send_lag_p99_us": round(worst["lag_p99_ns"] / 1e3, 1),
+        "rate_qps": round(worst.rate_qps, 1),
+        "sent_qps": round(worst.sent_qps, 1),
+        "busy_percent": round(100 * worst.busy_share, 1),
+        "send_lag_p99_us": round((worst.lag_p99_ns or 0) / 1e3, 1),
     }
     return [
-        f"where the ramp could go no higher, at {worst['rate_qps']:,.0f} queries a second, it sent {worst['sent_qps']:,.0f}, its "
-        f"busiest thread had work for {worst['busy_share']:.0%} of the time and p99 of its send lag was "
-        f"{worst['lag_p99_ns'] / 1e3:,.0f} µs"
+        f"where the ramp could go no higher, at {worst.rate_qps:,.0f} queries a second, it sent {worst.sent_qps:,.0f}, its "
+        f"busiest thread had work for {worst.busy_share:.0%} of the time and p99 of its send lag was "
+        f"{(worst.lag_p99_ns or 0) / 1e3:,.0f} µs"
     ], evidence
 
 
-def steps_that_decided(steps: Sequence[Mapping[str, Any]], capacity_qps: float | None) -> list[Mapping[str, Any]]:
+def steps_that_decided(steps: Sequence[Try], capacity_qps: float | None) -> list[Try]:
     """The tries that failed at the lowest rate above the capacity: why they did is what decided it."""
-    failed = [step for step in steps if not step["holds"] and step["rate_qps"] > (capacity_qps or 0.0)]
-    lowest_qps = min((step["rate_qps"] for step in failed), default=0.0)
-    return [step for step in failed if step["rate_qps"] == lowest_qps]
+    failed = [step for step in steps if not step.holds and step.rate_qps > (capacity_qps or 0.0)]
+    lowest_qps = min((step.rate_qps for step in failed), default=0.0)
+    return [step for step in failed if step.rate_qps == lowest_qps]
 
 
-def _step_is_own_fault(step: Mapping[str, Any]) -> bool:
+def _step_is_own_fault(step: Try) -> bool:
     """A lag counts by its share only: beyond its capacity a server may make a generator late over TCP."""
-    lag_ns, latency_ns = float(step["lag_p99_ns"] or 0), float(step["p99_ns"] or 0)
     return bool(
-        step.get("instrument_failed")
-        or step["busy_share"] >= BUSY_SHARE
-        or (step["sent_qps"] < SENT_SHARE * step["rate_qps"] and "instrument_failed" not in step)
-        or lag_ns > max(lag.NEVER_NS, lag.SHARE * latency_ns)
+        step.instrument_failed
+        or step.busy_share >= BUSY_SHARE
+        or (step.sent_qps < SENT_SHARE * step.rate_qps and step.instrument_failed is None)
+        or (step.lag_p99_ns or 0) > max(lag.NEVER_NS, lag.SHARE * (step.p99_ns or 0))
     )
 
 
@@ -132,7 +128,7 @@ def _of_cpu(trial: Trial) -> tuple[list[str], dict[str, Scalar | None]] | None:
     if steal > STEAL_SHARE:
         told.append(f"the hypervisor took {steal:.1%} of the time of its CPUs")
     # A generator with real-time priority does not wait for other programs.
-    if foreign > FOREIGN_SHARE and not trial.load.get("real_time"):
+    if foreign > FOREIGN_SHARE and not trial.load.real_time:
         told.append(f"other programs took {foreign:.1%} of the time of its CPUs")
     return told, {"steal_percent": round(100 * steal, 2), "foreign_percent": round(100 * foreign, 2)}
 
@@ -169,19 +165,9 @@ def beside_echo(qps: float, echo_qps: float, metric: str) -> Conclusion:
 
 def _highest_qps(run: Run, variant: str) -> float | None:
     """Median over the repeats of what was answered when the generator asked for all it could get."""
-    found = [
-        _answered_qps(trial.load) for trial in run.of_variant(variant) if trial.record.outcome in ("done", "timeout")
-    ]
+    found = [trial.load.highest_qps for trial in run.of_variant(variant) if trial.record.outcome in ("done", "timeout")]
     known = [qps for qps in found if qps]
     return statistics.median(known) if known else None
-
-
-def _answered_qps(load: Mapping[str, Any]) -> float | None:
-    if load.get("model") == "ramp":
-        return load.get("capacity_qps")
-    if load.get("model") != "closed" or load["end_ns"] <= load["start_ns"]:
-        return None
-    return float(load["answered"] / ((load["end_ns"] - load["start_ns"]) / 1e9))
 
 
 def _rest(spec: TrialSpec) -> tuple[tuple[str, Scalar], ...]:

@@ -44,7 +44,7 @@ class Tail:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
+    if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
         return None
     whole = trial.latency.total("due") if trial.latency else None
     if whole is None or not whole.total:
@@ -72,7 +72,7 @@ def hidden_tail(whole: Histogram) -> Tail | None:
 
 def _found(trial: Trial, whole: Histogram, tail: Tail) -> Conclusion:
     mean_ms, median_ms = (whole.mean_ns or 0.0) / 1e6, (whole.percentile(50) or 0) / 1e6
-    maximum_ns, timeout_ns = whole.max_ns or 0, trial.load.get("timeout_ns")
+    maximum_ns, timeout_ns = whole.max_ns or 0, trial.load.timeout_ns
     longest = f"≥ {timeout_ns / 1e6:,.0f}" if timeout_ns and maximum_ns >= timeout_ns else f"{maximum_ns / 1e6:,.3g}"
     return Conclusion(
         "found",

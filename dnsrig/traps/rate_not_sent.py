@@ -7,10 +7,9 @@ latency that it reports then belongs to a lower rate than the one that stands be
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
@@ -47,16 +46,16 @@ class Sent:
 
 def after(trial: Trial) -> Conclusion | None:
     load = trial.load
-    if not load or trial.record.outcome not in JUDGED or load.get("model") == "closed":
+    if load.model not in ("rate", "ramp") or trial.record.outcome not in JUDGED:
         return None
-    sent = at_capacity(load) if load.get("model") == "ramp" else at_rate(load)
+    sent = at_capacity(load) if load.model == "ramp" else at_rate(load)
     if sent is None:
         return cannot_tell(
             "No query was due, or no rate of the ramp held, so there is no rate to hold against what was asked for."
         )
     if abs(sent.miss) <= LARGEST_SHARE:
         return CLEAR
-    ramp = " at the capacity that the ramp found" if load.get("model") == "ramp" else ""
+    ramp = " at the capacity that the ramp found" if load.model == "ramp" else ""
     return Conclusion(
         "found",
         summary=f"Of {sent.asked_qps:,.0f} queries a second asked for{ramp}, {sent.due_qps:,.0f} were due and "
@@ -66,7 +65,7 @@ def after(trial: Trial) -> Conclusion | None:
             "due_qps": round(sent.due_qps, 1),
             "sent_qps": round(sent.sent_qps, 1),
             "missed_percent": round(100 * sent.miss, 2),
-            "unsent": int(load.get("unsent", 0)),
+            "unsent": load.unsent,
         },
         metrics=(trial.record.spec.main_metric, "asked_qps", "answered_qps"),
         remedy="Read the latency as that of the rate sent, or let the instrument keep up: ask for less "
@@ -75,26 +74,24 @@ def after(trial: Trial) -> Conclusion | None:
     )
 
 
-def at_rate(load: Mapping[str, Any]) -> Sent | None:
+def at_rate(load: LoadResult) -> Sent | None:
     """Of a fixed rate; None where nothing was due."""
-    due, span_s = int(load.get("due", 0)), (load["end_ns"] - load["start_ns"]) / 1e9
-    asked_qps = load.get("asked_qps")
-    if not due or not asked_qps or span_s <= 0:
+    if not load.due or not load.asked_qps or load.span_s <= 0:
         return None
-    expected = asked_qps * span_s
+    expected = load.asked_qps * load.span_s
     # The first query may be due at the very start and the last at the very end: one more than the rate says.
-    chance = POISSON_DEVIATIONS / math.sqrt(expected) if load.get("poisson") else 1 / expected
+    chance = POISSON_DEVIATIONS / math.sqrt(expected) if load.poisson else 1 / expected
     # What was sent late was sent at a lower rate, though it may all have been sent in the end.
-    sending_s = max(span_s, int(load.get("sending_ns") or 0) / 1e9)
-    return Sent(asked_qps, due / span_s, load["sent"] / sending_s, chance)
+    sending_s = max(load.span_s, load.sending_ns / 1e9)
+    return Sent(load.asked_qps, load.due / load.span_s, load.sent / sending_s, chance)
 
 
-def at_capacity(load: Mapping[str, Any]) -> Sent | None:
+def at_capacity(load: LoadResult) -> Sent | None:
     """Of the step of a ramp that became its result: the one of its repeats that missed by most."""
-    held = [step for step in load.get("steps", []) if step["holds"]]
-    capacity_qps = load.get("capacity_qps")
+    held = [step for step in load.steps if step.holds]
+    capacity_qps = load.capacity_qps
     if not held or not capacity_qps:
         return None
-    nearest = min(held, key=lambda step: abs(step["rate_qps"] - capacity_qps))["rate_qps"]
-    steps = [Sent(nearest, nearest, step["sent_qps"], 0.0) for step in held if step["rate_qps"] == nearest]
+    nearest = min(held, key=lambda step: abs(step.rate_qps - capacity_qps)).rate_qps
+    steps = [Sent(nearest, nearest, step.sent_qps, 0.0) for step in held if step.rate_qps == nearest]
     return max(steps, key=lambda sent: abs(sent.miss))

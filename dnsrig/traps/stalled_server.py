@@ -37,9 +37,9 @@ FUNCTIONS = 3
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if not trial.load or trial.load.get("model") == "ramp" or trial.record.outcome not in JUDGED:
+    if not trial.load.has_latencies or trial.record.outcome not in JUDGED:
         return None
-    if trial.load.get("model") == "closed":
+    if trial.load.model == "closed":
         return cannot_tell("In a closed loop nobody asks a server that does not answer: give it a rate.")
     found = stalls_of(trial)
     if found is None:

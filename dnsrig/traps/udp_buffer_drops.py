@@ -42,7 +42,7 @@ def after(trial: Trial) -> Conclusion | None:
         return cannot_tell("No samples of UDP errors.")
     # A ramp goes on until the server loses queries: that is its result, and no trap. And a server that still loads its zones
     # need not read what `probe` asks it a thousand times a second.
-    is_expected = trial.load.get("model") == "ramp" or trial.record.spec.main_metric in LOADING
+    is_expected = trial.load.model == "ramp" or trial.record.spec.main_metric in LOADING
     expected = {trial.subject} if is_expected else set()
     lossy = {host: int(count) for host, count in drops.items() if count and host not in expected}
     if not lossy:
@@ -64,7 +64,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _in_stalls(trial: Trial, lossy: dict[str, int]) -> float | None:
     """Of the server's drops, the share while the whole server stood still; None where it did not, or that is not known."""
-    found = stalls_of(trial) if trial.load and trial.subject in lossy else None
+    found = stalls_of(trial) if trial.load.ran and trial.subject in lossy else None
     if found is None or not found.found:
         return None
     # A stall that goes on is told only until the last query was sent; and a counter is known to an interval of `watch`.
@@ -79,12 +79,12 @@ def _stalled_in_words(trial: Trial, share: float | None) -> str:
 
 
 def _concerned(trial: Trial) -> tuple[str, ...]:
-    more = ("unanswered_share_percent", "answered_qps") if trial.load else ()
+    more = ("unanswered_share_percent", "answered_qps") if trial.load.ran else ()
     return (trial.record.spec.main_metric, "udp_buffer_errors", *more)
 
 
 def _remedies(trial: Trial, lossy: dict[str, int]) -> list[str]:
     found = [INSTRUMENT_REMEDY] if INSTRUMENT_HOST in lossy else []
     if set(lossy) - {INSTRUMENT_HOST}:
-        found.append(LOADED_SERVER_REMEDY if trial.load else SERVER_REMEDY)
+        found.append(LOADED_SERVER_REMEDY if trial.load.ran else SERVER_REMEDY)
     return found

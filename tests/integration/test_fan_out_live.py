@@ -70,4 +70,4 @@ def test_queries_beside_transfers(measure: Callable[..., Trial]) -> None:
         experiment="busy-primary",
     )
     assert trial.record.outcome in ("done", "invalid"), trial.record.reason
-    assert trial.load["answered"] > 0 and (trial.metrics["meanwhile_zones_per_s"] or 0) > 0
+    assert trial.load.answered > 0 and (trial.metrics["meanwhile_zones_per_s"] or 0) > 0

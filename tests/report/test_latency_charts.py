@@ -180,21 +180,22 @@ def test_steps_of_a_ramp_are_put_in_order(ramped: Run) -> None:
     found = by_rate.steps(trial)
     assert [step.rate_qps for step in found] == sorted(step.rate_qps for step in found)
     assert len(found) == 9, "two tries of each rate are one step"
-    capacity = trial.ramp["capacity_qps"]
+    capacity = trial.ramp.capacity_qps
     assert max(step.rate_qps for step in found if step.holds) == pytest.approx(capacity)
     text = read(drawn(by_rate, ramped)).text
-    middle = sorted(t.ramp["capacity_qps"] for t in ramped.of_variant("v00"))[1]
+    middle = sorted(t.ramp.capacity_qps for t in ramped.of_variant("v00"))[1]
     assert f"{middle:,.0f}/s" in text
 
 
 def test_steps_without_an_answer_are_no_points(ramped: Run, tmp_path: Path) -> None:
     trial = Run.open(build(tmp_path / "run", LoadPlan(ramp=True, servers=[KNOT], repeats=1))).trials[0]
-    trial.ramp["steps"][0] |= {"p50_ns": None, "p99_ns": None}
-    trial.ramp["steps"][1] |= {"sent_qps": 0}
+    ramp = trial.record.instruments["load"]
+    ramp["steps"][0] |= {"p50_ns": None, "p99_ns": None}
+    ramp["steps"][1] |= {"sent_qps": 0}
     assert len(by_rate.steps(trial)) == 8
-    trial.ramp["steps"] = []
+    ramp["steps"] = []
     assert by_rate.steps(trial) == []
-    trial.ramp["capacity_qps"] = None
+    ramp["capacity_qps"] = None
     assert by_rate.steps(trial) == []
 
 

@@ -19,7 +19,7 @@ OTHERWISE = {"main;recv": 90, "main;send": 10}
 
 def still(trial: Trial, stalled: dict[str, int]) -> None:
     """From its second to its third second it answers nothing, and 200 samples are taken."""
-    start_ns = trial.load["start_ns"]
+    start_ns = trial.load.start_ns
     rows = [(start_ns + n * 10 * MS, 50, 0 if 200 <= n < 300 else 50) for n in range(1_000)]
     frame = pl.DataFrame(rows, schema=["time_ns", "sent", "answered"], orient="row")
     times = (pl.when(pl.col("answered") > 0).then(pl.col("time_ns") + ms * MS).otherwise(0) for ms in (1, 9))

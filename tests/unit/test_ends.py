@@ -16,6 +16,7 @@ from load_data import LoadPlan, build
 from dnsrig.analysis import ends, lag, statistics, thresholds
 from dnsrig.analysis.compare import compare_runs
 from dnsrig.analysis.ends import Ends
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Change
 from dnsrig.analysis.summary import VariantRow, metric_tables, variant_table
@@ -147,7 +148,7 @@ def test_only_an_interval_that_allows_no_statement_is_too_wide(
         "latency_ns": {"p99": 1e6 * upper_ms},
         "lower_latency_ns": {"p99": 1e6 * lower_ms},
     }
-    assert bool(lag.why_not(load)) == too_wide
+    assert bool(lag.why_not(LoadResult.model_validate(load))) == too_wide
 
 
 def test_a_baseline_of_invalid_trials_does_not_empty_the_table(tmp_path: Path) -> None:

@@ -74,13 +74,14 @@ def test_nothing_is_made_up(trial: Trial) -> None:
     """Of no load at all, of nothing sent, and of a ramp, whose latencies are of many rates at once."""
     names = [name for name, metric in all_metrics().items() if metric.compute.__module__.endswith("metrics.latency")]
     assert {"p50_ms", "p99_ms", "p99_99_ms", "capacity_qps", "sent_p99_ms"} <= set(names)
-    trial.record.instruments = {"load": trial.load | {"model": "ramp", "capacity_qps": None}}
+    load = trial.record.instruments["load"]
+    trial.record.instruments = {"load": load | {"model": "ramp", "capacity_qps": None}}
     assert {name: value(name, trial) for name in names if name != "asked_qps"} == dict.fromkeys(
         set(names) - {"asked_qps"}
     )
     empty = dict.fromkeys(("p50", "p99", "mean", "max"))
     nothing = {"sent": 0, "latency_ns": empty, "sent_latency_ns": empty, "lag_ns": empty, "asked_qps": None}
-    trial.record.instruments = {"load": trial.load | nothing | {"model": "closed", "end_ns": trial.load["start_ns"]}}
+    trial.record.instruments = {"load": load | nothing | {"model": "closed", "end_ns": load["start_ns"]}}
     assert {value(name, trial) for name in names} == {None}
     trial.record.instruments = {}
     assert {all_metrics()[name].compute(trial) for name in names} == {None}
@@ -93,14 +94,14 @@ def test_capacity_is_that_of_the_ramp(trial: Trial) -> None:
     assert value("capacity_qps", trial, model="ramp", capacity_qps=7_000.0) == 7_000
     metric = all_metrics()["capacity_qps"]
     assert not metric.at_ceiling(trial, 7_000.0)
-    trial.load["capacity_is_lower_bound"] = True
+    trial.record.instruments["load"]["capacity_is_lower_bound"] = True
     trial.record.metrics["capacity_qps"] = 7_000.0
     assert wording.of_trial(trial, metric) == "≥ 7,000 queries/s"
 
 
 def test_the_rows_of_load_are_read(trial: Trial) -> None:
     assert trial.load_intervals.height == 2
-    assert trial.load_intervals["due"].sum() == trial.load["due"] // 2 * 2
+    assert trial.load_intervals["due"].sum() == trial.load.due // 2 * 2
     assert trial.clients["client"].n_unique() == 16
     (trial.directory / "clients.arrow").unlink()
     (trial.directory / "latency.hlog").unlink()

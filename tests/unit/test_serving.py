@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dnsrig import datasets
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
 from dnsrig.experiment import estimate, model, plan
 from dnsrig.procedures import _asking, _kept_up, _serving, capacity, latency
@@ -310,7 +311,7 @@ def test_the_estimate_knows_how_long_is_measured() -> None:
     ],
 )
 def test_whether_the_instrument_kept_up(changed: dict[str, Any], words: str) -> None:
-    reason = _kept_up.why_not({**LOAD, **changed})
+    reason = _kept_up.why_not(LoadResult.model_validate({**LOAD, **changed}))
     assert words in reason and bool(words) == bool(reason)
 
 

@@ -314,7 +314,7 @@ STEPS: list[dict[str, Any]] = [
 def test_of_a_ramp_the_step_counts_that_it_could_not_climb(trial: Trial) -> None:
     """The generator may be hopeless far above what the server can do: that decided nothing."""
     ramp(trial, STEPS, 20_000)
-    assert [step["rate_qps"] for step in steps_that_decided(trial.load["steps"], 20_000)] == [25_000]
+    assert [step.rate_qps for step in steps_that_decided(trial.load.steps, 20_000)] == [25_000]
     assert judge("generator-bottleneck", trial).verdict == "clear"
 
 

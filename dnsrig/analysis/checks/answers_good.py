@@ -15,7 +15,7 @@ GOOD = ("NOERROR", "NXDOMAIN")
 
 
 def look(trial: Trial) -> Seen:
-    rcodes = trial.load.get("rcodes") or {}
+    rcodes = trial.load.rcodes
     if not (answered := sum(rcodes.values())):
         return cannot_tell("the load counted no answers")
     told = ", ".join(f"{count:,} {name}" for name, count in rcodes.items())

@@ -15,7 +15,7 @@ COLD_LEAST = 0.9
 
 
 def look(trial: Trial) -> Seen:
-    answered, missing = trial.load.get("answered"), float(trial.record.spec.options["missing_share"])
+    answered, missing = trial.load.answered, float(trial.record.spec.options["missing_share"])
     primaries = trial.record.spec.primaries
     sent = [trial.growth(trial.subject, f"link:{primary}", "tx_packets") for primary in primaries]
     if not answered or not sent or None in sent:

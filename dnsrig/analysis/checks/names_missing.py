@@ -14,7 +14,7 @@ MARGIN_PERCENT = 2.0
 
 
 def look(trial: Trial) -> Seen:
-    rcodes = trial.load.get("rcodes") or {}
+    rcodes = trial.load.rcodes
     if not (answered := sum(rcodes.values())):
         return cannot_tell("the load counted no answers")
     asked = 100 * float(trial.record.spec.options["missing_share"])

@@ -11,7 +11,7 @@ LEAST_PERCENT = 99.0
 
 
 def look(trial: Trial) -> Seen:
-    due, sent = trial.load.get("due"), trial.load.get("sent")
-    if not due or sent is None:
+    load = trial.load
+    if not load.due:
         return cannot_tell("there is no summary of the load")
-    return Seen(100 * sent / due, least=LEAST_PERCENT, asked=trial.load.get("asked_qps"))
+    return Seen(100 * load.sent / load.due, least=LEAST_PERCENT, asked=load.asked_qps)

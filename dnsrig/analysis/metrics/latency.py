@@ -9,22 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dnsrig.analysis.load_result import Figures
 from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial
 
 
 def timeout_ms(trial: Trial) -> float | None:
     """After which the client gave up: no latency is known beyond it."""
-    timeout_ns = trial.load.get("timeout_ns")
+    timeout_ns = trial.load.timeout_ns
     return None if timeout_ns is None else timeout_ns / 1e6
 
 
 def _value(trial: Trial, series: str, key: str) -> float | None:
     """In ns. A ramp's latencies are of many rates at once, and no figure."""
-    if trial.load.get("model") == "ramp":
+    if not trial.load.has_latencies:
         return None
-    value = (trial.load.get(series) or {}).get(key)
-    return None if value is None else float(value)
+    figures: Figures = getattr(trial.load, series)
+    return figures.get(key)
 
 
 def _capped_ms(trial: Trial, series: str, key: str) -> float | None:
@@ -87,39 +88,33 @@ def unanswered_share_percent(trial: Trial) -> float | None:
     """Of the queries sent, those that the client gave up after its timeout, or whose connection was lost. None of a ramp, which goes
     on until answers are missing."""
     load = trial.load
-    if not load.get("sent") or load.get("model") == "ramp":
+    if not load.sent or not load.has_latencies:
         return None
-    return float(100 * (load["timeouts"] + sum(load["lost"].values())) / load["sent"])
+    return 100 * (load.timeouts + sum(load.lost.values())) / load.sent
 
 
 @metric(title="answers a second", unit="queries/s", better="higher", order=16)
 def answered_qps(trial: Trial) -> float | None:
     """Queries answered within the client's timeout, divided by the time in which queries were due. None of a ramp."""
-    load = trial.load
-    if load.get("model") == "ramp" or not load.get("end_ns", 0) > load.get("start_ns", 0):
-        return None
-    return float(load["answered"] / ((load["end_ns"] - load["start_ns"]) / 1e9))
+    return trial.load.answered_qps
 
 
 @metric(title="queries asked for", unit="queries/s", better="neither", order=17)
 def asked_qps(trial: Trial) -> float | None:
     """The rate at which queries were due; None in a closed loop, where an answer makes the next one due."""
-    value = trial.load.get("asked_qps")
-    return None if value is None else float(value)
+    return trial.load.asked_qps
 
 
 def _highest_tried_qps(trial: Trial) -> float | None:
     """Where even the highest rate of the ramp held: the capacity is at least that."""
-    ramp = trial.ramp
-    return float(ramp["capacity_qps"]) if ramp.get("capacity_is_lower_bound") and ramp.get("capacity_qps") else None
+    return trial.ramp.capacity_qps if trial.ramp.capacity_is_lower_bound else None
 
 
 @metric(title="capacity", unit="queries/s", better="higher", order=10, ceiling=_highest_tried_qps)
 def capacity_qps(trial: Trial) -> float | None:
     """The highest rate tried at which the share of lost queries and the latency stayed within the limits of the ramp. In a trial of
     latency that of the short ramp before it. “≥”: even the highest rate tried. None where not even the lowest held."""
-    value = trial.ramp.get("capacity_qps")
-    return None if value is None else float(value)
+    return trial.ramp.capacity_qps
 
 
 @metric(title="latency from sending, p99", unit="ms", better="lower", order=91, ceiling=timeout_ms)

@@ -48,7 +48,7 @@ def _cpu(run: Run, figure: Figure) -> Iterator[Measured]:
 
 
 def _done(run: Run, variant: Variant) -> list[Trial]:
-    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done" and trial.load]
+    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done" and trial.load.ran]
 
 
 def _percentile_us(trial: Trial) -> float | None:
@@ -66,7 +66,7 @@ def _cpu_percent(trial: Trial) -> float | None:
 
 def _rate(trials: list[Trial]) -> tuple[bool, list[str]]:
     """Whether the rate is the source's, and a sentence where it is not."""
-    asked = [float(qps) for trial in trials if (qps := trial.load.get("asked_qps"))]
+    asked = [qps for trial in trials if (qps := trial.load.asked_qps)]
     same = bool(asked) and all(same_size(qps, QPS) for qps in asked)
     low, high = (min(asked), max(asked)) if asked else (0.0, 0.0)
     told = f"{low:,.0f}" if low == high else f"{low:,.0f} to {high:,.0f}"

@@ -9,6 +9,7 @@ from statistics import fmean
 import altair as alt
 import polars as pl
 
+from dnsrig.analysis.load_result import Try
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _latency, _look
@@ -57,28 +58,28 @@ def draw(run: Run) -> list[Drawing]:
 
 def steps(trial: Trial) -> list[Step]:
     """The rates of its ramp, ascending; tries of one rate as one, and without those of which no latency is known."""
-    by_rate: dict[float, list[dict[str, float]]] = {}
-    for step in trial.ramp.get("steps") or []:
-        if step.get("sent_qps") and step.get("p50_ns") and step.get("p99_ns"):
-            by_rate.setdefault(float(step["rate_qps"]), []).append(step)
-    timeout_ns = trial.ramp.get("timeout_ns")
+    by_rate: dict[float, list[Try]] = {}
+    for step in trial.ramp.steps:
+        if step.sent_qps and step.p50_ns and step.p99_ns:
+            by_rate.setdefault(step.rate_qps, []).append(step)
+    timeout_ns = trial.ramp.timeout_ns
     most_ms = None if timeout_ns is None else timeout_ns / 1e6
     return [_step(tries, most_ms) for _, tries in sorted(by_rate.items())]
 
 
-def _step(tries: Sequence[dict[str, float]], most_ms: float | None) -> Step:
+def _step(tries: Sequence[Try], most_ms: float | None) -> Step:
     return Step(
-        rate_qps=fmean(step["sent_qps"] for step in tries),
-        p50_ms=fmean(_latency.shown_ms(int(step["p50_ns"]), most_ms) for step in tries),
-        p99_ms=fmean(_latency.shown_ms(int(step["p99_ns"]), most_ms) for step in tries),
-        holds=2 * sum(bool(step["holds"]) for step in tries) > len(tries),
+        rate_qps=fmean(step.sent_qps for step in tries),
+        p50_ms=fmean(_latency.shown_ms(int(step.p50_ns or 0), most_ms) for step in tries),
+        p99_ms=fmean(_latency.shown_ms(int(step.p99_ns or 0), most_ms) for step in tries),
+        holds=2 * sum(step.holds for step in tries) > len(tries),
     )
 
 
 def _chosen(run: Run, variant: Variant) -> Trial | None:
     """The median repeat by capacity, of those with a ramp."""
     ramped = [t for t in run.of_variant(variant.id) if t.record.outcome == "done" and len(steps(t)) > 1]
-    ranked = sorted(ramped, key=lambda trial: trial.ramp.get("capacity_qps") or 0.0)
+    ranked = sorted(ramped, key=lambda trial: trial.ramp.capacity_qps or 0.0)
     return ranked[(len(ranked) - 1) // 2] if ranked else None
 
 
@@ -132,7 +133,7 @@ def _capacities(
     """An upright line at each capacity, and its figure: to the left of the line, each on a line of its own."""
     layers = []
     for number, variant in enumerate(variants):
-        capacity = chosen[variant.id].ramp.get("capacity_qps")
+        capacity = chosen[variant.id].ramp.capacity_qps
         if capacity is not None:
             text = f"{figures.figure(capacity)}/s"
             name = _latency.name_of(run, variant)

@@ -1,0 +1,93 @@
+"""What any load generator leaves of the queries that it put on a server; `load` of the engine says it in its summary."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Figures = dict[str, float | None]
+"""Of a distribution, in ns: ``mean``, ``min``, ``p50``, ``p90``, ``p99``, ``p99_9``, ``p99_99``, ``max``."""
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class Try(_Said):
+    """One try of a rate in a ramp."""
+
+    rate_qps: float
+    holds: bool
+    sent_qps: float = 0.0
+    p50_ns: float | None = None
+    p99_ns: float | None = None
+    lag_p99_ns: float | None = None
+    busy_share: float = 0.0
+    instrument_failed: bool | None = None
+    """Whether the instrument could not send the rate; None: earlier versions do not tell."""
+
+
+class LoadResult(_Said):
+    """Of one load. What a generator does not know it leaves out."""
+
+    model: Literal["rate", "closed", "ramp"] | None = None
+    """Queries at a rate, in a closed loop, or a search of the highest rate. None: there was no load, or it said nothing."""
+    start_ns: int = 0
+    end_ns: int = 0
+    """Queries were due from ``start_ns`` to ``end_ns``."""
+    sending_ns: int = 0
+    """For how long they were sent."""
+    asked_qps: float | None = None
+    poisson: bool = False
+    due: int = 0
+    sent: int = 0
+    unsent: int = 0
+    """Those that were due and never sent."""
+    answered: int = 0
+    timeouts: int = 0
+    lost: dict[str, int] = Field(default_factory=dict)
+    """Those that a lost connection took along, by why it was lost."""
+    rcodes: dict[str, int] = Field(default_factory=dict)
+    timeout_ns: int | None = None
+    latency_ns: Figures = Field(default_factory=dict)
+    """From the moment at which each query was due."""
+    lower_latency_ns: Figures = Field(default_factory=dict)
+    """What the server would have taken at least, had the instrument been in time; earlier versions do not tell."""
+    sent_latency_ns: Figures = Field(default_factory=dict)
+    """From the moment at which each query was sent."""
+    lag_ns: Figures = Field(default_factory=dict)
+    """From the moment at which each was due to that at which it was sent."""
+    threads: int = 1
+    busy_share: float = 0.0
+    """Of the time, in which the busiest thread had work."""
+    real_time: bool = False
+    intervals_lost: int = 0
+    steps: list[Try] = Field(default_factory=list)
+    """Of a ramp, in the order in which they were tried."""
+    capacity_qps: float | None = None
+    capacity_is_lower_bound: bool = False
+
+    @property
+    def ran(self) -> bool:
+        return self.model is not None
+
+    @property
+    def has_latencies(self) -> bool:
+        """Whether there was a load, and its latencies are a figure: those of a ramp are of many rates at once."""
+        return self.model in ("rate", "closed")
+
+    @property
+    def span_s(self) -> float:
+        """For how long queries were due."""
+        return (self.end_ns - self.start_ns) / 1e9
+
+    @property
+    def answered_qps(self) -> float | None:
+        """None of a ramp, and of a load that was over at once."""
+        return self.answered / self.span_s if self.has_latencies and self.span_s > 0 else None
+
+    @property
+    def highest_qps(self) -> float | None:
+        """What was answered where the generator asked for all that it could get."""
+        return self.capacity_qps if self.model == "ramp" else self.answered_qps if self.model == "closed" else None
