@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,20 @@ def test_both_ends_are_drawn_where_the_instrument_was_late(tmp_path: Path) -> No
     assert lines[0] > lines[1]
 
 
+def test_pictures_over_time_have_both_ends_where_these_are_apart(tmp_path: Path) -> None:
+    plan = LoadPlan(servers=[KNOT], repeats=1, seconds=3)
+    late = Run.open(build(tmp_path / "late", dataclasses.replace(plan, late_us={KNOT: 300})))
+    in_time = Run.open(build(tmp_path / "in-time", plan))
+    for module in (heat_map, boxes):
+        assert "at least" in module.caption(late) and "at least" not in module.caption(in_time)
+    assert "What the server took at least" in read(drawn(heat_map, late)).text
+    assert "What the server took at least" not in read(drawn(heat_map, in_time)).text
+    upper, lower = _latency.intervals(late.trials[0])
+    for box in boxes.boxes(upper, lower, None):
+        assert box["low"] <= box["lower_median"] < box["median"] - 0.2 <= box["high"]
+    assert _latency.intervals(in_time.trials[0])[1] == []
+
+
 def test_the_floor_is_grey_and_named_and_the_rest_as_elsewhere(loaded: Run) -> None:
     picture = drawn(slowest, loaded)
     text = read(picture).text
@@ -161,7 +176,7 @@ def test_boxes_are_the_quarters() -> None:
         Interval(0.0, 2.0, Histogram.of({1_000_000 * n: 1 for n in range(1, 9)})),
         Interval(2.0, 2.0, Histogram([], [])),
     ]
-    (box,) = boxes.boxes(found, most_ms=7)
+    (box,) = boxes.boxes(found, [], most_ms=7)
     values = {name: round(box[name], 2) for name in ("low", "quarter", "median", "three_quarters", "high")}
     assert values == {"low": 1, "quarter": 2, "median": 4, "three_quarters": 6, "high": 7}
     assert box["middle_s"] == 1

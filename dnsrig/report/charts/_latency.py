@@ -23,6 +23,11 @@ MOST_VARIANTS = 12
 MOST_STRETCHES = 60
 """Along the axis of time; with more intervals, neighbours are drawn as one."""
 
+VISIBLE = 0.97
+"""Lower to upper end, from which on both would be one line: of four decades on 320 pixels a pixel is 3 %."""
+PERCENTS = (0, 25, 50, 75, 100)
+"""Of the boxes; at these it is looked whether ends are apart."""
+
 TICKS_MS = [10.0**power for power in range(-3, 6)]
 
 
@@ -30,6 +35,15 @@ def with_latency(run: Run, variant: Variant) -> list[Trial]:
     """The variant's trials that are done and have a distribution."""
     done = (trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done")
     return [trial for trial in done if trial.latency is not None and trial.latency.total("due").total]
+
+
+def intervals(trial: Trial) -> tuple[list[Interval], list[Interval]]:
+    """From the due time, as many as can be drawn; and the lower ends, empty where they are not to be told apart from these."""
+    assert trial.latency is not None
+    upper, lower = (stretches(trial.latency.intervals(tag)) for tag in ("due", "lower"))
+    pairs = [(a.histogram.percentiles(PERCENTS), b.histogram.percentiles(PERCENTS)) for a, b in zip(upper, lower)]
+    apart = any(least < VISIBLE * most for ends in pairs for most, least in zip(*ends))
+    return upper, lower if apart else []
 
 
 def is_floor(run: Run, variant: Variant) -> bool:
@@ -147,12 +161,11 @@ def stretches(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 def over_time(run: Run) -> list[Trial]:
-    """The median repeat of each variant, that with the slowest answers first; no more than ``MOST_VARIANTS``."""
-    chosen = [
-        trial
-        for variant in run.manifest.variants
-        if not is_floor(run, variant) and (trial := _split.median(with_latency(run, variant))) is not None
+    """The median repeat of each variant with several intervals, that with the slowest answers first; no more than ``MOST_VARIANTS``."""
+    medians = [
+        _split.median(with_latency(run, variant)) for variant in run.manifest.variants if not is_floor(run, variant)
     ]
+    chosen = [trial for trial in medians if trial and trial.latency and len(trial.latency.intervals("due")) > 1]
     chosen.sort(key=lambda trial: _slowest(trial).percentile(99) or 0, reverse=True)
     return chosen[:MOST_VARIANTS]
 
@@ -160,6 +173,13 @@ def over_time(run: Run) -> list[Trial]:
 def _slowest(trial: Trial) -> Histogram:
     assert trial.latency is not None
     return trial.latency.total("due")
+
+
+def between(run: Run, drawn: str) -> str:
+    """What the caption of pictures over time says of ends, where any are apart; ``drawn``: how the lower ends are."""
+    if not any(intervals(trial)[1] for trial in over_time(run)):
+        return ""
+    return f" Where the instrument was late the truth lies between what counts from the due time and what the server took at least: {drawn}."
 
 
 def which(run: Run) -> str:

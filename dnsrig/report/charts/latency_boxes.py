@@ -20,7 +20,7 @@ HEIGHT_PX = 200
 
 
 def applies(run: Run) -> bool:
-    return any(len(trial.latency.intervals("due")) > 1 for trial in _latency.over_time(run) if trial.latency)
+    return bool(_latency.over_time(run))
 
 
 def caption(run: Run) -> str:
@@ -28,38 +28,46 @@ def caption(run: Run) -> str:
         "Of each stretch of time: the box holds the middle half of the queries that were due then, its tick is the median, the thin line"
         " reaches from the fastest to the slowest. Look for boxes that rise or grow (the server is busy with something), and for"
         " a line that is long everywhere (one slow query in each stretch is enough for that)."
+        + _latency.between(run, "box and line cover both, and the thin tick is the median of the least")
         + f" {_latency.which(run)}"
     )
 
 
 def draw(run: Run) -> list[Drawing]:
-    trials = [trial for trial in _latency.over_time(run) if trial.latency and len(trial.latency.intervals("due")) > 1]
     return [
         _latency.drawing(run, trial, _look.stack([_panel(run, trial)]), in_sight=number == 0)
-        for number, trial in enumerate(trials)
+        for number, trial in enumerate(_latency.over_time(run))
     ]
 
 
-def boxes(found: Sequence[Interval], most_ms: float | None) -> Iterable[dict[str, float]]:
-    """One a stretch in which queries were due; what reaches the client's timeout is drawn there."""
-    for interval in found:
-        values = interval.histogram.percentiles((0, 25, 50, 75, 100))
-        if values:
+def boxes(upper: Sequence[Interval], lower: Sequence[Interval], most_ms: float | None) -> Iterable[dict[str, float]]:
+    """One a stretch in which queries were due, from their lower to their upper ends; what reaches the client's timeout is drawn there."""
+    for interval, least in zip(upper, lower or upper):
+        highest = [_latency.shown_ms(value, most_ms) for value in interval.histogram.percentiles(_latency.PERCENTS)]
+        lowest = [_latency.shown_ms(value, most_ms) for value in least.histogram.percentiles(_latency.PERCENTS)]
+        if highest and lowest:
             width = interval.duration_s
-            names = ("low", "quarter", "median", "three_quarters", "high")
-            times = {name: _latency.shown_ms(value, most_ms) for name, value in zip(names, values)}
             middle_s = interval.offset_s + width / 2
-            yield {"middle_s": middle_s, "start_s": middle_s - 0.35 * width, "end_s": middle_s + 0.35 * width} | times
+            yield {
+                "middle_s": middle_s,
+                "start_s": middle_s - 0.35 * width,
+                "end_s": middle_s + 0.35 * width,
+                "low": lowest[0],
+                "quarter": lowest[1],
+                "median": highest[2],
+                "lower_median": lowest[2],
+                "three_quarters": highest[3],
+                "high": highest[4],
+            }
 
 
 def _panel(run: Run, trial: Trial) -> alt.LayerChart | alt.FacetChart:
-    assert trial.latency is not None
-    found = _latency.stretches(trial.latency.intervals("due"))
+    upper, lower = _latency.intervals(trial)
     most = timeout_ms(trial)
-    rows = pl.DataFrame(list(boxes(found, most)))
+    rows = pl.DataFrame(list(boxes(upper, lower, most)))
     largest = _look.extent(rows["high"])[1]
     title, scale, axis = _latency.milliseconds([_look.extent(rows["low"])[0], largest], "latency, ms")
-    time = alt.Scale(domain=[0, found[-1].offset_s + found[-1].duration_s], nice=False)
+    time = alt.Scale(domain=[0, upper[-1].offset_s + upper[-1].duration_s], nice=False)
     time_axis = alt.Axis(tickCount=10, grid=False)
     x = alt.X("middle_s:Q", title="seconds since the first query was due", scale=time, axis=time_axis)
     start, end = alt.X("start_s:Q"), alt.X2("end_s:Q")
@@ -72,6 +80,11 @@ def _panel(run: Run, trial: Trial) -> alt.LayerChart | alt.FacetChart:
             start, end, alt.Y("quarter:Q"), alt.Y2("three_quarters:Q")
         ),
         base.mark_rule(color=_look.INK, strokeWidth=2).encode(start, end, alt.Y("median:Q")),
+        *(
+            [base.mark_rule(color=_look.INK, strokeWidth=0.8).encode(start, end, alt.Y("lower_median:Q"))]
+            if lower
+            else []
+        ),
         *_latency.timeout_line(most, largest, low),
     ]
     return alt.layer(*layers).properties(width=_look.WIDTH, height=HEIGHT_PX)

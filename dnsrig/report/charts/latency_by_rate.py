@@ -41,8 +41,9 @@ def applies(run: Run) -> bool:
 def caption(run: Run) -> str:
     return (
         "The steps of a ramp, of each variant's median repeat: the unbroken line is p99, the thin one the median, both from the moment at"
-        " which a query was due. A filled mark held the ramp's limits of loss and latency, an open one did not. The upright line is"
-        " the highest rate that held: the capacity. Look for how long before it the latency begins to rise."
+        " which a query was due: the upper end, with all that the instrument was late, for of a step nothing else is kept. A filled mark held"
+        " the ramp's limits of loss and latency, an open one did not. The upright line is the highest rate that held: the capacity. Look for how"
+        " long before it the latency begins to rise."
     )
 
 

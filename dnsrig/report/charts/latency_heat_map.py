@@ -24,13 +24,15 @@ ROWS = 36
 STEPS_A_DECADE = (10, 8, 6, 5, 4, 3)
 """Rows a factor of ten, the finest that fits."""
 HEIGHT_PX = 200
+OF_TWO_PX = 140
+"""Each of two maps."""
 FAINTEST = 0.16
 """Opacity of a cell with one query; it is the light or dark page that shows through."""
 MOST_SHADES = 6
 
 
 def applies(run: Run) -> bool:
-    return any(len(intervals(trial)) > 1 for trial in _latency.over_time(run))
+    return bool(_latency.over_time(run))
 
 
 def caption(run: Run) -> str:
@@ -38,21 +40,16 @@ def caption(run: Run) -> str:
         "Each column is a stretch of time, each cell a range of latency: the stronger its colour, the more queries that were due then took so long;"
         " a step of shade is a factor of ten. Look for columns that reach up (a stall), rows that split in two (one of"
         " several threads is late), and a slow beginning. A query belongs to the time at which it was due."
+        + _latency.between(run, "each has a map")
         + f" {_latency.which(run)}"
     )
 
 
 def draw(run: Run) -> list[Drawing]:
-    trials = [trial for trial in _latency.over_time(run) if len(intervals(trial)) > 1]
     return [
-        _latency.drawing(run, trial, _look.stack([_panel(run, trial)]), in_sight=number == 0)
-        for number, trial in enumerate(trials)
+        _latency.drawing(run, trial, _look.stack(_panels(run, trial)), in_sight=number == 0)
+        for number, trial in enumerate(_latency.over_time(run))
     ]
-
-
-def intervals(trial: Trial) -> list[Interval]:
-    assert trial.latency is not None
-    return trial.latency.intervals("due")
 
 
 @dataclass
@@ -105,31 +102,39 @@ def shade_name(shade: int) -> str:
     return f"{10**shade:,} or more" if shade == MOST_SHADES - 1 else f"{10**shade:,} to {10 ** (shade + 1) - 1:,}"
 
 
-def _panel(run: Run, trial: Trial) -> alt.LayerChart | alt.FacetChart:
-    found = _latency.stretches(intervals(trial))
-    values = [value for i in found for value in (i.histogram.min_ns, i.histogram.max_ns) if value is not None]
-    low, high = _latency.shown_ms(min(values)), _latency.shown_ms(max(values))
-    edges_ms = edges(low, high)
-    rows = pl.DataFrame(cells(found, edges_ms))
-    shades = range(int(_look.extent(rows["shade"])[1]) + 1)
-    rows = rows.with_columns(queries=pl.col("shade").replace_strict({s: shade_name(s) for s in shades}))
+def _panels(run: Run, trial: Trial) -> list[alt.LayerChart | alt.FacetChart]:
+    """A map of the upper ends, and one of the lower ends where these are apart; both have the axes and shades of the whole."""
+    upper, lower = _latency.intervals(trial)
+    values = [v for i in [*upper, *lower] for v in (i.histogram.min_ns, i.histogram.max_ns) if v is not None]
+    largest_ms = _latency.shown_ms(max(values))
+    edges_ms = edges(_latency.shown_ms(min(values)), largest_ms)
+    maps = [pl.DataFrame(cells(found, edges_ms)) for found in (upper, lower) if found]
+    shades = range(int(_look.extent(pl.concat([rows["shade"] for rows in maps]))[1]) + 1)
     x = alt.X(
         "start_s:Q",
         title="seconds since the first query was due",
-        scale=alt.Scale(domain=[0, found[-1].offset_s + found[-1].duration_s], nice=False),
+        scale=alt.Scale(domain=[0, upper[-1].offset_s + upper[-1].duration_s], nice=False),
         axis=alt.Axis(tickCount=10, grid=False),
     )
     title, _, axis = _latency.milliseconds([edges_ms[0], edges_ms[-1]], "latency, ms")
     scale = alt.Scale(type="log", domain=[edges_ms[0], edges_ms[-1]], nice=False)
     y = alt.Y("low:Q", title=title, scale=scale, axis=axis)
+    timeout = _latency.timeout_line(timeout_ms(trial), largest_ms, y, words_above=False)
     colour = _latency.colour(run, trial.record.spec.variant)
-    map_ = (
-        alt.Chart(rows)
-        .mark_rect(color=colour)
-        .encode(x, alt.X2("end_s:Q"), y, alt.Y2("high:Q"), _shade(shades, colour))
-    )
-    layers = [map_, *_latency.timeout_line(timeout_ms(trial), high, y, words_above=False)]
-    return alt.layer(*layers).properties(width=_look.WIDTH, height=HEIGHT_PX)
+    headings = ["From the due time", "What the server took at least"] if lower else [""]
+    return [
+        alt.layer(_map(rows, shades, colour, x, y), *timeout).properties(
+            width=_look.WIDTH, height=OF_TWO_PX if lower else HEIGHT_PX, title=_look.heading(heading)
+        )
+        for rows, heading in zip(maps, headings)
+    ]
+
+
+def _map(rows: pl.DataFrame, shades: Sequence[int], colour: str, x: alt.X, y: alt.Y) -> alt.Chart:
+    rows = rows.with_columns(queries=pl.col("shade").replace_strict({s: shade_name(s) for s in shades}))
+    marks = alt.Chart(rows).mark_rect(color=colour)
+    drawn: alt.Chart = marks.encode(x, alt.X2("end_s:Q"), y, alt.Y2("high:Q"), _shade(shades, colour))
+    return drawn
 
 
 def _shade(shades: Sequence[int], colour: str) -> alt.Opacity:

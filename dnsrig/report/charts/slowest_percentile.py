@@ -27,8 +27,6 @@ METRICS = ("p50_ms", "p90_ms", "p99_ms", "p99_9_ms", "p99_99_ms", "max_ms")
 POINTS = 60
 """Of a line: twelve a decade."""
 LEAST_PERCENT = 0.001
-VISIBLE = 0.97
-"""Lower to upper end, from which on both would be one line: of four decades on 320 pixels a pixel is 3 %."""
 FEWEST_ANSWERS = 10
 """Below, chance decides more than the server does."""
 
@@ -108,7 +106,7 @@ def _lines_ms(totals: Sequence[Histogram], percents: Sequence[float], most_ms: f
 
 
 def _visibly_between(points: Sequence[Point]) -> bool:
-    return any(point.lower_ms < VISIBLE * point.mean_ms for point in points)
+    return any(point.lower_ms < _latency.VISIBLE * point.mean_ms for point in points)
 
 
 def _timeout_ms(trials: Iterable[Trial]) -> float | None:
