@@ -66,6 +66,8 @@ Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
 Role = Literal["primary", "secondary", "resolver", "database"]
 """What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for DNS servers."""
+OBSERVER = "observer"
+"""The host of the instruments that stand in nobody's place, `load` and `probe` among them: every trial has it, and a link from it to each DNS server."""
 LinkKind = Literal["veth", "netem", "tun"]
 """What carries packets: the kernel as it is, the kernel's network emulator, or the engine's `link`."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from dnsrig import datasets, paths
+from dnsrig import datasets, paths, procedures
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli._app import application
@@ -104,7 +104,9 @@ def experiments() -> str:
         text += ", ".join(f"`{k}` ({v})" for k, v in module.DEFAULTS.items()) + ".\n\n"
     text += "## Procedures\n\n"
     for name, module in all_procedures().items():
-        text += f"`{name}`: {module.DESCRIPTION}. Hosts: {', '.join(module.hosts(module.OPTIONS))}. Options: "
+        text += (
+            f"`{name}`: {module.DESCRIPTION}. Hosts: {', '.join(procedures.hosts(module, module.OPTIONS))}. Options: "
+        )
         text += ", ".join(f"`{k}` ({v})" for k, v in module.OPTIONS.items()) + ".\n\n"
     return text
 

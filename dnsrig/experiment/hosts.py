@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from ipaddress import IPv4Address
 from types import ModuleType
 
+from dnsrig import procedures
 from dnsrig.errors import UsageError
 from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab.host import check_sysctl_name
@@ -27,7 +28,7 @@ def resolve(
     available: list[int],
 ) -> dict[str, HostSpec]:
     """The hosts of the procedure ``kind``, by name. ``servers``: `KIND@SOURCE` -> what it is here; ``available``: CPUs."""
-    roles: dict[str, HostRole] = kind.hosts(options)
+    roles = procedures.hosts(kind, options)
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
     found = {}

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from types import ModuleType
 
+from dnsrig import procedures
 from dnsrig.errors import UsageError
 from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
@@ -80,7 +81,7 @@ def links(
     kind: LinkKind,
 ) -> list[LinkSpec]:
     """All links of the procedure, the far ones with the path. Raises UsageError on a path that it has no use for."""
-    found = [LinkSpec(ends=ends) for ends in procedure.links(hosts)]
+    found = [LinkSpec(ends=ends) for ends in procedures.links(procedure, hosts)]
     if document.path is None:
         if kind != "veth":
             raise UsageError(
@@ -117,7 +118,7 @@ def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Map
 
     As the procedure's ``far`` says; else those between the host under test and its primaries.
     """
-    joined = {frozenset(ends) for ends in procedure.links(hosts)}
+    joined = {frozenset(ends) for ends in procedures.links(procedure, hosts)}
     if far := getattr(procedure, "far", None):
         chosen: list[Ends] = far(hosts, options)
     else:

@@ -20,7 +20,7 @@ from dnsrig.experiment.children import Child
 from dnsrig.experiment.executors import executor
 from dnsrig.experiment.preparation import own_cpus
 from dnsrig.lab import conditions
-from dnsrig.rundir import Manifest, TrialKey, TrialSpec, trial_dir, write_json
+from dnsrig.rundir import OBSERVER, Manifest, TrialKey, TrialSpec, trial_dir, write_json
 from dnsrig.servers import sources
 
 ERRORS_IN_A_ROW = 3
@@ -165,7 +165,7 @@ def _start(
     spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
     _check_disk(directory, f"then `dnsrig run --resume {directory}`")
     if cpu is None:
-        _move_to(set(spec.hosts["observer"].cpus))
+        _move_to(set(spec.hosts[OBSERVER].cpus))
     progress.trial_started(number, len(manifest.order), spec)
     return Child(spec, trial_dir(directory, key.variant, key.repeat), events, cpu)
 

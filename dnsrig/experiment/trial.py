@@ -29,7 +29,7 @@ from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.context.phases import Report
 from dnsrig.procedures.context.workspace import ServerFailed
-from dnsrig.rundir import LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
+from dnsrig.rundir import OBSERVER, LogDrilldown, PathSpec, TrialRecord, TrialSpec, write_json
 from dnsrig.servers import driver
 
 COMPRESS_FROM_BYTES = 1 << 20
@@ -84,7 +84,7 @@ def set_aside(working: Path) -> None:
 
 
 def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
-    observer = spec.hosts["observer"]
+    observer = spec.hosts[OBSERVER]
     os.sched_setaffinity(0, observer.cpus)
     with Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab:
         before = conditions.moment(working, lab.tag)

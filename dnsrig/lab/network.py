@@ -20,7 +20,7 @@ from dnsrig.lab import cgroup, host, ledger, links, tcp
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Link, selftest
-from dnsrig.rundir import HostSpec, LinkSpec
+from dnsrig.rundir import OBSERVER, HostSpec, LinkSpec
 
 
 @dataclass
@@ -58,7 +58,7 @@ class Network:
     def _join(self, link: LinkSpec, number: int) -> Link:
         assert self.ledger is not None
         left, right = (self.hosts[end] for end in link.ends)
-        carrier = self.hosts.get("observer", left)
+        carrier = self.hosts.get(OBSERVER, left)
         place = links.Place(self.ledger, carrier, number, link.seed + self.repeat, self.directory)
         made: Link = links.kinds()[link.kind].make(left, right, link, place)
         return made

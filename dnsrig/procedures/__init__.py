@@ -14,9 +14,10 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while it measures, for the
   variant to be what its name says; those that apply to every procedure are in `_checks`,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
-- ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them,
+- ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`, every trial has by itself: the
+  instruments stand on it that take nobody's place, and a link joins it to each DNS server,
 - ``OTHER_HOSTS`` (none by default): hosts that it has with other options, of which an experiment may speak all the same,
-- ``links(hosts) -> [(name, name)]``: which of them are joined,
+- ``links(hosts) -> [(name, name)]``: which of its hosts are joined,
 - ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those links that an
   experiment's ``[path]`` applies to, each from where zones come to where they go,
 - ``measure(context) -> Result``: the phases of one trial.
@@ -34,7 +35,7 @@ from pydantic import ConfigDict
 
 from dnsrig import datasets, discovery
 from dnsrig.errors import UsageError
-from dnsrig.rundir import HostDuties, Scalar
+from dnsrig.rundir import OBSERVER, HostDuties, Scalar
 
 
 class HostRole(HostDuties):
@@ -59,6 +60,18 @@ def versions(kind: ModuleType, values: Mapping[str, Scalar], options: Mapping[st
         return [dict(values)]
     following = getattr(kind, "next_version", None)
     return [dict(values), following(values, options) if following else datasets.next_version(values)]
+
+
+def hosts(kind: ModuleType, options: Mapping[str, Scalar]) -> dict[str, HostRole]:
+    """Those that a procedure needs, and that of the instruments."""
+    return {**kind.hosts(options), OBSERVER: HostRole()}
+
+
+def links(kind: ModuleType, hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
+    """Those that a procedure needs, and one from the host of the instruments to each DNS server."""
+    own = {name: host for name, host in hosts.items() if name != OBSERVER}
+    servers = [name for name, host in own.items() if host.role not in (None, "database")]
+    return [*kind.links(own), *((OBSERVER, name) for name in servers)]
 
 
 def procedure(name: str) -> ModuleType:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
-from dnsrig.procedures.context.workspace import OBSERVER
+from dnsrig.rundir import OBSERVER
 from dnsrig.servers.keys import XOT_PORT
 
 DNS_PORT = 53

@@ -66,13 +66,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     if options["transfers"] != "none":
         # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
         found["client"] = HostRole()
-    return {**found, "observer": HostRole()}
+    return found
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    others = [name for name in hosts if name not in ("primary", "observer")]
-    between = [("primary", name) for name in others]
-    return [*between, *(("observer", name) for name in ("primary", *others) if name != "client")]
+    return [("primary", name) for name in hosts if name != "primary"]
 
 
 def check(spec: TrialSpec) -> None:

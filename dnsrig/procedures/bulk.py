@@ -50,11 +50,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     if float(options["duration_s"]) <= 0:
         raise UsageError(f"options.duration_s = {options['duration_s']}", hint="seconds, more than 0")
     primary = HostRole(role="primary", under_test=True)
-    return {"primary": primary, "client": HostRole(), "observer": HostRole()}
+    return {"primary": primary, "client": HostRole()}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("client", "primary"), ("observer", "primary")]
+    return [("client", "primary")]
 
 
 def far(hosts: Iterable[str], options: Mapping[str, Any]) -> list[tuple[str, str]]:

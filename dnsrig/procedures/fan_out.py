@@ -52,7 +52,7 @@ PROGRESS_S = 1.5
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     _transfer_options.check(options)
     client = HostRole(source_addresses=int(options["secondaries"]), notified=True)
-    return {"primary": HostRole(role="primary", under_test=True), "client": client, "observer": HostRole()}
+    return {"primary": HostRole(role="primary", under_test=True), "client": client}
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
@@ -61,7 +61,7 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("client", "primary"), ("observer", "primary")]
+    return [("client", "primary")]
 
 
 def check(spec: TrialSpec) -> None:

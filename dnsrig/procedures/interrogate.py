@@ -34,11 +34,11 @@ LARGE_ZONE = "large.example"
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole(), "observer": HostRole()}
+    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole()}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("client", "primary"), ("observer", "primary")]
+    return [("client", "primary")]
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

@@ -52,11 +52,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         raise UsageError(f"options.made_by = {options['made_by']!r}", hint=f"one of {', '.join(MADE_BY)}")
     if int(options["records_changed"]) < 1:
         raise UsageError(f"options.records_changed = {options['records_changed']}", hint="a number from 1 on")
-    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole(), "observer": HostRole()}
+    return {"primary": HostRole(role="primary", under_test=True), "client": HostRole()}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("client", "primary"), ("observer", "primary")]
+    return [("client", "primary")]
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

@@ -60,14 +60,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         "primary": HostRole(role="primary"),
         "secondary": HostRole(role="secondary", under_test=True),
         **more,
-        "observer": HostRole(),
     }
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    secondaries = [name for name in hosts if name.startswith("secondary")]
-    found = [("primary", secondary) for secondary in secondaries]
-    return [*found, ("observer", "primary"), *(("observer", secondary) for secondary in secondaries)]
+    return [("primary", name) for name in hosts if name.startswith("secondary")]
 
 
 def checks(spec: TrialSpec) -> list[str]:

@@ -62,18 +62,17 @@ def hosts(options: Options) -> dict[str, HostRole]:
             role="database", under_test=True, inherits="database", database="database", database_far=True
         )
         far = {"secondary": HostRole(role="secondary", under_test=True, database="replica"), "replica": replica}
-    return {**near, **far, "observer": HostRole()}
+    return {**near, **far}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
     """Which link is the far one follows from the hosts, so each carrier has no link but those that it needs."""
     present = set(hosts)
-    pairs = [("observer", "primary"), ("observer", "secondary")]
     if "replica" in present:
-        return [("database", "replica"), ("primary", "database"), ("replica", "secondary"), *pairs]
+        return [("database", "replica"), ("primary", "database"), ("replica", "secondary")]
     if "database" in present:
-        return [("database", "secondary"), ("primary", "database"), *pairs]
-    return [("primary", "secondary"), *pairs]
+        return [("database", "secondary"), ("primary", "database")]
+    return [("primary", "secondary")]
 
 
 def far(hosts: Iterable[str], options: Options) -> list[tuple[str, str]]:

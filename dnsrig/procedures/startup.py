@@ -33,16 +33,15 @@ OPTIONS: dict[str, int | float | str | bool] = {
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     zone_load.check_page_cache(options["page_cache"])
     if options["as"] == "primary":
-        return {"server": HostRole(role="primary", under_test=True), "observer": HostRole()}
+        return {"server": HostRole(role="primary", under_test=True)}
     if options["as"] == "secondary":
         server = HostRole(role="secondary", under_test=True)
-        return {"primary": HostRole(role="primary"), "server": server, "observer": HostRole()}
+        return {"primary": HostRole(role="primary"), "server": server}
     raise UsageError(f"options.as = {options['as']!r}", hint="one of primary, secondary")
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    found = [("observer", "server")]
-    return [*found, ("primary", "server"), ("observer", "primary")] if "primary" in hosts else found
+    return [("primary", "server")] if "primary" in hosts else []
 
 
 def checks(spec: TrialSpec) -> list[str]:

@@ -43,14 +43,11 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
         "primary": HostRole(role="primary"),
         **more,
         "secondary": HostRole(role="secondary", under_test=True),
-        "observer": HostRole(),
     }
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    primaries = [name for name in hosts if name.startswith("primary")]
-    found = [(primary, "secondary") for primary in primaries]
-    return [*found, *(("observer", primary) for primary in primaries), ("observer", "secondary")]
+    return [(name, "secondary") for name in hosts if name.startswith("primary")]
 
 
 def checks(spec: TrialSpec) -> list[str]:

@@ -33,11 +33,11 @@ READ_BYTES = 1 << 20
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     check_page_cache(options["page_cache"])
-    return {"primary": HostRole(role="primary", under_test=True), "observer": HostRole()}
+    return {"primary": HostRole(role="primary", under_test=True)}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("observer", "primary")]
+    return []
 
 
 def checks(spec: TrialSpec) -> list[str]:

@@ -31,8 +31,6 @@ from dnsrig.rundir import Finding, Scalar, TrialKey, Verdict
 from dnsrig.servers import all_drivers
 
 FIRST = 50
-INSTRUMENT_HOST = "observer"
-"""Where `load` and `probe` run."""
 JUDGED = ("done", "timeout", "invalid")
 """Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are there."""
 

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from dnsrig.analysis import lag
 from dnsrig.analysis.load_result import LoadResult, Try
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.rundir import Scalar, TrialSpec
-from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
+from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE, shares_of
 
 ORDER = 40
@@ -49,7 +49,7 @@ def after(trial: Trial) -> Conclusion | None:
             "found",
             summary=f"The load generator was the bottleneck: {'; '.join(told)}.",
             evidence=evidence,
-            series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in trial.record.spec.hosts[INSTRUMENT_HOST].cpus),
+            series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in trial.record.spec.hosts[OBSERVER].cpus),
             metrics=(trial.record.spec.main_metric, "answered_qps", "send_lag_p99_us"),
             remedy=REMEDY,
         )
@@ -118,9 +118,9 @@ def _step_is_own_fault(step: Try) -> bool:
 
 def _of_cpu(trial: Trial) -> tuple[list[str], dict[str, Scalar | None]] | None:
     """What others took of the instrument's CPUs; None without samples, or where `measure` was too short for ticks."""
-    if INSTRUMENT_HOST not in trial.record.spec.hosts:
+    if OBSERVER not in trial.record.spec.hosts:
         return None
-    shares = shares_of(trial, INSTRUMENT_HOST)
+    shares = shares_of(trial, OBSERVER)
     if shares is None or shares[0] < SHORTEST_S:
         return None
     _, steal, foreign = shares

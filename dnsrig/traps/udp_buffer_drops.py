@@ -11,7 +11,8 @@ from __future__ import annotations
 from dnsrig.analysis import during
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.stalls import stalls_of
-from dnsrig.traps import CLEAR, INSTRUMENT_HOST, JUDGED, Conclusion, cannot_tell
+from dnsrig.rundir import OBSERVER
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 TITLE = "datagrams dropped at a full receive buffer"
 SOURCE = "RFC 4113, udpInErrors; Linux UdpRcvbufErrors; measured with PowerDNS 5.1.5, 1,000 zones"
@@ -36,7 +37,7 @@ def after(trial: Trial) -> Conclusion | None:
     if trial.record.outcome not in JUDGED:
         return None
     watched = trial.hosts_as("primary", "secondary", "resolver")
-    watched += [host for host in trial.record.spec.hosts if host == INSTRUMENT_HOST]
+    watched += [host for host in trial.record.spec.hosts if host == OBSERVER]
     drops = {host: trial.growth(host, "udp", "rcvbuf_errors") for host in watched}
     if None in drops.values():
         return cannot_tell("No samples of UDP errors.")
@@ -48,8 +49,8 @@ def after(trial: Trial) -> Conclusion | None:
     if not lossy:
         return CLEAR
     told = " and ".join(f"{count:,} on the {host}" for host, count in lossy.items())
-    ours = lossy.get(INSTRUMENT_HOST, 0)
-    fault = f" Those on the {INSTRUMENT_HOST} are the instrument's fault: these answers were given." if ours else ""
+    ours = lossy.get(OBSERVER, 0)
+    fault = f" Those on the {OBSERVER} are the instrument's fault: these answers were given." if ours else ""
     stalled = _in_stalls(trial, lossy)
     return Conclusion(
         "found",
@@ -84,7 +85,7 @@ def _concerned(trial: Trial) -> tuple[str, ...]:
 
 
 def _remedies(trial: Trial, lossy: dict[str, int]) -> list[str]:
-    found = [INSTRUMENT_REMEDY] if INSTRUMENT_HOST in lossy else []
-    if set(lossy) - {INSTRUMENT_HOST}:
+    found = [INSTRUMENT_REMEDY] if OBSERVER in lossy else []
+    if set(lossy) - {OBSERVER}:
         found.append(LOADED_SERVER_REMEDY if trial.load.ran else SERVER_REMEDY)
     return found

@@ -23,7 +23,7 @@ from dnsrig.lab.host import inside
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _serving
 from dnsrig.procedures.context import TrialContext
-from dnsrig.procedures.context.workspace import OBSERVER
+from dnsrig.rundir import OBSERVER
 
 MEMBERS = 40
 STAY = MEMBERS // 2

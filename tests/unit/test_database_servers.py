@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from placement_data import KEYS, ZONES, placed
 
+from dnsrig import procedures
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import procedure, replication
@@ -241,8 +242,8 @@ def options(carrier: str) -> dict[str, int | float | str | bool]:
 
 @pytest.mark.parametrize("carrier", list(replication.FAR_LINKS))
 def test_the_far_link_is_one_of_the_links_and_the_only_way_to_the_far_site(carrier: str) -> None:
-    hosts = replication.hosts(options(carrier))
-    links, far = replication.links(hosts), replication.far(hosts, options(carrier))
+    hosts = procedures.hosts(replication, options(carrier))
+    links, far = procedures.links(replication, hosts), replication.far(hosts, options(carrier))
     assert len(far) == 1 and far[0] in links
     at_far_site = {name for name, role in hosts.items() if role.under_test}
     crossing = [pair for pair in links if len(at_far_site & set(pair)) == 1 and "observer" not in pair]

@@ -10,6 +10,7 @@ import synthetic
 from test_servers import KEYS, configuration, placement
 from trial_data import SECOND, clean_trial
 
+from dnsrig import procedures
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import UsageError
@@ -71,11 +72,11 @@ def test_a_primary_that_changes_by_itself_does_so_at_a_rate() -> None:
 
 
 def test_secondaries_are_like_the_first_and_linked_to_all_who_ask() -> None:
-    roles = propagation.hosts({**propagation.OPTIONS, "secondaries": 3})
+    roles = procedures.hosts(propagation, {**propagation.OPTIONS, "secondaries": 3})
     assert list(roles) == ["primary", "secondary", "secondary2", "secondary3", "observer"]
     assert [name for name, role in roles.items() if role.under_test] == ["secondary"]
     assert {roles[name].inherits for name in ("secondary2", "secondary3")} == {"secondary"}
-    links = propagation.links(roles)
+    links = procedures.links(propagation, roles)
     assert len(set(links)) == len(links) == 3 + 1 + 3
     made = [plan.provisional("propagation", point, [0, 1]) for point in points("secondaries=3", "server=knot@forky")]
     assert all(spec.hosts["secondary3"].server == spec.hosts["secondary"].server for spec in made)
@@ -135,16 +136,16 @@ def test_a_restarted_secondary_is_no_cold_start(tmp_path: Path) -> None:
 
 
 def test_start_up_has_a_primary_of_its_own_only_for_a_secondary() -> None:
-    alone = startup.hosts(startup.OPTIONS)
+    alone = procedures.hosts(startup, startup.OPTIONS)
     assert {name: role.role for name, role in alone.items()} == {"server": "primary", "observer": None}
-    assert startup.links(alone) == [("observer", "server")]
-    both = startup.hosts({**startup.OPTIONS, "as": "secondary"})
+    assert procedures.links(startup, alone) == [("observer", "server")]
+    both = procedures.hosts(startup, {**startup.OPTIONS, "as": "secondary"})
     assert {name: role.role for name, role in both.items()} == {
         "primary": "primary",
         "server": "secondary",
         "observer": None,
     }
-    assert len(startup.links(both)) == 3
+    assert len(procedures.links(startup, both)) == 3
     for wrong in ({"as": "resolver"}, {"page_cache": "lukewarm"}):
         with pytest.raises(UsageError):
             startup.hosts({**startup.OPTIONS, **wrong})

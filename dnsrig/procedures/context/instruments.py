@@ -8,9 +8,9 @@ from pathlib import Path
 
 from dnsrig.procedures import _transfer_options, procedure
 from dnsrig.procedures.context.servers import Servers
-from dnsrig.procedures.context.workspace import OBSERVER, Workspace
+from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import OBSERVER, Scalar
 from dnsrig.servers import keys
 
 
@@ -41,7 +41,7 @@ class Instruments:
             arguments += ["--sockets-out", str(directory / "sockets.arrow")]
         for host in self.workspace.network.hosts.values():
             parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
-            if lists_sockets and host.name != OBSERVER:
+            if lists_sockets and host.name != OBSERVER:  # its own connections say nothing of the trial
                 parts += ",sockets"
             arguments += ["--host", f"{host.name},netns={host.namespace_path}{parts}"]
         self.start("watch", arguments)

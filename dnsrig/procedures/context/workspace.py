@@ -13,8 +13,6 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
 from dnsrig.servers.keys import TransferKeys
 
-OBSERVER = "observer"
-"""The host of the instruments that stand in nobody's place; its own connections say nothing of the trial."""
 STORED_BYTES_PER_ZONE = 32_768
 STORED_BYTES_PER_RECORD = 500
 """What a server stores at most, with zone file, journal or database, for the room that is wanted in memory; as measured."""
