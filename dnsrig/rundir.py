@@ -187,14 +187,20 @@ Provisioning = Literal["static", "catalog"]
 class TransferSpec(Record):
     """How zones get from primary to secondary."""
 
-    transport: Transport = "tcp"
-    """XoT is RFC 9103, TSIG RFC 8945 with hmac-sha256."""
-    provisioning: Provisioning = "static"
-    """How the secondary knows its zones: its configuration, or a catalog zone (RFC 9432)."""
-    ixfr: bool = False
-    notify: bool = False
-    updates: bool = False
-    """Whether the primaries take dynamic updates (RFC 2136) from any host of the rig, signed where transfers are."""
+    transport: Transport = Field(
+        default="tcp", description="tcp, tcp+tsig, xot or xot+tsig (XoT: RFC 9103; TSIG: RFC 8945)"
+    )
+    provisioning: Provisioning = Field(
+        default="static",
+        description="how a secondary knows its zones: static configuration, or a catalog zone (RFC 9432)",
+    )
+    ixfr: bool = Field(
+        default=False, description="whether the secondary asks for IXFR (RFC 1995) and the primary has it"
+    )
+    notify: bool = Field(default=False, description="whether the primary sends NOTIFY (RFC 1996) of changed zones")
+    updates: bool = Field(
+        default=False, description="whether the primary takes dynamic updates (RFC 2136) of its zones"
+    )
 
     @property
     def tls(self) -> bool:

@@ -1,4 +1,4 @@
-"""What any load generator leaves of the queries that it put on a server; `load` of the engine says it in its summary."""
+"""What any load generator leaves of the queries that it put on a server. The engine's `load` says it in its summary."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LoadResult(_Said):
     """Of one load. What a generator does not know it leaves out."""
 
     model: Literal["rate", "closed", "ramp"] | None = None
-    """Queries at a rate, in a closed loop, or a search of the highest rate. None: there was no load, or it said nothing."""
+    """At a rate, in a closed loop, or a search of the highest rate. None: there was no load, or it said nothing."""
     start_ns: int = 0
     end_ns: int = 0
     """Queries were due from ``start_ns`` to ``end_ns``."""

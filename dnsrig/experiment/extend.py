@@ -12,7 +12,8 @@ from dnsrig.rundir import Extension, Manifest, read_json, write_json
 
 
 def extended(manifest: Manifest, repeats: int, seed: int | None) -> Manifest:
-    """``manifest`` with ``repeats`` repeats of each variant: the rounds that it lacks are shuffled from ``seed``, those that it has stay.
+    """``manifest`` with ``repeats`` repeats of each variant: the rounds that it lacks are shuffled from ``seed``, those
+    that it has stay.
 
     None: a seed is drawn; it is recorded either way.
     """

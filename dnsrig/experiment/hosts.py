@@ -27,7 +27,10 @@ def resolve(
     servers: Mapping[str, ServerSource],
     available: list[int],
 ) -> dict[str, HostSpec]:
-    """The hosts of the procedure ``kind``, by name. ``servers``: `KIND@SOURCE` -> what it is here; ``available``: CPUs."""
+    """The hosts of the procedure ``kind``, by name.
+
+    ``servers``: `KIND@SOURCE` -> the server installed; ``available``: CPUs. Raises UsageError on what no host can be.
+    """
     roles = procedures.hosts(kind, options)
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     by_default = cpus({name: role.under_test for name, role in roles.items()}, available)

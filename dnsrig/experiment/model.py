@@ -11,7 +11,7 @@ either a path into the document with a list of values, or a name with a table of
     default = {}
     wide.hosts.secondary.sysctls."net.ipv4.ip_local_port_range" = "1024 65535"
 
-``[scale.quick]``, ``[scale.standard]`` and ``[scale.published]`` are overlays of the whole document; ``--set`` is one more.
+``[scale.quick]``, ``[scale.standard]``, ``[scale.published]`` and ``--set`` are overlays of the whole document.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig import paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import FORMER_PROCEDURES, HostOptions, ProcedureName, Provisioning, Scalar, Transport
+from dnsrig.rundir import FORMER_PROCEDURES, HostOptions, ProcedureName, Scalar, TransferSpec
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -60,20 +60,12 @@ class HostDocument(HostOptions, Part):
     )
 
 
-class TransferDocument(Part):
+class TransferDocument(TransferSpec, Part):
     """What an experiment says of the way of zones from primary to secondary, under ``[transfer]``."""
-
-    transport: Transport = Field("tcp", description="tcp, tcp+tsig, xot or xot+tsig (XoT: RFC 9103; TSIG: RFC 8945)")
-    provisioning: Provisioning = Field(
-        "static", description="how a secondary knows its zones: static configuration, or a catalog zone (RFC 9432)"
-    )
-    ixfr: bool = Field(False, description="whether the secondary asks for IXFR (RFC 1995) and the primary has it")
-    notify: bool = Field(False, description="whether the primary sends NOTIFY (RFC 1996) of changed zones")
-    updates: bool = Field(False, description="whether the primary takes dynamic updates (RFC 2136) of its zones")
 
 
 class DirectionDocument(Part):
-    """What an experiment says of one direction of an emulated path. What it does not say is the site's, or else none."""
+    """What an experiment says of one direction of an emulated path. By default the site's values, or none."""
 
     rate_mbit: float | None = Field(
         None, ge=0.001, le=100_000, description="rate in Mbit/s; by default that of the machine"
@@ -99,7 +91,7 @@ class DirectionDocument(Part):
 
 
 class PathDocument(DirectionDocument):
-    """What an experiment says of its emulated path, under ``[path]``: in the direction that zones take, and both by default."""
+    """What an experiment says of its emulated path, under ``[path]``: where zones go, and by default back as well."""
 
     site: str | None = Field(None, description="a named site, whose values are the defaults of the others")
     interface_mtu_octets: int = Field(1500, ge=68, le=65_535, description="MTU of the interfaces at both ends")

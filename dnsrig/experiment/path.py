@@ -1,4 +1,4 @@
-"""What ``[path]``, ``link`` and ``kernel`` of an experiment come to: the links of a trial, and the kernel that it runs under."""
+"""From ``[path]``, ``link`` and ``kernel`` of an experiment to the links of a trial, and its kernel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dnsrig.rundir import FULL_PACKET_OCTETS, HostSpec, LinkKind, LinkSpec, Path
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
-"""Between the seeds of two far links of a trial, more than a path's seed and any repeat: they lose different packets."""
+"""Between the seeds of two far links: more than a path's seed and any repeat, so that they lose different packets."""
 LEAST_LIMIT_PACKETS = 1000
 """What netem takes by default."""
 RATE_OF_MACHINE_MBIT = 1000.0
@@ -28,7 +28,10 @@ MOST_AFTER_S = 2 * 86_400.0
 
 
 def kernel(document: Document) -> str:
-    """The kernel that a trial of ``document`` runs under. Raises UsageError where there is none, or it lacks a congestion control."""
+    """The kernel that a trial of ``document`` runs under.
+
+    Raises UsageError if there is no such kernel, or if it lacks a congestion control.
+    """
     asked = {host.congestion for host in document.hosts.values() if host.congestion}
     lacking = sorted(asked - set(congestion.available()))
     if document.kernel == "running" and lacking:
@@ -43,7 +46,7 @@ def kernel(document: Document) -> str:
 
 
 def under_one_kernel(points: list[Point]) -> list[Point]:
-    """The points of a matrix, all under User-mode Linux as soon as one needs it: kernels are not what is to be compared.
+    """The points of a matrix, all under User-mode Linux if one needs it: else kernels would be compared as well.
 
     A document that names its kernel keeps it.
     """

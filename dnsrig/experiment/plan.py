@@ -45,7 +45,10 @@ def spec(
     versions: list[DatasetSpec],
     available: list[int],
 ) -> TrialSpec:
-    """Everything that `dnsrig trial` needs for ``point``. ``versions``: the dataset, and its next version where the procedure needs that."""
+    """Everything that `dnsrig trial` needs for ``point``.
+
+    ``versions``: the dataset, and its next version if the procedure needs that. Raises UsageError on what cannot be.
+    """
     document = point.document
     kind = procedure(document.procedure)
     options = {**kind.OPTIONS, **document.options}

@@ -1,4 +1,4 @@
-"""From what a person asked for to the manifest of a run: servers installed, datasets made, trials specified, their order drawn."""
+"""From a person's request to the manifest of a run: servers installed, datasets made, trials specified, order drawn."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
 
 
 def check_name(experiment: str) -> None:
-    """Refuse a file whose name cannot be the experiment's: it becomes a part of paths that servers read in their configuration."""
+    """Refuse a file whose name cannot be the experiment's: servers read it, as a part of paths."""
     stem = Path(experiment).stem
     if not re.fullmatch(NAME, stem):
         better = re.sub(r"[^\w.+]+", "-", stem).strip("-.") or "experiment"
         raise UsageError(
-            f"an experiment cannot be called {stem!r}: its name stands in paths, and may have letters, digits, dots, dashes and underscores",
+            f"an experiment cannot be called {stem!r}: its name stands in paths, and may have letters, digits, dots, dashes"
+            " and underscores",
             hint=f"call the file {better}.toml",
         )
 

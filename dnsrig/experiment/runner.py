@@ -91,7 +91,7 @@ def missing(manifest: Manifest, directory: Path) -> list[TrialKey]:
 
 
 def check_at_once(manifest: Manifest, at_once: int) -> None:
-    """Refuse what would measure itself: trials share a kernel and its CPUs unless each has a kernel and a CPU of its own."""
+    """Refuse trials at once that would measure each other: each needs a kernel and a CPU of its own."""
     if at_once == 1:
         return
     if not _apart(manifest):
@@ -114,7 +114,7 @@ def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once:
 
 
 def _lanes(manifest: Manifest, at_once: int) -> list[int | None]:
-    """For each trial that may run at once the CPU that is its own, or None where hosts have those that their specs say."""
+    """For each trial that may run at once: its own CPU, or None where hosts have the CPUs of their specs."""
     return [*own_cpus()[-at_once:]] if _apart(manifest) else [None]
 
 

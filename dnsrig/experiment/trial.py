@@ -180,7 +180,7 @@ def _late_links(record: TrialRecord) -> Iterator[str]:
 
 
 def _conclude(record: TrialRecord, working: Path) -> None:
-    """Logs, checksums of what was recorded, and the record itself. Metrics are derived from these when they are wanted."""
+    """Write what follows from what was recorded: rows of logs, checks, checksums, and the record itself."""
     for name, server in record.servers.items():
         log = working / "servers" / name / "server.log"
         if server.role == "secondary" and log.exists():
@@ -207,8 +207,8 @@ def _check_manipulations(trial: Trial) -> None:
 def drill_down(kind: str, log: Path, rows: Path) -> LogDrilldown:
     """What a secondary's log says of its transfers; a row a zone goes to ``rows``, an Arrow IPC stream.
 
-    Columns: zone, realtime_ns (null where the line bears no time), at the resolution that the result states. A log that cannot be read is no
-    reason to lose the trial: it is kept with it, and `LogDrilldown.unread` says why.
+    Columns: zone, realtime_ns (null where the line bears no time), at the resolution that the result states. A log that
+    cannot be read is no reason to lose the trial: it is kept with it, and `LogDrilldown.unread` says why.
     """
     server = driver(kind)
     done: dict[str, int | None] = {}

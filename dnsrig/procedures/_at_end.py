@@ -23,7 +23,7 @@ TABLES = ("tcp", "tcp6")
 
 
 def look(context: TrialContext) -> None:
-    """Tell what was seen as instruments ``connections``, ``unsigned`` and ``storage``. What cannot be seen is left out."""
+    """Note what is seen as summaries ``connections``, ``unsigned`` and ``storage``; leave out what cannot be seen."""
     spec = context.spec
     with contextlib.suppress(OSError):
         context.summaries["connections"] = {
@@ -71,7 +71,7 @@ def _lines(table: Path) -> list[str]:
 
 
 def unsigned_transfer(context: TrialContext, primary: str) -> str:
-    """What a primary answers to an AXFR of its first zone that is not signed: an RCODE, or that it closed or said nothing."""
+    """What a primary answers to an unsigned AXFR of its first zone: an RCODE, ``by closing`` or ``nothing``."""
     zone = context.servers.placements[primary].zones[0].name
     labels = [label.encode() for label in zone.rstrip(".").split(".")]
     name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"

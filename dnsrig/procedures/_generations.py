@@ -1,7 +1,7 @@
 """Generations of a zone, one after the other, from the two versions that a trial has of its dataset.
 
-Odd generations have the records of the next version, even ones those of the first, each with a serial of its own: so each differs from the
-one before in as many records, and no more than two zones have to be made.
+Odd generations have the records of the next version, even ones those of the first, each with a serial of its own. So
+each differs from the one before in as many records, and only two zones have to be made.
 """
 
 from __future__ import annotations

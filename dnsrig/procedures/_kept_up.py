@@ -1,7 +1,8 @@
-"""Whether the instrument kept up: the one place that says when a result says something of the instrument, not of the server.
+"""Whether the instrument kept up: the one place that says when a result is the instrument's, not the server's.
 
-A rate is kept when every query that was due was sent, and early enough for its latency to say something of the server. In a closed loop nothing is ever due, so there the sign is an
-instrument that never waits. In a ramp the engine itself tells steps at which it could not send from those that did not hold.
+At a rate, the instrument keeps up if it sends every query that is due, early enough for the latency to be the server's.
+In a closed loop nothing is due: there an instrument that never waits did not keep up. In a ramp the engine itself says
+which steps it could not send.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ BUSY_FROM_S = 0.2
 """A transfer that is over sooner says nothing of how busy its instrument was: starting is part of it."""
 
 LATE_MS_MAX = TAIL_SLACK_MS
-"""What the self-test allows the slow end of a link, too. On 2 CPUs the worst of 101 trials under the running kernel had 3.2 ms."""
+"""What the self-test allows the slow end of a link. On 2 CPUs the worst of 101 trials under the running kernel had 3.2
+ms."""
 LATE_SHARE_MAX = 0.1
-"""Of the delay that was asked for. No sender takes such a packet for lost: its time-out is the round trip and at least 200 ms more (TCP_RTO_MIN
-of Linux), which is longer for all delays below 2 s."""
+"""Of the delay that was asked for. No sender takes such a packet for lost: its time-out is the round trip and at least
+200 ms more (TCP_RTO_MIN of Linux), which is longer for all delays below 2 s."""
 LINK_DROPS_SHARE_MAX = 0.1
-"""Of the packets that were lost as asked for: throughput falls with the square root of the loss (M. Mathis et al., The Macroscopic Behavior
-of the TCP Congestion Avoidance Algorithm, 1997), so by 5 %. A path without loss may drop nothing at its ends; in 155 trials on 2 CPUs none did."""
+"""Of the packets that were lost as asked for: throughput falls with the square root of the loss (M. Mathis et al., The
+Macroscopic Behavior of the TCP Congestion Avoidance Algorithm, 1997), so by 5 %. A path without loss may drop nothing
+at its ends; in 155 trials on 2 CPUs none did."""
 
 
 def why_not(load: LoadResult) -> str:
@@ -58,12 +61,15 @@ def why_link_did_not(summary: Mapping[str, Any], path: PathSpec, *, tick_s: floa
         return ""
     late_ms, allowed_ms = late["p99"] / 1e6, max(LATE_MS_MAX, LATE_SHARE_MAX * path.delay_ms) + 1e3 * tick_s
     if late_ms > allowed_ms:
-        return f"the link was late: 1 % of its packets arrived {late_ms:.3g} ms after they were due or later, where {allowed_ms:.3g} ms are allowed"
+        return (
+            f"the link was late: 1 % of its packets arrived {late_ms:.3g} ms after they were due or later,"
+            f" where {allowed_ms:.3g} ms are allowed"
+        )
     dropped = (summary.get("missed") or 0) + summary["refused"]
     if dropped > LINK_DROPS_SHARE_MAX * summary["lost"]:
         return (
-            f"the link was too slow: {dropped:,} packets beside the {summary['packets']:,} that it carried were dropped at its ends, "
-            f"and {summary['lost']:,} as asked for"
+            f"the link was too slow: {dropped:,} packets beside the {summary['packets']:,} that it carried were dropped at"
+            f" its ends, and {summary['lost']:,} as asked for"
         )
     return ""
 

@@ -23,16 +23,16 @@ class Executor(Protocol):
     """What a trial takes there beside its work: network, servers, removal."""
 
     def run_trial(self, spec: TrialSpec, directory: Path, report: Report) -> TrialRecord:
-        """Execute ``spec``, while ``report`` takes events. ``directory`` appears by rename when all is written, or not at all."""
+        """Execute ``spec`` and report its events. ``directory`` appears whole, by rename, or not at all."""
 
     def provide(self, specs: Sequence[TrialSpec], note: Callable[[str], None]) -> dict[str, Any]:
-        """Get what it takes to execute ``specs``, before the first of them: what to add to the conditions of the run.
+        """Get what it takes to execute ``specs``, before the first of them; return what to add to the run's conditions.
 
-        Raises UsageError where they ask for what there is not.
+        Raises UsageError where they ask for what does not exist there.
         """
 
     def changed(self, conditions: dict[str, Any]) -> str:
-        """What is no longer as it was in the ``conditions`` of a run that is to be resumed; empty: nothing."""
+        """Why a run with these ``conditions`` cannot be resumed, as a clause; empty: it can."""
 
 
 _: tuple[Executor, ...] = (running, uml)  # for mypy: a module has what the protocol says

@@ -25,7 +25,7 @@ from dnsrig.servers import sources
 CPU = 0
 """The only one inside."""
 SILENCE_LIMIT_S = 3600.0
-"""Beyond the trial's own limit: how long nothing may be heard of it. A server may be prepared for half an hour, in which it is silent."""
+"""Beyond the trial's own limit: how long it may say nothing. It is silent while a server is prepared (half an hour)."""
 TCP_CONGESTION = "net.ipv4.tcp_congestion_control"
 RELEASE = "uml_kernel"
 """In the manifest's conditions: the release of the kernel."""
@@ -117,7 +117,7 @@ def _congestion(host: HostSpec) -> Iterator[str]:
 def _job() -> Iterator[tuple[Path, int]]:
     """A folder in memory, noted in a ledger, and the ledger's handle.
 
-    So others see that a trial runs, as long as the kernel holds the ledger, and what we leave is cleaned up however we end.
+    As long as the kernel holds the ledger, others see that a trial runs. What we leave is cleaned up however we end.
     """
     made = ledger.Ledger.open_new()
     folder = ledger.MEMORY / f"{ledger.PREFIX}{made.tag}"
@@ -131,7 +131,7 @@ def _job() -> Iterator[tuple[Path, int]]:
 
 
 def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
-    """Pass events on until the trial has ended; its last one is for our own caller to say. Raises after so long without any."""
+    """Pass events on until the trial has ended, but for the last, which our caller says. Raises after so long a silence."""
     try:
         while (event := machine.events.get(timeout=limit_s)) is not None:
             if event["event"] != "ended":

@@ -1,6 +1,7 @@
 """What a procedure measures with: one trial in progress, with its servers, instruments, phases and changes of zones.
 
-Each part is a module of this folder and holds the parts that it needs; `TrialContext` holds them all, and does what takes several of them.
+Each part is a module of this folder and holds the parts that it needs. `TrialContext` holds them all and does what
+takes several of them.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class TrialContext:
         self.instruments = Instruments(self.workspace, self.servers)
         self.changes = ZoneChanges(self.servers)
         self.summaries: dict[str, dict[str, Any]] = {}
-        """Of what is no instrument of the trial's own: servers that are instruments, what is looked at, what a primary changed by itself."""
+        """Beside those of its instruments, by name: of servers that are instruments, of what the rig looked at, and of
+        what a primary changed by itself."""
 
     def option(self, name: str) -> Any:
         return self.spec.options[name]
@@ -63,7 +65,7 @@ class TrialContext:
         return self.phases.phase(name)
 
     def profiled(self) -> AbstractContextManager[None]:
-        """Sample the CPU stacks of the hosts that the experiment wants profiled, from before to after what is inside."""
+        """Sample the CPU stacks of the hosts that the experiment wants profiled, while what is inside runs."""
         return self.profiling.profiled()
 
     def start_watch(self) -> None:
@@ -72,7 +74,10 @@ class TrialContext:
         self.instruments.start_watch()
 
     def start_ready(self, name: str, *, limit_s: float) -> None:
-        """Configure and start the server of host ``name`` and wait until it answers all zones; anything if it has none."""
+        """Configure and start the server of host ``name``, and wait until it answers all zones.
+
+        A server without zones is ready when it answers anything. Raises ServerFailed after ``limit_s``.
+        """
         self.servers.prepare(name)
         self.servers.start(name)
         ready = self.instruments.start_probe(f"probe-{name}", name, limit_s=limit_s)
@@ -85,9 +90,9 @@ class TrialContext:
             raise ServerFailed(f"{name} did not answer all its zones within {limit_s:g} s")
 
     def finish_server(self, name: str, *, limit_s: float) -> dict[str, Any]:
-        """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``: its summary.
+        """Wait until the server of host ``name``, which is an instrument, is done, or stop it after ``limit_s``.
 
-        Its log is the events of the engine, and its rows join the trial's.
+        Returns its summary, which is the last event in its log. Its rows join the trial's.
         """
         server = self.servers.started[name]
         deadline = time.monotonic() + limit_s
@@ -104,7 +109,10 @@ class TrialContext:
         return summary
 
     def wait(self, instrument: Instrument, *, limit_s: float, until: str = "summary") -> dict[str, Any]:
-        """Wait for the event ``until`` of ``instrument``, or its summary, while the servers live; passes its progress on."""
+        """Wait for the event ``until`` of ``instrument``, or its summary, and return it; report its progress meanwhile.
+
+        Raises ServerFailed if a server ends, Overdue after ``limit_s``.
+        """
         deadline = time.monotonic() + limit_s
         while True:
             self._look()
@@ -121,7 +129,7 @@ class TrialContext:
                 self.report({**event, "instrument": instrument.name})
 
     def rest(self, seconds: float) -> None:
-        """Let time go by while the servers live; nothing where ``seconds`` are negative."""
+        """Let time go by; no time where ``seconds`` are negative. Raises ServerFailed if a server ends."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             self._look()
@@ -129,7 +137,7 @@ class TrialContext:
             time.sleep(min(left, 0.1))
 
     def time_zones(self, probe: Instrument, begin: Callable[[], None]) -> Result:
-        """The phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
+        """Run the phases `measure`, from ``begin`` to the last zone that ``probe`` waits for, and `drain`."""
         limit_s = self.spec.limit_s
         with self.profiled(), self.phase("measure"):
             begin()
@@ -152,6 +160,6 @@ class TrialContext:
             shutil.rmtree(self.workspace.state, ignore_errors=True)
 
     def _look(self) -> None:
-        """What is noted again and again while a trial waits."""
+        """Note what changes while a trial waits."""
         self.phases.take_anchor()
         self.profiling.note_pids()

@@ -56,7 +56,7 @@ class Instruments:
         next_version: bool = False,
         serial: int | None = None,
     ) -> Instrument:
-        """Watch for the serial of the dataset, of its next version, or this ``serial`` to become visible on host ``target``."""
+        """Watch when the dataset's serial is visible on host ``target``, or that of its next version, or ``serial``."""
         spec = self.workspace.spec
         dataset = spec.next_dataset if next_version else spec.dataset
         assert dataset is not None
@@ -83,7 +83,10 @@ class Instruments:
         return self.start(name, ["change", self._address(target), *arguments, "--until-eof"])
 
     def start_follow(self, target: str, zones: Path, *, rate_per_s: int) -> Instrument:
-        """See when the server of host ``target`` answers otherwise than before for one of ``zones``; rows go to ``followed.arrow``."""
+        """Watch when the server of host ``target`` changes its answer for one of ``zones``.
+
+        The rows go to ``followed.arrow``.
+        """
         words = ["probe", "follow", self._address(target), f"--zones={zones}", f"--rate={rate_per_s}"]
         return self.start("follow", [*words, f"--out={self.workspace.directory / 'followed.arrow'}", "--until-eof"])
 
@@ -99,8 +102,8 @@ class Instruments:
     ) -> Instrument:
         """Take all zones of the primary of host ``target``, from ``host``, as the ``arguments`` of `transfer` say.
 
-        ``options``: where the procedure's own are not those of `_transfer_options`. The rows go to ``transfers.arrow``, ``connections.arrow``
-        and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
+        ``options``: those of `_transfer_options`, where they are not the procedure's own. The rows go to
+        ``transfers.arrow``, ``connections.arrow`` and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
         """
         self._let_watch_go_first()  # what decides a trial must not cost the samples that tell why
         spec, chosen = self.workspace.spec, options if options is not None else self.workspace.spec.options
@@ -118,7 +121,10 @@ class Instruments:
         return self.start(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
-        """Watch changes of the primary arrive on all secondaries, and make them unless it does; rows go to ``propagation.arrow``."""
+        """Watch changes of the primary arrive on all secondaries, and make the changes unless the primary does.
+
+        The rows go to ``propagation.arrow``.
+        """
         hosts = self.workspace.spec.hosts.items()
         words = ["probe", "propagation", f"--primary={self._address('primary')}"]
         words += [f"--secondary={self._address(name)}" for name, host in hosts if host.role == "secondary"]
@@ -127,7 +133,7 @@ class Instruments:
         return self.start("propagation", [*words, *signed, *arguments])
 
     def signed(self) -> list[str]:
-        """What tells an instrument to sign updates: they are where transfers are, with the same key."""
+        """The argument that has an instrument sign: with the key of the transfers, where those are signed."""
         key = f"{keys.TSIG_ALGORITHM}:{keys.TSIG_NAME}:{self.workspace.keys.tsig_secret}"
         return [f"--tsig={key}"] if self.workspace.spec.transfer.tsig else []
 

@@ -57,8 +57,10 @@ def place(workspace: Workspace, name: str) -> Placement:
 
 
 def _listens_for_tls(spec: TrialSpec, name: str) -> bool:
-    """For queries; or, as a database, for a server or a replica at another site. A replica of one at another site does so as well, for
-    Redis has no TLS without a certificate of its own."""
+    """Whether a server listens for TLS: for queries, or as a database for a server or a replica at another site.
+
+    A replica of a database at another site listens as well: Redis has no TLS without a certificate of its own.
+    """
     host = spec.hosts[name]
     if host.role == "database":
         used_from_far = any(other.database == name and other.database_far for other in spec.hosts.values())
@@ -67,7 +69,7 @@ def _listens_for_tls(spec: TrialSpec, name: str) -> bool:
 
 
 def database_of(spec: TrialSpec, host: HostSpec) -> Endpoint | None:
-    """Where ``host`` finds the database that it uses; over TLS where it lies at another site and transfers are over TLS."""
+    """Where ``host`` finds its database. Over TLS where transfers are and the database lies at another site."""
     if host.database is None:
         return None
     near = spec.hosts[host.database]

@@ -154,7 +154,7 @@ class Servers:
         return when
 
     def close(self) -> None:
-        """End them. The last started ends first: a database that stops would wait for a replica that has not followed yet."""
+        """End all servers, the last started first: a database waits at its end for replicas that are behind."""
         for server in reversed(self.started.values()):
             server.process.stop()
 

@@ -15,7 +15,7 @@ from dnsrig.servers.keys import TransferKeys
 
 STORED_BYTES_PER_ZONE = 32_768
 STORED_BYTES_PER_RECORD = 500
-"""What a server stores at most, with zone file, journal or database, for the room that is wanted in memory; as measured."""
+"""What a server stores at most, as measured: zone file, journal, database. Storage in memory needs as much."""
 
 
 class ServerFailed(Exception):
@@ -33,7 +33,7 @@ class Workspace:
 
     def __post_init__(self) -> None:
         self.dataset = datasets.folder(self.spec.dataset.key)
-        """The folder of the zones that the trial begins with; a procedure may put another one in its place before servers start."""
+        """The folder of the zones that the trial begins with. A procedure may name another one before servers start."""
         following = self.spec.next_dataset
         self.next_dataset = datasets.folder(following.key) if following is not None else None
         """That of their next version, where the procedure has one."""

@@ -41,7 +41,7 @@ class ZoneChanges:
             self.servers.signal(name, signal.SIGHUP)
 
     def begin(self, name: str) -> int:
-        """Have the primary of host ``name`` begin what it changes by itself, and return from when on it does."""
+        """Have the primary of host ``name`` begin its own changes; return when it began (CLOCK_MONOTONIC, ns)."""
         self.servers.signal(name, signal.SIGUSR1)
         deadline = time.monotonic() + START_LIMIT_S
         while (begun := last_event(self.servers.started[name].log, "changes-begun")) is None:
@@ -52,11 +52,11 @@ class ZoneChanges:
         return int(begun["begin_ns"])
 
     def end(self, name: str) -> None:
-        """Have it end them. What it made, and what its secondaries asked for meanwhile, is known when the trial ends."""
+        """Have the primary of host ``name`` end its changes. `take` then knows what it made."""
         self.servers.signal(name, signal.SIGUSR2)
 
     def take(self) -> dict[str, Any]:
-        """The summary of what primaries changed by themselves, from their last words; empty if nothing. Rows join the trial's."""
+        """The summary of what primaries changed by themselves, after their end; empty if nothing. Take their rows."""
         found: dict[str, Any] = {}
         for name in self.servers.own_changes.keys() & self.servers.started.keys():
             server = self.servers.started[name]

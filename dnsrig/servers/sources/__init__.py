@@ -1,7 +1,7 @@
-"""Where a server's binaries come from: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source, which is a `Source`.
+"""Where a server's binaries come from: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source.
 
-SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, or the path of the user's own build; ``engine``
-for what dnsrig brings along itself.
+SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, the path of the user's own build, or
+``engine`` (what dnsrig brings along itself).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def root(found: ServerSource) -> Path | None:
 
 
 def executable(found: ServerSource, command: list[str]) -> list[str]:
-    """``command`` with its program as a full path where it is ours or lies in the user's own build; else as PATH has it."""
+    """``command`` with the program that its source has."""
     return [_kind(found.source).program(found, command[0]), *command[1:]]
 
 
