@@ -8,8 +8,8 @@ from typing import Any
 import polars as pl
 
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.socket_rows import SOCKETS
-from dnsrig.analysis.transfer_rows import TCP_INFO
+from dnsrig.analysis.row_files.transfer import TCP_INFO
+from dnsrig.analysis.row_files.watch import SOCKETS
 from dnsrig.rundir import HostSpec, LinkSpec, PathSpec
 
 MS = 1_000_000
@@ -57,7 +57,7 @@ def looked_at(listed: pl.DataFrame) -> pl.DataFrame:
     ours = listed.filter(pl.col("host") == "client").with_columns(
         connection=pl.lit(0), sent_octets=pl.lit(60), unread_octets="receive_queue_octets"
     )
-    return ours.select(pl.col(name).cast(kind) for name, kind in TCP_INFO.items())
+    return ours.select(pl.col(name).cast(kind) for name, kind in TCP_INFO.schema.items())
 
 
 def linked(**of_there: int) -> dict[str, Any]:
@@ -129,8 +129,8 @@ def rows(
             "cwnd": 10,
         }
         made += [_zeros() | both | sender, _zeros() | both | receiver]
-    return pl.DataFrame(made, schema=SOCKETS)
+    return pl.DataFrame(made, schema=SOCKETS.schema)
 
 
 def _zeros() -> dict[str, Any]:
-    return {name: "" if kind is pl.String else 0 for name, kind in SOCKETS.items()}
+    return {name: "" if kind is pl.String else 0 for name, kind in SOCKETS.schema.items()}

@@ -12,7 +12,7 @@ from typing import Any
 import synthetic
 from transfer_rows import MS, START_NS, Connection, Transfer, frame, pipelined, reused
 
-from dnsrig.analysis.transfer_rows import CONNECTIONS, TCP_INFO, TRANSFERS
+from dnsrig.analysis.row_files.transfer import CONNECTIONS, TCP_INFO, TRANSFERS
 from dnsrig.rundir import Manifest, Outcome, Scalar, TrialRecord, read_json, trial_dir, write_json
 
 POLICIES: list[Scalar] = ["one", "reused", "pipelined"]
@@ -101,7 +101,7 @@ def write(folder: Path, made: Sequence[Transfer], connections: Sequence[Connecti
 
 def _sample(connection: int, tick: int) -> dict[str, Any]:
     """Waves, so that there is something to see."""
-    nothing = dict.fromkeys(TCP_INFO, 0)
+    nothing = dict.fromkeys(TCP_INFO.schema, 0)
     received = sum(200_000 * (1.5 + math.sin(past / 5 + connection)) for past in range(tick))
     return nothing | {
         "time_ns": START_NS + tick * 100 * MS,

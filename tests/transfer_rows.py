@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.transfer_rows import CONNECTIONS, TCP_INFO, TRANSFERS, Schema
+from dnsrig.analysis.row_files import RowFile
+from dnsrig.analysis.row_files.transfer import CONNECTIONS, TCP_INFO, TRANSFERS
 from dnsrig.rundir import TransferSpec
 
 MS = 1_000_000
@@ -91,7 +92,7 @@ def put(
     trial.record.spec.transfer = TransferSpec(transport="xot" if "resumption" in options else "tcp")
     trial.__dict__["transfers"] = frame([transfer.row() for transfer in made], TRANSFERS)
     trial.__dict__["connections"] = frame([connection.row() for connection in connections], CONNECTIONS)
-    info = [] if rtt_us is None else [dict.fromkeys(TCP_INFO, 0) | {"time_ns": START_NS, "rtt_us": rtt_us}]
+    info = [] if rtt_us is None else [dict.fromkeys(TCP_INFO.schema, 0) | {"time_ns": START_NS, "rtt_us": rtt_us}]
     trial.__dict__["tcp_info"] = frame(info, TCP_INFO)
     return trial
 
@@ -104,8 +105,8 @@ def whole(trial: Trial, **of_it: int) -> Trial:
     return trial
 
 
-def frame(rows: Sequence[dict[str, Any]], schema: Schema) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=schema)
+def frame(rows: Sequence[dict[str, Any]], file: RowFile) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=file.schema)
 
 
 def reused(

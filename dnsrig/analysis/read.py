@@ -10,7 +10,7 @@ at `Run.as_far_as_whole`, which has what lies before the damage.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,10 +19,11 @@ from typing import Any
 import polars as pl
 
 from dnsrig import checksums
-from dnsrig.analysis import rows, socket_rows, transfer_rows
+from dnsrig.analysis import rows
 from dnsrig.analysis.failures import RAISED, Failures
 from dnsrig.analysis.latency import Latency
 from dnsrig.analysis.load_result import LoadResult
+from dnsrig.analysis.row_files import RowFile, change, link, load, probe, transfer, watch
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import (
@@ -107,9 +108,9 @@ class Trial:
             return Latency(path, None, recorded).damage
         return self._profile[1] if path.name == self._profile_name else rows.content(path, recorded).damage
 
-    def _rows(self, name: str, schema: rows.Schema, later: Collection[str] = ()) -> pl.DataFrame:
-        """Rows of an Arrow IPC stream; none where the file is missing."""
-        found = rows.read(self.directory / name, self.record.files.get(name), schema, later)
+    def rows(self, file: RowFile) -> pl.DataFrame:
+        """What an instrument left in ``file``; nothing where there is no such file. Raises `DamagedFile`."""
+        found = rows.read(self.directory / file.name, self.record.files.get(file.name), file.schema, file.later)
         self._refuse(found.damage)
         return found.frame
 
@@ -121,82 +122,28 @@ class Trial:
 
     @cached_property
     def samples(self) -> pl.DataFrame:
-        """What `watch` saw. Columns: host, source, metric (str), time_ns, value (i64)."""
-        return self._rows(
-            "samples.arrow",
-            {"host": pl.String, "source": pl.String, "metric": pl.String, "time_ns": pl.Int64, "value": pl.Int64},
-        )
+        """What `watch` saw."""
+        return self.rows(watch.SAMPLES)
 
     @cached_property
     def zones(self) -> pl.DataFrame:
-        """What `probe` saw, one row a zone.
-
-        Columns: zone, last_unseen_ns, seen_ns (null: never), polls, serial, outcome.
-        """
-        return self._rows(
-            "zones.arrow",
-            {
-                "zone": pl.String,
-                "last_unseen_ns": pl.Int64,
-                "seen_ns": pl.Int64,
-                "polls": pl.UInt32,
-                "serial": pl.UInt32,
-                "outcome": pl.String,
-            },
-        )
+        """What `probe` saw, one row a zone."""
+        return self.rows(probe.ZONES)
 
     @cached_property
     def propagation(self) -> pl.DataFrame:
-        """What `probe propagation` saw, one row a change and secondary; times as its help defines them.
-
-        Columns: change, zone, serial, secondary, due_ns, changed_ns, accepted_ns, rcode, last_unseen_ns, seen_ns (null: never).
-        """
-        times = ("due_ns", "changed_ns", "accepted_ns", "last_unseen_ns", "seen_ns")
-        return self._rows(
-            "propagation.arrow",
-            {
-                "change": pl.UInt32,
-                "zone": pl.String,
-                "serial": pl.UInt32,
-                "secondary": pl.String,
-                "rcode": pl.UInt8,
-                **dict.fromkeys(times, pl.Int64),
-            },
-        )
+        """What `probe propagation` saw, one row a change and secondary."""
+        return self.rows(probe.PROPAGATION)
 
     @cached_property
     def changes(self) -> pl.DataFrame:
-        """What changed on the primary while others measured, one row a change.
-
-        Columns: zone, kind (remove, add: of members of the catalog; touch: of a record), due_ns, sent_ns, accepted_ns (null: not), rcode.
-        """
-        return self._rows(
-            "changes.arrow",
-            {
-                "zone": pl.String,
-                "kind": pl.String,
-                **dict.fromkeys(("due_ns", "sent_ns", "accepted_ns"), pl.Int64),
-                "rcode": pl.UInt8,
-            },
-        )
+        """What changed on the primary while others measured, one row a change."""
+        return self.rows(change.CHANGES)
 
     @cached_property
     def followed(self) -> pl.DataFrame:
-        """What `probe follow` saw of zones of the server under test, one row each time that its answer became another.
-
-        Columns: zone, before_ns (when it was last asked and still answered as before; null: the first answer), seen_ns, served (bool),
-        serial (null: not served).
-        """
-        return self._rows(
-            "followed.arrow",
-            {
-                "zone": pl.String,
-                "before_ns": pl.Int64,
-                "seen_ns": pl.Int64,
-                "served": pl.Boolean,
-                "serial": pl.UInt32,
-            },
-        )
+        """What `probe follow` saw of zones of the server under test, one row each time that its answer became another."""
+        return self.rows(probe.FOLLOWED)
 
     @property
     def load(self) -> LoadResult:
@@ -223,60 +170,28 @@ class Trial:
 
     @cached_property
     def load_intervals(self) -> pl.DataFrame:
-        """What became of the queries that were due in each interval of `load`, one row an interval.
-
-        Columns: start_ns, duration_ns, due, sent, answered, timeouts, lost, late, truncated, busy_ns (of its busiest thread).
-        """
-        counts = ("due", "sent", "answered", "timeouts", "lost", "late", "truncated")
-        return self._rows(
-            "intervals.arrow",
-            {
-                "start_ns": pl.Int64,
-                "duration_ns": pl.Int64,
-                **dict.fromkeys(counts, pl.UInt64),
-                "busy_ns": pl.Int64,
-            },
-        )
+        """What became of the queries that were due in each interval of `load`, one row an interval."""
+        return self.rows(load.INTERVALS)
 
     @cached_property
     def clients(self) -> pl.DataFrame:
-        """What each client of `load` saw, one row an interval and client.
-
-        Columns: start_ns, client, answered, unanswered, sum_ns, max_ns (both from the due time, unanswered at the limit).
-        """
-        return self._rows(
-            "clients.arrow",
-            {
-                "start_ns": pl.Int64,
-                **dict.fromkeys(("client", "answered", "unanswered"), pl.UInt32),
-                **dict.fromkeys(("sum_ns", "max_ns"), pl.Int64),
-            },
-        )
+        """What each client of `load` saw, one row an interval and client."""
+        return self.rows(load.CLIENTS)
 
     @cached_property
     def answers(self) -> pl.DataFrame:
-        """When `load` sent queries and when answers came, of all clients, one row a bin of 10 ms in which anything did.
-
-        Columns: time_ns (the bin's start), sent, answered (late and second answers, too), first_ns, last_ns (of its answers; 0 without).
-        """
-        return self._rows(
-            "answers.arrow",
-            {
-                "time_ns": pl.Int64,
-                **dict.fromkeys(("sent", "answered"), pl.UInt32),
-                **dict.fromkeys(("first_ns", "last_ns"), pl.Int64),
-            },
-        )
+        """When `load` sent queries and when answers came, of all clients, one row a bin of 10 ms in which anything did."""
+        return self.rows(load.ANSWERS)
 
     @cached_property
     def log_events(self) -> pl.DataFrame:
         """What the log of the server under test tells of what it does beside answering. Columns: kind, realtime_ns."""
-        return self._rows(f"events-{self.subject}.arrow", {"kind": pl.String, "realtime_ns": pl.Int64})
+        return self.rows(RowFile(f"events-{self.subject}.arrow", {"kind": pl.String, "realtime_ns": pl.Int64}))
 
     @cached_property
     def timed_stacks(self) -> pl.DataFrame:
         """The CPU stacks sampled on the subject, one row a sample. Columns: time_ns, stack (as in `stacks`)."""
-        rows = self._rows(f"profile-{self.subject}.arrow", {"time_ns": pl.Int64, "stack": pl.UInt32})
+        rows = self.rows(RowFile(f"profile-{self.subject}.arrow", {"time_ns": pl.Int64, "stack": pl.UInt32}))
         lines = pl.DataFrame({"stack": pl.Series(range(len(self.stacks)), dtype=pl.UInt32), "text": list(self.stacks)})
         return rows.join(lines, on="stack", maintain_order="left").select(
             "time_ns", stack=pl.col("text").cast(pl.String)
@@ -289,64 +204,31 @@ class Trial:
 
     @cached_property
     def transfers(self) -> pl.DataFrame:
-        """What `transfer` saw, one row an attempt to transfer a zone.
-
-        Columns: zone, secondary, connection, attempt (from 1), asked (soa, axfr, ixfr), answered (none, soa, axfr, ixfr, up-to-date),
-        asked_ns, first_ns (0: no message came), last_ns, octets, messages, records, serial, pause_max_ns (longest between two of its
-        messages), foreign_messages (of other transfers between its first and its last), outcome (done, up-to-date or a failure).
-        """
-        return self._rows("transfers.arrow", transfer_rows.TRANSFERS)
+        """What `transfer` saw, one row an attempt to transfer a zone."""
+        return self.rows(transfer.TRANSFERS)
 
     @cached_property
     def connections(self) -> pl.DataFrame:
-        """The connections of `transfer`, one row each.
-
-        Columns: connection, secondary, source (ADDRESS:PORT), begun_ns, established_ns (0: never), closed_ns, handshake (none, full,
-        resumed), ended (ours, closed, reset, refused, no-port, timed-out, tls), asked, done, octets, messages.
-        """
-        return self._rows("connections.arrow", transfer_rows.CONNECTIONS)
+        """The connections of `transfer`, one row each."""
+        return self.rows(transfer.CONNECTIONS)
 
     @cached_property
     def tcp_info(self) -> pl.DataFrame:
-        """What the kernel told of the connections of `transfer` (TCP_INFO, tcp(7)), one row a connection and interval.
-
-        Columns: time_ns, connection, rtt_us, rttvar_us, cwnd (segments), retransmissions, lost, delivery_rate_octets_per_s,
-        received_octets, sent_octets, unread_octets.
-        """
-        return self._rows("tcp-info.arrow", transfer_rows.TCP_INFO)
+        """What the kernel told of the connections of `transfer`, one row a connection and interval."""
+        return self.rows(transfer.TCP_INFO)
 
     @cached_property
     def sockets(self) -> pl.DataFrame:
-        """What the kernel told of the TCP connections of hosts, one row a socket and interval, of procedures that want it.
-
-        Columns: time_ns, host, local, remote (ADDRESS:PORT), state, congestion, cwnd, ssthresh (segments), rtt_us, rttvar_us,
-        min_rtt_us, retransmissions, lost, unacked, sent_data_segments (segments), send_queue_octets (not acknowledged),
-        receive_queue_octets (not read), send_buffer_octets and receive_buffer_octets (what the buffers may take now; 0 in runs of earlier
-        versions), mss_octets, delivery_rate_octets_per_s, acked_octets, received_octets, busy_us and of it receive_window_limited_us and send_buffer_limited_us;
-        sacks, timestamps, window_scaling (bool: agreed on by both ends).
-        """
-        return self._rows("sockets.arrow", socket_rows.SOCKETS, socket_rows.LATER)
+        """What the kernel told of the TCP connections of hosts, one row a socket and interval, of procedures that want it."""
+        return self.rows(watch.SOCKETS)
 
     def links(self) -> dict[str, pl.DataFrame]:
-        """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval, 0.1 s by default.
-
-        Columns: time_ns (the end of the interval), direction (there, back), packets and octets that entered, delivered_packets,
-        delivered_octets, lost, overflowed (the queue was full), too_big, all during the interval; queue_packets, queue_octets at its
-        end; late_ns_max.
-        """
+        """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval."""
         return self._links
 
     @cached_property
     def _links(self) -> dict[str, pl.DataFrame]:
-        counts = ("packets", "octets", "delivered_packets", "delivered_octets", "lost", "overflowed", "too_big")
-        schema = {
-            "time_ns": pl.Int64,
-            "direction": pl.String,
-            **dict.fromkeys(counts, pl.UInt64),
-            **dict.fromkeys(("queue_packets", "queue_octets", "late_ns_max"), pl.UInt32),
-        }
-        names = [link.name for link in self.record.spec.links if link.kind == "tun"]
-        return {name: self._rows(f"link-{name}.arrow", schema) for name in names}
+        return {each.name: self.rows(link.of(each)) for each in self.record.spec.links if each.kind == "tun"}
 
     @property
     def subject(self) -> str:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from dnsrig import checksums
+from dnsrig.analysis.row_files import Schema
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
 
-Schema = Mapping[str, type[pl.DataType]]
 _CONTINUES = 0xFFFFFFFF
 _BODY_LENGTH_FIELD = 3
 """Number of the field of a Message that says how long its body is (Message.fbs)."""

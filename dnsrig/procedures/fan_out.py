@@ -21,7 +21,7 @@ from typing import Any
 import polars as pl
 
 from dnsrig.analysis.fan_out import Spread, spread
-from dnsrig.analysis.transfer_rows import TRANSFERS
+from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _kept_up, _transfer_options
 from dnsrig.procedures.context import Result, TrialContext, placing
@@ -129,7 +129,7 @@ def _until(context: TrialContext, transfer: Instrument, wanted: int) -> None:
 def _concluded(context: TrialContext) -> Result:
     started = next(phase.start for phase in context.phases.ended if phase.name == "measure")
     path = context.directory / "transfers.arrow"
-    rows = pl.read_ipc_stream(path) if path.exists() else pl.DataFrame(schema=TRANSFERS)
+    rows = pl.read_ipc_stream(path) if path.exists() else pl.DataFrame(schema=TRANSFERS.schema)
     seen = spread(rows, zones=context.spec.dataset.zones, serial=_next_serial(context), since_ns=started.monotonic_ns)
     summary = context.instruments.started[INSTRUMENT].summary
     return concluded(seen, summary, secondaries=int(context.option("secondaries")), limit_s=context.spec.limit_s)

@@ -39,8 +39,10 @@ class Instrument:
     summary: dict[str, Any] | None = None
 
     @classmethod
-    def start(cls, name: str, host: Host, arguments: Sequence[str], errors: Path) -> Instrument:
-        """Start ``dnsrig-engine ARGUMENTS`` on ``host`` and wait for its first event.
+    def start(
+        cls, name: str, host: Host, arguments: Sequence[str], errors: Path, program: Path | None = None
+    ) -> Instrument:
+        """Start ``dnsrig-engine ARGUMENTS`` on ``host``, or another ``program`` that writes events as it does, and wait for its first event.
 
         An instrument that does not start is an error of ours, never a trial without its data.
         """
@@ -49,7 +51,7 @@ class Instrument:
             started = process.start(
                 name,
                 host,
-                [str(paths.engine()), *arguments],
+                [str(program or paths.engine()), *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=output,

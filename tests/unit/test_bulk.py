@@ -14,7 +14,7 @@ from trial_data import clean_trial
 from dnsrig.analysis import sockets
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.socket_rows import LATER, SOCKETS
+from dnsrig.analysis.row_files.watch import SOCKETS
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _transfer_options
@@ -166,13 +166,13 @@ def test_rows_are_read_as_the_engine_writes_them(trial: Trial) -> None:
     made = socket_data.rows(5_000)
     words = ("host", "state", "congestion")
     made.with_columns(pl.col(words).cast(pl.Categorical)).write_ipc_stream(trial.directory / "sockets.arrow")
-    assert trial.sockets.equals(made) and trial.sockets.schema == pl.Schema(SOCKETS)
+    assert trial.sockets.equals(made) and trial.sockets.schema == pl.Schema(SOCKETS.schema)
 
 
 def test_an_earlier_version_did_not_know_of_buffers(trial: Trial) -> None:
-    socket_data.rows(5_000).drop(LATER).write_ipc_stream(trial.directory / "sockets.arrow")
-    assert trial.sockets.schema == pl.Schema(SOCKETS)
-    assert {trial.sockets[name].max() for name in LATER} == {0}
+    socket_data.rows(5_000).drop(SOCKETS.later).write_ipc_stream(trial.directory / "sockets.arrow")
+    assert trial.sockets.schema == pl.Schema(SOCKETS.schema)
+    assert {trial.sockets[name].max() for name in SOCKETS.later} == {0}
 
 
 def test_rows_of_another_version_are_refused(trial: Trial) -> None:

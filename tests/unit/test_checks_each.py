@@ -15,7 +15,7 @@ from trial_data import clean_trial, series
 from dnsrig.analysis import checks
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.transfer_rows import CONNECTIONS, TRANSFERS
+from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _at_end, _checks
 from dnsrig.rundir import LinkSpec, PathSpec
@@ -73,7 +73,7 @@ def transferred(policy_handshakes: list[str], answered: str = "axfr", overlap: i
         asked = [(number // overlap) * 1000 for number in range(count)]
         rows = {"zone": [f"z{n}" for n in range(count)], "asked_ns": asked, "last_ns": [at + 900 for at in asked]}
         rows |= {"asked": ["axfr"] * count, "answered": [answered] * count, "outcome": ["done"] * count}
-        trial.__dict__["transfers"] = pl.DataFrame(rows, schema={name: TRANSFERS[name] for name in rows})
+        trial.__dict__["transfers"] = pl.DataFrame(rows, schema={name: TRANSFERS.schema[name] for name in rows})
         made = list(enumerate(policy_handshakes))
         listed = {
             "connection": [number for number, _ in made],
@@ -82,7 +82,7 @@ def transferred(policy_handshakes: list[str], answered: str = "axfr", overlap: i
             "established_ns": [1000 * number + 500 for number, _ in made],
             "handshake": [handshake for _, handshake in made],
         }
-        trial.__dict__["connections"] = pl.DataFrame(listed, schema={name: CONNECTIONS[name] for name in listed})
+        trial.__dict__["connections"] = pl.DataFrame(listed, schema={name: CONNECTIONS.schema[name] for name in listed})
 
     return make
 

@@ -13,9 +13,9 @@ from transfer_load_data import summary
 from trial_data import SECOND, clean_trial
 
 from dnsrig.analysis import fan_out as spreading
-from dnsrig.analysis import transfer_rows
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import fan_out
@@ -48,13 +48,13 @@ def test_a_change_of_which_nobody_is_told_is_refused() -> None:
 
 def row(secondary: int, asked_ms: int, last_ms: int, **changes: Any) -> dict[str, Any]:
     """An attempt, with times in ms after the change."""
-    whole = dict.fromkeys(transfer_rows.TRANSFERS, 0) | {"zone": "z.example", "asked": "axfr", "answered": "axfr"}
+    whole = dict.fromkeys(TRANSFERS.schema, 0) | {"zone": "z.example", "asked": "axfr", "answered": "axfr"}
     whole |= {"secondary": secondary, "serial": 2, "outcome": "done"}
     return whole | {"asked_ns": START + asked_ms * MS, "last_ns": START + last_ms * MS} | changes
 
 
 def rows(*each: Mapping[str, Any]) -> pl.DataFrame:
-    return pl.DataFrame(list(each), schema=transfer_rows.TRANSFERS)
+    return pl.DataFrame(list(each), schema=TRANSFERS.schema)
 
 
 def spread(frame: pl.DataFrame, zones: int = 1) -> spreading.Spread:

@@ -7,13 +7,17 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 import synthetic
 from placement_data import ZONES, placed
+from trial_data import clean_trial
 
 from dnsrig import discovery
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.read import Run
+from dnsrig.analysis.row_files import RowFile
+from dnsrig.analysis.rows import DamagedFile
 from dnsrig.datasets import kinds
 from dnsrig.experiment.executors import all_executors
 from dnsrig.procedures import all_procedures
@@ -104,6 +108,18 @@ def test_a_package_adds_a_trap_and_a_chart(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(draw, "chosen", lambda run: [chart])
     (drawn,) = draw.draw_all(run, [finding])
     assert drawn.name == "by-order-all" and drawn.svg.startswith("<svg")
+
+
+def test_rows_of_another_packages_instrument_are_read_like_ours(tmp_path: Path) -> None:
+    trial = clean_trial(tmp_path / "run")
+    file = RowFile("temperature.arrow", {"time_ns": pl.Int64, "celsius": pl.Float64, "fan": pl.UInt32}, later=("fan",))
+    assert trial.rows(file).is_empty() and trial.rows(file).schema == pl.Schema(file.schema)
+    path = trial.directory / file.name
+    pl.DataFrame({"celsius": [40.5], "time_ns": [7]}).write_ipc_stream(path)
+    assert trial.rows(file).rows() == [(7, 40.5, 0)]
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DamagedFile):
+        trial.rows(file)
 
 
 BROKEN = {

@@ -10,9 +10,10 @@ import synthetic
 from transfer_load_data import RATES, SECOND, summary, transfer_load_run
 from trial_data import clean_trial, measured, series, use
 
-from dnsrig.analysis import compare, transfer_rows
+from dnsrig.analysis import compare
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.analysis.summary import variant_table
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
@@ -145,14 +146,14 @@ def test_a_rate_counts_where_the_limit_ended_it_and_a_time_does_not(tmp_path: Pa
 
 def test_rows_are_read_as_the_engine_writes_them(tmp_path: Path) -> None:
     trial = clean_trial(tmp_path / "run")
-    assert trial.transfers.is_empty() and trial.transfers.columns == list(transfer_rows.TRANSFERS)
+    assert trial.transfers.is_empty() and trial.transfers.columns == list(TRANSFERS.schema)
     assert trial.connections.is_empty() and trial.tcp_info.is_empty() and trial.transfer == {}
-    rows = {name: [0] for name in transfer_rows.TRANSFERS} | {"zone": ["z000000.example"]}
+    rows = {name: [0] for name in TRANSFERS.schema} | {"zone": ["z000000.example"]}
     rows |= {name: ["axfr"] for name in ("asked", "answered")} | {"outcome": ["done"]}
     written = pl.DataFrame(rows).with_columns(pl.col("asked", "answered", "outcome").cast(pl.Categorical))
     again = clean_trial(tmp_path / "again")
     written.write_ipc_stream(again.directory / "transfers.arrow")
-    assert again.transfers.schema == pl.Schema(transfer_rows.TRANSFERS)
+    assert again.transfers.schema == pl.Schema(TRANSFERS.schema)
     assert again.transfers.row(0, named=True)["outcome"] == "done"
 
 

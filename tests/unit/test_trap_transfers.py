@@ -17,7 +17,7 @@ from trial_data import clean_trial, judge
 
 from dnsrig.analysis import transfers
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.transfer_rows import TRANSFERS
+from dnsrig.analysis.row_files.transfer import TRANSFERS
 from dnsrig.traps import all_traps
 from dnsrig.traps.delayed_ack import heap_of
 from dnsrig.traps.transfer_limit import limit_of

@@ -21,10 +21,10 @@ class Instruments:
     started: dict[str, Instrument] = field(default_factory=dict)
     """By name."""
 
-    def start(self, name: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
-        """Start the engine on ``host`` with ``arguments``, a subcommand first; its summary is kept under ``name``."""
+    def start(self, name: str, arguments: list[str], host: str = OBSERVER, program: Path | None = None) -> Instrument:
+        """Start the engine on ``host`` with ``arguments``, a subcommand first, or another ``program``; its summary is kept under ``name``."""
         errors = self.workspace.directory / "instruments" / f"{name}.stderr"
-        self.started[name] = Instrument.start(name, self.workspace.host(host), arguments, errors)
+        self.started[name] = Instrument.start(name, self.workspace.host(host), arguments, errors, program)
         return self.started[name]
 
     def stop(self, name: str) -> None:

@@ -1,0 +1,37 @@
+"""What `load` saw of its queries and their answers, beside the distributions of latency."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.row_files import RowFile
+
+INTERVALS = RowFile(
+    "intervals.arrow",
+    {
+        "start_ns": pl.Int64,
+        "duration_ns": pl.Int64,
+        **dict.fromkeys(("due", "sent", "answered", "timeouts", "lost", "late", "truncated"), pl.UInt64),
+        "busy_ns": pl.Int64,
+    },
+)
+"""What became of the queries that were due in each interval, one row an interval. ``busy_ns``: of the busiest thread."""
+CLIENTS = RowFile(
+    "clients.arrow",
+    {
+        "start_ns": pl.Int64,
+        **dict.fromkeys(("client", "answered", "unanswered"), pl.UInt32),
+        **dict.fromkeys(("sum_ns", "max_ns"), pl.Int64),
+    },
+)
+"""One row an interval and client. ``sum_ns`` and ``max_ns`` are from the due time, of what was not answered at the limit."""
+ANSWERS = RowFile(
+    "answers.arrow",
+    {
+        "time_ns": pl.Int64,
+        **dict.fromkeys(("sent", "answered"), pl.UInt32),
+        **dict.fromkeys(("first_ns", "last_ns"), pl.Int64),
+    },
+)
+"""When queries were sent and answers came, of all clients, one row a bin of 10 ms in which anything did. ``time_ns``: the bin's start; ``answered``: late
+and second answers, too; ``first_ns``, ``last_ns``: of its answers, 0 without."""
