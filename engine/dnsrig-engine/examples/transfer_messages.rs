@@ -5,9 +5,10 @@
 
 use std::{fmt::Debug, hint::black_box, sync::Arc, time::Duration};
 
-use dnsrig_engine::{
-    key,
-    transfer::wire::{Ask, Incoming, Limits, Outcome, Sink, Step, master, tsig, write_query, zonemd},
+use dnsrig_engine::dns::{
+    tsig::{key, verify},
+    xfr::{Ask, Incoming, Limits, Outcome, Sink, Step, write_query},
+    zonefile, zonemd,
 };
 use domain::{
     base::{Message, MessageBuilder, Name, Rtype, Serial, StaticCompressor, Ttl, iana::Class, wire::Composer},
@@ -33,7 +34,7 @@ fn main() {
     let tiny: Zone = "z000000.example".parse().expect("a name");
     let large: Zone = "example".parse().expect("a name");
     let compressed = || StaticCompressor::new(Vec::new());
-    let signer = tsig::Signer::new(key::read(KEY).expect("a key"));
+    let signer = verify::Signer::new(key::read(KEY).expect("a key"));
 
     let messages = answer(&tiny, 4, compressed, None);
     report("tiny zone of 4 records", &messages, &measure(&tiny, &messages, None, || ()));
@@ -45,7 +46,7 @@ fn main() {
     report("large zone, hmac-sha256", &messages, &measure(&large, &messages, Some(&signer), || ()));
     let messages = answer(&large, 100_000, compressed, None);
     report("large zone, compressed", &messages, &measure(&large, &messages, None, || ()));
-    let zone_file = || master::Writer::new(std::io::sink());
+    let zone_file = || zonefile::Writer::new(std::io::sink());
     report("large zone, its zone file", &messages, &measure(&large, &messages, None, zone_file));
     // There is no ZONEMD record: only records are kept and sorted.
     let kept = || zonemd::Digest::new(1 << 30);
@@ -56,7 +57,7 @@ fn main() {
 fn asked(zone: &Zone) -> Sequence {
     let mut query = Vec::new();
     write_query(&mut query, 0, zone.as_slice(), Ask::Axfr);
-    let _ = tsig::Signer::new(key::read(KEY).expect("a key")).sign(&mut query, 0, NOW_S);
+    let _ = verify::Signer::new(key::read(KEY).expect("a key")).sign(&mut query, 0, NOW_S);
     let mut query = Message::from_octets(query).expect("a message");
     let key = key::parse(KEY).expect("a key");
     ServerSequence::request(&key, &mut query, Time48::from_u64(NOW_S)).ok().flatten().expect("signed by the key")
@@ -113,7 +114,7 @@ struct Measured {
 fn measure<S: Sink>(
     zone: &Zone,
     messages: &[Vec<u8>],
-    signer: Option<&tsig::Signer>,
+    signer: Option<&verify::Signer>,
     sink: impl Fn() -> S,
 ) -> Measured {
     let mut query = Vec::new();

@@ -1,33 +1,23 @@
 //! The engine of dnsrig: everything on the hot path.
 //!
-//! One module for each subcommand ([`generate`], [`watch`], [`probe`], [`change`], [`load`], [`transfer`], [`serve`], [`link`], [`enter`]) and
-//! a few that they share. The engine knows nothing of experiments, of servers' configuration or of charts: it takes
-//! arguments, prints JSON lines ([`events`]) and writes files of rows ([`rows`]). What decides (pacing, parsing,
+//! One module for each subcommand: [`generate`], [`watch`], [`probe`], [`propagation`], [`change`], [`load`], [`transfer`],
+//! [`interrogate`], [`serve`], [`link`], [`enter`]. They stand beside each other: none uses another. What they share lies
+//! below them, in [`net`], [`dns`], [`stats`] and [`base`]. The engine knows nothing of experiments, of servers' configuration or of charts: it takes
+//! arguments, prints JSON lines ([`base::events`]) and writes files of rows ([`base::rows`]). What decides (pacing, parsing,
 //! accounting) is kept apart from what touches sockets, files and processes, and is tested in virtual time.
 
+pub mod base;
 pub mod change;
-pub mod churn;
-pub mod clock;
-pub mod datagrams;
+pub mod dns;
 pub mod enter;
-pub mod events;
-pub mod failure;
-pub mod files;
 pub mod generate;
-pub mod key;
+pub mod interrogate;
 pub mod link;
 pub mod load;
-pub mod namespace;
-pub mod poller;
+pub mod net;
 pub mod probe;
-pub mod rows;
+pub mod propagation;
 pub mod serve;
-pub mod stop;
-pub mod stream;
-pub mod target;
-pub mod threads;
+pub mod stats;
 pub mod transfer;
-pub mod tsig;
-pub mod units;
 pub mod watch;
-pub mod writer;

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use dnsrig_engine::{change, enter, events, failure::Failure, generate, link, load, probe, serve, transfer, watch};
+use dnsrig_engine::{
+    base::{events, failure::Failure},
+    change, enter, generate, link, load, probe, propagation, serve, transfer, watch,
+};
 
 /// The instruments of dnsrig, a test rig for DNS.
 ///
@@ -22,6 +25,7 @@ enum Command {
     Generate(generate::Arguments),
     Watch(watch::Arguments),
     Probe(probe::Arguments),
+    Propagation(propagation::Arguments),
     Change(change::Arguments),
     Load(load::Arguments),
     Transfer(transfer::Arguments),
@@ -36,6 +40,7 @@ fn main() -> ExitCode {
         Command::Generate(arguments) => ("generate", generate::run(&arguments)),
         Command::Watch(arguments) => ("watch", watch::run(&arguments)),
         Command::Probe(arguments) => ("probe", probe::run(&arguments)),
+        Command::Propagation(arguments) => ("propagation", propagation::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),

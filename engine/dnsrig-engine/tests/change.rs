@@ -1,4 +1,4 @@
-//! `change` and `probe propagation` from outside, against small servers of our own on loopback.
+//! `change` and `propagation` from outside, against small servers of our own on loopback.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,10 @@ use std::{
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int64Type};
 use arrow_ipc::reader::StreamReader;
 use domain::{
-    base::{Message, MessageBuilder, Name, ParsedName, Record, Ttl, iana::Opcode, iana::Rcode},
+    base::{
+        Message, MessageBuilder, Name, ParsedName, Record, Ttl,
+        iana::{Opcode, Rcode},
+    },
     rdata::Soa,
 };
 use serde_json::Value;
@@ -153,9 +156,9 @@ fn foreign_servers_and_bad_names_are_refused_with_a_hint() {
         vec!["change", "192.0.2.1", "--zones", &zones, "--changes-per-s=1"],
         vec!["change", "127.0.0.1:9", "--catalog=a..b", "--members", &zones, "--changes-per-s=1"],
         vec!["change", "127.0.0.1:9", "--catalog=catalog.example", "--members", &zones, "--changes-per-s=1"],
-        vec!["probe", "propagation", "--primary=127.0.0.1", "--secondary=192.0.2.1", "--zones", &zones],
-        vec!["probe", "propagation", "--primary=127.0.0.1", "--secondary=[::1]", "--zones", &zones],
-        vec!["probe", "propagation", "--primary=127.0.0.1", "--secondary=127.0.0.2", "--zone=a..b"],
+        vec!["propagation", "--primary=127.0.0.1", "--secondary=192.0.2.1", "--zones", &zones],
+        vec!["propagation", "--primary=127.0.0.1", "--secondary=[::1]", "--zones", &zones],
+        vec!["propagation", "--primary=127.0.0.1", "--secondary=127.0.0.2", "--zone=a..b"],
     ] {
         let output = engine(&arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?} {output:?}");
@@ -171,7 +174,7 @@ fn a_change_is_seen_on_each_secondary_after_its_lag() {
     let primary = serve(&history, Duration::ZERO, Rcode::NOERROR);
     let lags_ms = [0, 30, 60];
     let secondaries = lags_ms.map(|ms| serve(&history, Duration::from_millis(ms), Rcode::NOERROR));
-    let mut arguments = vec!["probe".to_owned(), "propagation".into(), format!("--primary={primary}")];
+    let mut arguments = vec!["propagation".to_owned(), format!("--primary={primary}")];
     arguments.extend(secondaries.iter().map(|secondary| format!("--secondary={secondary}")));
     arguments.extend(["--zone=a.example", "--zone=b.example", "--changes=6", "--pause-ms=1"].map(String::from));
     arguments.push(format!("--out={}", out.display()));
@@ -198,7 +201,7 @@ fn a_stream_and_what_never_arrives() {
     let near = format!("--secondary={}", serve(&history, Duration::ZERO, Rcode::NOERROR));
     let never = format!("--secondary={}", serve(&history, Duration::from_secs(3600), Rcode::NOERROR));
     let pace = ["--zone=a.example", "--rate=100", "--duration-s=0.1", "--limit-s=0.3"];
-    let output = engine(&[&["probe", "propagation", &primary, &near, &never][..], &pace].concat());
+    let output = engine(&[&["propagation", &primary, &near, &never][..], &pace].concat());
     assert_eq!(output.status.code(), Some(3), "{output:?}");
     let summary = summary(&output);
     assert_eq!(
@@ -215,7 +218,7 @@ fn a_stream_and_what_never_arrives() {
 fn a_primary_that_does_not_know_the_zone_is_told() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let primary = format!("--primary={silent}");
-    let output = engine(&["probe", "propagation", &primary, "--secondary=127.0.0.1:9", "--zone=a.example"]);
+    let output = engine(&["propagation", &primary, "--secondary=127.0.0.1:9", "--zone=a.example"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("no authoritative answer with the SOA of a.example"));
 }

@@ -14,16 +14,17 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::{clock::monotonic_ns, serve::tls};
-use process::{
-    ENGINE, PATIENCE, Server,
-    descriptors::{cpu_time, limit_files, lowest_free},
-};
+use dnsrig_engine::{base::clock::monotonic_ns, net::tls::identity};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
 };
 use serde_json::Value;
+
+use process::{
+    ENGINE, PATIENCE, Server,
+    descriptors::{cpu_time, limit_files, lowest_free},
+};
 
 /// `serve echo`.
 struct Echo(Server);
@@ -235,7 +236,7 @@ fn dns_over_tls_answers_and_resumes_on_any_thread() {
     fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let files = format!("--certificate {} --key {}", certificate.display(), key.display());
     let echo = Echo::start(&format!("--transport dot --threads 2 {files}"));
-    let config = client_config(CertificateDer::from_pem_file(&certificate).unwrap(), &[tls::ALPN]);
+    let config = client_config(CertificateDer::from_pem_file(&certificate).unwrap(), &[identity::ALPN]);
     for attempt in 0..6 {
         let mut stream = connect_tls(&echo, &config);
         stream.write_all(&framed((0..100).map(query))).unwrap();

@@ -20,8 +20,8 @@ use arrow_array::{
 };
 use arrow_ipc::reader::StreamReader;
 use dnsrig_engine::{
-    serve::tls::ALPN,
-    transfer::wire::{Ask, Incoming, Limits, Outcome, Step, write_query},
+    dns::xfr::{Ask, Incoming, Limits, Outcome, Step, write_query},
+    net::tls::identity::ALPN,
 };
 use domain::{
     base::{Message, MessageBuilder, Name, ParsedName, Rtype},
@@ -30,13 +30,14 @@ use domain::{
     utils::base64,
 };
 use nix::{sys::signal::Signal, unistd::Pid};
-use process::{ENGINE, PATIENCE, Server};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned, SupportedProtocolVersion,
     pki_types::{CertificateDer, PrivateKeyDer, ServerName},
     version::{TLS12, TLS13},
 };
 use serde_json::Value;
+
+use process::{ENGINE, PATIENCE, Server};
 
 const LIMITS: Limits = Limits { octets_max: 1 << 40, records_max: 1 << 40, messages_max: 1 << 30 };
 
@@ -357,7 +358,7 @@ fn a_probe_knows_when_each_change_is_made() {
     let begin_ns = zones.event("changes-begun")["begin_ns"].as_i64().unwrap();
     let address = zones.address("udp");
     let output = Command::new(ENGINE)
-        .args(["probe", "propagation", "--rate=200", "--changes=60", "--limit-s=5"])
+        .args(["propagation", "--rate=200", "--changes=60", "--limit-s=5"])
         .args([format!("--made-from-ns={begin_ns}"), format!("--out={}", out.display())])
         .args([format!("--primary={address}"), format!("--secondary={address}")])
         .args(["--zone=z000000.example", "--zone=z000001.example", "--zone=z000002.example"])

@@ -14,15 +14,14 @@ use std::{
     time::Instant,
 };
 
-use dnsrig_engine::{
-    poller::sleep_until_readable,
-    serve,
-    stream::{
+use dnsrig_engine::net::{
+    connection::{
         Buffers, Line, SocketOptions,
-        framing::{self, Frames},
         socket::{self, Begun},
-        tls::{Client, Settings},
     },
+    framing::{self, Frames},
+    poller::sleep_until_readable,
+    tls::{Client, Settings, identity},
 };
 use nix::time::{ClockId, clock_gettime};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -97,7 +96,7 @@ fn read_only(message_octets: usize, read_octets: usize) -> Speed {
 fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let config = || serve::tls::server_config(serve::tls::make_identity(address.ip()).unwrap()).unwrap();
+    let config = || identity::server_config(identity::make_identity(address.ip()).unwrap()).unwrap();
     let client = tls.then(|| Client::new(address.ip(), Settings::default()).unwrap());
     let options = SocketOptions::default();
     let Begun::Connecting(socket) = socket::begin(address, None, &options).unwrap() else { panic!("no connection") };

@@ -10,11 +10,13 @@ use std::{
 
 use domain::tsig::Key;
 
-use super::message::TooLong;
 use crate::{
-    failure::Advice,
-    key, target,
-    units::{parse_number, parse_seconds},
+    base::{
+        failure::Advice,
+        target,
+        units::{parse_changes_per_s, parse_seconds},
+    },
+    dns::{tsig::key, update::TooLong},
 };
 
 /// Changes a second that a foreign target gets at most.
@@ -63,7 +65,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub zones: Option<PathBuf>,
     /// Changes a second [aliases: --members-changed-per-s]
-    #[arg(long, value_name = "RATE", alias = "members-changed-per-s", value_parser = parse_rate)]
+    #[arg(long, value_name = "RATE", alias = "members-changed-per-s", value_parser = parse_changes_per_s)]
     pub changes_per_s: f64,
     /// For how long changes are due; those that had to wait are still sent for --timeout-s after that
     #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds)]
@@ -124,16 +126,11 @@ impl Advice for ChangeError {
             ChangeError::Name(_) => "give the name as in the catalog's zone file, such as catalog.example".into(),
             ChangeError::Members { .. } => "lower --first-member, or take a catalog with more members".into(),
             ChangeError::TooMany | ChangeError::TooFast => "lower --changes-per-s or --duration-s".into(),
-            ChangeError::TooLong(_) => "leave out zones with such long names".into(),
+            ChangeError::TooLong(error) => error.hint(),
         }
     }
 
     fn exit_code(&self) -> u8 {
         if matches!(self, ChangeError::Connect(..) | ChangeError::Receive(..)) { 1 } else { 2 }
     }
-}
-
-/// Changes a second, perhaps with a fraction.
-pub fn parse_rate(text: &str) -> Result<f64, String> {
-    parse_number(text, 0.001..=100_000.0, "changes a second")
 }

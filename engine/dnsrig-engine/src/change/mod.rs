@@ -1,14 +1,12 @@
 //! `change`: a stream of dynamic updates (RFC 2136) on a primary, so that something happens there while others measure.
 //!
-//! [`plan`] says what the k-th change is, [`core`] when it is sent and how it ended, [`message`] is its octets; here is
+//! [`plan`] says what the k-th change is, [`core`] when it is sent and how it ended, [`update`] is its octets; here is
 //! what touches the socket.
 
 mod arguments;
 pub mod core;
-pub mod message;
 pub mod plan;
 pub mod report;
-pub mod spread;
 
 use std::{
     collections::HashMap,
@@ -22,24 +20,28 @@ use std::{
 
 use domain::{base::Name, tsig::Key};
 
+pub use self::arguments::{Arguments, ChangeError};
 use crate::{
-    churn::{
-        Churn,
-        rows::{self, Row},
+    base::{
+        clock,
+        events::Anchors,
+        failure::Failure,
+        stop::{Stop, Wake},
+        target::{self, Authority},
+        units::nanoseconds,
     },
-    clock,
-    datagrams::is_unreachable,
-    events::Anchors,
-    failure::Failure,
-    probe::zones::Zones,
-    stop::{Stop, Wake},
-    target::{self, Authority},
-    units::nanoseconds,
+    dns::{
+        churn::{
+            Churn,
+            rows::{self, Row},
+        },
+        update::{self, ANSWER_OCTETS_MAX, Transaction},
+        zone_list::Zones,
+    },
+    net::udp_batch::is_unreachable,
 };
-pub use arguments::{Arguments, ChangeError, parse_rate};
 use arguments::{CHANGES_MAX, RATE_VOUCHED_MAX};
 use core::{Action, Answer, Core, End, Settings};
-use message::{ANSWER_OCTETS_MAX, Transaction};
 use plan::Plan;
 use report::{Outcome, Report};
 
@@ -150,7 +152,7 @@ impl Stream {
     fn send(&mut self, id: u16, number: u64) -> Result<(), ChangeError> {
         let change = self.plan.change(number);
         let edits = self.plan.edits(number, change)?;
-        let (octets, transaction) = message::write_update(id, self.plan.edited(change), &edits, self.key.as_ref())?;
+        let (octets, transaction) = update::write_update(id, self.plan.edited(change), &edits, self.key.as_ref())?;
         // An error may be that of an earlier datagram (ICMP): this one was not sent all the same.
         if self.socket.send(&octets).is_err() {
             self.core.on_not_sent(id);
@@ -195,11 +197,11 @@ impl Stream {
     }
 
     fn take_in(&mut self, now_ns: i64, octets: &[u8]) {
-        let Some((id, rcode)) = message::read_answer(octets) else {
+        let Some((id, rcode)) = update::read_answer(octets) else {
             self.report.count_unexpected();
             return;
         };
-        if self.transactions.remove(&id).is_some_and(|transaction| !message::is_signed(octets, &transaction)) {
+        if self.transactions.remove(&id).is_some_and(|transaction| !update::is_signed(octets, &transaction)) {
             self.report.count_unsigned();
         }
         match self.core.on_answer(now_ns, id, rcode) {

@@ -2,18 +2,12 @@
 
 use domain::base::{Name, Rtype};
 
-use super::message::{Edit, TooLong, txt};
-use crate::{
+use crate::dns::{
+    catalog::member_label,
     churn::{Change, Churn, Kind},
-    generate::catalog,
-    probe::zones::Zones,
+    update::{Edit, TooLong, below, touch},
+    zone_list::Zones,
 };
-
-/// The label, below the apex of an ordinary zone, whose TXT record is changed.
-const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
-
-/// The TTL of records that are added, in seconds; nobody asks for them. A catalog's are 0 (RFC 9432 §4.1).
-const TTL_S: u32 = 60;
 
 /// Which changes follow each other.
 pub enum Plan {
@@ -65,24 +59,11 @@ impl Plan {
     }
 }
 
-/// The TXT record of `zone` gets another text.
-pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, TooLong> {
-    let owner = below(CHANGED_LABEL, zone)?;
-    let data = txt(&format!("change {number}"));
-    let add = Edit::Add { owner: owner.clone(), rtype: Rtype::TXT, ttl_s: TTL_S, data };
-    Ok(vec![Edit::DeleteSet { owner, rtype: Rtype::TXT }, add])
-}
-
 /// The owner of a member's PTR record, as `generate` makes it.
 fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, TooLong> {
-    let label = catalog::member_label(u64::from(member));
+    let label = member_label(u64::from(member));
     let labels = [&[label.len() as u8], label.as_bytes(), b"\x05zones"].concat();
     below(&labels, Name::from_slice(catalog.as_slice()).expect("it is a name"))
-}
-
-/// `labels`, in wire format, in front of a name.
-fn below(labels: &[u8], name: &Name<[u8]>) -> Result<Name<Vec<u8>>, TooLong> {
-    Name::from_octets([labels, name.as_slice()].concat()).map_err(|_| TooLong(name.to_string()))
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::{fs, str::FromStr};
 
 use super::*;
+use crate::dns::update::touch;
 
 fn zones(count: usize) -> Zones {
     let directory = tempfile::tempdir().unwrap();

@@ -1,19 +1,23 @@
 //! What a stream of changes says: its events and its summary.
 
-use std::{collections::BTreeMap, process::ExitCode};
+use std::process::ExitCode;
 
-use domain::base::iana::Rcode;
 use serde::Serialize;
 
 use super::{
     core::{Core, End, Sent},
     plan::Plan,
-    spread::Spread,
 };
 use crate::{
-    churn::Kind,
-    clock,
-    events::{self, Anchors, EventError, Rhythm, emit},
+    base::{
+        clock,
+        events::{self, Anchors, EventError, Rhythm, emit},
+    },
+    dns::churn::Kind,
+    stats::{
+        rcodes::{Rcodes, count_rcode},
+        spread::Spread,
+    },
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
@@ -33,14 +37,6 @@ impl Outcome {
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(if self == Outcome::Done { 0 } else { 130 })
     }
-}
-
-/// Answers by RCODE, as its mnemonic.
-pub type Rcodes = BTreeMap<String, u64>;
-
-/// Counts one answer.
-pub fn count_rcode(rcodes: &mut Rcodes, rcode: u8) {
-    *rcodes.entry(Rcode::masked_from_int(rcode).to_string()).or_default() += 1;
 }
 
 #[derive(Serialize)]

@@ -17,7 +17,7 @@ use std::{convert::Infallible, ffi::OsString, fs::File, io, path::PathBuf};
 
 use nix::unistd::getppid;
 
-use crate::failure::{Advice, Failure};
+use crate::base::failure::{Advice, Failure};
 use path::Bind;
 
 /// The exit code when a step before the command failed, as chroot(1), env(1) and nice(1) have it.

@@ -24,7 +24,7 @@ use nix::{
 use serde::Serialize;
 
 use super::{EnterError, step};
-use crate::clock::{self, Anchor};
+use crate::base::clock::{self, Anchor};
 
 /// The step whose failure means that the command was found but could not be started.
 pub const START: &str = "start";

@@ -6,10 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    dataset::{DatasetError, writing},
-    zones::SOA_TIMERS,
-};
+use super::error::{DatasetError, writing};
+use crate::dns::catalog::{Schema, member_label};
 
 /// The zone file, in the directory of the dataset.
 pub const FILE: &str = "catalog.zone";
@@ -18,33 +16,11 @@ pub const FILE: &str = "catalog.zone";
 /// and that of `generate tld` is the parent.
 const LABEL: &str = "catalog";
 
-/// The version of a catalog's schema. They differ, for what is listed here, in one record only; yet a server that knows
-/// one of them refuses the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Schema {
-    /// The one before the RFC, which BIND has followed since 9.11, and BIND before 9.18.3 alone
-    #[value(name = "1")]
-    One,
-    /// RFC 9432
-    #[default]
-    #[value(name = "2")]
-    Two,
-}
-
-impl Schema {
-    /// What the catalog's `version` says (RFC 9432 §4.2.1).
-    pub fn version(self) -> u8 {
-        match self {
-            Schema::One => 1,
-            Schema::Two => 2,
-        }
-    }
-}
-
-/// The label of the member with this number, from 0 in the order of `zones.list`.
-pub fn member_label(number: u64) -> String {
-    format!("m{number:06}")
-}
+/// The timers of every SOA: refresh, retry, expire, minimum, in seconds (RFC 1035 §3.3.13).
+///
+/// Long enough that no secondary refreshes by itself within a trial, which would be load that nobody asked for; the
+/// minimum, the TTL of negative answers (RFC 2308), is five minutes.
+pub const SOA_TIMERS: &str = "3600 900 1209600 300";
 
 /// A catalog zone that is being written, a member at a time.
 pub struct Catalog {

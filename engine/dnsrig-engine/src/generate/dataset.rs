@@ -3,72 +3,25 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
+    io::{BufWriter, Write},
+    path::PathBuf,
 };
 
 use serde::Serialize;
 
-use super::{Common, catalog::Catalog};
-use crate::failure::Advice;
-
-/// The version of what the generators make; it rises when the same arguments give other octets.
-pub const VERSION: u32 = 2;
-
-/// The file whose presence means that a dataset is complete.
-pub const DESCRIPTION: &str = "dataset.json";
-
-/// A dataset could not be made.
-#[derive(Debug, thiserror::Error)]
-pub enum DatasetError {
-    /// There is a complete dataset already.
-    #[error("{} holds a complete dataset already", .0.display())]
-    Complete(PathBuf),
-    /// There are files that make no dataset.
-    #[error("{} is not empty and holds no complete dataset", .0.display())]
-    Occupied(PathBuf),
-    /// The file system is full.
-    #[error("no space is left for {}", .0.display())]
-    NoSpace(PathBuf),
-    /// Something could not be written.
-    #[error("cannot write {}: {}", .0.display(), .1)]
-    Write(PathBuf, io::Error),
-    /// The arguments contradict each other.
-    #[error("{0}")]
-    Arguments(String),
-}
-
-impl Advice for DatasetError {
-    fn hint(&self) -> String {
-        match self {
-            DatasetError::Complete(_) => "use it as it is, or choose another --out".into(),
-            DatasetError::Occupied(_) => {
-                "choose another --out, or remove that directory if it is left from a `generate` that was cut short".into()
-            }
-            DatasetError::NoSpace(_) => {
-                "make room (a tiny zone takes a block of the file system and an inode: df, df -i), remove the unfinished \
-                 directory and start again"
-                    .into()
-            }
-            DatasetError::Write(..) => "choose an --out where you may write".into(),
-            DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            DatasetError::NoSpace(_) | DatasetError::Write(..) => 1,
-            _ => 2,
-        }
-    }
-}
+use super::{
+    Common,
+    catalog::Catalog,
+    error::{DatasetError, writing},
+};
+use crate::dns::dataset::DESCRIPTION;
 
 /// What `dataset.json` says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Described {
     /// The subcommand that made it: `zones` or `tld`.
     pub generator: &'static str,
-    /// [`VERSION`].
+    /// [`VERSION`](crate::dns::dataset::VERSION).
     pub version: u32,
     /// The number of zones.
     pub count: u64,
@@ -165,33 +118,10 @@ impl Dataset {
     }
 }
 
-/// Makes a system error into one that names the path.
-pub fn writing(path: &Path) -> impl FnOnce(io::Error) -> DatasetError + use<> {
-    let path = path.to_owned();
-    move |error| match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DatasetError::NoSpace(path),
-        _ => DatasetError::Write(path, error),
-    }
-}
-
-/// Reads a domain name in lower case without a final dot, of letters, digits and hyphens (RFC 1123 §2.1).
-pub fn parse_name(text: &str) -> Result<String, String> {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|octet| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-'))
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    if text.len() <= 128 && text.split('.').all(label) {
-        Ok(text.to_owned())
-    } else {
-        Err("expected a domain name in lower case without a final dot, at most 128 octets, such as example".into())
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{super::catalog::Schema, *};
+    use super::*;
+    use crate::dns::catalog::Schema;
 
     #[test]
     fn a_directory_with_files_is_left_alone() {
@@ -204,21 +134,5 @@ mod tests {
         fs::write(directory.path().join(DESCRIPTION), "{}").unwrap();
         assert!(matches!(create(), Err(DatasetError::Complete(_))));
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
-    }
-
-    #[test]
-    fn a_full_disk_is_told_apart() {
-        let full = io::Error::from_raw_os_error(nix::libc::ENOSPC);
-        assert!(matches!(writing(Path::new("x"))(full), DatasetError::NoSpace(_)));
-        let other = io::Error::from_raw_os_error(nix::libc::EACCES);
-        assert!(matches!(writing(Path::new("x"))(other), DatasetError::Write(..)));
-    }
-
-    #[test]
-    fn names_are_plain() {
-        assert!(parse_name("a-1.example").is_ok());
-        for wrong in ["", "a..b", "example.", "A", "-a", "a-", "a b", &"a".repeat(64), &"a.".repeat(80)] {
-            assert!(parse_name(wrong).is_err(), "{wrong}");
-        }
     }
 }

@@ -1,11 +1,11 @@
 //! `generate`: the data of an experiment, any number of zones or zones of any size, from a seed.
 //!
 //! The same arguments give the same octets, on every machine and in every later version of the same dataset version
-//! ([`dataset::VERSION`]); golden files in the tests hold us to it.
+//! ([`VERSION`](crate::dns::dataset::VERSION)); golden files in the tests hold us to it.
 
 pub mod catalog;
 pub mod dataset;
-pub mod random;
+pub mod error;
 pub mod tld;
 pub mod zones;
 
@@ -14,7 +14,10 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::{clock, events, failure::Failure};
+use crate::{
+    base::{clock, events, failure::Failure},
+    dns::catalog::Schema,
+};
 use dataset::Described;
 
 /// Make the data of an experiment: zones of any number or size, from a seed.
@@ -48,7 +51,7 @@ pub struct Common {
     pub serial: u32,
     /// The version of the catalog zone's schema: 2 is RFC 9432, 1 what BIND before 9.18.3 follows
     #[arg(long, value_enum, default_value_t)]
-    pub catalog_schema: catalog::Schema,
+    pub catalog_schema: Schema,
 }
 
 #[derive(Serialize)]

@@ -21,15 +21,13 @@ use nix::{
 
 use super::{
     Common,
-    dataset::{Dataset, DatasetError, Described, Details, VERSION, parse_name, writing},
-    random::Random,
+    dataset::{Dataset, Described, Details},
+    error::{DatasetError, writing},
 };
-
-/// The timers of every SOA: refresh, retry, expire, minimum, in seconds (RFC 1035 §3.3.13).
-///
-/// Long enough that no secondary refreshes by itself within a trial, which would be load that nobody asked for; the
-/// minimum, the TTL of negative answers (RFC 2308), is five minutes.
-pub const SOA_TIMERS: &str = "3600 900 1209600 300";
+use crate::{
+    base::random::Random,
+    dns::dataset::{VERSION, parse_name},
+};
 
 /// So many zone files share a directory: few enough to be listed quickly, and directories stay few as well.
 const ZONES_PER_DIRECTORY: u64 = 1000;
@@ -151,7 +149,8 @@ pub fn push(text: &mut String, arguments: std::fmt::Arguments<'_>) {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{super::catalog::Schema, *};
+    use super::*;
+    use crate::{dns::catalog::Schema, generate::catalog::SOA_TIMERS};
 
     fn arguments(records: u32, seed: u64) -> Arguments {
         let common = Common { out: "unused".into(), seed, serial: 7, catalog_schema: Schema::default() };

@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::failure::Advice;
+use crate::base::failure::Advice;
 
 /// A link could not be made, or had to end.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,6 @@
 //! Which packets are lost: each by itself, with a probability that may change over time. No I/O, no clock.
 
-use crate::generate::random::Random;
+use crate::base::random::Random;
 
 /// The dice of one direction.
 pub struct Loss {

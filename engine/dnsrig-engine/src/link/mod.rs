@@ -1,14 +1,14 @@
 //! `link`: an emulated path between two hosts, for machines whose kernel has no netem, and for what netem has not.
 //!
-//! Cores without I/O: [`spec`] (what is asked for), [`line`] (one direction, in virtual time) with [`loss`] and
-//! [`slots`], [`icmp`] (what senders of too large packets are told), [`account`] (what is counted). Shells: [`tun`]
-//! (interfaces), [`carrier`] (between them), [`report`] and [`rows`] (what is said and written).
+//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time) with [`loss`] and
+//! [`slots`], [`icmp`] (what senders of too large packets are told), [`counters`] (what is counted). Shells: [`tun`]
+//! (interfaces), [`forwarder`] (between them), [`report`] and [`rows`] (what is said and written).
 
-pub mod account;
-pub mod carrier;
+pub mod counters;
+pub mod delay_queue;
 pub mod error;
+pub mod forwarder;
 pub mod icmp;
-pub mod line;
 pub mod loss;
 mod options;
 pub mod report;
@@ -19,11 +19,11 @@ pub mod tun;
 
 use std::process::ExitCode;
 
-use crate::{clock, events::Anchors, failure::Failure, stop::Stop};
-use carrier::Carrier;
+pub use self::options::{Arguments, End};
+use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop};
+use delay_queue::Line;
 use error::LinkError;
-use line::Line;
-pub use options::{Arguments, End};
+use forwarder::Carrier;
 use report::Report;
 use rows::Rows;
 use tun::Tun;

@@ -9,7 +9,7 @@ use super::{
     slots,
     spec::{self, Spec},
 };
-use crate::units::parse_duration;
+use crate::base::units::parse_duration;
 
 /// So many octets may wait in one direction at most.
 const WAITING_OCTETS_MAX: usize = 1 << 32;

@@ -3,13 +3,13 @@
 use serde::Serialize;
 
 use super::{
-    account::{Counts, Delay, Late},
-    carrier::{Carrier, Direction},
+    counters::{Counts, Delay, Late},
+    forwarder::{Carrier, Direction},
     options::{Arguments, End},
     rows::{DIRECTIONS, Row, Rows},
     spec::Spec,
 };
-use crate::{
+use crate::base::{
     clock,
     events::{self, Anchors, EventError, Rhythm, emit},
     failure::Failure,

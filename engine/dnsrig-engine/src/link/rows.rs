@@ -17,8 +17,8 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema};
 
-use super::account::Counts;
-use crate::{
+use super::counters::Counts;
+use crate::base::{
     rows::{RowFile, RowsError, dictionary_field},
     threads::{Thread, ThreadError},
 };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::units::{parse_duration, parse_number, parse_share};
+use crate::base::units::{parse_duration, parse_number, parse_share};
 
 /// So many packets may wait at most, whatever is asked for.
 pub const LIMIT_PACKETS_MAX: u32 = 1_000_000;

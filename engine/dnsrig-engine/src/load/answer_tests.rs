@@ -4,7 +4,7 @@ use domain::base::{MessageBuilder, Name, iana::Rtype};
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::queries::inputs;
+use crate::base::testing::inputs;
 
 /// Flags of a response that is authoritative: QR and AA; without an error.
 const AUTHORITATIVE: [u8; 2] = [0x84, 0];

@@ -9,15 +9,16 @@ use std::{
 use super::{
     LoadError,
     arrivals::Model,
-    ledger,
+    in_flight,
     queries::QueryArguments,
     ramp::{Limits, Settings},
 };
 use crate::{
-    datagrams::BATCH_MAX,
-    stream::Close,
-    target::{self, Authority, Endpoint},
-    units::{nanoseconds, parse_number},
+    base::{
+        target::{self, Authority, Endpoint},
+        units::{nanoseconds, parse_number},
+    },
+    net::{connection::Close, udp_batch::BATCH_MAX},
 };
 
 /// Queries a second, or outstanding ones, unless asked otherwise.
@@ -231,9 +232,9 @@ impl Arguments {
             Plan::Ramp(_, settings) => settings.max_qps.min(1e6) * self.timeout_s.as_secs_f64(),
         };
         let threads = self.threads as usize;
-        let fitting = (outstanding * 2.0 / ledger::TABLE_MAX as f64).ceil() as usize;
+        let fitting = (outstanding * 2.0 / in_flight::TABLE_MAX as f64).ceil() as usize;
         let clients = self.clients.map_or(fitting.max(16), |clients| clients as usize).max(threads);
-        let table = ledger::table_for(outstanding, clients).ok_or_else(|| {
+        let table = in_flight::table_for(outstanding, clients).ok_or_else(|| {
             LoadError::Arguments(format!(
                 "{clients} clients have too few message ids for {outstanding:.0} outstanding queries: use at least {}",
                 fitting.max(clients + 1)

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::generate::random::Random;
+use crate::base::random::Random;
 
 /// Tells the random stream of arrivals from others of the same seed.
 const PURPOSE: u64 = 0x6172_7269_7661_6c73;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::meter::{Counts, Interval, Series};
+use super::interval_stats::{Counts, Interval, Series};
 
 /// An interval that some threads have handed over.
 struct Partial {

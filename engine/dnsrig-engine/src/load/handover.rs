@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::{
-    meter::{Interval, Meter},
+    interval_stats::{Interval, Meter},
     worker::Report,
 };
 

@@ -1,7 +1,7 @@
 //! `load`: queries against a server, and what becomes of them.
 //!
-//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says when queries fall due, [`ledger`]
-//! which are outstanding and what a message means, [`lateness`] what of a latency may be our own, [`meter`] counts and times, [`duty`] what is to be done next, [`ramp`] searches for the highest rate. A
+//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says when queries fall due, [`in_flight`]
+//! which are outstanding and what a message means, [`lateness`] what of a latency may be our own, [`interval_stats`] counts and times, [`send_schedule`] what is to be done next, [`ramp`] searches for the highest rate. A
 //! [`worker`] thread drives them over a [`transport`]; [`collect`] puts threads together and [`record`] writes files.
 
 pub mod answer;
@@ -9,32 +9,29 @@ pub mod answers;
 pub mod arguments;
 pub mod arrivals;
 pub mod collect;
-pub mod distribution;
-pub mod duty;
 pub mod handover;
+pub mod human_report;
+pub mod in_flight;
+pub mod interval_stats;
 pub mod lateness;
-pub mod ledger;
-pub mod meter;
 pub mod priority;
 pub mod queries;
 pub mod ramp;
 pub mod record;
 pub mod report;
 mod run;
+pub mod send_schedule;
 pub mod stream;
 pub mod summary;
 pub mod transport;
 pub mod udp;
 pub mod waking;
-pub mod words;
 pub mod worker;
 
 use std::{io, net::SocketAddr};
 
-use crate::failure::Advice;
-
-pub use arguments::Arguments;
-pub use run::run;
+pub use self::{arguments::Arguments, run::run};
+use crate::base::failure::Advice;
 
 /// The load could not be put on the server, by a fault that is not the server's.
 #[derive(Debug, thiserror::Error)]

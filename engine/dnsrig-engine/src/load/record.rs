@@ -17,12 +17,15 @@ use hdrhistogram::serialization::{
 
 use super::{
     answers::Bin,
-    meter::{Interval, Series, Times},
+    interval_stats::{Interval, Series},
 };
 use crate::{
-    clock::Anchor,
-    failure::Advice,
-    rows::{RowFile, RowsError},
+    base::{
+        clock::Anchor,
+        failure::Advice,
+        rows::{RowFile, RowsError},
+    },
+    stats::histogram::Times,
 };
 
 /// A file could not be written.
@@ -184,10 +187,10 @@ fn client_schema() -> Arc<Schema> {
 fn client_rows(interval: &Interval, start_ns: i64) -> RecordBatch {
     let active: Vec<_> =
         (0_u32..).zip(&interval.clients).filter(|(_, client)| client.answered + client.unanswered > 0).collect();
-    let count = |value: fn(&super::meter::ClientCounts) -> u32| {
+    let count = |value: fn(&super::interval_stats::ClientCounts) -> u32| {
         Arc::new(active.iter().map(|(_, client)| Some(value(client))).collect::<UInt32Array>()) as ArrayRef
     };
-    let time = |value: fn(&super::meter::ClientCounts) -> i64| {
+    let time = |value: fn(&super::interval_stats::ClientCounts) -> i64| {
         Arc::new(active.iter().map(|(_, client)| Some(value(client))).collect::<Int64Array>()) as ArrayRef
     };
     let columns = vec![

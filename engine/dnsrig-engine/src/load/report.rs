@@ -9,14 +9,19 @@ use serde::Serialize;
 
 use super::{
     arguments::{Arguments, Plan},
-    distribution::percentiles,
-    meter::Interval,
+    human_report::{opening, text},
+    interval_stats::Interval,
     summary::{Step, Summary},
-    words::{grouped, milliseconds, opening, text},
 };
 use crate::{
-    clock,
-    events::{self, EventError},
+    base::{
+        clock,
+        events::{self, EventError},
+    },
+    stats::{
+        format::{grouped, milliseconds},
+        percentiles::percentiles,
+    },
 };
 
 /// An interval's event.

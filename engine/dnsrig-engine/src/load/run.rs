@@ -16,10 +16,9 @@ use super::{
     arguments::{Plan, Segmentation, TransportKind},
     arrivals::{Model, Part},
     collect::Collection,
-    distribution::{Distribution, percentile},
     handover::Handover,
-    ledger::{self, Ledger},
-    meter::{Counts, Interval, Meter, Series},
+    in_flight::{self, Ledger},
+    interval_stats::{Counts, Interval, Meter, Series},
     queries::Queries,
     ramp::{Limits, Search, Settings},
     record::Record,
@@ -32,7 +31,10 @@ use super::{
     worker::{Lines, Period, Report, Worker},
 };
 use crate::{
-    clock, events::Anchors, failure::Failure, files, stop::Stop, target, threads::Threads, units::nanoseconds,
+    base::{
+        clock, events::Anchors, failure::Failure, open_files, stop::Stop, target, threads::Threads, units::nanoseconds,
+    },
+    stats::percentiles::{Distribution, percentile},
 };
 
 /// Threads have this long to get ready before the first query is due.
@@ -112,7 +114,7 @@ impl Team {
         anchors: Option<Anchors>,
     ) -> Result<Self, Failure> {
         let (clients, table) = arguments.clients(plan)?;
-        files::allow(clients.iter().sum::<usize>() as u64, "--clients")?;
+        open_files::allow(clients.iter().sum::<usize>() as u64, "--clients")?;
         let (to_team, reports) = mpsc::channel();
         let stopping = Arc::new(AtomicBool::new(false));
         let mut team = Team {
@@ -130,7 +132,7 @@ impl Team {
             let part = Part { thread, threads: team.clients.len() };
             let (to_worker, periods) = mpsc::channel();
             let (give_back, spare) = mpsc::channel();
-            let settings = ledger::Settings {
+            let settings = in_flight::Settings {
                 queries: queries.clone(),
                 signer: arguments.queries.signer()?,
                 first: queries.len() / part.threads * thread,

@@ -7,10 +7,10 @@ use serde::Serialize;
 use super::{
     arguments::TransportKind,
     arrivals::Model,
-    distribution::Distribution,
-    meter::{Counts, Losses, RCODES, Series, Strays},
+    interval_stats::{Counts, Losses, RCODES, Series, Strays},
     transport::Connections,
 };
+use crate::stats::percentiles::Distribution;
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [

@@ -1,6 +1,6 @@
 //! What moves queries and answers: the interface between a thread's loop and UDP, TCP or DoT.
 
-use super::{LoadError, ledger::Ledger};
+use super::{LoadError, in_flight::Ledger};
 
 /// Connections since the start; zero over UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]

@@ -15,14 +15,15 @@ use nix::sys::{
 
 use super::{
     LoadError,
-    ledger::{Ledger, Sending},
+    in_flight::{Ledger, Sending},
     transport::Transport,
 };
 use crate::{
-    clock,
-    datagrams::{BATCH_MAX, Receiver, Sender},
-    poller::{Patience, Poller},
-    target,
+    base::{clock, target},
+    net::{
+        poller::{Patience, Poller},
+        udp_batch::{BATCH_MAX, Receiver, Sender},
+    },
 };
 
 /// Of an answer so much is looked at: a header and a question with the longest name (RFC 1035 §4.1).

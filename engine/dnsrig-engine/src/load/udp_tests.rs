@@ -7,8 +7,8 @@ use std::{
 
 use super::*;
 use crate::load::{
-    ledger::{Ledger, Settings},
-    meter::Meter,
+    in_flight::{Ledger, Settings},
+    interval_stats::Meter,
     queries::Queries,
 };
 

@@ -9,15 +9,15 @@ use std::sync::{
 use super::{
     LoadError,
     arrivals::{Model, Part},
-    duty::Duty,
     handover::Handover,
-    ledger::Ledger,
-    meter::Interval,
+    in_flight::Ledger,
+    interval_stats::Interval,
     priority,
+    send_schedule::Duty,
     transport::{Connections, Transport},
     waking::Waking,
 };
-use crate::{clock, threads};
+use crate::base::{clock, threads};
 
 /// A period in which queries fall due.
 #[derive(Clone, Copy, Debug)]

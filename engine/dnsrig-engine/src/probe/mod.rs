@@ -1,15 +1,12 @@
 //! `probe`: when does a server answer for each of many zones?
 //!
 //! It asks for the SOA of every zone over UDP, again and again, until the answer is authoritative and has the awaited
-//! serial. [`core`] decides what to ask and when, [`message`] what an answer means; here is what touches the socket.
+//! serial. [`core`] decides what to ask and when, [`soa`] what an answer means; here is what touches the socket.
 
 pub mod core;
 pub mod follow;
-pub mod message;
-pub mod propagation;
 mod report;
 mod rows;
-pub mod zones;
 
 use std::{
     io,
@@ -22,20 +19,24 @@ use std::{
 
 use nix::sys::socket::{setsockopt, sockopt};
 
+pub use self::report::Outcome;
 use crate::{
-    clock,
-    datagrams::is_unreachable,
-    events::Anchors,
-    failure::{Advice, Failure},
-    stop::{Stop, Wake},
-    target::{self, Authority},
-    units::{nanoseconds, parse_seconds},
+    base::{
+        clock,
+        events::Anchors,
+        failure::{Advice, Failure},
+        stop::{Stop, Wake},
+        target::{self, Authority},
+        units::{nanoseconds, parse_seconds},
+    },
+    dns::{
+        soa::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict},
+        zone_list::Zones,
+    },
+    net::udp_batch::is_unreachable,
 };
 use core::{Action, Core, Found, Settings};
-use message::{ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict};
-pub use report::Outcome;
 use report::Report;
-use zones::Zones;
 
 /// Polls a second on hosts of the rig, unless asked otherwise: well below a percent of what a server can answer.
 const RATE_DEFAULT: u32 = 2000;
@@ -76,7 +77,6 @@ pub struct Arguments {
 /// Another thing to look for than when zones are there.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
-    Propagation(propagation::Arguments),
     Follow(follow::Arguments),
 }
 
@@ -143,7 +143,6 @@ impl Advice for ProbeError {
 /// Does what the arguments ask for: watches zones, follows them, or measures propagation.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.other, &arguments.zones) {
-        (Some(Other::Propagation(arguments)), _) => propagation::run(arguments),
         (Some(Other::Follow(arguments)), _) => follow::run(arguments),
         (None, Some(arguments)) => run_zones(arguments),
         (None, None) => unreachable!("clap asks for one of them"),
@@ -244,7 +243,7 @@ impl Probe {
 
     fn send(&mut self, id: u16, zone: u32) {
         let mut query = [0; QUERY_OCTETS_MAX];
-        let length = message::write_query(&mut query, id, self.zones.name(zone).as_slice());
+        let length = soa::write_query(&mut query, id, self.zones.name(zone).as_slice());
         if let Err(error) = self.socket.send(&query[..length]) {
             let now_ns = clock::monotonic_ns();
             self.core.on_not_sent(now_ns, id);
@@ -273,12 +272,12 @@ impl Probe {
     }
 
     fn take_in(&mut self, now_ns: i64, octets: &[u8]) -> Result<(), Failure> {
-        let Some((id, rcode)) = message::response_id(octets) else {
+        let Some((id, rcode)) = soa::response_id(octets) else {
             self.report.count(Verdict::Malformed);
             return Ok(());
         };
         let verdict = match self.core.zone_of(id) {
-            Some(zone) => message::read_answer(octets, self.zones.name(zone), self.awaited),
+            Some(zone) => soa::read_answer(octets, self.zones.name(zone), self.awaited),
             None => Verdict::Mismatched,
         };
         self.report.count(verdict);

@@ -4,13 +4,13 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
-use super::{
-    core::{Core, Settings},
-    message::{Verdict, Verdicts},
-};
+use super::core::{Core, Settings};
 use crate::{
-    clock,
-    events::{self, Anchors, EventError, emit},
+    base::{
+        clock,
+        events::{self, Anchors, EventError, emit},
+    },
+    dns::soa::{Verdict, Verdicts},
 };
 
 /// How a probe ended.

@@ -7,8 +7,11 @@ use arrow_array::{
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
-use super::{core::Core, zones::Zones};
-use crate::rows::{RowFile, RowsError, dictionary_field};
+use super::core::Core;
+use crate::{
+    base::rows::{RowFile, RowsError, dictionary_field},
+    dns::zone_list::Zones,
+};
 
 /// So many rows go into a batch: 65,536 rows of all columns are about 4 MB.
 const BATCH_ROWS: u32 = 65_536;

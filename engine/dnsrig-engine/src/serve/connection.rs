@@ -9,7 +9,7 @@ use std::{
 
 use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
-use crate::stream::framing::Frames;
+use crate::net::framing::Frames;
 
 /// So many octets may wait until the peer reads. As nothing is read from a peer while anything waits for it, only
 /// delayed answers come near.

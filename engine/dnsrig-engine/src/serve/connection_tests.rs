@@ -4,7 +4,7 @@ use proptest::{collection::vec, prelude::*};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, pki_types::ServerName};
 
 use super::*;
-use crate::{serve::tls, stream::framing};
+use crate::net::{framing, tls::identity};
 
 /// A socket that takes `room` octets and then would block.
 struct Narrow {
@@ -44,7 +44,7 @@ fn framed(messages: &[&[u8]]) -> Vec<u8> {
 
 /// Client and server settings that trust each other.
 fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
-    let identity = tls::make_identity("127.0.0.1".parse().unwrap()).unwrap();
+    let identity = identity::make_identity("127.0.0.1".parse().unwrap()).unwrap();
     let mut roots = RootCertStore::empty();
     roots.add(identity.0[0].clone()).unwrap();
     let mut client = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -52,8 +52,8 @@ fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    client.alpn_protocols = vec![tls::ALPN.to_vec()];
-    (Arc::new(client), tls::server_config(identity).unwrap())
+    client.alpn_protocols = vec![identity::ALPN.to_vec()];
+    (Arc::new(client), identity::server_config(identity).unwrap())
 }
 
 fn client(config: &Arc<ClientConfig>) -> ClientConnection {

@@ -2,7 +2,7 @@
 
 use std::{io, net::SocketAddr};
 
-use crate::{failure::Advice, rows::RowsError};
+use crate::base::{failure::Advice, rows::RowsError};
 
 /// A server could not start, or had to end.
 #[derive(Debug, thiserror::Error)]

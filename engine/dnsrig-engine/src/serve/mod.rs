@@ -1,24 +1,20 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
-//! Each kind of server is a module; what they share stands beside them: [`places`], [`sockets`], [`error`],
-//! and for streams [`limits`], [`connection`], [`table`] and [`tls`].
+//! Each kind of server is a module; what they share stands beside them: [`listeners`], [`sockets`], [`error`]
+//! and, for streams, [`connection`].
 
 pub mod connection;
-pub mod counts;
 pub mod echo;
 pub mod error;
-pub mod limits;
-pub mod places;
+pub mod listeners;
 pub mod sockets;
-pub mod table;
-pub mod tls;
 pub mod zones;
 
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::failure::Failure;
+use crate::base::failure::Failure;
 
 /// Be a server whose behaviour is known: what an instrument is tested against.
 #[derive(Debug, clap::Args)]

@@ -9,12 +9,14 @@ use std::{
 use super::{
     TransferError,
     schedule::{Policy, Retry, Settings, SoaFirst, ids, memory},
-    wire::Limits,
 };
 use crate::{
-    stream::{Close, SocketOptions},
-    target::{self, Authority, Endpoint},
-    units::{parse_duration, parse_number, parse_seconds},
+    base::{
+        target::{self, Authority, Endpoint},
+        units::{parse_duration, parse_number, parse_seconds},
+    },
+    dns::xfr::Limits,
+    net::connection::{Close, SocketOptions},
 };
 
 /// The most zones a second from a foreign server that the user vouches for, unless --rate names another number.

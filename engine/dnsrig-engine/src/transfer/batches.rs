@@ -5,7 +5,7 @@ use std::{
     sync::mpsc::{Receiver, SyncSender, sync_channel},
 };
 
-use super::journal::Batch;
+use super::row_buffer::Batch;
 
 /// Full batches that may wait to be written, about 6 MB each; with more, rows are lost, and counted by who had them.
 const WAITING_MAX: usize = 64;

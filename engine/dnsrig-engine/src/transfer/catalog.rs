@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::wire::{Answered, Change, Outcome, Record, Sink};
-use crate::probe::zones::Zones;
+use crate::dns::{
+    xfr::{Answered, Change, Outcome, Record, Sink},
+    zone_list::Zones,
+};
 
 /// TYPE PTR and TXT (RFC 1035 §3.2.2).
 const TYPE_PTR: u16 = 12;

@@ -12,25 +12,24 @@ use nix::sys::{
 };
 
 use super::{
-    farewells::Farewells,
-    journal::{InfoRow, Journal},
+    lingering_close::Farewells,
+    row_buffer::{InfoRow, Journal},
     schedule::{
         Schedule,
         slots::{Ended, Handshake},
     },
     soa::Asker,
 };
-use crate::{
-    poller::Poller,
-    stream::{
+use crate::net::{
+    connection::{
         Buffers, Close, Line, Loss, Reading, SocketOptions,
         chain::Chain,
-        framing::Frames,
-        socket,
-        socket::Begun,
-        tcp_info,
-        tls::{Client, Fault},
+        socket::{self, Begun},
     },
+    framing::Frames,
+    poller::Poller,
+    tcp_info,
+    tls::{Client, Fault},
 };
 
 /// One reading takes at most so much: with less, a large zone costs more system calls; with more, it leaves the cache.

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use super::{
     Arguments, TransferError,
     catalog::{Catalog, Members},
-    papers::Stationery,
     run::run_one,
+    sinks::Stationery,
 };
-use crate::{failure::Failure, probe::zones::Zones, target::Authority};
+use crate::{
+    base::{failure::Failure, target::Authority},
+    dns::zone_list::Zones,
+};
 
 /// The zones of the command line, in lower case; a catalog is transferred for it.
 pub fn zones(arguments: &Arguments, authority: Authority) -> Result<Zones, Failure> {

@@ -1,36 +1,34 @@
 //! `transfer`: the transfer side of one or many secondaries, which keep nothing of what comes.
 //!
-//! What decides knows neither sockets nor clocks: [`wire`] reads messages, [`schedule`] says which zone is asked for when
+//! What decides knows neither sockets nor clocks: [`xfr`](crate::dns::xfr) reads messages, [`schedule`] says which zone is asked for when
 //! and on which connection. A [`worker`] thread carries that out with [`lines`]; with [`notify`] it waits to be told.
-//! [`journal`] and [`tally`] keep what is known in the end, [`batches`], [`rows`], [`summary`] and [`report`] tell it. [`interrogate`] is
+//! [`row_buffer`] and [`counters`] keep what is known in the end, [`batches`], [`rows`], [`summary`] and [`report`] tell it. [`interrogate`](crate::interrogate) is
 //! another matter: slowly, it finds out what a primary supports.
 
 pub mod arguments;
 pub mod batches;
 pub mod catalog;
-mod farewells;
-pub mod interrogate;
-pub mod journal;
+pub mod counters;
+pub mod human_report;
 pub mod lines;
+mod lingering_close;
 mod list;
 pub mod notify;
-pub mod papers;
 pub mod report;
+pub mod row_buffer;
 pub mod rows;
 mod run;
 pub mod schedule;
+pub mod sinks;
 pub mod soa;
 pub mod summary;
-pub mod tally;
-mod tls;
-pub mod wire;
-pub mod words;
+pub mod tls;
 pub mod worker;
 
 use std::{io, net::SocketAddr};
 
 pub use self::{arguments::Arguments, run::run};
-use crate::failure::Advice;
+use crate::base::failure::Advice;
 
 /// Zones could not be transferred, by a fault that is not the primary's.
 #[derive(Debug, thiserror::Error)]

@@ -17,14 +17,16 @@ use nix::sys::{
 
 use super::worker::NOTIFY_NUMBERS;
 use crate::{
-    poller::Poller,
-    probe::zones::Zones,
-    serve::{
-        counts::Connections,
-        limits::Limits,
-        table::{Table, Token},
+    dns::zone_list::Zones,
+    net::{
+        connection::{
+            counts::Connections,
+            limits::Limits,
+            table::{Table, Token},
+        },
+        framing::{self, Frames},
+        poller::Poller,
     },
-    stream::framing::{self, Frames},
 };
 
 /// A NOTIFY is a header, a name and an SOA at most; a signature may follow.

@@ -7,11 +7,13 @@ use std::{
 
 use serde::Serialize;
 
-use super::{summary::Summary, words, worker::Progress};
+use super::{human_report, summary::Summary, worker::Progress};
 use crate::{
-    clock,
-    events::{self, EventError},
-    load::words::grouped,
+    base::{
+        clock,
+        events::{self, EventError},
+    },
+    stats::format::grouped,
 };
 
 /// Each second's event.
@@ -84,7 +86,7 @@ impl Reader {
     pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), EventError> {
         if self.person {
             let begin = if self.rewrites { "\r\x1b[K" } else { "" };
-            events::say(format!("{begin}{}", words::text(summary, server)));
+            events::say(format!("{begin}{}", human_report::text(summary, server)));
         }
         if self.program { events::summary(summary.end_ns, summary) } else { Ok(()) }
     }

@@ -13,13 +13,15 @@ use arrow_array::{
 use arrow_schema::{DataType, Field, Schema};
 
 use super::{
-    journal::{Asked, Batch, ConnectionRow, InfoRow, TransferRow},
+    row_buffer::{Asked, Batch, ConnectionRow, InfoRow, TransferRow},
     schedule::slots::{Ended, Handshake},
-    wire::{Answered, Outcome},
 };
 use crate::{
-    probe::zones::Zones,
-    rows::{RowFile, RowsError, dictionary_field},
+    base::rows::{RowFile, RowsError, dictionary_field},
+    dns::{
+        xfr::{Answered, Outcome},
+        zone_list::Zones,
+    },
 };
 
 /// The three open files.

@@ -14,33 +14,36 @@ use std::{
 use super::{
     Arguments, TransferError,
     batches::Batches,
-    interrogate,
-    journal::Journal,
+    counters::Tally,
     lines::{Dial, Lines},
     list,
     notify::Listeners,
-    papers::Stationery,
     report::Reader,
+    row_buffer::Journal,
     rows::Files,
     schedule::{Schedule, Settings, Share},
+    sinks::Stationery,
     summary::Summary,
-    tally::Tally,
     tls,
-    wire::tsig::Signer,
     worker::{Progress, Remains, Shared, Worker},
 };
 use crate::{
-    clock,
-    events::{Anchors, Rhythm},
-    failure::Failure,
-    files, key,
-    poller::Poller,
-    probe::zones::Zones,
-    stop::Stop,
-    stream::tls::Client,
-    target::{self, Authority},
-    threads::{self, Threads},
-    units::nanoseconds,
+    base::{
+        clock,
+        events::{Anchors, Rhythm},
+        failure::Failure,
+        open_files,
+        stop::Stop,
+        target::{self, Authority},
+        threads::{self, Threads},
+        units::nanoseconds,
+    },
+    dns::{
+        tsig::{key, verify::Signer},
+        zone_list::Zones,
+    },
+    interrogate,
+    net::{poller::Poller, tls::Client},
 };
 
 /// Progress is told this often.
@@ -183,7 +186,7 @@ impl Team {
     ) -> Result<Self, Failure> {
         let secondaries = arguments.connections.secondaries;
         let connections = u64::from(secondaries) * (u64::from(arguments.connections.count) + 1);
-        files::allow(connections, "--secondaries or --connections")?;
+        open_files::allow(connections, "--secondaries or --connections")?;
         let mut clients = tls::clients(arguments)?;
         let threads = arguments.instrument.threads.min(secondaries);
         let (sender, batches) = Batches::new();
@@ -231,7 +234,7 @@ impl Team {
         };
         let mut beat = Beat::new(anchors, self.start_ns);
         while self.threads.look()? > 0 {
-            if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::stop::Wake::Stop {
+            if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::base::stop::Wake::Stop {
                 summary.interrupted = true;
                 self.stopping.store(true, Ordering::Relaxed);
             } else if summary.interrupted {

@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-use crate::{stream::Loss, target};
+use crate::{base::target, net::connection::Loss};
 
 /// The longest answer that is taken: without EDNS a server sends no more than 512 octets (RFC 1035 §4.2.1), and some more
 /// do no harm.

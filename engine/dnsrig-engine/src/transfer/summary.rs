@@ -6,11 +6,13 @@ use serde::Serialize;
 
 use super::{
     arguments::{Arguments, TransportKind},
+    counters::{Connections, Tally, Totals},
     schedule::{Policy, secondaries::Secondary},
-    tally::{Connections, Tally, Totals},
-    wire::Outcome,
 };
-use crate::load::{distribution::percentiles, meter::Times};
+use crate::{
+    dns::xfr::Outcome,
+    stats::{histogram::Times, percentiles::percentiles},
+};
 
 /// So many secondaries are told of one by one.
 const TOLD_MAX: usize = 1_000;

@@ -2,9 +2,12 @@
 
 use super::arguments::{Arguments, TlsArguments, TransportKind, Verify};
 use crate::{
-    failure::Failure,
-    serve::tls::{Identity, read_identity},
-    stream::tls::{Client, Pin, Settings, SetupError, Trust, Versions, read_authorities, read_name},
+    base::failure::Failure,
+    net::tls::{
+        Client, Pin, Settings, SetupError, Trust, Versions,
+        identity::{Identity, read_identity},
+        read_authorities, read_name,
+    },
 };
 
 /// A secondary keeps so many sessions for each of its connections, as a primary may give out several for each.

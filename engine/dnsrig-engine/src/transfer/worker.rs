@@ -12,15 +12,17 @@ use std::{
 };
 
 use super::{
-    journal::Batch,
     lines::Lines,
     notify::Listeners,
+    row_buffer::Batch,
     schedule::{Order, Schedule},
 };
 use crate::{
-    clock,
-    poller::{Patience, Poller},
-    stream::tls::Fault,
+    base::clock,
+    net::{
+        poller::{Patience, Poller},
+        tls::Fault,
+    },
 };
 
 /// The wish to stop, wall time, full batches and progress are looked at this often.

@@ -15,7 +15,7 @@ use std::{
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, Schema};
 
-use crate::{
+use crate::base::{
     rows::{RowFile, RowsError},
     threads::{Thread, ThreadError},
 };

@@ -11,10 +11,15 @@ use nix::unistd::{SysconfVar, sysconf};
 use super::{
     metrics::{CGROUP, CPU, FileMetrics, LINK, MACHINE, Metric, NETWORK, Unit},
     rows::Series,
-    source::{Source, Wanted},
-    text::{Column, lines, words},
 };
-use crate::{failure::Advice, namespace::inside};
+use crate::{
+    base::{
+        failure::Advice,
+        kernel_file::{Source, Wanted},
+        kernel_text::{Column, lines, words},
+    },
+    net::namespace::inside,
+};
 
 /// The largest file that is read, in octets. `/proc/stat` of a machine with hundreds of CPUs comes near it.
 pub const FILE_OCTETS_MAX: usize = 256 * 1024;

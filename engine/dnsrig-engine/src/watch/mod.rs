@@ -1,6 +1,6 @@
 //! `watch`: samples what the operating system counts.
 //!
-//! Every file is opened once; a sample is a `pread` of each, parsed without allocating. [`text`] and [`schedule`] do
+//! Every file is opened once; a sample is a `pread` of each, parsed without allocating. [`kernel_text`](crate::base::kernel_text) and [`schedule`] do
 //! the parsing and the timing without I/O; [`metrics`] is the list of what is read. [`sockets`] asks the kernel for the
 //! TCP connections of hosts, one by one.
 
@@ -10,14 +10,12 @@ pub mod metrics;
 mod rows;
 pub mod schedule;
 pub mod sockets;
-pub mod source;
-pub mod text;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use serde::Serialize;
 
-use crate::{
+use crate::base::{
     clock,
     events::{self, Anchors},
     failure::Failure,

@@ -6,7 +6,7 @@ use arrow_array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringAr
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::buffers::Rows;
-use crate::{
+use crate::base::{
     rows::{RowsError, dictionary_field},
     threads::ThreadError,
 };

@@ -25,7 +25,6 @@
 //! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory.
 
 mod axfr;
-pub mod names;
 mod text;
 
 use std::{
@@ -35,16 +34,22 @@ use std::{
 
 use super::{
     Common,
-    dataset::{Dataset, DatasetError, Described, Details, VERSION, parse_name, writing},
-    random::{Random, scale},
+    dataset::{Dataset, Described, Details},
+    error::{DatasetError, writing},
 };
-use names::Names;
+use crate::{
+    base::random::{Random, scale},
+    dns::{
+        dataset::{VERSION, parse_name},
+        tld_names::{Names, REGISTRY},
+    },
+};
 use text::ZoneText;
 
 /// The hosters that share all name servers which are not below their own delegation.
 const HOSTERS: u64 = 20_000;
 
-/// The name servers of the zone itself, below its delegation [`names::REGISTRY`], as TLDs do it.
+/// The name servers of the zone itself, below its delegation [`REGISTRY`], as TLDs do it.
 const APEX_SERVERS: [&str; 4] = ["a", "b", "c", "d"];
 
 /// Every delegation has at least so many records that can change: a signature, and two name servers elsewhere or two addresses.
@@ -94,7 +99,7 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     write_apex(&mut zone, next.as_deref().unwrap_or_default());
     while let Some(label) = next {
         next = names.next();
-        let changed = if label == names::REGISTRY { 0 } else { quota.next() };
+        let changed = if label == REGISTRY { 0 } else { quota.next() };
         write_delegation(&mut zone, &label, next.as_deref(), &mut random, changed);
         output.write_all(zone.text().as_bytes()).map_err(writing(&path))?;
         zone.forget_text();
@@ -133,7 +138,7 @@ fn describe(arguments: &Arguments, zone: &ZoneText, catalog: &str, bytes_total: 
 fn write_apex(zone: &mut ZoneText, first: &str) {
     zone.soa();
     for server in APEX_SERVERS {
-        zone.own_server("@", &format!("{server}.{}", names::REGISTRY));
+        zone.own_server("@", &format!("{server}.{}", REGISTRY));
     }
     zone.signature("NS");
     zone.keys();
@@ -171,7 +176,7 @@ impl Quota {
 /// `changed` of its records differ: the signature of the denial first, then name servers of a hoster, then glue.
 fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random: &mut Random, changed: u64) {
     let next = next.unwrap_or("@");
-    if label == names::REGISTRY {
+    if label == REGISTRY {
         for server in APEX_SERVERS {
             zone.own_server(label, &format!("{server}.{label}"));
         }

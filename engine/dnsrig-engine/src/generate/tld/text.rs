@@ -1,9 +1,12 @@
 //! The records of the zone, as text (RFC 1035 §5.1), each counted and estimated on the wire.
 
 use super::axfr::{Axfr, POINTER_OCTETS};
-use crate::generate::{
-    random::Random,
-    zones::{SOA_TIMERS, push, push_a, push_aaaa},
+use crate::{
+    base::random::Random,
+    generate::{
+        catalog::SOA_TIMERS,
+        zones::{push, push_a, push_aaaa},
+    },
 };
 
 /// The TTL of delegations, in seconds: a day, as is usual for TLDs.

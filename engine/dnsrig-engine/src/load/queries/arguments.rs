@@ -5,14 +5,13 @@ use std::{fmt, path::PathBuf};
 use clap::builder::TypedValueParser as _;
 use domain::base::iana::Rtype;
 
-use crate::units::parse_share;
-
 use super::{
     QUERIES_MAX, Queries, QueryError, Signer, file, generated,
     options::{Edns, Options, UDP_PAYLOAD_OCTETS_MIN},
     popularity::Popularity,
     sign, text,
 };
+use crate::base::units::parse_share;
 
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;

@@ -6,7 +6,7 @@ use domain::base::iana::Rtype;
 use serde::Deserialize;
 
 use super::QueryError;
-use crate::generate::dataset::{DESCRIPTION, VERSION};
+use crate::dns::dataset::{DESCRIPTION, VERSION};
 
 /// The limits of `generate zones --records` and `generate tld --delegations`, the registry's own included.
 const RECORDS_PER_ZONE_MAX: u32 = 1000;

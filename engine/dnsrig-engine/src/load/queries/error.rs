@@ -2,7 +2,7 @@
 
 use std::{io, path::PathBuf};
 
-use crate::{failure::Advice, probe::zones::ZonesError};
+use crate::{base::failure::Advice, dns::zone_list::ZonesError};
 
 /// The queries could not be prepared.
 #[derive(Debug, thiserror::Error)]

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    failure::Advice,
-    load::queries::{asked, inputs, options::Edns},
+    base::{failure::Advice, testing::inputs},
+    load::queries::{asked, options::Edns},
 };
 
 fn parse_bytes(bytes: &[u8]) -> Result<Queries, QueryError> {

@@ -19,8 +19,8 @@ use super::{
     text,
 };
 use crate::{
-    generate::{dataset::DESCRIPTION, random::Random, tld::names::Names},
-    probe::zones::Zones,
+    base::random::Random,
+    dns::{dataset::DESCRIPTION, tld_names::Names, zone_list::Zones},
 };
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones

@@ -12,8 +12,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
+    base::testing::inputs,
     generate::{tld, zones},
-    load::queries::{asked, inputs},
+    load::queries::asked,
 };
 
 #[derive(Parser)]

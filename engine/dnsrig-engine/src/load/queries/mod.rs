@@ -13,12 +13,9 @@ pub mod popularity;
 pub mod sign;
 pub mod text;
 
-pub use arguments::QueryArguments;
-pub use error::QueryError;
-pub use sign::Signer;
-
 use domain::base::iana::Rtype;
 
+pub use self::{arguments::QueryArguments, error::QueryError, sign::Signer};
 use options::Options;
 
 /// At most so many queries: with names of the usual length, three quarters of a gigabyte.
@@ -149,17 +146,6 @@ impl Builder {
     fn finish_in_order(self) -> Option<Queries> {
         let count = self.offsets.len() as u32 - 1;
         (count > 0).then(|| self.finish((0..count).collect()))
-    }
-}
-
-/// So many inputs of a property, or as many as PROPTEST_CASES says, for longer runs by hand.
-#[cfg(test)]
-pub(crate) fn inputs(cases: u32) -> proptest::test_runner::Config {
-    let config = proptest::test_runner::Config::default();
-    if std::env::var_os("PROPTEST_CASES").is_some() {
-        config
-    } else {
-        proptest::test_runner::Config { cases, ..config }
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::str::FromStr;
 
-use crate::generate::random::{Random, scale};
+use crate::base::random::{Random, scale};
 
 /// The exponent beyond which all but the first few names would be asked for never.
 const EXPONENT_MAX: f64 = 5.0;

@@ -1,8 +1,8 @@
 //! TSIG: a signature behind each query (RFC 8945).
 
 use super::QueryError;
-use crate::key;
-pub use crate::tsig::Signer;
+use crate::dns::tsig::key;
+pub use crate::dns::tsig::sign::Signer;
 
 /// Reads `ALGORITHM:NAME:SECRET`, see [`key::read`].
 pub fn parse(text: &str) -> Result<Signer, QueryError> {

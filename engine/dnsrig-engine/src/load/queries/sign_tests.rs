@@ -12,11 +12,12 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
+    base::testing::inputs,
+    dns::tsig::sign::FUDGE_S,
     load::queries::{
-        Queries, file, inputs,
+        Queries, file,
         options::{Edns, Options},
     },
-    tsig::FUDGE_S,
 };
 
 const SECRET: &str = "c2VjcmV0IG9mIGEga2V5IQ==";

@@ -105,7 +105,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::load::queries::inputs;
+    use crate::base::testing::inputs;
 
     fn name(text: &str) -> Result<Vec<u8>, String> {
         let mut octets = Vec::new();

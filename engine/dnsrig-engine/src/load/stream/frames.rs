@@ -2,7 +2,7 @@
 
 use crate::{
     load::answer::CHECKED_OCTETS_MAX,
-    stream::{cut::Cut, framing::PREFIX_OCTETS},
+    net::{cut::Cut, framing::PREFIX_OCTETS},
 };
 
 /// Of a message that comes in pieces so much is kept, with its length: more is not looked at.

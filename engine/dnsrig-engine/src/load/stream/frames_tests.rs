@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::queries::inputs;
+use crate::base::testing::inputs;
 
 fn stream_of(messages: &[Vec<u8>]) -> Vec<u8> {
     let frame = |message: &Vec<u8>| [&(message.len() as u16).to_be_bytes()[..], message].concat();

@@ -15,23 +15,25 @@ use std::{
 
 use nix::sys::epoll::EpollFlags;
 
-use self::{
-    frames::Frames,
-    slots::{Policy, Slots, State},
-};
 use super::{
     LoadError,
-    ledger::{Ledger, Sending},
+    in_flight::{Ledger, Sending},
+    stream::{
+        frames::Frames,
+        slots::{Policy, Slots, State},
+    },
     transport::{Connections, Transport},
 };
 use crate::{
-    clock,
-    poller::{Patience, Poller},
-    stream::{
-        Buffers, Close, Line, Loss, Reading, SocketOptions,
-        chain::Chain,
+    base::clock,
+    net::{
+        connection::{
+            Buffers, Close, Line, Loss, Reading, SocketOptions,
+            chain::Chain,
+            socket::{self, Begun},
+        },
         framing::PREFIX_OCTETS,
-        socket::{self, Begun},
+        poller::{Patience, Poller},
         tls::{self, Client},
     },
 };

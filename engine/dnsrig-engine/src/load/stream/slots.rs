@@ -3,7 +3,7 @@
 //! A slot is the place of a connection; when one has ended, the next query in the slot begins another. Slots take turns.
 //! Those whose connection is still being opened come last: a query there waits for the handshake.
 
-use crate::{load::transport::Connections, stream::chain::Chain};
+use crate::{load::transport::Connections, net::connection::chain::Chain};
 
 /// How slots use their connections.
 #[derive(Clone, Copy, Debug)]

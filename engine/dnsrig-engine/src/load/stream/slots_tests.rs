@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::load::queries::inputs;
+use crate::base::testing::inputs;
 
 const TIMEOUT_NS: i64 = 100;
 const BURST: usize = 16;

@@ -15,19 +15,20 @@ use std::{
 
 use serde::Serialize;
 
-use super::{
-    ProbeError,
-    message::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict, Verdicts},
-    report::Outcome,
-    zones::Zones,
-};
+use super::{ProbeError, report::Outcome};
 use crate::{
-    clock,
-    datagrams::is_unreachable,
-    events::{Anchors, EventError, emit},
-    failure::Failure,
-    stop::{Stop, Wake},
-    target::{self, Authority},
+    base::{
+        clock,
+        events::{Anchors, EventError, emit},
+        failure::Failure,
+        stop::{Stop, Wake},
+        target::{self, Authority},
+    },
+    dns::{
+        soa::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict, Verdicts},
+        zone_list::Zones,
+    },
+    net::udp_batch::is_unreachable,
 };
 use core::{Core, State};
 
@@ -145,7 +146,7 @@ impl Follow {
     fn ask(&mut self, now_ns: i64) {
         let (id, zone) = self.core.ask(now_ns);
         let mut query = [0; QUERY_OCTETS_MAX];
-        let length = message::write_query(&mut query, id, self.zones.wire(zone));
+        let length = soa::write_query(&mut query, id, self.zones.wire(zone));
         // What is not sent is not answered either.
         let _ = self.socket.send(&query[..length]);
     }
@@ -165,9 +166,9 @@ impl Follow {
     }
 
     fn take_in(&mut self, now_ns: i64, octets: &[u8]) {
-        let asked = message::response_id(octets).and_then(|(id, _)| Some((id, self.core.zone_of(id)?)));
+        let asked = soa::response_id(octets).and_then(|(id, _)| Some((id, self.core.zone_of(id)?)));
         let verdict = match asked {
-            Some((_, zone)) => message::read_answer(octets, self.zones.name(zone), None),
+            Some((_, zone)) => soa::read_answer(octets, self.zones.name(zone), None),
             None => Verdict::Mismatched,
         };
         self.verdicts.count(verdict);

@@ -7,8 +7,8 @@ use arrow_schema::{DataType, Field, Schema};
 
 use super::core::{Row, State};
 use crate::{
-    probe::zones::Zones,
-    rows::{RowFile, RowsError},
+    base::rows::{RowFile, RowsError},
+    dns::zone_list::Zones,
 };
 
 const BATCH_ROWS: usize = 65_536;

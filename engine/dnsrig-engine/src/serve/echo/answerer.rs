@@ -1,12 +1,14 @@
 //! Decides what happens to each query of a thread: answered now, later or never.
 
-use crate::{clock, datagrams::Peer, serve::table::Token};
-
 use super::{
     counts::Counts,
     delayed::{Delayed, OCTETS_MAX},
     faults::{Fate, Faults, Settings},
     message,
+};
+use crate::{
+    base::clock,
+    net::{connection::table::Token, udp_batch::Peer},
 };
 
 /// Where an answer goes.

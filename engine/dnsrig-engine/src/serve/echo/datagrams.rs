@@ -2,15 +2,14 @@
 
 use std::{io, net::UdpSocket, os::fd::AsFd};
 
-use crate::{
-    datagrams::{BATCH_MAX, Peer, Receiver, Sender},
-    serve::sockets,
-};
-
 use super::{
     answerer::{Answerer, Destination, Turn},
     delayed::OCTETS_MAX,
     message,
+};
+use crate::{
+    net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender},
+    serve::sockets,
 };
 
 /// So many full batches are answered before it is the connections' turn.

@@ -19,17 +19,19 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 
+pub use self::options::Arguments;
 use crate::{
-    clock,
-    events::{self, Anchors, emit},
-    failure::Failure,
+    base::{
+        clock,
+        events::{self, Anchors, emit},
+        failure::Failure,
+        stop::{Stop, Wake},
+        target,
+        threads::Threads,
+    },
     serve::error::ServeError,
-    stop::{Stop, Wake},
-    target,
-    threads::Threads,
 };
 use counts::Counts;
-pub use options::Arguments;
 use setup::Bound;
 use worker::Parts;
 

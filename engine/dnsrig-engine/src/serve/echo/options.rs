@@ -8,13 +8,14 @@ use std::{
 
 use clap::ValueEnum;
 
-use crate::{
-    serve::error::ServeError,
-    target,
-    units::{parse_duration, parse_share},
-};
-
 use super::{answerer::Answerer, faults::Settings};
+use crate::{
+    base::{
+        target,
+        units::{parse_duration, parse_share},
+    },
+    serve::error::ServeError,
+};
 
 /// How queries come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -4,21 +4,18 @@ use std::net::SocketAddr;
 
 use serde::Serialize;
 
-use crate::{
-    failure::Failure,
-    files,
-    serve::{
-        error::ServeError,
-        limits::Limits,
-        places::{Asked, Places},
-        tls,
-    },
-};
-
 use super::{
     datagrams::Datagrams,
     options::{Arguments, Transport},
     worker::Sockets,
+};
+use crate::{
+    base::{failure::Failure, open_files},
+    net::{connection::limits::Limits, tls::identity},
+    serve::{
+        error::ServeError,
+        listeners::{Asked, Places},
+    },
 };
 
 /// Where the echo listens, for the `ready` event.
@@ -43,11 +40,12 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
         tls: asked(Transport::Dot).then_some(arguments.dot_port),
         tls_name: "DNS over TLS",
     })?;
-    let identity =
-        |address: SocketAddr| tls::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip());
-    let config = places.tls.map(|address| tls::server_config(identity(address)?)).transpose()?;
+    let identity = |address: SocketAddr| {
+        identity::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip())
+    };
+    let config = places.tls.map(|address| identity::server_config(identity(address)?)).transpose()?;
     if places.has_streams() {
-        files::allow(files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
+        open_files::allow(open_files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }
     let of_thread = |_| {
         let datagrams = places.datagrams(arguments.receive_buffer_octets as usize)?;

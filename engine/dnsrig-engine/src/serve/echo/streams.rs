@@ -10,19 +10,20 @@ use std::{
 use nix::sys::epoll::EpollFlags;
 use rustls::ServerConfig;
 
-use crate::{
-    poller::Poller,
-    serve::{
-        connection::{Connection, Handshake},
-        limits::Limits,
-        table::{Table, Token},
-    },
-    stream::framing,
-};
-
 use super::{
     answerer::{Answerer, Destination, Turn},
     message,
+};
+use crate::{
+    net::{
+        connection::{
+            limits::Limits,
+            table::{Table, Token},
+        },
+        framing,
+        poller::Poller,
+    },
+    serve::connection::{Connection, Handshake},
 };
 
 /// So many octets are read from a connection at once, before it is the next one's turn.

@@ -4,22 +4,20 @@ use std::{io, mem, os::fd::AsFd, sync::Arc};
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 
-use crate::{
-    clock,
-    poller::{Patience, Poller, sleep_until_readable},
-    serve::{
-        limits::Limits,
-        places::{self, Listener},
-        table::Token,
-    },
-};
-
 use super::{
     answerer::{Answerer, Destination},
     counts::Counts,
     datagrams::Datagrams,
     delayed::OCTETS_MAX,
     streams::Streams,
+};
+use crate::{
+    base::clock,
+    net::{
+        connection::{limits::Limits, table::Token},
+        poller::{Patience, Poller, sleep_until_readable},
+    },
+    serve::listeners::{self, Listener},
 };
 
 // The poller's numbers for what is no connection: those are below 2^63.
@@ -111,7 +109,7 @@ impl Worker {
             self.sweep_due_ns = now_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
             self.streams.sweep(now_ns, &mut self.parts.answerer);
             if mem::take(&mut self.is_paused) {
-                places::listen(&self.parts.sockets.listeners, LISTENER, &self.poller)?;
+                listeners::listen(&self.parts.sockets.listeners, LISTENER, &self.poller)?;
             }
         }
         Ok(true)

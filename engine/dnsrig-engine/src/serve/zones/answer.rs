@@ -6,7 +6,7 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    pen::Pen,
+    message_writer::Pen,
     primary::{Now, Primary},
     query::{self, CLASS_IN, HEADER_OCTETS, Message, Query, kind},
     shape::Zone,

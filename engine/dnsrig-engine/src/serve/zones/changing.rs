@@ -13,14 +13,12 @@ use nix::sys::{
 };
 use serde::Serialize;
 
+use super::{names, primary::Primary, shape::Made};
 use crate::{
-    churn::rows::{self, Row},
-    clock,
-    events::emit,
+    base::{clock, events::emit},
+    dns::churn::rows::{self, Row},
     serve::error::ServeError,
 };
-
-use super::{names, primary::Primary, shape::Made};
 
 /// Zones stop changing so long after they are told to: longer than a thread is kept from its CPU between two lines.
 const END_AHEAD_NS: i64 = 10_000_000;

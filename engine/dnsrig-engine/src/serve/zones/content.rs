@@ -3,7 +3,7 @@
 //! Any record can be written by its number alone, so a transfer's state is a number. No I/O.
 
 use super::{
-    pen::Pen,
+    message_writer::Pen,
     records::{Part, RECORDS_MAX, Records, changes_records},
     shape::{Shape, Zone},
 };

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr};
 use super::{
     answer::{Answer, Via, decide},
     counts::Counts,
-    pen::Pen,
+    message_writer::Pen,
     primary::{Now, Order, Primary},
     transfer::Progress,
 };

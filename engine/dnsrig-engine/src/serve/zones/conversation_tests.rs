@@ -2,6 +2,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::{
+    dns::xfr::Ask,
     serve::zones::{
         faults::Fault,
         primary::Concurrent,
@@ -9,7 +10,6 @@ use crate::{
         shape::{Shape, tests::shape},
         testing::{NOW, converse, faulty, primary, query, records, zone},
     },
-    transfer::wire::Ask,
 };
 
 /// Zone 0 has many records, all others few.

@@ -4,9 +4,8 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
-use crate::serve::counts::Connections;
-
 use super::{content::Content, notify::Told, query::kind, secondaries::Secondaries};
+use crate::net::connection::counts::Connections;
 
 /// What was asked and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

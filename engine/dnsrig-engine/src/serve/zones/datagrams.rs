@@ -2,18 +2,17 @@
 
 use std::{io, net::UdpSocket, os::fd::AsFd};
 
-use crate::{
-    clock,
-    datagrams::{BATCH_MAX, Receiver, Sender},
-    serve::sockets,
-};
-
 use super::{
     answer::{Via, decide},
     counts::Counts,
-    pen::Pen,
+    message_writer::Pen,
     primary::{Now, Primary},
     transfer::LENGTH_OCTETS,
+};
+use crate::{
+    base::clock,
+    net::udp_batch::{BATCH_MAX, Receiver, Sender},
+    serve::sockets,
 };
 
 /// No query and no answer is longer: the size that avoids fragments (RFC 9715).

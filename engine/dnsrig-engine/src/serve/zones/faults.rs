@@ -1,6 +1,6 @@
 //! What is wrong with a server on purpose. No I/O.
 
-use crate::units::parse_duration;
+use crate::base::units::parse_duration;
 
 /// One fault, as asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -14,11 +14,11 @@ pub mod conversation;
 pub mod counts;
 pub mod datagrams;
 pub mod faults;
+pub mod message_writer;
 pub mod names;
 pub mod notifications;
 pub mod notify;
 mod options;
-pub mod pen;
 pub mod primary;
 pub mod query;
 pub mod records;
@@ -40,18 +40,21 @@ use std::{
 
 use serde::Serialize;
 
+pub use self::options::Arguments;
 use crate::{
-    clock,
-    events::{self, Anchors, emit},
-    failure::Failure,
-    serve::{error::ServeError, limits::Limits, sockets},
-    stop::{Stop, Wake},
-    target,
-    threads::Threads,
+    base::{
+        clock,
+        events::{self, Anchors, emit},
+        failure::Failure,
+        stop::{Stop, Wake},
+        target,
+        threads::Threads,
+    },
+    net::connection::limits::Limits,
+    serve::{error::ServeError, sockets},
 };
 use changing::Changing;
 use counts::Counts;
-pub use options::Arguments;
 use primary::Primary;
 use secondaries::Secondary;
 use setup::Bound;

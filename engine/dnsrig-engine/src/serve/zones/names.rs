@@ -2,7 +2,7 @@
 //!
 //! They are those of `generate zones`: six digits, more where the number has more.
 
-use super::pen::Pen;
+use super::message_writer::Pen;
 
 /// A label has at least so many digits.
 const DIGITS_MIN: usize = 6;
@@ -91,7 +91,7 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.eq_ignore_ascii_case(other)
 }
 
-/// A name in wire format, from text without a final dot as [`crate::generate::dataset::parse_name`] accepts it.
+/// A name in wire format, from text without a final dot as [`crate::dns::dataset::parse_name`] accepts it.
 pub fn wire(text: &str) -> Vec<u8> {
     let labels = text.split('.').flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat());
     labels.chain([0]).collect()

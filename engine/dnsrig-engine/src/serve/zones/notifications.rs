@@ -9,23 +9,24 @@ use std::{
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 
-use crate::{
-    clock,
-    datagrams::{BATCH_MAX, Receiver, Sender},
-    poller::{Patience, Poller},
-    serve::sockets,
-};
-
 use super::{
     changing::Changing,
     counts::Counts,
+    message_writer::Pen,
     notify::{Notifier, Notify},
-    pen::Pen,
     primary::Primary,
     query::{CLASS_IN, HEADER_OCTETS, kind},
     records::Records,
     secondaries::Secondaries,
     tsig::Chain,
+};
+use crate::{
+    base::clock,
+    net::{
+        poller::{Patience, Poller},
+        udp_batch::{BATCH_MAX, Receiver, Sender},
+    },
+    serve::sockets,
 };
 
 /// No NOTIFY is longer, nor as much of an answer as is looked at.

@@ -8,16 +8,6 @@ use std::{
 
 use clap::ValueEnum;
 
-use crate::{
-    churn::Churn,
-    failure::Failure,
-    generate::{catalog::Schema, dataset::parse_name},
-    key,
-    serve::error::ServeError,
-    target,
-    units::{parse_duration, parse_number},
-};
-
 use super::{
     faults::{self, Fault, Faults},
     names,
@@ -25,6 +15,15 @@ use super::{
     records::RECORDS_MAX,
     shape::{Changes, Shape, Timers},
     tsig::Key,
+};
+use crate::{
+    base::{
+        failure::Failure,
+        target,
+        units::{parse_duration, parse_number},
+    },
+    dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::key},
+    serve::error::ServeError,
 };
 
 /// So many secondaries are told of changes at most.

@@ -5,11 +5,11 @@
 //! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
 
 use super::{
+    message_writer::Pen,
     names::Label,
-    pen::Pen,
     shape::{Shape, Zone, mix},
 };
-use crate::churn::Kind;
+use crate::dns::churn::Kind;
 
 /// Where the name of the question stands in every message, and a pointer to it (RFC 1035 §4.1.4).
 pub const NAME_AT: usize = 12;

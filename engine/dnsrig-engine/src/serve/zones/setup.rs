@@ -5,20 +5,18 @@ use std::{net::SocketAddr, sync::Arc};
 use rustls::ServerConfig;
 use serde::Serialize;
 
-use crate::{
-    failure::Failure,
-    files,
-    serve::{
-        error::ServeError,
-        places::{Asked, Listener, Places},
-        tls,
-    },
-};
-
 use super::{
     datagrams::{Datagrams, RECEIVE_BUFFER_OCTETS},
     faults::Fault,
     options::{Arguments, Transport},
+};
+use crate::{
+    base::{failure::Failure, open_files},
+    net::tls::identity,
+    serve::{
+        error::ServeError,
+        listeners::{Asked, Listener, Places},
+    },
 };
 
 /// Where the primary listens, for the `ready` event.
@@ -45,7 +43,7 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     })?;
     let config = places.tls.map(|address| server_config(arguments, address)).transpose()?;
     if places.has_streams() {
-        files::allow(files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
+        open_files::allow(open_files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }
     let of_thread = |_| {
         let datagrams = places.datagrams(RECEIVE_BUFFER_OCTETS)?.map(Datagrams::new);
@@ -55,8 +53,8 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     Ok((Bound { udp: places.udp, tcp: places.tcp, xot: places.tls }, sockets))
 }
 
-fn server_config(arguments: &Arguments, address: SocketAddr) -> Result<Arc<ServerConfig>, tls::TlsError> {
-    let identity = tls::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip())?;
-    let config = tls::xot_config(identity, arguments.client_ca.as_ref())?;
-    Ok(if arguments.fault.contains(&Fault::NoTickets) { tls::without_tickets(&config) } else { config })
+fn server_config(arguments: &Arguments, address: SocketAddr) -> Result<Arc<ServerConfig>, identity::TlsError> {
+    let identity = identity::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip())?;
+    let config = identity::xot_config(identity, arguments.client_ca.as_ref())?;
+    Ok(if arguments.fault.contains(&Fault::NoTickets) { identity::without_tickets(&config) } else { config })
 }

@@ -11,21 +11,22 @@ use std::{
 use nix::sys::epoll::EpollFlags;
 use rustls::ServerConfig;
 
-use crate::{
-    clock,
-    poller::Poller,
-    serve::{
-        connection::{Connection, Handshake},
-        limits::Limits,
-        table::{Table, Token},
-    },
-};
-
 use super::{
     conversation::{Conversation, Filled},
     counts::Counts,
-    pen::Pen,
+    message_writer::Pen,
     primary::{Now, Primary},
+};
+use crate::{
+    base::clock,
+    net::{
+        connection::{
+            limits::Limits,
+            table::{Table, Token},
+        },
+        poller::Poller,
+    },
+    serve::connection::{Connection, Handshake},
 };
 
 /// So many octets are read from a connection at once, before it is the next one's turn.

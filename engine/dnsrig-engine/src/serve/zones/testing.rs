@@ -9,12 +9,12 @@ use super::{
     conversation::{Conversation, Filled},
     counts::Counts,
     faults::{Fault, Faults},
-    pen::Pen,
+    message_writer::Pen,
     primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
     transfer::LENGTH_OCTETS,
 };
-use crate::transfer::wire::{Ask, write_query};
+use crate::dns::xfr::{Ask, write_query};
 
 pub const NOW: Now = Now { monotonic_ns: 0, wall_s: 1_700_000_000 };
 

@@ -6,7 +6,7 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    pen::Pen,
+    message_writer::Pen,
     primary::{Place, Primary},
     query::{CLASS_IN, HEADER_OCTETS, Query, kind},
     records::{A, NAME_AT, Records, TTL},

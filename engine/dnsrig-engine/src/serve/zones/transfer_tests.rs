@@ -8,19 +8,21 @@ use std::{
 use proptest::prelude::*;
 
 use crate::{
-    churn::Churn,
+    dns::{
+        churn::Churn,
+        xfr::{Ask, Incoming, Limits, Outcome, Step},
+    },
     serve::zones::{
         conversation::Conversation,
         counts::{Counts, Transfers},
         faults::Fault,
-        pen::Pen,
+        message_writer::Pen,
         primary::{Period, Primary},
         query::HEADER_OCTETS,
         secondaries::Secondary,
         shape::{Changes, tests::shape},
         testing::{NOW, ask, converse, faulty, primary, query, records, serial, zone},
     },
-    transfer::wire::{Ask, Incoming, Limits, Outcome, Step},
 };
 
 const LIMITS: Limits = Limits { octets_max: 10_000_000, records_max: 200_000, messages_max: 100_000 };

@@ -5,14 +5,13 @@
 
 use ring::hmac;
 
-use crate::{
-    key::Parts,
-    tsig::{CLASS_ANY, Signer, TYPE_TSIG, Variables},
-};
-
 use super::{
-    pen::Pen,
+    message_writer::Pen,
     query::{HEADER_OCTETS, plain_name_end},
+};
+use crate::dns::tsig::{
+    key::Parts,
+    sign::{CLASS_ANY, Signer, TYPE_TSIG, Variables},
 };
 
 /// The longest MAC that there is: SHA-512's.

@@ -12,7 +12,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::{
-    key,
+    dns::{tsig::key, xfr::Ask},
     serve::zones::{
         counts::Counts,
         faults::{Fault, Faults},
@@ -20,7 +20,6 @@ use crate::{
         shape::tests::shape,
         testing::{NOW, converse, primary, query, records, zone},
     },
-    transfer::wire::Ask,
 };
 
 const SECRET: &str = "c2VjcmV0IG9mIGEga2V5IQ==";

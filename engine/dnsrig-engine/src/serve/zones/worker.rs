@@ -4,21 +4,19 @@ use std::{io, os::fd::AsFd, sync::Arc};
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 
-use crate::{
-    clock,
-    poller::{Patience, Poller},
-    serve::{
-        limits::Limits,
-        places::{self, Listener},
-        table::Token,
-    },
-};
-
 use super::{
     counts::Counts,
     datagrams::Datagrams,
     primary::{Now, Primary},
     streams::{Context, Streams},
+};
+use crate::{
+    base::clock,
+    net::{
+        connection::{limits::Limits, table::Token},
+        poller::{Patience, Poller},
+    },
+    serve::listeners::{self, Listener},
 };
 
 // The poller's numbers for what is no connection: those are below 2^63.
@@ -111,7 +109,7 @@ impl Worker {
             self.sweep_due_ns = now.monotonic_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
             streams.sweep(now.monotonic_ns, counts);
             if std::mem::take(&mut self.is_paused) {
-                places::listen(listeners, LISTENER, poller)?;
+                listeners::listen(listeners, LISTENER, poller)?;
             }
         }
         Ok(true)

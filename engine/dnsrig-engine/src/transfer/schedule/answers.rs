@@ -6,9 +6,9 @@ use super::{
     slots::{Ended, NO_CONNECTION, State},
     transfers::{NONE, Transfer},
 };
-use crate::transfer::{
-    journal::{Asked, TransferRow},
-    wire::{Outcome, Step},
+use crate::{
+    dns::xfr::{Outcome, Step},
+    transfer::row_buffer::{Asked, TransferRow},
 };
 
 impl Schedule {

@@ -7,9 +7,9 @@ use super::{
     slots::{Ended, Handshake, State},
     timers::Timer,
 };
-use crate::transfer::{
-    journal::ConnectionRow,
-    wire::{Cut, Outcome},
+use crate::{
+    dns::xfr::{Cut, Outcome},
+    transfer::row_buffer::ConnectionRow,
 };
 
 /// Where this host has no port left, it tries again after this.

@@ -19,20 +19,23 @@ mod transfers;
 use std::{collections::VecDeque, sync::Arc};
 
 pub use self::policy::{Policy, Retry, Settings, SoaFirst};
-use self::{
-    pace::Pace,
-    secondaries::{Job, Secondary},
-    slots::{Slot, State},
-    timers::{Timer, Timers},
-    transfers::{Transfer, Transfers},
-};
 use super::{
-    journal::Journal,
-    papers::Stationery,
-    tally::Tally,
-    wire::{Ask, Incoming, tsig, write_query},
+    counters::Tally,
+    row_buffer::Journal,
+    schedule::{
+        pace::Pace,
+        secondaries::{Job, Secondary},
+        slots::{Slot, State},
+        timers::{Timer, Timers},
+        transfers::{Transfer, Transfers},
+    },
+    sinks::Stationery,
 };
-use crate::probe::zones::Zones;
+use crate::dns::{
+    tsig::verify,
+    xfr::{Ask, Incoming, write_query},
+    zone_list::Zones,
+};
 
 /// Queries are written in pieces of about this size, so that those of one connection do not keep the others waiting.
 const FILL_OCTETS_MAX: usize = 128 << 10;
@@ -71,7 +74,7 @@ pub struct Schedule {
     settings: Settings,
     share: Share,
     zones: Arc<Zones>,
-    signer: Option<tsig::Signer>,
+    signer: Option<verify::Signer>,
     stationery: Stationery,
     secondaries: Vec<Secondary>,
     slots: Vec<Slot>,
@@ -105,7 +108,7 @@ impl Schedule {
         settings: Settings,
         share: Share,
         zones: Arc<Zones>,
-        signer: Option<tsig::Signer>,
+        signer: Option<verify::Signer>,
         stationery: Stationery,
         journal: Journal,
     ) -> Self {

@@ -1,6 +1,6 @@
 //! The stated policies: how connections are used, and what is asked for again, when and how often.
 
-use crate::transfer::wire::{self, Outcome};
+use crate::dns::xfr::{self, Outcome};
 
 /// However often a zone is asked for again, it never waits longer than this.
 const WAIT_NS_MAX: i64 = 60_000_000_000;
@@ -47,7 +47,7 @@ pub struct Settings {
     pub retry: Retry,
     /// A transfer is given up after so long without a sign of life, in nanoseconds.
     pub timeout_ns: i64,
-    pub limits: wire::Limits,
+    pub limits: xfr::Limits,
     /// A zone with another number of records is not done.
     pub records_expected: Option<u64>,
     /// So many zones a second at most.

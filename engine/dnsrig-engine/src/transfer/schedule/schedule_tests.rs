@@ -7,10 +7,10 @@ use super::{
     virtual_primary::{MS, Manner, S, World, settings},
     *,
 };
-use crate::load::queries::inputs;
-use crate::transfer::{
-    journal::{Asked, TransferRow},
-    wire::{Answered, Outcome},
+use crate::{
+    base::testing::inputs,
+    dns::xfr::{Answered, Outcome},
+    transfer::row_buffer::{Asked, TransferRow},
 };
 
 fn count(world: &World, outcome: Outcome) -> u64 {

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::transfer::wire::Outcome;
+use crate::dns::xfr::Outcome;
 
 /// Zones whose serial was asked for over UDP wait for a connection; with so many no further serial is asked for.
 const CLEARED_MAX: usize = 16_384;

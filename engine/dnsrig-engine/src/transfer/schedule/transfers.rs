@@ -1,7 +1,7 @@
 //! The transfers that are under way: their memory, and their order on each connection.
 
 use super::secondaries::Job;
-use crate::transfer::{papers::Paper, wire::Incoming};
+use crate::{dns::xfr::Incoming, transfer::sinks::Paper};
 
 /// No transfer.
 pub const NONE: u32 = u32::MAX;

@@ -1,5 +1,5 @@
 use super::*;
-use crate::transfer::wire::Ask;
+use crate::dns::xfr::Ask;
 
 fn job(zone: u32) -> Job {
     Job { secondary: 0, zone, attempt: 1, failures: 0 }

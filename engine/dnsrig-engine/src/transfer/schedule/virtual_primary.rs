@@ -7,10 +7,12 @@ use std::{
 };
 
 use super::*;
-use crate::transfer::{
-    journal::{Batch, ConnectionRow, TransferRow},
-    schedule::slots::{Ended, Handshake},
-    wire::Limits,
+use crate::{
+    dns::xfr::Limits,
+    transfer::{
+        row_buffer::{Batch, ConnectionRow, TransferRow},
+        schedule::slots::{Ended, Handshake},
+    },
 };
 
 pub const MS: i64 = 1_000_000;

@@ -9,7 +9,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
 };
 
-use crate::stream::tcp_info::{self, TcpInfo};
+use crate::net::tcp_info::{self, TcpInfo};
 
 /// The length of [`request`]: header and `struct inet_diag_req_v2`.
 pub const REQUEST_OCTETS: usize = HEADER_OCTETS + 56;

@@ -19,15 +19,18 @@ use nix::sys::{
 };
 use serde::Serialize;
 
-use self::{
-    message::{Family, Socket},
-    rows::SocketRow,
-};
 use super::{
     buffers::Rows,
     host::{HostArgument, HostError},
+    sockets::{
+        message::{Family, Socket},
+        rows::SocketRow,
+    },
 };
-use crate::{clock, failure::Failure, namespace::inside, rows::RowsError, threads::ThreadError};
+use crate::{
+    base::{clock, failure::Failure, rows::RowsError, threads::ThreadError},
+    net::namespace::inside,
+};
 
 /// The kernel writes no longer datagrams of a dump than this (netlink_recvmsg() of net/netlink/af_netlink.c).
 const DATAGRAM_OCTETS_MAX: usize = 32 * 1024;

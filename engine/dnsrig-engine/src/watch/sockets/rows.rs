@@ -10,8 +10,10 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 
 use super::message::{Socket, State};
 use crate::{
-    rows::{RowsError, dictionary_field},
-    threads::ThreadError,
+    base::{
+        rows::{RowsError, dictionary_field},
+        threads::ThreadError,
+    },
     watch::buffers::Rows,
 };
 
@@ -118,7 +120,7 @@ mod tests {
     use arrow_ipc::reader::StreamReader;
 
     use super::*;
-    use crate::{stream::tcp_info::TcpInfo, watch::sockets::message::Congestion};
+    use crate::{net::tcp_info::TcpInfo, watch::sockets::message::Congestion};
 
     #[test]
     fn a_row_comes_back_as_it_was() {

@@ -1,0 +1,19 @@
+//! What every subcommand needs around its work: time, events, files of rows, threads, how it stops and how it fails.
+//!
+//! Nothing here knows DNS or a socket of the measurement.
+
+pub mod clock;
+pub mod events;
+pub mod failure;
+pub mod kernel_file;
+pub mod kernel_text;
+pub mod open_files;
+pub mod random;
+pub mod rows;
+pub mod stop;
+pub mod target;
+#[cfg(test)]
+pub mod testing;
+pub mod threads;
+pub mod units;
+pub mod writer;

@@ -1,0 +1,121 @@
+//! When to stop early: SIGTERM, SIGINT, and the end of standard input if asked.
+//!
+//! A thread of its own waits for the signals, so they are heard whatever the others do. The first is a wish, which the
+//! program fulfils in order. One that comes more than a second later ends the process at once: then something did not.
+
+use std::{
+    io::{self, Read},
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+use nix::{
+    poll::{PollFd, PollFlags, ppoll},
+    sys::{
+        eventfd::{EfdFlags, EventFd},
+        signal::{SigSet, Signal},
+        signalfd::{SfdFlags, SignalFd},
+        time::TimeSpec,
+    },
+};
+
+use super::{failure::Advice, threads::Thread};
+
+/// Signals that come so soon after the first are the same wish: a terminal gives Ctrl-C to all processes, and a parent
+/// may pass it on.
+const ONE_WISH: Duration = Duration::from_secs(1);
+
+/// The signals could not be watched for.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot wait for signals: {0}")]
+pub struct StopError(#[from] io::Error);
+
+impl Advice for StopError {
+    fn hint(&self) -> String {
+        "check that open files and processes are not at their limits (ulimit -n, ulimit -u)".into()
+    }
+}
+
+/// Why [`Stop::wait`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The descriptor that was waited for can be read.
+    Ready,
+    /// The time was over.
+    Timeout,
+    /// Someone asked us to end.
+    Stop,
+}
+
+/// A wish to end, asked for by a signal or by closing our standard input.
+pub struct Stop {
+    /// Written once and never read.
+    asked: Arc<EventFd>,
+    until_eof: bool,
+}
+
+impl Stop {
+    /// Starts to look for SIGTERM and SIGINT and, with `until_eof`, for the end of standard input.
+    pub fn new(until_eof: bool) -> Result<Self, StopError> {
+        ends().thread_block().map_err(io::Error::from)?;
+        let asked = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map_err(io::Error::from)?;
+        let asked = Arc::new(asked);
+        let stop = Stop { asked: Arc::clone(&asked), until_eof };
+        Thread::start("signals", move || hear(&asked)).map_err(io::Error::other)?;
+        Ok(stop)
+    }
+
+    /// Waits for `timeout_ns`, less if `ready` can be read or we are to end.
+    ///
+    /// It may also come back early with [`Wake::Timeout`] for no reason: look at the clock.
+    pub fn wait(&self, ready: Option<BorrowedFd<'_>>, timeout_ns: i64) -> Result<Wake, StopError> {
+        let stdin = io::stdin();
+        let asked = self.asked.as_fd();
+        // A place that is not used repeats the wish: poll(2) allows it, and the array keeps its length.
+        let input = if self.until_eof { stdin.as_fd() } else { asked };
+        let mut fds = [asked, input, ready.unwrap_or(asked)].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        match ppoll(&mut fds, Some(TimeSpec::from_duration(nanoseconds(timeout_ns))), None) {
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(error) => return Err(io::Error::from(error).into()),
+        }
+        let [is_asked, has_input, is_ready] = fds.map(|fd| fd.any().unwrap_or(false));
+        if is_asked || (has_input && at_end_of_input()) {
+            return Ok(Wake::Stop);
+        }
+        Ok(if is_ready { Wake::Ready } else { Wake::Timeout })
+    }
+
+    /// Whether we are to end, without waiting.
+    pub fn asked(&self) -> Result<bool, StopError> {
+        Ok(self.wait(None, 0)? == Wake::Stop)
+    }
+}
+
+/// The signals that ask a program to end.
+fn ends() -> SigSet {
+    [Signal::SIGTERM, Signal::SIGINT].into_iter().collect()
+}
+
+/// Waits for the first signal and passes it on. After that the next one ends the process, whatever it does.
+fn hear(asked: &EventFd) -> nix::Result<()> {
+    ends().wait()?;
+    asked.write(1)?;
+    thread::sleep(ONE_WISH);
+    let pending = SignalFd::with_flags(&ends(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?;
+    while pending.read_signal()?.is_some() {}
+    ends().thread_unblock()?;
+    loop {
+        thread::park();
+    }
+}
+
+/// Reads and drops what standard input has; true when it has ended or broken.
+fn at_end_of_input() -> bool {
+    matches!(io::stdin().lock().read(&mut [0; 4096]), Ok(0) | Err(_))
+}
+
+fn nanoseconds(count: i64) -> Duration {
+    Duration::from_nanos(count.max(0).unsigned_abs())
+}

@@ -1,0 +1,181 @@
+//! Whom we may send traffic to: hosts of the rig, loopback, and what the user vouches for.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::failure::Advice;
+
+/// The port of DNS (RFC 1035 §4.2).
+const DNS_PORT: u16 = 53;
+
+/// What we may do to a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authority {
+    /// It is loopback or in a range reserved for benchmarks: no cap.
+    Rig,
+    /// It is a foreign address that the user vouched for: capped unless the user sets a rate.
+    Vouched,
+}
+
+/// We must not send to this target.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{address} is neither loopback nor in the ranges kept for benchmarks (198.18.0.0/15, 2001:2::/48)")]
+pub struct TargetError {
+    address: IpAddr,
+}
+
+impl Advice for TargetError {
+    fn hint(&self) -> String {
+        format!("if that server is yours to load, say so with --i-am-authorized {}", self.address)
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// Whether we may send to `address`; `vouched` is what the user named with `--i-am-authorized`.
+pub fn authorise(address: IpAddr, vouched: Option<IpAddr>) -> Result<Authority, TargetError> {
+    let address = address.to_canonical();
+    if address.is_loopback() || is_benchmark(address) {
+        Ok(Authority::Rig)
+    } else if vouched.map(|vouched| vouched.to_canonical()) == Some(address) {
+        Ok(Authority::Vouched)
+    } else {
+        Err(TargetError { address })
+    }
+}
+
+/// 198.18.0.0/15 (RFC 2544 appendix C.2.2, RFC 6890) and 2001:2::/48 (RFC 5180 §8).
+fn is_benchmark(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.to_bits() >> 17 == Ipv4Addr::new(198, 18, 0, 0).to_bits() >> 17,
+        IpAddr::V6(address) => address.to_bits() >> 80 == Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0).to_bits() >> 80,
+    }
+}
+
+/// The address that stands for any of this host's, of the family of `server`: where a socket that asks it is bound.
+pub fn unspecified(server: SocketAddr) -> IpAddr {
+    match server {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// A server as the user named it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Endpoint {
+    pub address: IpAddr,
+    /// None: the port of the protocol.
+    pub port: Option<u16>,
+}
+
+impl Endpoint {
+    /// Address and port; `default_port` where none was named.
+    pub fn or_port(self, default_port: u16) -> SocketAddr {
+        SocketAddr::new(self.address, self.port.unwrap_or(default_port))
+    }
+}
+
+/// Reads `ADDRESS[:PORT]` like [`parse`], but tells whether a port was given.
+pub fn parse_endpoint(text: &str) -> Result<Endpoint, String> {
+    let named = text.parse::<SocketAddr>().is_ok();
+    parse(text).map(|server| Endpoint { address: server.ip(), port: named.then_some(server.port()) })
+}
+
+/// Addresses in a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    pub first: IpAddr,
+    pub count: u32,
+}
+
+/// A range has no more addresses than this.
+const RANGE_MAX: u128 = 65_536;
+
+impl Range {
+    /// All of them, in order.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + use<> {
+        let Range { first, count } = *self;
+        (0..count).map(move |number| match first {
+            IpAddr::V4(first) => Ipv4Addr::from_bits(first.to_bits() + number).into(),
+            IpAddr::V6(first) => Ipv6Addr::from_bits(first.to_bits() + u128::from(number)).into(),
+        })
+    }
+}
+
+/// Reads `FIRST-LAST`, or one address.
+pub fn parse_range(text: &str) -> Result<Range, String> {
+    let read = |text: &str| text.trim().parse::<IpAddr>().map_err(|_| format!("`{text}` is no IP address"));
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let bits = |address| match address {
+        IpAddr::V4(address) => u128::from(address.to_bits()),
+        IpAddr::V6(address) => address.to_bits(),
+    };
+    let (first, last) = (read(first)?, read(last)?);
+    let count = bits(last).checked_sub(bits(first)).filter(|_| first.is_ipv4() == last.is_ipv4());
+    match count {
+        Some(count) if count < RANGE_MAX => Ok(Range { first, count: count as u32 + 1 }),
+        _ => Err(format!("expected an address, or FIRST-LAST with at most {RANGE_MAX} of them")),
+    }
+}
+
+/// Reads `ADDRESS[:PORT]`; an IPv6 address with a port stands in brackets. The port is 53 unless given.
+pub fn parse(text: &str) -> Result<SocketAddr, String> {
+    let address = text.trim_start_matches('[').trim_end_matches(']');
+    text.parse()
+        .or_else(|_| address.parse().map(|address: IpAddr| SocketAddr::new(address, DNS_PORT)))
+        .map_err(|_| "expected an IP address, with :PORT behind it or not, such as 198.18.0.2 or [::1]:5300".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_rigs_own_ranges_are_free() {
+        for free in ["127.0.0.1", "127.9.9.9", "198.18.0.0", "198.19.255.255", "::1", "2001:2::", "2001:2:0:ffff::1"] {
+            assert_eq!(authorise(free.parse().unwrap(), None), Ok(Authority::Rig), "{free}");
+        }
+        for foreign in ["198.17.255.255", "198.20.0.0", "192.0.2.1", "0.0.0.0", "2001:2:1::", "2001:1::", "::"] {
+            assert!(authorise(foreign.parse().unwrap(), None).is_err(), "{foreign}");
+        }
+    }
+
+    #[test]
+    fn a_user_vouches_for_exactly_one_address() {
+        let [one, other] = ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().unwrap());
+        assert_eq!(authorise(one, Some(one)), Ok(Authority::Vouched));
+        assert_eq!(authorise(one, Some(other)), Err(TargetError { address: one }));
+    }
+
+    #[test]
+    fn an_ipv4_address_in_ipv6_clothes_is_judged_as_ipv4() {
+        assert!(authorise("::ffff:192.0.2.1".parse().unwrap(), None).is_err());
+        assert_eq!(authorise("::ffff:198.18.0.1".parse().unwrap(), None), Ok(Authority::Rig));
+    }
+
+    #[test]
+    fn a_range_has_both_its_ends() {
+        let read =
+            |text| parse_range(text).map(|range| range.addresses().map(|one| one.to_string()).collect::<Vec<_>>());
+        assert_eq!(
+            read("198.18.0.254-198.18.1.1").unwrap(),
+            ["198.18.0.254", "198.18.0.255", "198.18.1.0", "198.18.1.1"]
+        );
+        assert_eq!(read("2001:2::f-2001:2::10").unwrap(), ["2001:2::f", "2001:2::10"]);
+        assert_eq!(read("198.18.0.1").unwrap(), ["198.18.0.1"]);
+        for wrong in ["", "198.18.0.2-198.18.0.1", "198.18.0.1-::1", "0.0.0.0-255.255.255.255", "1-2"] {
+            assert!(parse_range(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_port_is_optional() {
+        assert_eq!(parse("127.0.0.1"), Ok("127.0.0.1:53".parse().unwrap()));
+        assert_eq!(parse("127.0.0.1:5300"), Ok("127.0.0.1:5300".parse().unwrap()));
+        assert_eq!(parse("::1"), Ok("[::1]:53".parse().unwrap()));
+        assert_eq!(parse("[::1]"), Ok("[::1]:53".parse().unwrap()));
+        assert_eq!(parse("[::1]:5300"), Ok("[::1]:5300".parse().unwrap()));
+        assert!(parse("localhost").is_err());
+    }
+}

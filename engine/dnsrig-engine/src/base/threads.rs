@@ -1,0 +1,285 @@
+//! Threads that are looked after: each has a name, leaves the signals to [`stop`](crate::base::stop), and however it ends, also by
+//! a panic, whoever started it hears of it.
+
+use std::{
+    any::Any,
+    io,
+    os::fd::{AsFd, BorrowedFd},
+    sync::Arc,
+    thread::{self, JoinHandle},
+};
+
+use nix::{
+    sched::{CpuSet, sched_getaffinity, sched_setaffinity},
+    sys::{
+        eventfd::{EfdFlags, EventFd},
+        signal::SigSet,
+    },
+    unistd::Pid,
+};
+
+use super::failure::Advice;
+
+/// The exit code of a panic, as the Rust runtime has it for the main thread.
+const PANICKED: u8 = 101;
+
+/// A thread did not start, or did not end as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ThreadError<E> {
+    /// There was no memory for it, or it would have been one too many.
+    #[error("cannot start the thread {0}: {1}")]
+    Start(String, io::Error),
+    /// No descriptor was left.
+    #[error("cannot make an event for threads: {0}")]
+    Event(io::Error),
+    /// A fault of ours.
+    #[error("the thread {0} panicked: {1}")]
+    Panicked(String, String),
+    /// What it did failed.
+    #[error(transparent)]
+    Failed(E),
+}
+
+impl<E: Advice> Advice for ThreadError<E> {
+    fn hint(&self) -> String {
+        match self {
+            ThreadError::Start(..) => "check memory, and the limit on processes (ulimit -u)".into(),
+            ThreadError::Event(_) => "check that open files are not at their limit (ulimit -n)".into(),
+            ThreadError::Panicked(..) => "this is a fault of dnsrig: report it with the lines above, please".into(),
+            ThreadError::Failed(error) => error.hint(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            ThreadError::Start(..) | ThreadError::Event(_) => 1,
+            ThreadError::Panicked(..) => PANICKED,
+            ThreadError::Failed(error) => error.exit_code(),
+        }
+    }
+}
+
+/// One thread, which gives a `T` in the end.
+pub struct Thread<T, E> {
+    name: String,
+    handle: JoinHandle<Result<T, E>>,
+}
+
+impl<T: Send + 'static, E: Send + 'static> Thread<T, E> {
+    /// Starts `work` on a thread of this name, of which the kernel keeps 15 characters.
+    pub fn start(name: &str, work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<Self, ThreadError<E>> {
+        let name = name.to_owned();
+        let named = name.clone();
+        let handle = thread::Builder::new().name(name.clone()).spawn(move || {
+            leave_signals();
+            provoke_panic(&named);
+            work()
+        });
+        match handle {
+            Ok(handle) => Ok(Thread { name, handle }),
+            Err(error) => Err(ThreadError::Start(name, error)),
+        }
+    }
+
+    /// Whether it has ended.
+    pub fn is_over(&self) -> bool {
+        self.handle.is_finished()
+    }
+
+    /// Waits for its end.
+    pub fn join(self) -> Result<T, ThreadError<E>> {
+        match self.handle.join() {
+            Ok(result) => result.map_err(ThreadError::Failed),
+            Err(panic) => Err(ThreadError::Panicked(self.name, message(panic.as_ref()))),
+        }
+    }
+}
+
+/// Threads that work side by side until they are told to end, or have done their work.
+pub struct Threads<T, E> {
+    /// Written once and never read, so that every thread sees it.
+    stop: Arc<EventFd>,
+    ended: Arc<EventFd>,
+    running: Vec<Option<Thread<T, E>>>,
+    results: Vec<Option<T>>,
+}
+
+impl<T: Send + 'static, E: Send + 'static> Threads<T, E> {
+    /// None yet.
+    pub fn new() -> Result<Self, ThreadError<E>> {
+        let event = || {
+            let event = EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK);
+            event.map(Arc::new).map_err(|error| ThreadError::Event(error.into()))
+        };
+        Ok(Threads { stop: event()?, ended: event()?, running: Vec::new(), results: Vec::new() })
+    }
+
+    /// Starts one more, called `name` and its number; `work` gets what can be read when it is to end.
+    pub fn spawn(
+        &mut self,
+        name: &str,
+        work: impl FnOnce(Arc<EventFd>) -> Result<T, E> + Send + 'static,
+    ) -> Result<(), ThreadError<E>> {
+        let (stop, ended) = (Arc::clone(&self.stop), Tell(Arc::clone(&self.ended)));
+        let thread = Thread::start(&format!("{name}-{}", self.running.len()), move || {
+            let _ended = ended;
+            work(stop)
+        })?;
+        self.running.push(Some(thread));
+        self.results.push(None);
+        Ok(())
+    }
+
+    /// Readable when a thread has ended.
+    pub fn ended(&self) -> BorrowedFd<'_> {
+        self.ended.as_fd()
+    }
+
+    /// How many are at work. The first that failed or panicked is told at once, whatever the others do.
+    pub fn look(&mut self) -> Result<usize, ThreadError<E>> {
+        for (thread, result) in self.running.iter_mut().zip(&mut self.results) {
+            if let Some(thread) = thread.take_if(|thread| thread.is_over()) {
+                *result = Some(thread.join()?);
+            }
+        }
+        Ok(self.running.iter().flatten().count())
+    }
+
+    /// Tells all to end, waits for them, and returns what each gave, in the order of their start.
+    pub fn end(mut self) -> Result<Vec<T>, ThreadError<E>> {
+        // It cannot fail: the counter is far from its end, and the descriptor ours.
+        let _ = self.stop.write(1);
+        for (thread, result) in self.running.iter_mut().zip(&mut self.results) {
+            if let Some(thread) = thread.take() {
+                *result = Some(thread.join()?);
+            }
+        }
+        Ok(self.results.into_iter().flatten().collect())
+    }
+}
+
+/// Tells when its thread ends, in whichever way.
+struct Tell(Arc<EventFd>);
+
+impl Drop for Tell {
+    fn drop(&mut self) {
+        let _ = self.0.write(1);
+    }
+}
+
+/// Has no signal come to the thread that calls: others hear them.
+fn leave_signals() {
+    // It fails for wrong arguments only (pthread_sigmask(3)).
+    let _ = SigSet::all().thread_block();
+}
+
+/// Gives the thread that calls, the `number`th of `count`, a CPU of its own, if there is one for each.
+///
+/// It is for evenness only: where it is refused the kernel places the threads.
+pub fn take_cpu(number: usize, count: usize) {
+    let this = Pid::from_raw(0);
+    let Ok(allowed) = sched_getaffinity(this) else { return };
+    let cpus: Vec<usize> = (0..CpuSet::count()).filter(|cpu| allowed.is_set(*cpu).unwrap_or(false)).collect();
+    if count > 1 && count <= cpus.len() {
+        let mut mine = CpuSet::new();
+        if mine.set(cpus[number]).is_ok() {
+            let _ = sched_setaffinity(this, &mine);
+        }
+    }
+}
+
+/// What a panic said.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("it said nothing").to_owned()
+}
+
+/// Panics in the thread that DNSRIG_TEST_PANIC names: how a fault is provoked in tests of whole programs. Not in a release.
+fn provoke_panic(name: &str) {
+    if cfg!(debug_assertions) && std::env::var_os("DNSRIG_TEST_PANIC").is_some_and(|wanted| wanted == name) {
+        panic!("as DNSRIG_TEST_PANIC says");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::net::poller::sleep_until_readable;
+
+    const PATIENCE_NS: i64 = 10_000_000_000;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("it went wrong")]
+    struct Wrong;
+
+    impl Advice for Wrong {
+        fn hint(&self) -> String {
+            "mend it".into()
+        }
+    }
+
+    fn until_told(stop: Arc<EventFd>) -> Result<(), Wrong> {
+        while !sleep_until_readable(&*stop, PATIENCE_NS).unwrap() {}
+        Ok(())
+    }
+
+    #[test]
+    fn what_each_gave_comes_in_their_order() {
+        let mut threads: Threads<usize, Wrong> = Threads::new().unwrap();
+        for number in 0..3 {
+            let work = move |stop| {
+                if number == 1 {
+                    until_told(stop)?;
+                }
+                Ok(number)
+            };
+            threads.spawn("test", work).unwrap();
+        }
+        while threads.look().unwrap() > 1 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(threads.end().unwrap(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_panic_is_told_at_once_while_the_others_work() {
+        let mut threads: Threads<(), Wrong> = Threads::new().unwrap();
+        threads.spawn("test", until_told).unwrap();
+        threads.spawn("test", |_| panic!("{} {}", "so", 1)).unwrap();
+        assert!(sleep_until_readable(threads.ended(), PATIENCE_NS).unwrap());
+        let error = loop {
+            if let Err(error) = threads.look() {
+                break error;
+            }
+        };
+        assert_eq!(error.to_string(), "the thread test-1 panicked: so 1");
+        assert_eq!((error.exit_code(), error.hint().contains("report it")), (101, true));
+    }
+
+    #[test]
+    fn a_failure_is_told_as_what_it_is() {
+        let mut threads: Threads<(), Wrong> = Threads::new().unwrap();
+        threads.spawn("test", |_| Err(Wrong)).unwrap();
+        let error = threads.end().unwrap_err();
+        assert_eq!((error.to_string(), error.hint(), error.exit_code()), ("it went wrong".into(), "mend it".into(), 1));
+    }
+
+    #[test]
+    fn each_has_a_cpu_of_its_own_if_there_are_as_many() {
+        let cpus = |number, count| {
+            let taken = move || {
+                take_cpu(number, count);
+                let mine = sched_getaffinity(Pid::from_raw(0)).unwrap();
+                Ok::<_, Wrong>((0..CpuSet::count()).filter(|cpu| mine.is_set(*cpu).unwrap()).collect::<Vec<_>>())
+            };
+            Thread::start("test", taken).unwrap().join().unwrap()
+        };
+        let all = cpus(0, 1);
+        for (number, cpu) in all.iter().enumerate().filter(|_| all.len() > 1) {
+            assert_eq!(cpus(number, all.len()), [*cpu]);
+        }
+        assert_eq!(cpus(0, all.len() + 1), all, "too few");
+    }
+}

@@ -1,0 +1,125 @@
+//! The dynamic update (RFC 2136) and its answer: octets in and out, no socket.
+
+use std::sync::Arc;
+
+use domain::{
+    base::{
+        Message, MessageBuilder, Name, Record, Rtype, Ttl,
+        iana::{Class, Opcode},
+        message_builder::PushError,
+        rdata::UnknownRecordData,
+    },
+    rdata::tsig::Time48,
+    tsig::{ClientTransaction, Key},
+};
+
+use crate::base::failure::Advice;
+
+/// The largest update that is sent, in octets: what a server must take over UDP (RFC 1035 §4.2.1).
+pub const UPDATE_OCTETS_MAX: usize = 512;
+
+/// The largest answer that is read; one to an update has no records but a TSIG.
+pub const ANSWER_OCTETS_MAX: usize = 512;
+
+/// What makes the answer to a signed update trustworthy.
+pub type Transaction = ClientTransaction<Arc<Key>>;
+
+/// The label, below the apex of an ordinary zone, whose TXT record is changed.
+const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
+
+/// The TTL of records that are added, in seconds; nobody asks for them. A catalog's are 0 (RFC 9432 §4.1).
+const TTL_S: u32 = 60;
+
+/// A change within a zone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// Add a record (RFC 2136 §2.5.1).
+    Add { owner: Name<Vec<u8>>, rtype: Rtype, ttl_s: u32, data: Vec<u8> },
+    /// Delete an RRset (RFC 2136 §2.5.2).
+    DeleteSet { owner: Name<Vec<u8>>, rtype: Rtype },
+}
+
+/// An update that does not fit into a datagram.
+#[derive(Debug, thiserror::Error)]
+#[error("an update of {0} takes more than {UPDATE_OCTETS_MAX} octets")]
+pub struct TooLong(pub String);
+
+impl Advice for TooLong {
+    fn hint(&self) -> String {
+        "leave out zones with such long names".into()
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// The update of `zone` by `edits`, signed if there is a key, and what checks its answer then.
+pub fn write_update(
+    id: u16,
+    zone: &Name<[u8]>,
+    edits: &[Edit],
+    key: Option<&Arc<Key>>,
+) -> Result<(Vec<u8>, Option<Transaction>), TooLong> {
+    let too_long = |_: PushError| TooLong(zone.to_string());
+    let mut builder = MessageBuilder::new_vec();
+    builder.set_push_limit(UPDATE_OCTETS_MAX);
+    let header = builder.header_mut();
+    header.set_id(id);
+    header.set_opcode(Opcode::UPDATE);
+    let mut zones = builder.question();
+    zones.push((zone, Rtype::SOA, Class::IN)).map_err(too_long)?;
+    // The sections of an update have other names but the same places: zone, prerequisites, updates, additional.
+    let mut updates = zones.authority();
+    edits.iter().try_for_each(|edit| updates.push(record(edit))).map_err(too_long)?;
+    let mut additional = updates.additional();
+    let transaction = key
+        .map(|key| ClientTransaction::request(key.clone(), &mut additional, Time48::now()))
+        .transpose()
+        .map_err(too_long)?;
+    Ok((additional.finish(), transaction))
+}
+
+fn record(edit: &Edit) -> Record<&Name<Vec<u8>>, UnknownRecordData<&[u8]>> {
+    let (owner, class, ttl_s, rtype, data) = match edit {
+        Edit::Add { owner, rtype, ttl_s, data } => (owner, Class::IN, *ttl_s, *rtype, &data[..]),
+        Edit::DeleteSet { owner, rtype } => (owner, Class::ANY, 0, *rtype, &[][..]),
+    };
+    let data = UnknownRecordData::from_octets(rtype, data).expect("the data of a change is a few octets");
+    Record::new(owner, class, Ttl::from_secs(ttl_s), data)
+}
+
+/// The id of an answer to an update, and its RCODE as the number in the header.
+pub fn read_answer(octets: &[u8]) -> Option<(u16, u8)> {
+    let header = Message::from_octets(octets).ok()?.header();
+    (header.qr() && header.opcode() == Opcode::UPDATE).then(|| (header.id(), header.rcode().to_int()))
+}
+
+/// Whether the answer bears the signature that `transaction` asks for. A server that refuses a key says so unsigned.
+pub fn is_signed(octets: &[u8], transaction: &Transaction) -> bool {
+    Message::from_octets(octets.to_vec())
+        .is_ok_and(|mut message| transaction.answer(&mut message, Time48::now()).is_ok())
+}
+
+/// The data of a TXT record of one short string (RFC 1035 §3.3.14).
+pub fn txt(text: &str) -> Vec<u8> {
+    let text = &text.as_bytes()[..text.len().min(255)];
+    [&[text.len() as u8], text].concat()
+}
+
+/// The TXT record of `zone` gets another text.
+pub fn touch(zone: &Name<[u8]>, number: u64) -> Result<Vec<Edit>, TooLong> {
+    let owner = below(CHANGED_LABEL, zone)?;
+    let data = txt(&format!("change {number}"));
+    let add = Edit::Add { owner: owner.clone(), rtype: Rtype::TXT, ttl_s: TTL_S, data };
+    Ok(vec![Edit::DeleteSet { owner, rtype: Rtype::TXT }, add])
+}
+
+/// `labels`, in wire format, in front of a name.
+pub fn below(labels: &[u8], name: &Name<[u8]>) -> Result<Name<Vec<u8>>, TooLong> {
+    Name::from_octets([labels, name.as_slice()].concat()).map_err(|_| TooLong(name.to_string()))
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;

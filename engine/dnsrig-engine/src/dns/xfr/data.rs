@@ -1,0 +1,87 @@
+//! The data of records with the names in it: where they are, and what they look like without compression.
+
+use super::{Outcome, Record};
+use crate::dns::name::{self, Wrong};
+
+/// A part of a record's data, from its beginning; behind the last one is whatever is left.
+enum Part {
+    /// So many octets.
+    Octets(usize),
+    /// An octet of length, and so many octets.
+    Text,
+    Name,
+}
+
+/// The parts of the types whose names may be compressed, or are lower case in canonical form, up to the last name.
+///
+/// These are the types of RFC 1035 and those of RFC 3597 §4 and RFC 4034 §6.2. NSEC is not among them (RFC 6840
+/// §5.1), HINFO has no names, and A6 is historic (RFC 6563). Names of all other types are octets like any others.
+fn layout(rtype: u16) -> &'static [Part] {
+    use Part::{Name, Octets, Text};
+    match rtype {
+        // NS, MD, MF, CNAME, MB, MG, MR, PTR, NXT, DNAME
+        2..=5 | 7..=9 | 12 | 30 | 39 => &[Name],
+        // SOA, MINFO, RP
+        6 | 14 | 17 => &[Name, Name],
+        // MX, AFSDB, RT, KX
+        15 | 18 | 21 | 36 => &[Octets(2), Name],
+        // SIG, RRSIG
+        24 | 46 => &[Octets(18), Name],
+        // PX
+        26 => &[Octets(2), Name, Name],
+        // SRV
+        33 => &[Octets(6), Name],
+        // NAPTR
+        35 => &[Octets(4), Text, Text, Text, Name],
+        _ => &[],
+    }
+}
+
+/// What becomes of the case of letters in names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Case {
+    AsSent,
+    Lower,
+}
+
+impl Record<'_> {
+    /// Appends the data with its names not compressed, in the case of letters they were sent in.
+    ///
+    /// Data that is not as its type asks for is [`Outcome::BadMessage`], a loop [`Outcome::CompressionLoop`].
+    pub fn data_into(&self, to: &mut Vec<u8>) -> Result<(), Outcome> {
+        Ok(self.expand(to, Case::AsSent)?)
+    }
+
+    /// Appends the data in canonical form (RFC 4034 §6.2): names not compressed, in lower case.
+    pub fn canonical_data_into(&self, to: &mut Vec<u8>) -> Result<(), Outcome> {
+        Ok(self.expand(to, Case::Lower)?)
+    }
+
+    fn expand(&self, to: &mut Vec<u8>, case: Case) -> Result<(), Wrong> {
+        let (message, mut at) = self.context();
+        for part in layout(self.rtype) {
+            let next = match part {
+                Part::Octets(octets) => at + octets,
+                Part::Text => at + 1 + usize::from(*message.get(at).ok_or(Wrong::Form)?),
+                Part::Name => {
+                    let from = to.len();
+                    let behind = name::expand(message, at, to)?;
+                    if case == Case::Lower {
+                        // Lengths of labels are no letters.
+                        to[from..].make_ascii_lowercase();
+                    }
+                    at = behind;
+                    continue;
+                }
+            };
+            to.extend_from_slice(message.get(at..next).ok_or(Wrong::Form)?);
+            at = next;
+        }
+        to.extend_from_slice(&message[at..]);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "data_tests.rs"]
+mod tests;

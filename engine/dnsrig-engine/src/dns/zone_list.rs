@@ -1,0 +1,169 @@
+//! The zones to look for: read from a list, kept in wire format in one piece of memory.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use domain::base::Name;
+
+use crate::base::failure::Advice;
+
+/// At most this many zones: with names of the usual length they need about half a gigabyte.
+const ZONES_MAX: usize = 10_000_000;
+
+/// At most this many octets of names, so that a place among them fits 32 bits.
+const NAME_OCTETS_MAX: usize = u32::MAX as usize;
+
+/// A line longer than a name can be written, even with every octet as \DDD (RFC 1035 §5.1) and a path behind it.
+const LINE_OCTETS_MAX: u64 = 8192;
+
+/// A list of zones could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ZonesError {
+    /// The file could not be read.
+    #[error("cannot read {}: {}", .0.display(), .1)]
+    Read(PathBuf, io::Error),
+    /// A line does not begin with a domain name.
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line { path: PathBuf, line: usize, reason: String },
+    /// A name on the command line is none.
+    #[error("{0}")]
+    Name(String),
+    /// There is nothing to look for.
+    #[error("{} names no zone", .0.display())]
+    Empty(PathBuf),
+}
+
+impl Advice for ZonesError {
+    fn hint(&self) -> String {
+        match self {
+            ZonesError::Name(_) => "give names such as z000000.example".into(),
+            _ => {
+                "--zones takes a file with one zone a line, such as the zones.list that `dnsrig-engine generate` makes"
+                    .into()
+            }
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// Names of zones, numbered from 0 in the order of the list.
+#[derive(Default)]
+pub struct Zones {
+    octets: Vec<u8>,
+    ends: Vec<u32>,
+}
+
+impl Zones {
+    /// Reads the list at `path`.
+    pub fn read(path: &Path) -> Result<Self, ZonesError> {
+        let file = File::open(path).map_err(|error| ZonesError::Read(path.into(), error))?;
+        Self::parse(BufReader::new(file), path)
+    }
+
+    /// Takes names as a command line gives them; errors are sentences.
+    pub fn named(names: &[String]) -> Result<Self, String> {
+        let mut zones = Zones::default();
+        names.iter().try_for_each(|name| zones.push(name))?;
+        Ok(zones)
+    }
+
+    /// Reads a list: a zone a line; whatever stands behind a TAB, empty lines and lines that begin with # are ignored.
+    fn parse(mut input: impl BufRead, path: &Path) -> Result<Self, ZonesError> {
+        let mut zones = Zones::default();
+        let mut line = String::new();
+        for number in 1.. {
+            line.clear();
+            let read = io::Read::take(&mut input, LINE_OCTETS_MAX).read_line(&mut line);
+            if read.map_err(|error| ZonesError::Read(path.into(), error))? == 0 {
+                break;
+            }
+            let text = line.split('\t').next().unwrap_or_default().trim();
+            if !text.is_empty() && !text.starts_with('#') {
+                zones.push(text).map_err(|reason| ZonesError::Line { path: path.into(), line: number, reason })?;
+            }
+        }
+        if zones.ends.is_empty() { Err(ZonesError::Empty(path.into())) } else { Ok(zones) }
+    }
+
+    fn push(&mut self, text: &str) -> Result<(), String> {
+        let name = Name::<Vec<u8>>::from_str(text).map_err(|error| format!("`{text}` is no domain name: {error}"))?;
+        self.add(name.as_slice())
+    }
+
+    /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
+    pub fn numbered(count: u32, suffix: &str) -> Result<Self, String> {
+        let mut zones = Zones::default();
+        (0..count).try_for_each(|number| zones.push(&format!("z{number:06}.{suffix}")))?;
+        Ok(zones)
+    }
+
+    /// Adds a name in wire format, without compression; errors are sentences.
+    pub fn add(&mut self, name: &[u8]) -> Result<(), String> {
+        let name = Name::from_slice(name).map_err(|error| format!("no domain name: {error}"))?;
+        if self.ends.len() == ZONES_MAX || self.octets.len() + name.len() > NAME_OCTETS_MAX {
+            return Err(format!("more than {ZONES_MAX} zones"));
+        }
+        self.octets.extend_from_slice(name.as_slice());
+        self.ends.push(self.octets.len() as u32);
+        Ok(())
+    }
+
+    /// Writes all names in lower case.
+    pub fn lower_case(mut self) -> Self {
+        // Lengths of labels are no letters.
+        self.octets.make_ascii_lowercase();
+        self
+    }
+
+    /// The name of a zone in wire format.
+    pub fn wire(&self, zone: u32) -> &[u8] {
+        let zone = zone as usize;
+        let start = if zone == 0 { 0 } else { self.ends[zone - 1] as usize };
+        &self.octets[start..self.ends[zone] as usize]
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.ends.len() as u32
+    }
+
+    /// The name of a zone; `zone` must be below [`Zones::count`].
+    pub fn name(&self, zone: u32) -> &Name<[u8]> {
+        Name::from_slice(self.wire(zone)).expect("only whole names are kept")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<Vec<String>, String> {
+        let zones = Zones::parse(text.as_bytes(), Path::new("list")).map_err(|error| error.to_string())?;
+        Ok((0..zones.count()).map(|zone| zones.name(zone).to_string()).collect())
+    }
+
+    #[test]
+    fn the_name_is_what_stands_before_a_tab() {
+        let names = parse("a.example\tzones/a.example.zone\n\n# no zone\nb.example.\n.\nlast").unwrap();
+        assert_eq!(names, ["a.example", "b.example", ".", "last"]);
+    }
+
+    #[test]
+    fn a_bad_name_is_reported_with_its_line() {
+        assert!(parse("a\nb..c\n").unwrap_err().starts_with("list, line 2: `b..c` is no domain name"));
+        assert!(parse(&"a".repeat(64)).unwrap_err().starts_with("list, line 1:"));
+        assert!(parse(&"a.".repeat(10_000)).is_err());
+    }
+
+    #[test]
+    fn an_empty_list_is_an_error() {
+        assert_eq!(parse("# nothing\n").unwrap_err(), "list names no zone");
+    }
+}

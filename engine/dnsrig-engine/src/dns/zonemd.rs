@@ -1,0 +1,240 @@
+//! The digest of a zone (RFC 8976): whether what was transferred is what was published.
+//!
+//! A digest is made of all records in canonical order, so all of them are kept until the transfer ends: each with its
+//! owner and its data, not compressed, and 18 octets. What is kept has a limit; twice as much may be reserved, and
+//! three times while a buffer grows.
+
+use ring::digest;
+
+use super::{
+    query::{CLASS_IN, TYPE_SOA},
+    xfr::{Answered, Change, Outcome, Record, Sink},
+};
+
+const TYPE_RRSIG: u16 = 46;
+const TYPE_ZONEMD: u16 = 63;
+
+/// Scheme SIMPLE, the only one there is (RFC 8976 §5.2).
+const SCHEME_SIMPLE: u8 = 1;
+
+/// Where a record lies among the kept octets: its owner's [key](push_owner_key), two octets of type, its data.
+struct Entry {
+    start: usize,
+    owner_octets: u16,
+    data_octets: u16,
+    ttl_s: u32,
+}
+
+/// A ZONEMD record of the apex (RFC 8976 §2.2).
+struct Zonemd {
+    serial: u32,
+    scheme: u8,
+    algorithm: u8,
+    digest: Vec<u8>,
+}
+
+impl Zonemd {
+    fn read(data: &[u8]) -> Option<Self> {
+        let (&[a, b, c, d, scheme, algorithm], digest) = data.split_first_chunk()?;
+        Some(Zonemd { serial: u32::from_be_bytes([a, b, c, d]), scheme, algorithm, digest: digest.to_vec() })
+    }
+
+    /// How to compute it, if that is known.
+    fn algorithm(&self) -> Option<&'static digest::Algorithm> {
+        let algorithm = match self.algorithm {
+            1 => &digest::SHA384,
+            2 => &digest::SHA512,
+            _ => return None,
+        };
+        (self.scheme == SCHEME_SIMPLE && self.digest.len() == algorithm.output_len()).then_some(algorithm)
+    }
+}
+
+/// Checks the ZONEMD records of a zone against what was transferred.
+///
+/// A transfer ends as [`Outcome::Done`] if one of them is right, as [`Outcome::ZonemdWrong`] if none of those that can
+/// be checked is, as [`Outcome::ZonemdMissing`] if there is none that can be checked, which includes that only changes
+/// came, and as [`Outcome::Endless`] if the zone is larger than the limit.
+pub struct Digest {
+    octets_max: usize,
+    /// The key of the apex without its last octet: what the keys of all owners in the zone begin with.
+    apex: Vec<u8>,
+    serial: u32,
+    zonemds: Vec<Zonemd>,
+    octets: Vec<u8>,
+    entries: Vec<Entry>,
+    owner: Vec<u8>,
+}
+
+impl Digest {
+    /// A check that keeps at most `octets_max` octets of records.
+    pub fn new(octets_max: usize) -> Self {
+        let (apex, zonemds, octets, entries, owner) = Default::default();
+        Digest { octets_max, apex, serial: 0, zonemds, octets, entries, owner }
+    }
+
+    /// The octets that are kept.
+    pub fn octets(&self) -> usize {
+        self.octets.len() + self.entries.len() * size_of::<Entry>()
+    }
+
+    /// Keeps a record, unless it is none that is digested (RFC 8976 §3.3.1).
+    fn keep(&mut self, record: &Record<'_>) -> Result<(), Outcome> {
+        self.owner.clear();
+        record.owner_into(&mut self.owner)?;
+        let start = self.octets.len();
+        push_owner_key(&self.owner, &mut self.octets);
+        let owner_octets = self.octets.len() - start;
+        if record.rtype == TYPE_SOA && self.entries.is_empty() {
+            self.apex = self.octets[start..self.octets.len() - 1].to_vec();
+        }
+        self.octets.extend_from_slice(&record.rtype.to_be_bytes());
+        let data = self.octets.len();
+        record.canonical_data_into(&mut self.octets)?;
+        let data_octets = self.octets.len() - data;
+        if self.is_digested(record.rtype, start, owner_octets) {
+            // A key has at most two octets for each of a name's 255, and data that was compressed at most the octets of
+            // two names more than a message: a record that cannot be in a zone.
+            let (Ok(owner_octets), Ok(data_octets)) = (owner_octets.try_into(), data_octets.try_into()) else {
+                return Err(Outcome::BadMessage);
+            };
+            self.entries.push(Entry { start, owner_octets, data_octets, ttl_s: record.ttl_s });
+        } else {
+            self.octets.truncate(start);
+        }
+        if self.octets() > self.octets_max { Err(Outcome::Endless) } else { Ok(()) }
+    }
+
+    /// Whether the record that begins at `start` is part of the digest. The apex' ZONEMD records are not, and are kept
+    /// aside; their signatures are not; nor is what lies outside of the zone.
+    fn is_digested(&mut self, rtype: u16, start: usize, owner_octets: usize) -> bool {
+        let (owner, rest) = self.octets[start..].split_at(owner_octets);
+        let data = &rest[2..];
+        let is_apex = owner[..owner_octets - 1] == self.apex;
+        match rtype {
+            TYPE_ZONEMD if is_apex => {
+                // One that is no ZONEMD record by its form cannot be checked.
+                self.zonemds.extend(Zonemd::read(data));
+                false
+            }
+            TYPE_RRSIG if is_apex => data.first_chunk() != Some(&TYPE_ZONEMD.to_be_bytes()),
+            _ => owner.starts_with(&self.apex),
+        }
+    }
+
+    /// Checks the ZONEMD records (RFC 8976 §4).
+    fn check(&mut self) -> Result<(), Outcome> {
+        let octets = &self.octets;
+        let key = |entry: &Entry| {
+            &octets[entry.start..][..usize::from(entry.owner_octets) + 2 + usize::from(entry.data_octets)]
+        };
+        self.entries.sort_unstable_by(|one, other| key(one).cmp(key(other)));
+        // A record that is there twice is digested once.
+        self.entries.dedup_by(|one, other| key(one) == key(other));
+
+        let mut outcome = Outcome::ZonemdMissing;
+        for zonemd in &self.zonemds {
+            let Some(algorithm) = zonemd.algorithm() else { continue };
+            let same = |other: &&Zonemd| (other.scheme, other.algorithm) == (zonemd.scheme, zonemd.algorithm);
+            // Two of the same kind are none (RFC 8976 §2).
+            if self.zonemds.iter().filter(same).count() > 1 {
+                continue;
+            }
+            outcome = Outcome::ZonemdWrong;
+            if zonemd.serial == self.serial && self.digest(algorithm).as_ref() == zonemd.digest {
+                return Ok(());
+            }
+        }
+        Err(outcome)
+    }
+
+    /// The digest of all records, which are in canonical order.
+    fn digest(&self, algorithm: &'static digest::Algorithm) -> digest::Digest {
+        let mut context = digest::Context::new(algorithm);
+        let mut wire = Vec::new();
+        for entry in &self.entries {
+            let (owner, rest) = self.octets[entry.start..].split_at(usize::from(entry.owner_octets));
+            let (rtype, data) = rest.split_at(2);
+            wire.clear();
+            push_owner(owner, &mut wire);
+            wire.extend_from_slice(rtype);
+            wire.extend_from_slice(&CLASS_IN.to_be_bytes());
+            wire.extend_from_slice(&entry.ttl_s.to_be_bytes());
+            wire.extend_from_slice(&entry.data_octets.to_be_bytes());
+            wire.extend_from_slice(&data[..usize::from(entry.data_octets)]);
+            context.update(&wire);
+        }
+        context.finish()
+    }
+}
+
+impl Sink for Digest {
+    fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
+        match change {
+            Change::Add => {
+                if self.entries.is_empty()
+                    && let Some(soa) = super::record::Soa::read(record)?
+                {
+                    self.serial = soa.serial;
+                }
+                self.keep(record)
+            }
+            // Only changes: there is nothing to be digested, which the end says.
+            Change::Remove => Ok(()),
+        }
+    }
+
+    fn end(&mut self, answered: Answered) -> Result<(), Outcome> {
+        match answered {
+            Answered::Axfr => self.check(),
+            Answered::Ixfr => Err(Outcome::ZonemdMissing),
+            Answered::None | Answered::Soa | Answered::UpToDate => Ok(()),
+        }
+    }
+}
+
+/// Appends the key of an owner (not compressed): keys are in the order of octets as names are in canonical order
+/// (RFC 4034 §6.1), label by label from the root, in lower case.
+///
+/// 0 ends a label and, where one would begin, the name, so that a name comes before what lies below it. Octets 0 and 1
+/// of a label become 1 and 1, 1 and 2.
+fn push_owner_key(owner: &[u8], to: &mut Vec<u8>) {
+    let mut starts = [0_u8; 128];
+    let (mut labels, mut at) = (0, 0);
+    while owner[at] != 0 {
+        starts[labels] = at as u8;
+        labels += 1;
+        at += 1 + usize::from(owner[at]);
+    }
+    for start in starts[..labels].iter().rev() {
+        let start = usize::from(*start);
+        for octet in &owner[start + 1..][..usize::from(owner[start])] {
+            match octet {
+                0 | 1 => to.extend_from_slice(&[1, octet + 1]),
+                _ => to.push(octet.to_ascii_lowercase()),
+            }
+        }
+        to.push(0);
+    }
+    to.push(0);
+}
+
+/// Appends the owner whose key this is, in wire format.
+fn push_owner(key: &[u8], to: &mut Vec<u8>) {
+    // Behind each label stands a 0, and one behind the last: between them are the labels, the last one first.
+    let labels = key[..key.len() - 1].strip_suffix(&[0]).unwrap_or_default();
+    for label in labels.rsplit(|octet| *octet == 0).filter(|label| !label.is_empty()) {
+        let at = to.len();
+        to.push(0);
+        let mut octets = label.iter();
+        while let Some(octet) = octets.next() {
+            to.push(if *octet == 1 { octets.next().expect("1 is followed by 1 or 2") - 1 } else { *octet });
+        }
+        to[at] = (to.len() - at - 1) as u8;
+    }
+    to.push(0);
+}
+
+#[cfg(test)]
+#[path = "zonemd_tests.rs"]
+mod tests;

@@ -1,0 +1,75 @@
+//! Why a dataset could not be made.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::base::failure::Advice;
+
+/// A dataset could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DatasetError {
+    /// There is a complete dataset already.
+    #[error("{} holds a complete dataset already", .0.display())]
+    Complete(PathBuf),
+    /// There are files that make no dataset.
+    #[error("{} is not empty and holds no complete dataset", .0.display())]
+    Occupied(PathBuf),
+    /// The file system is full.
+    #[error("no space is left for {}", .0.display())]
+    NoSpace(PathBuf),
+    /// Something could not be written.
+    #[error("cannot write {}: {}", .0.display(), .1)]
+    Write(PathBuf, io::Error),
+    /// The arguments contradict each other.
+    #[error("{0}")]
+    Arguments(String),
+}
+
+impl Advice for DatasetError {
+    fn hint(&self) -> String {
+        match self {
+            DatasetError::Complete(_) => "use it as it is, or choose another --out".into(),
+            DatasetError::Occupied(_) => {
+                "choose another --out, or remove that directory if it is left from a `generate` that was cut short".into()
+            }
+            DatasetError::NoSpace(_) => {
+                "make room (a tiny zone takes a block of the file system and an inode: df, df -i), remove the unfinished \
+                 directory and start again"
+                    .into()
+            }
+            DatasetError::Write(..) => "choose an --out where you may write".into(),
+            DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            DatasetError::NoSpace(_) | DatasetError::Write(..) => 1,
+            _ => 2,
+        }
+    }
+}
+
+/// Makes a system error into one that names the path.
+pub fn writing(path: &Path) -> impl FnOnce(io::Error) -> DatasetError + use<> {
+    let path = path.to_owned();
+    move |error| match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DatasetError::NoSpace(path),
+        _ => DatasetError::Write(path, error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_told_apart() {
+        let full = io::Error::from_raw_os_error(nix::libc::ENOSPC);
+        assert!(matches!(writing(Path::new("x"))(full), DatasetError::NoSpace(_)));
+        let other = io::Error::from_raw_os_error(nix::libc::EACCES);
+        assert!(matches!(writing(Path::new("x"))(other), DatasetError::Write(..)));
+    }
+}

@@ -1,0 +1,121 @@
+//! Whether a query may come with the first flight of a resumed connection (0-RTT, RFC 8446 §2.3).
+//!
+//! It can be replayed by others, and no profile says what of XoT may come that way (RFC 8446 §E.5): only SOA is asked so.
+
+use std::sync::Arc;
+
+use super::{Check, TLS, no_connection, no_small_zone};
+use crate::{
+    dns::xfr::Ask,
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, DOT, Talk},
+        line::{Line, Loss, Records},
+        message::ZoneName,
+        tls::Sessions,
+    },
+};
+
+pub const CHECK: Check = Check { name: "tls-early-data", transports: TLS, ask };
+
+/// What became of early data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Early {
+    is_sent: bool,
+    is_accepted: bool,
+    is_answered: bool,
+    /// When another query had come behind it.
+    is_answered_then: bool,
+    /// Why nothing more came.
+    loss: Option<Loss>,
+}
+
+/// A server may reject early data that it took a moment ago and would take again, e.g. because the ticket looks too old or too new to
+/// it (RFC 8446 §8.3), which a machine that stalls is enough for. So only several rejections say that it takes none.
+const ATTEMPTS: usize = 3;
+
+fn ask(asking: &Asking, transport: Transport) -> Answer {
+    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let sessions = Arc::new(Sessions::default());
+        if let Err(loss) = take_ticket(asking, &zone.name, &sessions) {
+            return no_connection(transport, &loss);
+        }
+        let early = use_ticket(asking, &zone.name, &sessions);
+        let is_rejected = matches!(early, Ok(Early { is_sent: true, is_accepted: false, .. }));
+        if !is_rejected || attempts == ATTEMPTS {
+            return judge(sessions.early_data_octets(), &early).with("attempts", attempts);
+        }
+    }
+}
+
+/// A connection whose tickets come into `sessions`.
+fn take_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<(), Loss> {
+    let mut line = asking.server.open_tls(&[DOT], Some(sessions))?;
+    asking.server.ask_in_turn(&mut line, &[(zone, Ask::Soa)]);
+    Ok(())
+}
+
+/// A connection that is resumed, with a query in its first flight.
+fn use_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<Early, Loss> {
+    let (config, name) = (asking.server.tls.config(&[DOT], Some(sessions)), asking.server.tls.name());
+    let mut talk = Talk::new(None);
+    let query = talk.draft(zone, Ask::Soa);
+    let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, name, &query)?;
+    let is_accepted = line.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
+    let mut early = Early { is_sent, is_accepted, ..Early::default() };
+    if is_accepted {
+        talk.listen(&mut line);
+        early.is_answered = talk.exchange.done() > 0;
+    }
+    if is_accepted && talk.exchange.loss == Some(Loss::TimedOut) {
+        talk.exchange.loss = None;
+        let another = talk.draft(zone, Ask::Soa);
+        talk.note(line.send(&[another], Records::OneEach));
+        talk.listen(&mut line);
+        early.is_answered_then = talk.exchange.transfers[0].is_done();
+    }
+    early.loss = talk.exchange.loss;
+    Ok(early)
+}
+
+/// By the octets that the server's tickets permit.
+fn judge(permitted_octets: u32, early: &Result<Early, Loss>) -> Answer {
+    let answer = match early {
+        _ if permitted_octets == 0 => Answer::no("its tickets permit none"),
+        Ok(Early { is_accepted: true, is_answered: true, .. }) => Answer::yes("accepted, and the query in it answered"),
+        Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
+            Answer::partly("accepted, but the query in it waits until another comes behind it")
+        }
+        Ok(Early { is_accepted: true, loss, .. }) => {
+            let why = loss.as_ref().map(ToString::to_string).unwrap_or_default();
+            Answer::partly(format!("accepted, but the query in it was not answered: {why}"))
+        }
+        Ok(Early { is_sent: true, .. }) => Answer::no("its tickets permit it, but it was rejected"),
+        Ok(_) => Answer::cannot_tell("none could be sent"),
+        Err(loss) => Answer::no(format!("its tickets permit it, but the connection failed: {loss}")),
+    };
+    answer.with("permitted_octets", permitted_octets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrogate::answer::Verdict;
+
+    #[test]
+    fn permitted_sent_accepted_and_answered() {
+        let early =
+            |is_sent, is_accepted, is_answered| Ok(Early { is_sent, is_accepted, is_answered, ..Early::default() });
+        assert_eq!(judge(16_384, &early(true, true, true)).verdict, Verdict::Yes);
+        assert_eq!(judge(16_384, &early(true, true, false)).verdict, Verdict::Partly);
+        let waits = Early { is_sent: true, is_accepted: true, is_answered_then: true, ..Early::default() };
+        assert!(judge(16_384, &Ok(waits)).detail.ends_with("behind it"));
+        assert_eq!(judge(16_384, &early(true, false, false)).verdict, Verdict::No);
+        assert_eq!(judge(16_384, &early(false, false, false)).verdict, Verdict::CannotTell);
+        assert_eq!(judge(0, &early(false, false, false)).verdict, Verdict::No);
+        assert_eq!(judge(16_384, &Err(Loss::Reset)).verdict, Verdict::No);
+    }
+}

@@ -1,0 +1,56 @@
+//! Whether a second connection resumes the session of the first (RFC 8446 §2.2).
+
+use std::sync::Arc;
+
+use super::{Check, TLS, no_connection, no_small_zone};
+use crate::{
+    dns::xfr::Ask,
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, DOT},
+        line::Loss,
+        tls::Sessions,
+    },
+};
+
+pub const CHECK: Check = Check { name: "tls-resumption", transports: TLS, ask };
+
+fn ask(asking: &Asking, transport: Transport) -> Answer {
+    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let sessions = Arc::new(Sessions::default());
+    let is_resumed = || -> Result<bool, Loss> {
+        let mut line = asking.server.open_tls(&[DOT], Some(&sessions))?;
+        // Tickets come after the handshake: an answer to a query stands behind them.
+        asking.server.ask_in_turn(&mut line, &[(&zone.name, Ask::Soa)]);
+        Ok(line.handshake().is_some_and(|handshake| handshake.is_resumed))
+    };
+    match is_resumed() {
+        Ok(_) => judge(sessions.received(), &is_resumed()),
+        Err(loss) => no_connection(transport, &loss),
+    }
+}
+
+/// By the tickets that the first connection brought, and whether the second resumed.
+fn judge(tickets: u32, second: &Result<bool, Loss>) -> Answer {
+    let answer = match second {
+        Ok(true) => Answer::yes(format!("the second connection resumed; the first brought {tickets} tickets")),
+        Ok(false) if tickets == 0 => Answer::no("gives no tickets: every connection makes a full handshake"),
+        Ok(false) => Answer::no(format!("gives {tickets} tickets, but did not resume with one")),
+        Err(loss) => Answer::cannot_tell(format!("the second connection failed: {loss}")),
+    };
+    answer.with("tickets", tickets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrogate::answer::Verdict;
+
+    #[test]
+    fn a_ticket_alone_is_not_enough() {
+        assert_eq!(judge(2, &Ok(true)).verdict, Verdict::Yes);
+        assert_eq!(judge(2, &Ok(false)).verdict, Verdict::No);
+        assert_eq!(judge(0, &Ok(false)).verdict, Verdict::No);
+        assert_eq!(judge(2, &Err(Loss::Reset)).verdict, Verdict::CannotTell);
+    }
+}

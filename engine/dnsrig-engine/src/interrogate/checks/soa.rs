@@ -1,0 +1,46 @@
+//! A query for SOA over TCP, and a transfer behind it on the same connection: what a secondary asks first.
+
+use super::{Check, TCP, no_connection, no_small_zone, with_counts};
+use crate::{
+    dns::xfr::Ask,
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::Asking,
+        exchange::Exchange,
+    },
+};
+
+pub const CHECK: Check = Check { name: "soa-over-tcp", transports: TCP, ask };
+
+fn ask(asking: &Asking, transport: Transport) -> Answer {
+    let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
+    let asks = [(&zone.name, Ask::Soa), (&zone.name, Ask::Axfr)];
+    match asking.server.open(transport) {
+        Ok(mut line) => judge(&asking.server.ask_in_turn(&mut line, &asks)),
+        Err(loss) => no_connection(transport, &loss),
+    }
+}
+
+fn judge(exchange: &Exchange) -> Answer {
+    let [is_answered, is_followed] = [0, 1].map(|number| exchange.transfers.get(number).is_some_and(|it| it.is_done()));
+    let answer = match (is_answered, is_followed) {
+        (true, true) => Answer::yes("answers, and transfers the zone on the same connection"),
+        (true, false) => Answer::partly(format!("answers, but no transfer behind it: {}", exchange.complaint())),
+        _ => Answer::no(exchange.complaint()),
+    };
+    with_counts(answer, exchange)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrogate::{answer::Verdict, exchange::tests::Script};
+
+    #[test]
+    fn it_is_the_answer_and_the_transfer_behind_it() {
+        let asked = || Script::asking(&[Ask::Soa, Ask::Axfr]);
+        assert_eq!(judge(&asked().soa(0).whole(1).exchange()).verdict, Verdict::Yes);
+        assert_eq!(judge(&asked().soa(0).refused(1).exchange()).verdict, Verdict::Partly);
+        assert_eq!(judge(&asked().refused(0).exchange()).verdict, Verdict::No);
+    }
+}

@@ -1,0 +1,89 @@
+//! Several queries in one TLS record: a server that waits for its socket does not see the second, which lies in its TLS
+//! library already.
+
+use super::{Check, TLS, no_connection, no_small_zone};
+use crate::{
+    dns::xfr::Ask,
+    interrogate::{
+        answer::{Answer, Transport},
+        asking::{Asking, Talk},
+        caps::QUERIES_IN_A_RECORD,
+        line::{Loss, Records},
+        message::ZoneName,
+    },
+};
+
+pub const CHECK: Check = Check { name: "several-queries-in-one-tls-record", transports: TLS, ask };
+
+/// How many answers came to queries in one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Came {
+    asked: usize,
+    /// By themselves.
+    at_first: usize,
+    /// When one more query, in a record of its own, had come behind them; without its own.
+    after_another: usize,
+    loss: Option<Loss>,
+}
+
+fn ask(asking: &Asking, transport: Transport) -> Answer {
+    let zones = asking.small_zones(QUERIES_IN_A_RECORD);
+    let Some(another) = asking.small() else { return no_small_zone() };
+    match try_it(asking, transport, &zones, &another.name) {
+        Ok(came) => judge(&came),
+        Err(loss) => no_connection(transport, &loss),
+    }
+}
+
+fn try_it(asking: &Asking, transport: Transport, zones: &[(&ZoneName, Ask)], another: &ZoneName) -> Result<Came, Loss> {
+    let mut line = asking.server.open(transport)?;
+    let mut talk = Talk::new(asking.server.signer.clone());
+    let queries: Vec<_> = zones.iter().map(|(zone, ask)| talk.draft(zone, *ask)).collect();
+    talk.note(line.send(&queries, Records::OneForAll));
+    talk.listen(&mut line);
+    let asked = talk.exchange.transfers.len();
+    let at_first = asked - talk.exchange.open();
+    let loss = talk.exchange.loss.clone();
+    if loss == Some(Loss::TimedOut) {
+        talk.exchange.loss = None;
+        let query = talk.draft(another, Ask::Axfr);
+        talk.note(line.send(&[query], Records::OneEach));
+        talk.listen(&mut line);
+    }
+    let after_another = talk.exchange.transfers[..asked].iter().filter(|transfer| !transfer.is_open()).count();
+    Ok(Came { asked, at_first, after_another, loss })
+}
+
+fn judge(came: &Came) -> Answer {
+    let Came { asked, at_first, after_another, loss } = came;
+    let answer = if at_first == asked {
+        Answer::yes(format!("all {asked} answered"))
+    } else if *loss == Some(Loss::TimedOut) {
+        let then = match after_another - at_first {
+            0 => "another query behind them changed nothing".to_owned(),
+            more => format!("{more} more when another query came behind them"),
+        };
+        Answer::no(format!("stalls: {at_first} of {asked} answered within 2 s; {then}: send one a record"))
+    } else {
+        let why = loss.as_ref().map(ToString::to_string).unwrap_or_default();
+        Answer::partly(format!("{at_first} of {asked} answered, then: {why}"))
+    };
+    answer.with("asked", *asked).with("answered", *at_first).with("answered_after_another", *after_another)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interrogate::answer::Verdict;
+
+    #[test]
+    fn a_stall_is_told_from_an_end() {
+        let came = |at_first, after_another, loss| Came { asked: 10, at_first, after_another, loss };
+        assert_eq!(judge(&came(10, 10, None)).verdict, Verdict::Yes);
+        let stalled = judge(&came(1, 10, Some(Loss::TimedOut)));
+        assert_eq!(stalled.verdict, Verdict::No);
+        assert!(stalled.detail.contains("9 more"), "{}", stalled.detail);
+        assert!(judge(&came(1, 1, Some(Loss::TimedOut))).detail.contains("changed nothing"));
+        assert_eq!(judge(&came(1, 1, Some(Loss::Closed))).verdict, Verdict::Partly);
+    }
+}

@@ -1,0 +1,150 @@
+//! What was asked on one connection, and what came: the material of every judgement. No socket and no clock.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{
+    line::Loss,
+    message::{ZoneName, add_keepalive, framed, id},
+    transfer::Transfer,
+};
+use crate::dns::{
+    tsig::verify::Signer,
+    xfr::{Ask, Outcome, write_query},
+};
+
+/// A moment: since the exchange began, and wall time in seconds since 1970, by which signatures date themselves.
+#[derive(Clone, Copy, Debug)]
+pub struct Now {
+    pub at: Duration,
+    pub wall_s: u64,
+}
+
+/// A message that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    pub at: Duration,
+    /// The transfer it belongs to, by number; None: nobody waits for its id.
+    pub transfer: Option<usize>,
+    pub octets: usize,
+}
+
+/// Queries on one connection and their answers, in the order in which they came.
+#[derive(Default)]
+pub struct Exchange {
+    pub transfers: Vec<Transfer>,
+    pub arrivals: Vec<Arrival>,
+    /// Why it ended early; None: nothing is missing, or it is not over.
+    pub loss: Option<Loss>,
+    /// Whether zones are held against their ZONEMD records.
+    pub checks_digests: bool,
+}
+
+impl Exchange {
+    /// Adds a query, signed if it is for a transfer and there is a key, and gives it as it is sent, with its length
+    /// before it. Its id is the number of the transfer.
+    pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Signer>, now: Now) -> Vec<u8> {
+        let mut query = self.draft(zone, ask);
+        let signer = signer.filter(|_| ask != Ask::Soa);
+        let verifier = signer.map(|signer| signer.sign(&mut query, 0, now.wall_s));
+        let transfer = Transfer::new(zone.clone(), ask, verifier, now.at, self.checks_digests);
+        self.transfers.push(transfer);
+        framed(&query)
+    }
+
+    /// Likewise a query for SOA that asks how long an idle connection stays.
+    pub fn ask_keepalive(&mut self, zone: &ZoneName, now: Now) -> Vec<u8> {
+        let mut query = self.draft(zone, Ask::Soa);
+        add_keepalive(&mut query);
+        self.transfers.push(Transfer::new(zone.clone(), Ask::Soa, None, now.at, false));
+        framed(&query)
+    }
+
+    fn draft(&self, zone: &ZoneName, ask: Ask) -> Vec<u8> {
+        let mut query = Vec::new();
+        // No exchange has more than a few hundred queries.
+        write_query(&mut query, self.transfers.len() as u16, zone, ask);
+        query
+    }
+
+    /// Takes in a message.
+    pub fn take(&mut self, now: Now, message: &[u8]) {
+        let open = |number: &usize| self.transfers.get(*number).is_some_and(Transfer::is_open);
+        let number = id(message).map(usize::from).filter(open);
+        self.arrivals.push(Arrival { at: now.at, transfer: number, octets: message.len() });
+        if let Some(number) = number {
+            self.transfers[number].take(now.at, now.wall_s, message);
+        }
+    }
+
+    /// How many queries have no complete answer.
+    pub fn open(&self) -> usize {
+        self.count(Transfer::is_open)
+    }
+
+    pub fn done(&self) -> usize {
+        self.count(Transfer::is_done)
+    }
+
+    /// How many were answered with an error.
+    pub fn refused(&self) -> usize {
+        self.count(|transfer| transfer.refusal().is_some())
+    }
+
+    pub fn octets(&self) -> u64 {
+        self.arrivals.iter().map(|arrival| arrival.octets as u64).sum()
+    }
+
+    pub fn count(&self, is_counted: impl Fn(&Transfer) -> bool) -> usize {
+        self.transfers.iter().filter(|transfer| is_counted(transfer)).count()
+    }
+
+    /// How many of the done transfers had a message of another transfer between their first and their last.
+    pub fn interleaved(&self) -> usize {
+        self.spans()
+            .filter(|(number, first, last)| self.arrivals[*first..*last].iter().any(|it| it.transfer != Some(*number)))
+            .count()
+    }
+
+    /// How many of the done transfers ended before one that was asked for earlier.
+    pub fn out_of_order(&self) -> usize {
+        let ends: Vec<_> = self.spans().map(|(_, _, last)| last).collect();
+        (0..ends.len()).filter(|number| ends[..*number].iter().any(|earlier| *earlier > ends[*number])).count()
+    }
+
+    /// Of each done transfer: its number, and where its first and its last message stand among the arrivals.
+    fn spans(&self) -> impl Iterator<Item = (usize, usize, usize)> {
+        let done = (0..self.transfers.len()).filter(|number| self.transfers[*number].is_done());
+        done.filter_map(|number| {
+            let is_own = |arrival: &Arrival| arrival.transfer == Some(number);
+            Some((number, self.arrivals.iter().position(is_own)?, self.arrivals.iter().rposition(is_own)?))
+        })
+    }
+
+    /// How often each error was answered.
+    pub fn refusals(&self) -> BTreeMap<Outcome, usize> {
+        let mut counts = BTreeMap::new();
+        self.transfers
+            .iter()
+            .filter_map(Transfer::refusal)
+            .for_each(|refusal| *counts.entry(refusal).or_default() += 1);
+        counts
+    }
+
+    /// What came in the place of answers, for a sentence: `SERVFAIL 3, the server closed the connection`.
+    pub fn complaint(&self) -> String {
+        let refusals = self.refusals().into_iter().map(|(refusal, count)| format!("{} {count}", upper(refusal)));
+        let broken = self.transfers.iter().filter(|it| !it.is_open() && !it.is_done() && it.refusal().is_none());
+        let broken = broken.filter_map(|transfer| transfer.outcome).take(1).map(|outcome| outcome.word().to_owned());
+        let loss = self.loss.iter().map(ToString::to_string);
+        refusals.chain(broken).chain(loss).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// As people write an error: `SERVFAIL`.
+pub fn upper(refusal: Outcome) -> String {
+    refusal.word().to_ascii_uppercase()
+}
+
+#[cfg(test)]
+#[path = "exchange_tests.rs"]
+pub mod tests;

@@ -1,0 +1,72 @@
+//! An idle connection, watched while other things are asked.
+
+use std::{
+    convert::Infallible,
+    time::{Duration, Instant},
+};
+
+use super::{answer::Transport, asking::Server, caps::IDLE_MAX, line::Loss, message::ZoneName};
+use crate::{
+    base::threads::{Thread, ThreadError},
+    dns::xfr::Ask,
+};
+
+/// What became of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Idleness {
+    /// The server ended it after so long without a query.
+    Ended(Duration),
+    /// It stayed for as long as it was watched.
+    Stayed(Duration),
+    /// There was none.
+    Lost(Loss),
+}
+
+/// A connection on which one query was answered, and nothing happens since.
+pub struct Idle(std::cell::RefCell<State>);
+
+enum State {
+    Watched(Result<Thread<Idleness, Infallible>, ThreadError<Infallible>>),
+    Over(Idleness),
+}
+
+impl Idle {
+    /// Opens it and begins to watch it.
+    pub fn watch(server: &Server, transport: Transport, zone: &ZoneName) -> Self {
+        let (server, zone) = (server.clone(), zone.clone());
+        let observe = move || Ok(observe(&server, transport, &zone).unwrap_or_else(Idleness::Lost));
+        let watched = Thread::start("idle", observe);
+        Idle(std::cell::RefCell::new(State::Watched(watched)))
+    }
+
+    /// Waits for its end.
+    pub fn outcome(&self) -> Idleness {
+        let lost = || State::Over(Idleness::Lost(Loss::TimedOut));
+        let outcome = match self.0.replace(lost()) {
+            State::Watched(thread) => thread.and_then(Thread::join).unwrap_or_else(|error| panic!("{error}")),
+            State::Over(outcome) => outcome,
+        };
+        self.0.replace(State::Over(outcome.clone()));
+        outcome
+    }
+}
+
+fn observe(server: &Server, transport: Transport, zone: &ZoneName) -> Result<Idleness, Loss> {
+    let mut line = server.open(transport)?;
+    if let Some(loss) = server.ask_in_turn(&mut line, &[(zone, Ask::Soa)]).loss {
+        return Err(loss);
+    }
+    let start = Instant::now();
+    let end = loop {
+        // A message that nobody asked for ends nothing.
+        match line.receive(start + IDLE_MAX) {
+            Ok(_) => {}
+            Err(loss) => break loss,
+        }
+    };
+    Ok(match end {
+        Loss::TimedOut => Idleness::Stayed(IDLE_MAX),
+        Loss::Closed | Loss::Reset => Idleness::Ended(start.elapsed()),
+        other => Idleness::Lost(other),
+    })
+}

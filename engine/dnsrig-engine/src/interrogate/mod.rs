@@ -1,0 +1,134 @@
+//! `transfer --interrogate`: what a primary supports, found by asking it and never by its version.
+//!
+//! A list of [`checks`], each in a file of its own, ask over [`line`]s and judge by [`exchange`]s: what was asked on a
+//! connection, and what came when. Speed does not matter here; sockets block, and every wait has a limit ([`caps`]).
+//! What decides (messages, the course of a transfer, judgements) is apart from what touches sockets, and is tested
+//! without any.
+
+mod answer;
+mod asking;
+mod caps;
+mod checks;
+mod exchange;
+mod idle;
+mod line;
+mod message;
+mod request;
+mod survey;
+mod table;
+mod tls;
+mod transfer;
+
+use std::{fs, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Instant};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+pub use self::request::Request;
+use crate::base::{
+    clock,
+    events::{self, Anchors},
+    failure::{Advice, Failure},
+};
+use answer::{Answer, Feature, Transport};
+use asking::{Asking, Server};
+use caps::INTERROGATION_MAX;
+use checks::CHECKS;
+use idle::Idle;
+use line::Loss;
+use message::ZoneName;
+
+/// An interrogation could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum InterrogateError {
+    #[error("nothing answers at {0}: {1}; and on port {2}: {3}")]
+    Nobody(SocketAddr, Loss, u16, Loss),
+    #[error("cannot write {}: {}", .0.display(), .1)]
+    Write(PathBuf, io::Error),
+}
+
+impl Advice for InterrogateError {
+    fn hint(&self) -> String {
+        match self {
+            InterrogateError::Nobody(tcp, ..) => {
+                format!("is a server running there? See `ip route get {}`, and --xot-port for TLS", tcp.ip())
+            }
+            InterrogateError::Write(..) => "choose another file with --out".into(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    primary: SocketAddr,
+    xot_port: u16,
+    elapsed_ms: u64,
+    zones: Map<String, Value>,
+    features: &'a [Feature],
+}
+
+/// Asks everything, prints the summary as an event and a table on standard error.
+pub fn run(request: &Request) -> Result<ExitCode, Failure> {
+    let mut anchors = request.reader.program.then(Anchors::start).transpose()?;
+    let start = Instant::now();
+    let first = reach(&request.server)?;
+    let asking = begin(request.server.clone(), first, &request.zones);
+    let mut features = Vec::new();
+    for check in CHECKS {
+        for transport in check.transports {
+            let answer = if start.elapsed() < INTERROGATION_MAX {
+                (check.ask)(&asking, *transport)
+            } else {
+                Answer::cannot_tell("the time that an interrogation has was over before")
+            };
+            features.push(Feature { name: check.name, transport: *transport, answer });
+            if let Some(anchors) = &mut anchors {
+                anchors.emit_if_due(clock::monotonic_ns())?;
+            }
+        }
+    }
+    let summary = Summary {
+        primary: request.server.tcp,
+        xot_port: request.server.xot.port(),
+        elapsed_ms: start.elapsed().as_millis() as u64,
+        zones: asking.survey.summary(),
+        features: &features,
+    };
+    tell(&summary, request)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Over what zones are looked at: TCP if anything listens there.
+fn reach(server: &Server) -> Result<Transport, InterrogateError> {
+    let Err(over_tcp) = server.open(Transport::Tcp) else { return Ok(Transport::Tcp) };
+    let Err(over_tls) = server.open(Transport::Xot) else { return Ok(Transport::Xot) };
+    Err(InterrogateError::Nobody(server.tcp, over_tcp, server.xot.port(), over_tls))
+}
+
+/// Looks at the zones, while idle connections are watched from now on.
+fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
+    let root = vec![0];
+    let any = names.first().unwrap_or(&root);
+    let idle = [Transport::Tcp, Transport::Xot].map(|transport| Idle::watch(&server, transport, any));
+    let mut survey = survey::look(&server, first, names);
+    if survey.done().next().is_none() && first == Transport::Tcp {
+        // Some serve zones over TLS only.
+        let over_tls = survey::look(&server, Transport::Xot, names);
+        if over_tls.done().next().is_some() {
+            survey = over_tls;
+        }
+    }
+    Asking::new(server, survey, idle)
+}
+
+fn tell(summary: &Summary<'_>, request: &Request) -> Result<(), Failure> {
+    if let Some(path) = &request.out {
+        let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
+        text.and_then(|text| fs::write(path, text)).map_err(|error| InterrogateError::Write(path.clone(), error))?;
+    }
+    events::say(table::text(summary.features, table::shows_signs(&io::stderr())));
+    if request.reader.program {
+        events::summary(clock::monotonic_ns(), summary)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! What zones there are, and of which size: found by transferring them, before anything else is asked.
+
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::{
+    answer::Transport,
+    asking::{Server, Talk},
+    caps::{LARGE_OCTETS_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX, SURVEY_OCTETS_MAX, ZONES_MAX},
+    line::{Line, Loss, Records},
+    message::ZoneName,
+    transfer::Transfer,
+};
+use crate::dns::xfr::Ask;
+
+/// A small zone is not larger, in octets.
+const SMALL_OCTETS_MAX: u64 = 16_384;
+
+/// A large one takes at least so many octets, so that it does not fit into the buffers on the way.
+const LARGE_OCTETS_MIN: u64 = 131_072;
+
+/// And at least so many messages.
+const LARGE_MESSAGES_MIN: usize = 4;
+
+/// A zone that was transferred, or of which that was tried.
+pub struct Known {
+    pub name: ZoneName,
+    pub transfer: Transfer,
+    /// The octets of each message, in their order.
+    pub message_octets: Vec<usize>,
+}
+
+impl Known {
+    pub fn octets(&self) -> u64 {
+        self.message_octets.iter().map(|octets| *octets as u64).sum()
+    }
+
+    pub fn messages(&self) -> usize {
+        self.message_octets.len()
+    }
+}
+
+/// What is known of the zones.
+pub struct Survey {
+    /// Over what zones were transferred.
+    pub transport: Transport,
+    /// What was asked for, in that order.
+    pub zones: Vec<Known>,
+    /// How the last connection ended, if not by us.
+    pub loss: Option<Loss>,
+    pub connections: u32,
+}
+
+impl Survey {
+    pub fn new(transport: Transport) -> Self {
+        Survey { transport, zones: Vec::new(), loss: None, connections: 0 }
+    }
+
+    pub fn done(&self) -> impl Iterator<Item = &Known> + Clone {
+        self.zones.iter().filter(|known| known.transfer.is_done())
+    }
+
+    /// The smallest of the small zones.
+    pub fn small(&self) -> Option<&Known> {
+        self.small_zones().min_by_key(|known| known.octets())
+    }
+
+    /// Those that take no more than a few kilobytes, of as few messages as the smallest.
+    pub fn small_zones(&self) -> impl Iterator<Item = &Known> + Clone {
+        let few = self.done_small().map(|known| known.messages()).min();
+        self.done_small().filter(move |known| Some(known.messages()) == few)
+    }
+
+    fn done_small(&self) -> impl Iterator<Item = &Known> + Clone {
+        self.zones.iter().filter(|known| known.transfer.is_done() && known.octets() <= SMALL_OCTETS_MAX)
+    }
+
+    /// The largest zone, if it is large enough to be in the way of others.
+    pub fn large(&self) -> Option<&Known> {
+        let is_large = |known: &&Known| known.octets() >= LARGE_OCTETS_MIN && known.messages() >= LARGE_MESSAGES_MIN;
+        self.done().filter(is_large).max_by_key(|known| known.octets())
+    }
+
+    /// The one of most messages, which may have been cut.
+    pub fn most_messages(&self) -> Option<&Known> {
+        self.zones.iter().max_by_key(|known| known.messages()).filter(|known| known.messages() > 0)
+    }
+
+    /// What it comes to, for the summary.
+    pub fn summary(&self) -> Map<String, Value> {
+        let (done, octets) = (self.done().count(), self.done().map(|known| known.octets()));
+        let mut map = Map::new();
+        map.insert("asked".into(), self.zones.len().into());
+        map.insert("done".into(), done.into());
+        map.insert("octets_largest".into(), octets.clone().max().into());
+        map.insert("octets_smallest".into(), octets.min().into());
+        map
+    }
+}
+
+/// Some of `names`: the first, the last, and others evenly between, at most [`ZONES_MAX`] of them.
+pub fn sample<T>(names: impl ExactSizeIterator<Item = T>) -> Vec<T> {
+    let (count, mut taken) = (names.len(), 0);
+    let wanted = count.min(ZONES_MAX);
+    let mut chosen = Vec::with_capacity(wanted);
+    for (number, name) in names.enumerate() {
+        // The last of `wanted` lands on the last of all.
+        if wanted > 0 && taken < wanted && number == taken * (count - 1) / (wanted - 1).max(1) {
+            chosen.push(name);
+            taken += 1;
+        }
+    }
+    chosen
+}
+
+/// Transfers zones one after another, while there is time.
+pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey {
+    let start = Instant::now();
+    let mut survey = Survey::new(transport);
+    let (mut line, mut octets): (Option<Line>, u64) = (None, 0);
+    for name in names.iter().take(ZONES_MAX) {
+        if start.elapsed() > SURVEY_MAX || octets > SURVEY_OCTETS_MAX {
+            break;
+        }
+        if line.is_none() {
+            if survey.connections == SURVEY_CONNECTIONS_MAX {
+                break;
+            }
+            survey.connections += 1;
+            match server.open(transport) {
+                Ok(mut opened) => {
+                    opened.acknowledge_at_once();
+                    line = Some(opened);
+                }
+                Err(loss) => {
+                    survey.loss = Some(loss);
+                    break;
+                }
+            }
+        }
+        let Some(open) = &mut line else { break };
+        let mut talk = Talk::new(server.signer.clone()).at_most(LARGE_OCTETS_MAX).check_digests();
+        let query = talk.draft(name, Ask::Axfr);
+        talk.note(open.send(&[query], Records::OneEach));
+        talk.listen(open);
+        octets += talk.exchange.octets();
+        let message_octets = talk.exchange.arrivals.iter().map(|arrival| arrival.octets).collect();
+        if talk.exchange.loss.is_some() {
+            survey.loss = talk.exchange.loss;
+            line = None;
+        }
+        survey.zones.extend(talk.exchange.transfers.pop().map(|transfer| Known {
+            name: name.clone(),
+            transfer,
+            message_octets,
+        }));
+    }
+    survey
+}
+
+#[cfg(test)]
+#[path = "survey_tests.rs"]
+mod tests;

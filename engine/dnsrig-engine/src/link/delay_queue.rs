@@ -1,0 +1,190 @@
+//! One direction of a path: a line of packets that wait until they are due. No I/O and no clock: times are given.
+//!
+//! What a packet meets, in this order: loss, the path's MTU, the limit of those that wait (drop tail), and then time.
+//! It is due
+//!
+//! | | order kept | order free |
+//! | --- | --- | --- |
+//! | without a rate | at now + delay, but never before the packet ahead of it | at now + delay |
+//! | with a rate | at max(due time of the packet ahead, now + delay) + its time on the wire | at max(when the wire is free, now) + its time on the wire + delay |
+//!
+//! where *delay* is drawn for each packet, uniformly from delay - jitter to delay + jitter. With a rate and order kept,
+//! the wire lies behind the delay, as in netem: a packet with much jitter holds up all behind it, so the typical
+//! delay is well above the one asked for. With order free the wire lies before the delay: packets leave it one after
+//! another, then overtake each other. Without jitter both are the same.
+
+use std::{cmp::Reverse, collections::BinaryHeap};
+
+use super::{
+    loss::Loss,
+    slots::Slots,
+    spec::{Order, Spec},
+};
+use crate::base::random::Random;
+
+/// What becomes of a packet that enters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It will be delivered.
+    Waits,
+    /// It is lost by chance.
+    Lost,
+    /// It does not fit through.
+    TooBig,
+    /// Too many wait already.
+    Overflowed,
+}
+
+/// A packet that leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Departure<'a> {
+    /// When it entered.
+    pub taken_ns: i64,
+    /// When it should leave.
+    pub due_ns: i64,
+    /// The packet.
+    pub octets: &'a [u8],
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Waiting {
+    due_ns: i64,
+    /// Which one it was that waited: equal ones leave as they came.
+    number: u64,
+    taken_ns: i64,
+    slot: u32,
+    octets: u16,
+}
+
+/// The packets of one direction.
+pub struct Line {
+    spec: Spec,
+    mtu_octets: u16,
+    loss: Loss,
+    jitter: Random,
+    slots: Slots,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    waiting_octets: u64,
+    numbered: u64,
+    /// When the packet ahead is due (order kept), or the wire is free (order free).
+    ahead_ns: i64,
+}
+
+impl Line {
+    /// An empty line from `start_ns` on, between interfaces whose MTU is `mtu_octets`. The same `seed` and `purpose`
+    /// make the same decisions for the same packets at the same times.
+    pub fn new(spec: Spec, mtu_octets: u16, seed: u64, purpose: u64, start_ns: i64) -> Self {
+        let random = |part: u64| Random::new(seed, purpose.wrapping_mul(2) + part);
+        Line {
+            mtu_octets: spec.mtu_octets.map_or(mtu_octets, |path_octets| path_octets.min(mtu_octets)),
+            loss: Loss::new(&spec.loss, random(0), start_ns),
+            jitter: random(1),
+            slots: Slots::new(spec.limit_packets, mtu_octets),
+            waiting: BinaryHeap::with_capacity(spec.limit_packets as usize),
+            waiting_octets: 0,
+            numbered: 0,
+            ahead_ns: i64::MIN,
+            spec,
+        }
+    }
+
+    /// Where the next packet is to be written before [`Line::take`]; longer by at least one octet than any that fits.
+    pub fn room(&mut self) -> &mut [u8] {
+        self.slots.spare()
+    }
+
+    /// Takes the packet that fills the first `length` octets of the room at `now_ns`, which never goes back.
+    ///
+    /// Unless it waits, it stays in the room until another one is written there.
+    pub fn take(&mut self, length: usize, now_ns: i64) -> Fate {
+        if self.loss.hits(now_ns) {
+            return Fate::Lost;
+        }
+        let octets = match u16::try_from(length) {
+            Ok(octets) if octets <= self.mtu_octets => octets,
+            _ => return Fate::TooBig,
+        };
+        if self.waiting.len() >= self.spec.limit_packets as usize {
+            return Fate::Overflowed;
+        }
+        let due_ns = self.due_after(octets, now_ns);
+        let slot = self.slots.keep();
+        self.waiting.push(Reverse(Waiting { due_ns, number: self.numbered, taken_ns: now_ns, slot, octets }));
+        self.numbered += 1;
+        self.waiting_octets += u64::from(octets);
+        Fate::Waits
+    }
+
+    /// When the next packet is due.
+    pub fn due_ns(&self) -> Option<i64> {
+        self.waiting.peek().map(|Reverse(next)| next.due_ns)
+    }
+
+    /// Takes out the next packet that is due by `now_ns`.
+    pub fn pop(&mut self, now_ns: i64) -> Option<Departure<'_>> {
+        if self.due_ns()? > now_ns {
+            return None;
+        }
+        let Reverse(Waiting { due_ns, taken_ns, slot, octets, .. }) = self.waiting.pop()?;
+        self.slots.release(slot);
+        self.waiting_octets -= u64::from(octets);
+        Some(Departure { taken_ns, due_ns, octets: self.slots.get(slot, octets.into()) })
+    }
+
+    /// How many packets wait.
+    pub fn waiting_packets(&self) -> u32 {
+        // At most the limit.
+        self.waiting.len() as u32
+    }
+
+    /// And how many octets.
+    pub fn waiting_octets(&self) -> u64 {
+        self.waiting_octets
+    }
+
+    /// The largest packet that fits through.
+    pub fn mtu_octets(&self) -> u16 {
+        self.mtu_octets
+    }
+
+    /// Whether those who send larger ones are told.
+    pub fn is_icmp_sent(&self) -> bool {
+        self.spec.icmp
+    }
+
+    fn due_after(&mut self, octets: u16, now_ns: i64) -> i64 {
+        let delay_ns = self.draw_delay_ns();
+        let wire_ns = self.wire_ns(octets);
+        match (self.spec.order, wire_ns) {
+            (Order::Kept, wire_ns) => {
+                self.ahead_ns = self.ahead_ns.max(now_ns + delay_ns) + wire_ns.unwrap_or(0);
+                self.ahead_ns
+            }
+            (Order::Free, Some(wire_ns)) => {
+                self.ahead_ns = self.ahead_ns.max(now_ns) + wire_ns;
+                self.ahead_ns + delay_ns
+            }
+            (Order::Free, None) => now_ns + delay_ns,
+        }
+    }
+
+    fn draw_delay_ns(&mut self) -> i64 {
+        let Spec { delay_ns, jitter_ns, .. } = self.spec;
+        if jitter_ns == 0 {
+            return delay_ns;
+        }
+        // Both are at most a minute.
+        delay_ns - jitter_ns + self.jitter.below(2 * jitter_ns.unsigned_abs() + 1).cast_signed()
+    }
+
+    /// How long the wire is busy with a packet, rounded up: never faster than the rate.
+    fn wire_ns(&self, octets: u16) -> Option<i64> {
+        let bits_ns = u64::from(octets) * 8 * 1_000_000_000;
+        self.spec.rate_bit_per_s.map(|rate| bits_ns.div_ceil(rate).cast_signed())
+    }
+}
+
+#[cfg(test)]
+#[path = "delay_queue_tests.rs"]
+mod tests;

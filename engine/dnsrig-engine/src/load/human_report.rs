@@ -1,0 +1,243 @@
+//! What `load` says to people: a few lines before, and a summary after.
+
+use std::net::SocketAddr;
+
+use super::{
+    arguments::{Arguments, Plan, TransportKind},
+    arrivals::Model,
+    interval_stats::Losses,
+    summary::Summary,
+    transport::Connections,
+};
+use crate::stats::format::{grouped, milliseconds};
+
+/// What is about to happen, for people.
+pub fn opening(arguments: &Arguments, plan: Plan) -> String {
+    let (server, transport) = (arguments.server(), transport_name(arguments.transport));
+    let duration_s = arguments.duration_s.as_secs_f64();
+    match plan {
+        Plan::Once(model) => {
+            let load = match model {
+                Model::Rate { qps, .. } => format!("{} queries a second", grouped(qps as u64)),
+                Model::Outstanding(count) => format!("{} queries outstanding", grouped(count as u64)),
+            };
+            format!(
+                "{server} over {transport}: {load} for {duration_s} s; Ctrl-C ends it early\n\
+                 A line an interval, as soon as each of its queries is answered or given up after {} s:\n",
+                arguments.timeout_s.as_secs_f64()
+            )
+        }
+        Plan::Ramp(limits, settings) => format!(
+            "{server} over {transport}: searching the highest rate that holds: at most {} % of the queries unanswered, and \
+             {} % of them within {} ms\nEach rate is tried for {duration_s} s{}; Ctrl-C ends it early\n",
+            limits.loss_share * 100.0,
+            limits.percentile,
+            limits.latency_ns as f64 / 1e6,
+            if settings.repeats > 1 {
+                format!(", {} times at most, and the majority decides", settings.repeats)
+            } else {
+                String::new()
+            },
+        ),
+    }
+}
+
+/// The summary for people.
+pub fn text(summary: &Summary, server: SocketAddr) -> String {
+    let mut lines = vec![String::new(), headline(summary, server)];
+    let share = |count: u64| format!("{:.4} %", 100.0 * count as f64 / summary.sent.max(1) as f64);
+    let mut row = |name: &str, text: String| lines.push(format!("  {name:<24}{text}"));
+    if summary.model != "ramp" {
+        let codes: Vec<_> = summary.rcodes.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
+        let codes = if codes.is_empty() { String::new() } else { format!("  ({})", codes.join(", ")) };
+        row("answered", format!("{}  {}{codes}", grouped(summary.answered), share(summary.answered)));
+        let unanswered = summary.timeouts + summary.lost.total();
+        let limit_s = summary.timeout_ns as f64 / 1e9;
+        row(
+            "unanswered",
+            format!(
+                "{}  {}  (timeouts after {limit_s} s: {}{})",
+                grouped(unanswered),
+                share(unanswered),
+                grouped(summary.timeouts),
+                losses(summary)
+            ),
+        );
+        for (name, count) in oddities(summary) {
+            row(name, grouped(count));
+        }
+        if summary.connections.attempted > 0 {
+            let Connections { attempted, established, resumed, failed, .. } = summary.connections;
+            row(
+                "connections",
+                format!(
+                    "{} begun, {} established, {} resumed, {} failed",
+                    grouped(attempted),
+                    grouped(established),
+                    grouped(resumed),
+                    grouped(failed)
+                ),
+            );
+        }
+        row("", format!("{:>11} {:>11} {:>11} {:>11} {:>11}", "p50", "p99", "p99.9", "p99.99", "max"));
+        for (name, times) in [
+            ("latency, from due", Some(&summary.latency_ns)),
+            ("latency, from sent", Some(&summary.sent_latency_ns)),
+            ("latency, lower end", Some(&summary.lower_latency_ns)),
+            ("sent late by", Some(&summary.lag_ns)),
+            ("connecting", summary.handshake_ns.as_ref()),
+        ] {
+            let Some(times) = times else { continue };
+            let limit_ns = name.starts_with("latency").then_some(summary.timeout_ns.unsigned_abs());
+            let cells = [times.p50, times.p99, times.p99_9, times.p99_99, times.max];
+            row(name, cells.map(|ns| format!("{:>11}", milliseconds(ns, limit_ns))).join(" "));
+        }
+    }
+    lines.extend(verdicts(summary).into_iter().map(|verdict| format!("  note: {verdict}")));
+    lines.join("\n") + "\n"
+}
+
+fn headline(summary: &Summary, server: SocketAddr) -> String {
+    let transport = transport_name(summary.transport);
+    let answered_qps = summary.answered as f64 / summary.duration_s;
+    let duration = format!("{} s", (summary.duration_s * 1e3).round() / 1e3);
+    let duration = if summary.interrupted { format!("{duration}, then interrupted") } else { duration };
+    match (summary.asked_qps, summary.outstanding, summary.capacity_qps) {
+        (Some(qps), ..) => {
+            format!("{server} over {transport}: {} queries a second for {duration}", grouped(qps as u64))
+        }
+        (_, Some(count), _) => format!(
+            "{server} over {transport}: {} queries outstanding for {duration}: {} answers a second",
+            grouped(count as u64),
+            grouped(answered_qps as u64)
+        ),
+        (_, _, Some(qps)) => {
+            let bound = if summary.capacity_is_lower_bound { "at least " } else { "" };
+            format!("{server} over {transport}: holds {bound}{} queries a second", grouped(qps as u64))
+        }
+        _ if summary.interrupted => format!("{server} over {transport}: interrupted before any rate was known to hold"),
+        _ => format!("{server} over {transport}: no rate held; try a lower --ramp-start, or is the server there?"),
+    }
+}
+
+fn losses(summary: &Summary) -> String {
+    let Losses { closed, reset, refused, tls } = summary.lost;
+    let kinds = [("closed", closed), ("reset", reset), ("refused", refused), ("TLS", tls)];
+    let told: Vec<_> =
+        kinds.iter().filter(|(_, count)| *count > 0).map(|(name, count)| format!("; {name}: {count}")).collect();
+    told.concat()
+}
+
+fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
+    let strays = summary.strays;
+    [
+        ("truncated", summary.truncated),
+        ("came too late", strays.late),
+        ("answered twice", strays.duplicates),
+        ("unknown id", strays.unexpected),
+        ("other question", strays.mismatched),
+        ("malformed", strays.malformed),
+        ("never sent", summary.unsent),
+        ("ICMP unreachable", summary.unreachable),
+    ]
+    .into_iter()
+    .filter(|(_, count)| *count > 0)
+    .collect()
+}
+
+fn transport_name(transport: TransportKind) -> &'static str {
+    match transport {
+        TransportKind::Udp => "UDP",
+        TransportKind::Tcp => "TCP",
+        TransportKind::Dot => "TLS",
+    }
+}
+
+/// What a reader must know before using the numbers.
+fn verdicts(summary: &Summary) -> Vec<String> {
+    let mut found = Vec::new();
+    if summary.answered == 0 && summary.sent > 0 {
+        found.push(silence(summary).into());
+    }
+    // What falls due at the moment of an interruption is not sent, and that is nobody's fault.
+    if summary.unsent > 0 && !summary.interrupted {
+        found.push(
+            "not all queries could be sent: the instrument was too slow, and the result says little of the server"
+                .into(),
+        );
+    } else if summary.model == "rate" && summary.lag_ns.p99 > 1_000_000 {
+        found.push(format!(
+            "queries were sent up to {} late (p99): the instrument lacked CPU; lower --rate or add --threads",
+            milliseconds(summary.lag_ns.p99, None).trim()
+        ));
+    } else if summary.model == "closed" && summary.busy_share > 0.98 {
+        found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());
+    }
+    if summary.intervals_lost > 0 {
+        found.push(format!(
+            "{} intervals are missing from --out: the disk is too slow for --interval-s",
+            grouped(summary.intervals_lost)
+        ));
+    }
+    let most = |name| summary.rcodes.get(name).is_some_and(|count| *count * 2 > summary.answered);
+    if most("REFUSED") {
+        found.push("most answers are REFUSED: does the server serve the names that are asked for?".into());
+    }
+    if most("NOTAUTH") {
+        found.push("most answers are NOTAUTH: with --tsig, does the server know that key, and allow it to ask?".into());
+    }
+    found
+}
+
+/// Why nothing at all was answered, as far as it can be told.
+fn silence(summary: &Summary) -> &'static str {
+    let Losses { refused, .. } = summary.lost;
+    if summary.unreachable > 0 || refused > 0 {
+        "nothing was answered, and the network said that nothing is there: is the server running, and on this port?"
+    } else if summary.transport == TransportKind::Dot && summary.connections.established == 0 {
+        "no TLS connection was established: is this the server's port for DNS over TLS?"
+    } else {
+        "nothing was answered: is a DNS server listening there, and is nothing between that drops queries?"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_read_well() {
+        let cells = [410_000, 4_100_000, 41_000_000, 410_000_000].map(|ns| milliseconds(ns, None));
+        assert_eq!(cells, ["0.410 ms", "4.10 ms", "41.0 ms", "410 ms"]);
+        assert_eq!(milliseconds(1_000_341_503, Some(1_000_000_000)), "≥ 1000 ms");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    fn told(summary: &Summary) -> String {
+        text(summary, "127.0.0.1:5300".parse().unwrap())
+    }
+
+    fn of_a_rate() -> Summary {
+        Summary { model: "rate", asked_qps: Some(1_000.0), duration_s: 1.0, sent: 1_000, ..Summary::default() }
+    }
+
+    #[test]
+    fn silence_is_told_from_an_absent_server_and_a_wrong_port() {
+        let silent = of_a_rate();
+        assert!(told(&silent).contains("drops queries"));
+        assert!(!told(&silent).contains("()"), "no empty list of response codes");
+        assert!(told(&Summary { unreachable: 900, ..of_a_rate() }).contains("nothing is there"));
+        assert!(told(&Summary { transport: TransportKind::Dot, ..of_a_rate() }).contains("port for DNS over TLS"));
+        let answered = Summary { answered: 1, unreachable: 900, ..of_a_rate() };
+        assert!(!told(&answered).contains("nothing"));
+    }
+
+    #[test]
+    fn what_an_interruption_left_unsent_is_not_held_against_the_instrument() {
+        let late = Summary { unsent: 10, ..of_a_rate() };
+        assert!(told(&late).contains("too slow"));
+        let interrupted = Summary { interrupted: true, ..late };
+        assert!(!told(&interrupted).contains("too slow"));
+        assert!(told(&interrupted).contains("1 s, then interrupted"));
+    }
+}

@@ -1,0 +1,336 @@
+//! Which queries are outstanding, and what each message that comes back means. No clock, no socket.
+//!
+//! Each client (a source address and port, or a connection) has ids of its own, handed out in turn, and a table of its
+//! queries by id. An id keeps its meaning until the table has gone round once, so late answers and duplicates are told
+//! from messages that nobody asked for.
+
+use std::sync::Arc;
+
+use super::{
+    answer::{self, Verdict},
+    interval_stats::{End, Ended, Meter},
+    lateness::{Lateness, Mark},
+    queries::{Queries, sign::Signer},
+};
+use crate::net::connection::Loss;
+
+/// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
+pub const TABLE_MAX: usize = 1 << 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Unused,
+    Outstanding,
+    Answered,
+    TimedOut,
+    Lost,
+}
+
+#[derive(Clone, Copy)]
+struct Query {
+    due_ns: i64,
+    sent_ns: i64,
+    mark: Mark,
+    /// Place in the order of queries.
+    place: u32,
+    id: u16,
+    state: State,
+}
+
+const UNUSED: Query = Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, place: 0, id: 0, state: State::Unused };
+
+/// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
+/// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
+const SENDING_NS: i64 = 20_000;
+
+/// When queries were sent: the system call's beginning and end.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    pub began_ns: i64,
+    pub ended_ns: i64,
+}
+
+impl Sending {
+    /// How much later than at the beginning `count` queries may have left; 0 if it took no longer than usual.
+    fn held_ns(self, count: usize) -> i64 {
+        let took_ns = self.ended_ns - self.began_ns;
+        if took_ns > SENDING_NS * count as i64 { took_ns } else { 0 }
+    }
+}
+
+/// Queries of one client. Sequence numbers count from 0; the id is their low 16 bits.
+struct Client {
+    table: Box<[Query]>,
+    /// All before it have ended.
+    oldest: u64,
+    /// The next to be sent; from here on `drafts` are written but not sent.
+    next: u64,
+    drafts: u64,
+    outstanding: u32,
+}
+
+impl Client {
+    fn query(&mut self, number: u64) -> &mut Query {
+        let place = number as usize & (self.table.len() - 1);
+        &mut self.table[place]
+    }
+
+    fn pass_ended(&mut self) {
+        while self.oldest < self.next && self.query(self.oldest).state != State::Outstanding {
+            self.oldest += 1;
+        }
+    }
+}
+
+/// All queries of one thread.
+pub struct Ledger {
+    queries: Arc<Queries>,
+    signer: Option<Signer>,
+    signed_at_s: u64,
+    place: usize,
+    timeout_ns: i64,
+    clients: Vec<Client>,
+    outstanding: usize,
+    lateness: Lateness,
+    /// When queries ended, for a closed loop.
+    ended_ns: Option<Vec<i64>>,
+    /// Where counts and times go.
+    pub meter: Meter,
+}
+
+/// How a [`Ledger`] is made.
+pub struct Settings {
+    pub queries: Arc<Queries>,
+    pub signer: Option<Signer>,
+    /// Where in the queries to begin.
+    pub first: usize,
+    /// A query is given up after so long.
+    pub timeout_ns: i64,
+    pub clients: usize,
+    /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
+    pub table: usize,
+    /// Whether the times of endings are kept for [`Ledger::take_ended`].
+    pub closed_loop: bool,
+}
+
+impl Ledger {
+    /// Without a query outstanding.
+    pub fn new(settings: Settings, meter: Meter) -> Self {
+        let Settings { queries, signer, first, timeout_ns, clients, table, closed_loop } = settings;
+        assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
+        let client =
+            || Client { table: vec![UNUSED; table].into_boxed_slice(), oldest: 0, next: 0, drafts: 0, outstanding: 0 };
+        Ledger {
+            queries,
+            signer,
+            signed_at_s: 0,
+            place: first,
+            timeout_ns,
+            clients: (0..clients).map(|_| client()).collect(),
+            outstanding: 0,
+            lateness: Lateness::new(clients),
+            ended_ns: closed_loop.then(Vec::new),
+            meter,
+        }
+    }
+
+    /// The longest message that [`Ledger::draft`] writes.
+    pub fn octets_max(&self) -> usize {
+        self.queries.octets_max() + self.signer.as_ref().map_or(0, Signer::octets)
+    }
+
+    /// The time that signatures bear, in seconds since 1970; needed with a signer only.
+    pub fn set_wall_time(&mut self, now_s: u64) {
+        self.signed_at_s = now_s;
+    }
+
+    /// How many clients there are.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    /// How many queries wait for an answer.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding
+    }
+
+    /// How many of one client's queries wait for an answer.
+    pub fn outstanding_of(&self, client: usize) -> usize {
+        self.clients[client].outstanding as usize
+    }
+
+    /// Writes the next query of `client`, due at `due_ns`, into `space` and returns its length.
+    ///
+    /// None if the client's table is full. Follow with [`Ledger::sent`] before anything else is done with the client.
+    pub fn draft(&mut self, client: usize, due_ns: i64, space: &mut [u8]) -> Option<usize> {
+        let Client { table, oldest, next, drafts, .. } = &mut self.clients[client];
+        let number = *next + *drafts;
+        if number - *oldest >= table.len() as u64 {
+            return None;
+        }
+        let id = number as u16;
+        let query = self.queries.message(self.place);
+        space[..query.len()].copy_from_slice(query);
+        space[..2].copy_from_slice(&id.to_be_bytes());
+        let place = number as usize & (table.len() - 1);
+        table[place] = Query { due_ns, sent_ns: due_ns, place: self.place as u32, id, ..UNUSED };
+        *drafts += 1;
+        let length = query.len();
+        self.place = if self.place + 1 == self.queries.len() { 0 } else { self.place + 1 };
+        Some(match &mut self.signer {
+            Some(signer) => signer.sign(space, length, self.signed_at_s),
+            None => length,
+        })
+    }
+
+    /// The first `count` drafts of `client`, `octets` in all, were sent; the others were not.
+    ///
+    /// Those come again as the next ones of the order, not necessarily of this client.
+    pub fn sent(&mut self, client: usize, count: usize, octets: usize, sending: Sending) {
+        let number = client;
+        let client = &mut self.clients[number];
+        let unsent = client.drafts as usize - count;
+        let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
+        if self.outstanding == 0 {
+            self.lateness.nothing_outstanding();
+        }
+        for at in client.next..client.next + count as u64 {
+            let query = client.query(at);
+            (query.sent_ns, query.state) = (sent_ns, State::Outstanding);
+            query.mark = self.lateness.sent(number, sent_ns - query.due_ns, held_ns);
+            let due_ns = query.due_ns;
+            self.meter.sent(due_ns, sent_ns, if at == client.next { octets } else { 0 });
+        }
+        client.next += count as u64;
+        client.drafts = 0;
+        client.outstanding += count as u32;
+        self.outstanding += count;
+        let order = self.queries.len();
+        self.place = (self.place + order - unsent % order) % order;
+    }
+
+    /// Takes in a message that `client` received, `length` octets long, of which at least the question is in `octets`.
+    ///
+    /// True if it ended a query.
+    pub fn answer(&mut self, client: usize, octets: &[u8], length: usize, received_ns: i64) -> bool {
+        let number = client;
+        let client = &mut self.clients[number];
+        let Some(id) = octets.first_chunk() else {
+            self.stray(received_ns).malformed += 1;
+            return false;
+        };
+        let id = u16::from_be_bytes(*id);
+        let query = *client.query(u64::from(id));
+        if query.id != id || query.state == State::Unused {
+            self.stray(received_ns).unexpected += 1;
+            return false;
+        }
+        let verdict = answer::check(octets, length, self.queries.message(query.place as usize));
+        if matches!(verdict, Verdict::Answer { .. }) {
+            self.meter.heard(received_ns);
+        }
+        match (verdict, query.state) {
+            (Verdict::Malformed, _) => self.stray(received_ns).malformed += 1,
+            (Verdict::Mismatched, _) => self.stray(received_ns).mismatched += 1,
+            (_, State::Answered) => self.stray(received_ns).duplicates += 1,
+            (Verdict::Answer { rcode, truncated }, State::Outstanding)
+                if received_ns < query.sent_ns + self.timeout_ns =>
+            {
+                client.query(u64::from(id)).state = State::Answered;
+                client.outstanding -= 1;
+                client.pass_ended();
+                self.meter.at(query.due_ns).counts.octets_received += length as u64;
+                self.end(number, query, received_ns, End::Answered { rcode, truncated });
+                return true;
+            }
+            _ => self.stray(received_ns).late += 1,
+        }
+        false
+    }
+
+    /// Gives up what was sent a timeout ago or earlier; returns how many that are.
+    pub fn expire(&mut self, now_ns: i64) -> usize {
+        let before = self.outstanding;
+        for number in 0..self.clients.len() {
+            while let Some(query) = self.oldest_outstanding(number) {
+                if query.sent_ns + self.timeout_ns > now_ns {
+                    break;
+                }
+                let client = &mut self.clients[number];
+                client.query(client.oldest).state = State::TimedOut;
+                client.outstanding -= 1;
+                self.end(number, query, query.sent_ns + self.timeout_ns, End::Timeout);
+            }
+        }
+        before - self.outstanding
+    }
+
+    /// Ends all queries of `client`, whose connection is gone. They count as unanswered, recorded at the limit.
+    pub fn lose(&mut self, client: usize, loss: Loss) {
+        while let Some(query) = self.oldest_outstanding(client) {
+            let lost = &mut self.clients[client];
+            lost.query(lost.oldest).state = State::Lost;
+            lost.outstanding -= 1;
+            self.end(client, query, query.sent_ns + self.timeout_ns, End::Lost(loss));
+        }
+    }
+
+    /// When the oldest outstanding query times out, if there is any. Looks at every client.
+    pub fn next_timeout_ns(&mut self) -> Option<i64> {
+        (0..self.clients.len())
+            .filter_map(|client| self.oldest_outstanding(client))
+            .map(|query| query.sent_ns)
+            .min()
+            .map(|sent_ns| sent_ns + self.timeout_ns)
+    }
+
+    /// Calls `each` with the time at which a query ended, for all since the last call, if this is a closed loop.
+    pub fn take_ended(&mut self, mut each: impl FnMut(i64)) {
+        if let Some(ended_ns) = &mut self.ended_ns {
+            ended_ns.drain(..).for_each(&mut each);
+        }
+    }
+
+    /// Begins to measure another period, with no query outstanding.
+    pub fn restart(&mut self, start_ns: i64, end_ns: i64, closed_loop: bool) {
+        debug_assert_eq!(self.outstanding, 0);
+        self.ended_ns = closed_loop.then(Vec::new);
+        self.lateness.restart();
+        self.meter.restart(start_ns, end_ns);
+    }
+
+    fn end(&mut self, client: usize, query: Query, ended_ns: i64, end: End) {
+        self.outstanding -= 1;
+        let Query { due_ns, sent_ns, mark, .. } = query;
+        let lower_ns = match end {
+            End::Answered { .. } => self.lateness.answered(client, mark, sent_ns - due_ns, ended_ns - sent_ns),
+            End::Timeout | End::Lost(_) => self.lateness.unanswered(mark, self.timeout_ns),
+        };
+        self.meter.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
+        if let Some(times) = &mut self.ended_ns {
+            times.push(ended_ns);
+        }
+    }
+
+    fn oldest_outstanding(&mut self, client: usize) -> Option<Query> {
+        let client = &mut self.clients[client];
+        client.pass_ended();
+        (client.oldest < client.next).then(|| *client.query(client.oldest))
+    }
+
+    fn stray(&mut self, time_ns: i64) -> &mut super::interval_stats::Strays {
+        &mut self.meter.at(time_ns).counts.strays
+    }
+}
+
+/// How many places a client's table needs: twice what may be outstanding, and at least 256, so that ids keep their meaning
+/// for a while after their query's end. None if even the largest table does not hold that many.
+pub fn table_for(outstanding: f64, clients: usize) -> Option<usize> {
+    let each = outstanding / clients as f64;
+    (each * 1.25 < TABLE_MAX as f64)
+        .then(|| ((each * 2.0) as usize).clamp(256, TABLE_MAX).next_power_of_two().min(TABLE_MAX))
+}
+
+#[cfg(test)]
+#[path = "in_flight_tests.rs"]
+mod tests;

@@ -1,0 +1,410 @@
+//! What is counted and timed, an interval at a time: no clock, no socket, no allocation but at an interval's edge.
+//!
+//! A query belongs to the interval in which it was *due*. An interval is complete when no more queries fall due in it
+//! and each of its queries has ended, so a few are open at a time: as many as the client timeout spans, and two.
+
+use std::collections::VecDeque;
+
+use super::answers::{Bin, Bins};
+use crate::{
+    net::connection::Loss,
+    stats::histogram::{TIME_MAX_NS, Times, times},
+};
+
+/// Response codes that the header can hold (RFC 1035 §4.1.1).
+pub const RCODES: usize = 16;
+
+/// How many queries ended without an answer, by why, apart from timeouts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Losses {
+    pub closed: u64,
+    pub reset: u64,
+    pub refused: u64,
+    pub tls: u64,
+}
+
+impl Losses {
+    fn count(&mut self, loss: Loss) {
+        *match loss {
+            Loss::Closed => &mut self.closed,
+            Loss::Reset => &mut self.reset,
+            Loss::Refused => &mut self.refused,
+            Loss::Tls(_) => &mut self.tls,
+        } += 1;
+    }
+
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.closed + self.reset + self.refused + self.tls
+    }
+
+    fn add(&mut self, other: &Losses) {
+        self.closed += other.closed;
+        self.reset += other.reset;
+        self.refused += other.refused;
+        self.tls += other.tls;
+    }
+}
+
+/// Messages received that ended no query.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Strays {
+    /// Answers to queries that had timed out before.
+    pub late: u64,
+    /// Further answers to a query that was answered.
+    pub duplicates: u64,
+    /// Messages with an id that no query of that client has.
+    pub unexpected: u64,
+    /// Messages with the id of a query and another question.
+    pub mismatched: u64,
+    /// Octets that are no DNS response.
+    pub malformed: u64,
+}
+
+impl Strays {
+    fn add(&mut self, other: &Strays) {
+        self.late += other.late;
+        self.duplicates += other.duplicates;
+        self.unexpected += other.unexpected;
+        self.mismatched += other.mismatched;
+        self.malformed += other.malformed;
+    }
+}
+
+/// Counts of an interval or of all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub due: u64,
+    pub sent: u64,
+    pub answered: u64,
+    pub timeouts: u64,
+    pub lost: Losses,
+    pub strays: Strays,
+    pub truncated: u64,
+    pub rcodes: [u64; RCODES],
+    pub octets_sent: u64,
+    pub octets_received: u64,
+    /// ICMP errors that the socket reported.
+    pub unreachable: u64,
+}
+
+impl Counts {
+    /// Queries that ended without an answer.
+    pub fn unanswered(&self) -> u64 {
+        self.timeouts + self.lost.total()
+    }
+
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &Counts) {
+        self.due += other.due;
+        self.sent += other.sent;
+        self.answered += other.answered;
+        self.timeouts += other.timeouts;
+        self.lost.add(&other.lost);
+        self.strays.add(&other.strays);
+        self.truncated += other.truncated;
+        self.rcodes.iter_mut().zip(other.rcodes).for_each(|(mine, other)| *mine += other);
+        self.octets_sent += other.octets_sent;
+        self.octets_received += other.octets_received;
+        self.unreachable += other.unreachable;
+    }
+}
+
+/// What one client saw in an interval. Latencies are from the due time, queries without an answer at the limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCounts {
+    pub answered: u32,
+    pub unanswered: u32,
+    pub sum_ns: i64,
+    pub max_ns: i64,
+}
+
+impl ClientCounts {
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &ClientCounts) {
+        self.answered += other.answered;
+        self.unanswered += other.unanswered;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+/// Series of times: of queries, and of connections.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// From the due time to the answer, or to the timeout.
+    pub due: Times,
+    /// From the sending to the answer, or to the timeout.
+    pub sent: Times,
+    /// What the server would have taken at least, had the instrument been in time: see [`super::lateness`].
+    pub lower: Times,
+    /// From the due time to the sending.
+    pub lag: Times,
+    /// From connecting to established, with TLS if there is any.
+    pub handshake: Times,
+}
+
+impl Default for Series {
+    fn default() -> Self {
+        Series { due: times(), sent: times(), lower: times(), lag: times(), handshake: times() }
+    }
+}
+
+impl Series {
+    /// Adds what another timed.
+    pub fn add(&mut self, other: &Series) {
+        for (mine, other) in [
+            (&mut self.due, &other.due),
+            (&mut self.sent, &other.sent),
+            (&mut self.lower, &other.lower),
+            (&mut self.lag, &other.lag),
+            (&mut self.handshake, &other.handshake),
+        ] {
+            mine.add(other).expect("all histograms have the same bounds");
+        }
+    }
+
+    fn clear(&mut self) {
+        for times in [&mut self.due, &mut self.sent, &mut self.lower, &mut self.lag, &mut self.handshake] {
+            times.reset();
+        }
+    }
+}
+
+/// An interval of one thread.
+#[derive(Clone, Debug)]
+pub struct Interval {
+    /// Counted from 0 at the start.
+    pub number: u64,
+    pub counts: Counts,
+    pub series: Series,
+    /// By the numbers of the thread's clients.
+    pub clients: Vec<ClientCounts>,
+    /// What was sent and answered *during* it, whenever it was due.
+    pub bins: Bins,
+    /// How long the thread had work.
+    pub busy_ns: i64,
+    /// Queries sent that have not ended yet.
+    open: u64,
+}
+
+impl Interval {
+    fn new(number: u64, clients: usize, bins: Bins) -> Self {
+        Interval {
+            number,
+            counts: Counts::default(),
+            series: Series::default(),
+            clients: vec![ClientCounts::default(); clients],
+            bins,
+            busy_ns: 0,
+            open: 0,
+        }
+    }
+
+    /// Of no client yet, to put others together in.
+    pub fn empty(number: u64) -> Self {
+        Interval::new(number, 0, Bins::default())
+    }
+
+    /// Adds what another counted and timed, whose clients stand from `first` on among those of this one.
+    pub fn add(&mut self, other: &Interval, first: usize) {
+        self.counts.add(&other.counts);
+        self.series.add(&other.series);
+        self.bins.add(&other.bins);
+        let last = first + other.clients.len();
+        if self.clients.len() < last {
+            self.clients.resize(last, ClientCounts::default());
+        }
+        self.clients[first..last].iter_mut().zip(&other.clients).for_each(|(mine, other)| mine.add(other));
+    }
+
+    fn clear(&mut self, number: u64) {
+        self.number = number;
+        self.counts = Counts::default();
+        self.series.clear();
+        self.clients.fill(ClientCounts::default());
+        self.bins.clear();
+        (self.busy_ns, self.open) = (0, 0);
+    }
+}
+
+/// How a query ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Answered { rcode: u8, truncated: bool },
+    Timeout,
+    Lost(Loss),
+}
+
+/// The times of a query that ended; without an answer `ended_ns` is sending plus timeout, whenever it was noticed.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    pub due_ns: i64,
+    pub sent_ns: i64,
+    pub ended_ns: i64,
+    /// A latency, not a moment: what the server would have taken at least.
+    pub lower_ns: i64,
+    pub end: End,
+}
+
+/// The measurements of one thread.
+pub struct Meter {
+    start_ns: i64,
+    end_ns: i64,
+    interval_ns: i64,
+    clients: usize,
+    /// Those not complete, in order.
+    open: VecDeque<Box<Interval>>,
+    /// Empty ones, for use again. In boxes, as they are handed to and fro.
+    #[allow(clippy::vec_box)]
+    spare: Vec<Box<Interval>>,
+}
+
+impl Meter {
+    /// Of queries due from `start_ns` to before `end_ns`, by `clients` clients.
+    pub fn new(start_ns: i64, end_ns: i64, interval_ns: i64, clients: usize) -> Self {
+        assert!(start_ns < end_ns && interval_ns > 0);
+        let first = Box::new(Interval::new(0, clients, Bins::new(interval_ns)));
+        Meter { start_ns, end_ns, interval_ns, clients, open: VecDeque::from([first]), spare: Vec::new() }
+    }
+
+    /// Begins anew for another period; what was not taken is gone.
+    pub fn restart(&mut self, start_ns: i64, end_ns: i64) {
+        assert!(start_ns < end_ns);
+        (self.start_ns, self.end_ns) = (start_ns, end_ns);
+        self.spare.extend(self.open.drain(..));
+        let first = self.empty(0);
+        self.open.push_back(first);
+    }
+
+    /// Ends the period earlier.
+    pub fn cut(&mut self, end_ns: i64) {
+        self.end_ns = end_ns.max(self.start_ns + 1);
+    }
+
+    /// How many intervals there are in all.
+    pub fn intervals(&self) -> u64 {
+        ((self.end_ns - self.start_ns + self.interval_ns - 1) / self.interval_ns).unsigned_abs()
+    }
+
+    /// The interval of a time; times before the first or after the last belong to those.
+    pub fn at(&mut self, time_ns: i64) -> &mut Interval {
+        let within = (time_ns.min(self.end_ns - 1) - self.start_ns).max(0);
+        let number = (within / self.interval_ns).unsigned_abs();
+        let first = self.open.front().map_or(0, |interval| interval.number);
+        // An interval that was given away gets no more counts of queries; others (busy time) go to the oldest open.
+        let place = number.saturating_sub(first) as usize;
+        while self.open.len() <= place {
+            let next = self.empty(first + self.open.len() as u64);
+            self.open.push_back(next);
+        }
+        &mut self.open[place]
+    }
+
+    /// Counts a query as sent.
+    pub fn sent(&mut self, due_ns: i64, sent_ns: i64, octets: usize) {
+        let interval = self.at(due_ns);
+        interval.counts.due += 1;
+        interval.counts.sent += 1;
+        interval.counts.octets_sent += octets as u64;
+        interval.open += 1;
+        record(&mut interval.series.lag, sent_ns - due_ns);
+        if let Some(bin) = self.bin(sent_ns) {
+            bin.sent += 1;
+        }
+    }
+
+    /// Counts that the server answered a query, in time or not.
+    pub fn heard(&mut self, received_ns: i64) {
+        if let Some(bin) = self.bin(received_ns) {
+            bin.answered(received_ns);
+        }
+    }
+
+    /// Counts a query that was due and will not be sent any more.
+    pub fn given_up(&mut self, due_ns: i64) {
+        self.at(due_ns).counts.due += 1;
+    }
+
+    /// Ends a query of `client` that was sent.
+    pub fn end(&mut self, client: usize, ended: Ended) {
+        let Ended { due_ns, sent_ns, ended_ns, lower_ns, end } = ended;
+        let interval = self.at(due_ns);
+        interval.open -= 1;
+        let latency_ns = ended_ns - due_ns;
+        record(&mut interval.series.due, latency_ns);
+        record(&mut interval.series.sent, ended_ns - sent_ns);
+        record(&mut interval.series.lower, lower_ns);
+        let counts = &mut interval.counts;
+        let client = &mut interval.clients[client];
+        client.sum_ns += latency_ns;
+        client.max_ns = client.max_ns.max(latency_ns);
+        match end {
+            End::Answered { rcode, truncated } => {
+                client.answered += 1;
+                counts.answered += 1;
+                counts.truncated += u64::from(truncated);
+                counts.rcodes[usize::from(rcode) % RCODES] += 1;
+                return;
+            }
+            End::Timeout => counts.timeouts += 1,
+            End::Lost(loss) => counts.lost.count(loss),
+        }
+        client.unanswered += 1;
+    }
+
+    /// Counts a connection that was established, `started_ns` being when connecting began.
+    pub fn established(&mut self, started_ns: i64, established_ns: i64) {
+        record(&mut self.at(started_ns).series.handshake, established_ns - started_ns);
+    }
+
+    /// The next complete interval; `next_due_ns` is when the next query falls due.
+    pub fn complete(&mut self, next_due_ns: i64) -> Option<Box<Interval>> {
+        let first = self.open.front()?;
+        let ends_ns = self.start_ns + (first.number as i64 + 1) * self.interval_ns;
+        if first.open > 0 || next_due_ns < ends_ns.min(self.end_ns) || first.number >= self.intervals() {
+            return None;
+        }
+        let next = first.number + 1;
+        let complete = self.open.pop_front();
+        if self.open.is_empty() {
+            let empty = self.empty(next);
+            self.open.push_back(empty);
+        }
+        complete
+    }
+
+    /// Gives an interval back, to be used again.
+    pub fn reuse(&mut self, interval: Box<Interval>) {
+        self.spare.push(interval);
+    }
+
+    /// The bin of a time; none outside the period, or in an interval that was given away.
+    fn bin(&mut self, time_ns: i64) -> Option<&mut Bin> {
+        let within_ns = time_ns - self.start_ns;
+        let (number, into_ns) = (within_ns / self.interval_ns, within_ns % self.interval_ns);
+        let is_open = self.open.front().is_some_and(|first| first.number <= number.unsigned_abs());
+        if within_ns < 0 || time_ns >= self.end_ns || !is_open {
+            return None;
+        }
+        self.at(time_ns).bins.at(into_ns)
+    }
+
+    fn empty(&mut self, number: u64) -> Box<Interval> {
+        match self.spare.pop() {
+            Some(mut interval) => {
+                interval.clear(number);
+                interval
+            }
+            None => Box::new(Interval::new(number, self.clients, Bins::new(self.interval_ns))),
+        }
+    }
+}
+
+fn record(times: &mut Times, time_ns: i64) {
+    times.saturating_record(time_ns.max(0).unsigned_abs().min(TIME_MAX_NS));
+}
+
+#[cfg(test)]
+#[path = "interval_stats_tests.rs"]
+mod tests;

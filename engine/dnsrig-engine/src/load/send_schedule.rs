@@ -1,0 +1,126 @@
+//! What a thread has to do in a period: which queries are due, which have timed out, when it may wait, when it is done.
+//! No clock, no socket.
+
+use super::{
+    arrivals::{Arrivals, Part},
+    in_flight::Ledger,
+    worker::Period,
+};
+use crate::net::udp_batch::BATCH_MAX;
+
+/// Timeouts, complete intervals and the wish to stop are looked at this often.
+pub const CHECK_INTERVAL_NS: i64 = 1_000_000;
+
+/// A closed loop's next query is due when one before has ended, which may be noticed this much later.
+const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;
+
+/// The duty of one thread in one period.
+pub struct Duty {
+    end_ns: i64,
+    timeout_ns: i64,
+    arrivals: Arrivals,
+    /// Due and not sent.
+    due_ns: Vec<i64>,
+    check_ns: i64,
+    last_sent_ns: i64,
+    stopped: bool,
+}
+
+impl Duty {
+    /// Prepares `ledger` for `period`.
+    pub fn new(period: Period, part: Part, timeout_ns: i64, ledger: &mut Ledger) -> Self {
+        let Period { model, start_ns, end_ns, seed } = period;
+        let arrivals = Arrivals::new(model, part, start_ns, end_ns, seed);
+        ledger.restart(start_ns, end_ns, arrivals.is_closed_loop());
+        let due_ns = Vec::with_capacity(BATCH_MAX);
+        Duty { end_ns, timeout_ns, arrivals, due_ns, check_ns: start_ns, last_sent_ns: start_ns, stopped: false }
+    }
+
+    /// When the queries were due that are to be sent now, a batch at most, oldest first.
+    pub fn due(&mut self, now_ns: i64) -> &[i64] {
+        while self.due_ns.len() < BATCH_MAX
+            && let Some(due_ns) = self.arrivals.take(now_ns)
+        {
+            self.due_ns.push(due_ns);
+        }
+        &self.due_ns
+    }
+
+    /// The first `count` of them were sent.
+    pub fn sent(&mut self, count: usize, now_ns: i64) {
+        if count > 0 {
+            self.due_ns.drain(..count);
+            self.last_sent_ns = now_ns;
+        }
+    }
+
+    /// Takes in which queries have ended.
+    pub fn learn(&mut self, ledger: &mut Ledger) {
+        ledger.take_ended(|ended_ns| self.arrivals.ended(ended_ns));
+    }
+
+    /// Whether it is time for [`Duty::check`].
+    pub fn is_check_due(&self, now_ns: i64) -> bool {
+        now_ns >= self.check_ns
+    }
+
+    /// Gives up what has timed out, or what cannot be sent any more; ends the period now if `stop`.
+    ///
+    /// Returns the time before which no more queries will be due.
+    pub fn check(&mut self, now_ns: i64, stop: bool, ledger: &mut Ledger) -> i64 {
+        self.check_ns = now_ns + CHECK_INTERVAL_NS;
+        ledger.expire(now_ns);
+        self.learn(ledger);
+        if stop && !self.stopped {
+            self.stopped = true;
+            self.end_ns = self.end_ns.min(now_ns);
+            self.arrivals.cut(self.end_ns);
+            ledger.meter.cut(self.end_ns);
+            self.give_up(ledger);
+        }
+        // What could not be sent for a whole timeout after the end will not be.
+        if now_ns >= self.end_ns + self.timeout_ns {
+            self.give_up(ledger);
+        }
+        let next_ns = self.next_due_ns();
+        if self.arrivals.is_closed_loop() && now_ns < self.end_ns + NOTICED_LATE_NS {
+            return next_ns.min(now_ns - NOTICED_LATE_NS);
+        }
+        next_ns
+    }
+
+    /// Whether no query will be due any more and none is outstanding.
+    pub fn is_over(&self, now_ns: i64, ledger: &Ledger) -> bool {
+        now_ns >= self.end_ns && self.next_due_ns() == i64::MAX && ledger.outstanding() == 0
+    }
+
+    /// Until when there is nothing to do but to receive; it ends `early_ns` before a query is due.
+    pub fn idle_until_ns(&self, early_ns: i64) -> i64 {
+        // What could not be sent waits for room, not for a time.
+        let next_ns = if self.due_ns.is_empty() { self.arrivals.next_due_ns() } else { i64::MAX };
+        next_ns.saturating_sub(early_ns).min(self.check_ns)
+    }
+
+    /// Whether an answer makes another query due.
+    pub fn is_closed_loop(&self) -> bool {
+        self.arrivals.is_closed_loop()
+    }
+
+    /// When the last query was sent.
+    pub fn last_sent_ns(&self) -> i64 {
+        self.last_sent_ns
+    }
+
+    fn next_due_ns(&self) -> i64 {
+        self.due_ns.first().copied().unwrap_or(i64::MAX).min(self.arrivals.next_due_ns())
+    }
+
+    fn give_up(&mut self, ledger: &mut Ledger) {
+        let unsent_ns = self.due_ns.drain(..).chain(std::iter::from_fn(|| self.arrivals.take(i64::MAX - 1)));
+        unsent_ns.for_each(|due_ns| ledger.meter.given_up(due_ns));
+    }
+}
+
+#[cfg(test)]
+#[path = "send_schedule_tests.rs"]
+mod tests;

@@ -1,0 +1,228 @@
+//! One connection: its socket, its TLS session, and the octets that wait on either side.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use nix::sys::socket::{getsockopt, sockopt};
+
+use super::{close_reason::Loss, options::SocketOptions, socket};
+use crate::net::{
+    cut::Cut,
+    framing::PREFIX_OCTETS,
+    tls::{Client, Fault, Progress, Session},
+};
+
+/// An incomplete TLS record, or a handshake message of several, is at most so long; rustls allows 64 KiB and a record.
+const UNREAD_OCTETS_MAX: usize = 96 << 10;
+
+/// A connection that has ended keeps no more memory than this for the next in its place.
+const SPARE_OCTETS_MAX: usize = 4 << 10;
+
+/// Buffers that the connections of a thread share.
+pub struct Buffers {
+    read: Box<[u8]>,
+    wire: Vec<u8>,
+}
+
+impl Buffers {
+    /// One reading takes at most `read_octets`.
+    pub fn new(read_octets: usize) -> Self {
+        Buffers { read: vec![0; UNREAD_OCTETS_MAX + read_octets].into_boxed_slice(), wire: Vec::new() }
+    }
+}
+
+/// What a reading came to.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Reading {
+    /// So much came.
+    pub octets: usize,
+    /// There was nothing more to read.
+    pub drained: bool,
+    /// There was as much as there was room for.
+    pub full: bool,
+    /// The TLS handshake is done.
+    pub open: bool,
+    /// The other side sends no more.
+    pub closed: bool,
+}
+
+/// A connection, or the place of one. `C` is how its stream is cut into messages.
+#[derive(Default)]
+pub struct Line<C> {
+    socket: Option<OwnedFd>,
+    /// What comes is acknowledged at once.
+    quickack: bool,
+    /// TCP is connected.
+    connected: bool,
+    session: Option<Box<Session>>,
+    incoming: C,
+    /// Queries that wait until the connection is open, framed.
+    queue: Vec<u8>,
+    /// Octets that the socket had no room for.
+    out: Vec<u8>,
+    /// Received octets of a TLS record that is not complete.
+    unread: Vec<u8>,
+}
+
+impl<C: Cut> Line<C> {
+    /// Takes a socket that is connecting, made with `options`; `tls` says how to go on from there, and with whom.
+    pub fn begin(&mut self, socket: OwnedFd, options: &SocketOptions, tls: Option<&Client>) -> Result<(), Loss> {
+        self.socket = Some(socket);
+        self.quickack = options.quickack;
+        if let Some(client) = tls {
+            self.session = Some(Box::new(Session::new(client).map_err(fault)?));
+        }
+        Ok(())
+    }
+
+    /// Its socket, while there is one.
+    pub fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(OwnedFd::as_fd)
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.connected
+    }
+
+    /// Whether octets wait for room in the socket.
+    pub fn is_blocked(&self) -> bool {
+        !self.out.is_empty()
+    }
+
+    /// Whether its TLS session, if there is one, was resumed.
+    pub fn is_resumed(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.is_resumed())
+    }
+
+    /// Why connecting failed.
+    pub fn error(&self) -> nix::Error {
+        let error = self.socket.as_ref().and_then(|socket| getsockopt(socket, sockopt::SocketError).ok());
+        error.filter(|error| *error != 0).map_or(nix::Error::ECONNRESET, nix::Error::from_raw)
+    }
+
+    /// TCP is connected: the TLS handshake begins, if there is one. True if queries can be sent already.
+    pub fn connected(&mut self, buffers: &mut Buffers) -> Result<bool, Loss> {
+        self.connected = true;
+        let Some(session) = &mut self.session else { return Ok(true) };
+        buffers.wire.clear();
+        session.drive(&mut [], &mut buffers.wire, |_| ()).map_err(fault)?;
+        self.write(&buffers.wire)?;
+        Ok(false)
+    }
+
+    /// Keeps framed queries until the connection is open; returns how many octets wait by now.
+    pub fn queue(&mut self, frames: &[u8]) -> usize {
+        self.queue.extend_from_slice(frames);
+        self.queue.len()
+    }
+
+    /// Sends what was kept until now.
+    pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<(), Loss> {
+        let queue = std::mem::take(&mut self.queue);
+        let sent = self.send(&queue, buffers);
+        self.queue = queue;
+        self.queue.clear();
+        sent
+    }
+
+    /// Sends framed queries on an open connection; what the socket has no room for waits.
+    pub fn send(&mut self, frames: &[u8], buffers: &mut Buffers) -> Result<(), Loss> {
+        let Some(session) = &mut self.session else { return self.write(frames) };
+        buffers.wire.clear();
+        session.seal(&mut self.unread, each_frame(frames), &mut buffers.wire).map_err(fault)?;
+        self.write(&buffers.wire)
+    }
+
+    /// Sends what waits for room.
+    pub fn flush(&mut self) -> Result<(), Loss> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let written = socket::write(socket, &self.out)?;
+        self.out.drain(..written);
+        Ok(())
+    }
+
+    /// Reads once, and calls `each` with the messages that have come.
+    pub fn read(&mut self, buffers: &mut Buffers, mut each: impl FnMut(C::Message<'_>)) -> Result<Reading, Loss> {
+        let Some(socket) = &self.socket else { return Ok(Reading::default()) };
+        let Buffers { read: space, wire } = buffers;
+        let start = self.unread.len();
+        let room = space.len() - UNREAD_OCTETS_MAX;
+        space[..start].copy_from_slice(&self.unread);
+        let Some(count) = socket::read(socket, &mut space[start..start + room])? else {
+            return Ok(Reading { drained: true, ..Reading::default() });
+        };
+        if self.quickack {
+            socket::acknowledge(socket);
+        }
+        let mut reading = Reading { octets: count, full: count == room, closed: count == 0, ..Reading::default() };
+        let Some(session) = &mut self.session else {
+            self.incoming.push(&space[..count], each);
+            return Ok(reading);
+        };
+        wire.clear();
+        let incoming = &mut space[..start + count];
+        let messages = &mut self.incoming;
+        let driven = session.drive(incoming, wire, |octets| messages.push(octets, &mut each));
+        let Progress { used, open, closed } = driven.map_err(fault)?;
+        self.unread.clear();
+        self.unread.extend_from_slice(&incoming[used..]);
+        if self.unread.len() > UNREAD_OCTETS_MAX {
+            return Err(Loss::Tls(Fault::Protocol));
+        }
+        (reading.open, reading.closed) = (open, closed || reading.closed);
+        if !wire.is_empty() {
+            self.write(wire)?;
+        }
+        Ok(reading)
+    }
+
+    /// Closes the connection; an open TLS session is ended first if there is to be a `farewell`.
+    pub fn close(&mut self, farewell: bool, buffers: &mut Buffers) {
+        drop(self.leave(farewell, buffers));
+    }
+
+    /// As [`Line::close`], but the socket is given to the caller: to be closed when the other side has ended its session,
+    /// as what comes behind a close resets the connection. Whether there was a session, it says too.
+    pub fn leave(&mut self, farewell: bool, buffers: &mut Buffers) -> Option<(OwnedFd, bool)> {
+        if let (true, Some(session), Some(socket)) = (farewell && self.out.is_empty(), &mut self.session, &self.socket)
+        {
+            buffers.wire.clear();
+            // The connection is over, whether the other side hears of it or not.
+            if session.close(&mut self.unread, &mut buffers.wire).is_ok() {
+                let _ = socket::write(socket, &buffers.wire);
+            }
+        }
+        let had_session = self.session.take().is_some();
+        self.connected = false;
+        self.incoming.clear();
+        for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
+            buffer.clear();
+            buffer.shrink_to(SPARE_OCTETS_MAX);
+        }
+        self.socket.take().map(|socket| (socket, had_session))
+    }
+
+    fn write(&mut self, octets: &[u8]) -> Result<(), Loss> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let written = if self.out.is_empty() { socket::write(socket, octets)? } else { 0 };
+        self.out.extend_from_slice(&octets[written..]);
+        Ok(())
+    }
+}
+
+fn fault(error: rustls::Error) -> Loss {
+    Loss::Tls(Fault::from(&error))
+}
+
+/// Cuts what was framed here into its frames, lengths included.
+fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_be_bytes(*frames.first_chunk()?));
+        let (frame, rest) = frames.split_at_checked(PREFIX_OCTETS + length)?;
+        frames = rest;
+        Some(frame)
+    })
+}
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

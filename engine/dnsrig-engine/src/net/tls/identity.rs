@@ -1,0 +1,155 @@
+//! The server's side of TLS for DNS (RFC 7858): certificate and settings.
+
+use std::{
+    net::IpAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, SanType};
+use rustls::{
+    RootCertStore, ServerConfig, SupportedProtocolVersion,
+    crypto::ring,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{self, PemObject},
+    },
+    server::{VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
+    version::TLS13,
+};
+
+use crate::base::failure::Advice;
+
+/// The protocol's name in the handshake (ALPN), as registered for DNS over TLS.
+pub const ALPN: &[u8] = b"dot";
+
+/// The name in a certificate that we make ourselves, besides the address.
+const NAME: &str = "echo.dnsrig.test";
+
+/// TLS could not be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file of certificates or a key cannot be used.
+    #[error("cannot read {what} from {path}: {reason}")]
+    Pem {
+        /// What was looked for in the file.
+        what: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: pem::Error,
+    },
+    /// Certificate and key cannot serve together.
+    #[error("cannot use the certificate with its key: {0}")]
+    Unusable(#[from] rustls::Error),
+    /// The certificates for clients cannot be used.
+    #[error("cannot check clients' certificates: {0}")]
+    Clients(#[from] VerifierBuilderError),
+    /// Our own certificate could not be made.
+    #[error("cannot make a certificate: {0}")]
+    Make(#[from] rcgen::Error),
+}
+
+impl Advice for TlsError {
+    fn hint(&self) -> String {
+        match self {
+            TlsError::Make(_) => "give one with --certificate and --key".into(),
+            _ => {
+                "give PEM files that belong together, the server's own certificate first, or neither: then one is made"
+                    .into()
+            }
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        2
+    }
+}
+
+/// The certificate chain and the key, both as DER.
+pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// The identity in these files, of a certificate and of its key; without them, one that is made for `address`.
+pub fn identity(files: Option<(&PathBuf, &PathBuf)>, address: IpAddr) -> Result<Identity, TlsError> {
+    match files {
+        Some((certificate, key)) => read_identity(certificate, key),
+        None => make_identity(address),
+    }
+}
+
+/// Reads a certificate chain and its key from PEM files.
+pub fn read_identity(certificate: &PathBuf, key: &PathBuf) -> Result<Identity, TlsError> {
+    let chain = read_chain(certificate)?;
+    Ok((chain, PrivateKeyDer::from_pem_file(key).map_err(failed("a key", key))?))
+}
+
+fn read_chain(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
+    chain
+        .and_then(|chain| if chain.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(chain) })
+        .map_err(failed("a certificate", path))
+}
+
+fn failed(what: &'static str, path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
+    let path = path.to_owned();
+    move |reason| TlsError::Pem { what, path, reason }
+}
+
+/// Makes a key (ECDSA P-256) and a certificate for `address` that it signs itself.
+pub fn make_identity(address: IpAddr) -> Result<Identity, TlsError> {
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?;
+    let mut parameters = CertificateParams::new(vec![NAME.to_owned()])?;
+    parameters.subject_alt_names.push(SanType::IpAddress(address));
+    parameters.distinguished_name.push(DnType::CommonName, NAME);
+    let certificate = parameters.self_signed(&key)?;
+    Ok((vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into())))
+}
+
+/// Settings for all connections: TLS 1.3 and 1.2, resumption by tickets, no early data (0-RTT).
+///
+/// Tickets carry their own state (RFC 5077, RFC 8446 §4.6.1), so a connection may resume on any thread.
+pub fn server_config(identity: Identity) -> Result<Arc<ServerConfig>, TlsError> {
+    settings(identity, rustls::DEFAULT_VERSIONS, WebPkiClientVerifier::no_client_auth())
+}
+
+/// Settings for zone transfers over TLS: TLS 1.3 only (RFC 9103 §7.1), all else as in [`server_config`].
+///
+/// With `client_ca`, certificates in PEM, a client has to have one that these signed (RFC 9103 §9.3.3).
+pub fn xot_config(identity: Identity, client_ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, TlsError> {
+    let verifier = match client_ca {
+        Some(path) => client_verifier(path)?,
+        None => WebPkiClientVerifier::no_client_auth(),
+    };
+    settings(identity, &[&TLS13], verifier)
+}
+
+/// The same settings, but without session tickets: over TLS 1.3 no session can be resumed (RFC 8446 §4.6.1).
+pub fn without_tickets(config: &ServerConfig) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.send_tls13_tickets = 0;
+    Arc::new(config)
+}
+
+fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in read_chain(path)? {
+        roots.add(certificate)?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
+}
+
+fn settings(
+    (chain, key): Identity,
+    versions: &[&'static SupportedProtocolVersion],
+    verifier: Arc<dyn ClientCertVerifier>,
+) -> Result<Arc<ServerConfig>, TlsError> {
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(versions)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.ticketer = ring::Ticketer::new()?;
+    config.max_early_data_size = 0;
+    Ok(Arc::new(config))
+}

@@ -1,0 +1,174 @@
+//! One connection's TLS session: octets in, octets out, no socket.
+
+use rustls::{
+    Error, HandshakeKind,
+    client::{ClientConnectionData, UnbufferedClientConnection},
+    unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic},
+};
+
+use super::{client::Client, identity::ALPN};
+
+/// Longer than all that TLS adds to a record: 22 octets in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
+const RECORD_OCTETS_MAX: usize = 64;
+
+/// Room for a message of the handshake; where it needs more, it says so.
+const HANDSHAKE_OCTETS: usize = 1_024;
+
+/// What [`Session::drive`] came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// So many octets of the incoming ones are done with; the others belong to a record that is not complete.
+    pub used: usize,
+    /// The handshake is done: queries can be sent.
+    pub open: bool,
+    /// The server has said that it sends no more (close_notify).
+    pub closed: bool,
+}
+
+/// The client's side of one connection.
+pub struct Session {
+    connection: UnbufferedClientConnection,
+    /// The protocol must have been agreed on by the end of the handshake; false once it was looked at.
+    alpn_wanted: bool,
+}
+
+impl Session {
+    /// Of a connection on which nothing was sent yet; [`Session::drive`] it without octets to begin the handshake.
+    pub fn new(client: &Client) -> Result<Self, Error> {
+        let connection = UnbufferedClientConnection::new(client.config.clone(), client.name.clone())?;
+        Ok(Session { connection, alpn_wanted: client.alpn_required })
+    }
+
+    /// Whether the handshake resumed a session.
+    pub fn is_resumed(&self) -> bool {
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// Takes in octets from the server. `each` gets what they decrypt to; what TLS itself has to say goes to `reply`.
+    pub fn drive(
+        &mut self,
+        incoming: &mut [u8],
+        reply: &mut Vec<u8>,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<Progress, Error> {
+        let progress = self.advance(incoming, reply, &mut each)?;
+        if self.alpn_wanted && progress.open {
+            self.alpn_wanted = false;
+            if self.connection.alpn_protocol() != Some(ALPN) {
+                return Err(Error::NoApplicationProtocol);
+            }
+        }
+        Ok(progress)
+    }
+
+    fn advance(
+        &mut self,
+        incoming: &mut [u8],
+        reply: &mut Vec<u8>,
+        mut each: impl FnMut(&[u8]),
+    ) -> Result<Progress, Error> {
+        let mut progress = Progress::default();
+        loop {
+            let UnbufferedStatus { mut discard, state } =
+                self.connection.process_tls_records(&mut incoming[progress.used..]);
+            let is_over = match state? {
+                ConnectionState::ReadTraffic(mut traffic) => {
+                    while let Some(record) = traffic.next_record() {
+                        let record = record?;
+                        discard += record.discard;
+                        each(record.payload);
+                    }
+                    false
+                }
+                ConnectionState::EncodeTlsData(mut data) => {
+                    append(reply, HANDSHAKE_OCTETS, |space| data.encode(space).map_err(needed_by_handshake))?;
+                    false
+                }
+                ConnectionState::TransmitTlsData(data) => {
+                    data.done();
+                    false
+                }
+                ConnectionState::WriteTraffic(_) => {
+                    progress.open = true;
+                    true
+                }
+                ConnectionState::BlockedHandshake => true,
+                ConnectionState::PeerClosed | ConnectionState::Closed => {
+                    progress.closed = true;
+                    true
+                }
+                _ => return Err(Error::General("a state that a client of this kind never has".into())),
+            };
+            progress.used += discard;
+            if is_over {
+                return Ok(progress);
+            }
+        }
+    }
+
+    /// Encrypts `frames` into `wire`, each in a record of its own: with several in one, some servers wait for the socket
+    /// while the second query lies in their TLS library. `unread` is what [`Session::drive`] has not used yet.
+    pub fn seal<'a>(
+        &mut self,
+        unread: &mut [u8],
+        frames: impl Iterator<Item = &'a [u8]>,
+        wire: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let mut traffic = self.writer(unread)?;
+        for frame in frames {
+            append(wire, frame.len() + RECORD_OCTETS_MAX, |space| traffic.encrypt(frame, space).map_err(needed))?;
+        }
+        Ok(())
+    }
+
+    /// Says in `wire` that nothing more will be sent (close_notify).
+    pub fn close(&mut self, unread: &mut [u8], wire: &mut Vec<u8>) -> Result<(), Error> {
+        let mut traffic = self.writer(unread)?;
+        append(wire, RECORD_OCTETS_MAX, |space| traffic.queue_close_notify(space).map_err(needed))
+    }
+
+    fn writer(&mut self, unread: &mut [u8]) -> Result<WriteTraffic<'_, ClientConnectionData>, Error> {
+        match self.connection.process_tls_records(unread) {
+            UnbufferedStatus { state: Ok(ConnectionState::WriteTraffic(traffic)), discard: 0, .. } => Ok(traffic),
+            UnbufferedStatus { state: Err(error), .. } => Err(error),
+            _ => Err(Error::HandshakeNotComplete),
+        }
+    }
+}
+
+/// Has `write` write behind `wire`: into so many octets, or into as many as it says that it needs.
+fn append(
+    wire: &mut Vec<u8>,
+    octets: usize,
+    mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>,
+) -> Result<(), Error> {
+    let start = wire.len();
+    wire.resize(start + octets, 0);
+    let mut written = write(&mut wire[start..]);
+    if let Err(Some(needed)) = written {
+        wire.resize(start + needed, 0);
+        written = write(&mut wire[start..]);
+    }
+    wire.truncate(start + written.unwrap_or(0));
+    written.map(|_| ()).map_err(|_| Error::EncryptError)
+}
+
+/// How many octets are needed, if it was room that lacked.
+fn needed(error: EncryptError) -> Option<usize> {
+    match error {
+        EncryptError::InsufficientSize(size) => Some(size.required_size),
+        EncryptError::EncryptExhausted => None,
+    }
+}
+
+/// Likewise, for what the handshake sends.
+fn needed_by_handshake(error: EncodeError) -> Option<usize> {
+    match error {
+        EncodeError::InsufficientSize(size) => Some(size.required_size),
+        EncodeError::AlreadyEncoded => None,
+    }
+}
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

@@ -1,0 +1,146 @@
+use std::{
+    io::{Read, Write},
+    sync::Arc,
+};
+
+use proptest::prelude::*;
+use rustls::ServerConfig;
+
+use super::*;
+use crate::{
+    base::testing::inputs,
+    net::tls::{Settings, identity, pair::Pair},
+};
+
+fn client(sessions_max: usize) -> Client {
+    Client::new([192, 0, 2, 1].into(), Settings { sessions_max, ..Settings::default() }).unwrap()
+}
+
+fn server_config() -> Arc<ServerConfig> {
+    let identity = identity::make_identity([192, 0, 2, 1].into()).unwrap();
+    identity::server_config(identity).unwrap()
+}
+
+#[test]
+fn octets_pass_both_ways_in_pieces_of_any_size() {
+    let (client, server) = (client(0), server_config());
+    for piece in [1, 7, 100, 100_000] {
+        let mut pair = Pair::new(&client, &server);
+        pair.settle(piece).unwrap();
+        assert!(pair.last.open && !pair.server.is_handshaking(), "in pieces of {piece}");
+        assert_eq!(pair.server.alpn_protocol(), Some(&b"dot"[..]));
+        let mut wire = Vec::new();
+        pair.session.seal(&mut pair.unread, [&b"one"[..], b"three"].into_iter(), &mut wire).unwrap();
+        pair.give(&wire).unwrap();
+        assert_eq!(pair.plain_at_server(), b"onethree");
+        pair.server.writer().write_all(&[7; 40_000]).unwrap();
+        pair.settle(piece).unwrap();
+        assert_eq!(pair.received, [7; 40_000]);
+        pair.server.send_close_notify();
+        pair.settle(piece).unwrap();
+        assert!(pair.last.closed);
+    }
+}
+
+#[test]
+fn each_query_has_a_record_of_its_own() {
+    let mut pair = Pair::new(&client(0), &server_config());
+    pair.settle(1_000_000).unwrap();
+    let mut wire = Vec::new();
+    pair.session.seal(&mut [], [&[1; 50][..], &[2; 60], &[3; 70]].into_iter(), &mut wire).unwrap();
+    let mut records = 0;
+    let mut rest = &wire[..];
+    while let Some((header, behind)) = rest.split_first_chunk::<5>() {
+        assert_eq!(header[0], 23, "application data (RFC 8446 §5.1)");
+        rest = &behind[usize::from(u16::from_be_bytes([header[3], header[4]]))..];
+        records += 1;
+    }
+    assert_eq!((records, rest), (3, &[][..]));
+}
+
+#[test]
+fn a_farewell_is_understood() {
+    let mut pair = Pair::new(&client(0), &server_config());
+    pair.settle(1_000_000).unwrap();
+    let mut wire = Vec::new();
+    pair.session.close(&mut [], &mut wire).unwrap();
+    pair.give(&wire).unwrap();
+    assert_eq!(pair.server.reader().read(&mut [0; 9]).unwrap(), 0, "an end, not a cut");
+}
+
+#[test]
+fn sessions_are_resumed_if_they_may_be() {
+    let server = server_config();
+    for (sessions_max, resumed) in [(10, true), (0, false)] {
+        let client = client(sessions_max);
+        for turn in 0..3 {
+            let mut pair = Pair::new(&client, &server);
+            pair.settle(1_000_000).unwrap();
+            assert_eq!(pair.session.is_resumed(), resumed && turn > 0, "with room for {sessions_max}, turn {turn}");
+        }
+    }
+}
+
+#[test]
+fn of_sessions_no_more_are_kept_than_there_is_room_for() {
+    let (client, server) = (client(1), server_config());
+    Pair::new(&client, &server).settle(1_000_000).unwrap();
+    Pair::new(&client, &server).settle(1_000_000).unwrap();
+    // Two begin before either has got a new ticket, and there is one.
+    let mut pairs = [Pair::new(&client, &server), Pair::new(&client, &server)];
+    pairs[0].session.drive(&mut [], &mut Vec::new(), |_| ()).unwrap();
+    pairs[1].settle(1_000_000).unwrap();
+    assert!(!pairs[1].session.is_resumed());
+}
+
+#[test]
+fn an_alert_and_plain_text_are_errors() {
+    for incoming in [&[21, 3, 3, 0, 2, 2, 40][..], b"HTTP/1.1 400 Bad Request\r\n\r\n"] {
+        let mut session = Session::new(&client(0)).unwrap();
+        session.drive(&mut [], &mut Vec::new(), |_| ()).unwrap();
+        assert!(session.drive(&mut incoming.to_vec(), &mut Vec::new(), |_| ()).is_err());
+        assert!(session.seal(&mut [], [&[1][..]].into_iter(), &mut Vec::new()).is_err());
+    }
+}
+
+#[test]
+fn a_query_before_the_handshake_is_done_is_an_error() {
+    let mut session = Session::new(&client(0)).unwrap();
+    assert!(session.seal(&mut [], [&[1][..]].into_iter(), &mut Vec::new()).is_err());
+}
+
+proptest! {
+    #![proptest_config(inputs(64))]
+
+    /// Whatever a server sends, there is an end to it and nothing is taken for an answer.
+    #[test]
+    fn garbage_is_refused(mut octets in prop::collection::vec(any::<u8>(), 0..600), record in any::<bool>()) {
+        if record && octets.len() > 5 {
+            let length = (octets.len() - 5) as u16;
+            octets[..5].copy_from_slice(&[22, 3, 3, (length >> 8) as u8, length as u8]);
+        }
+        let mut session = Session::new(&client(0)).unwrap();
+        session.drive(&mut [], &mut Vec::new(), |_| ()).unwrap();
+        let driven = session.drive(&mut octets, &mut Vec::new(), |_| panic!("there is no key for that"));
+        prop_assert!(driven.is_err() || !driven.unwrap().open);
+    }
+
+    /// One octet of the handshake or of an answer turned into another: an error, or it waits for more.
+    #[test]
+    fn a_spoilt_octet_never_passes_as_an_answer(at in 0_usize..3_000, flip in 1_u8..=255) {
+        let mut pair = Pair::new(&client(0), &server_config());
+        let mut hello = Vec::new();
+        pair.session.drive(&mut [], &mut hello, |_| ()).unwrap();
+        pair.give(&hello).unwrap();
+        let mut incoming = Vec::new();
+        while pair.server.wants_write() {
+            pair.server.write_tls(&mut incoming).unwrap();
+        }
+        let at = at % incoming.len();
+        incoming[at] ^= flip;
+        let mut heard = 0;
+        // Its handshake may still come about: the middlebox compatibility octets mean nothing (RFC 8446 §D.4).
+        let _ = pair.session.drive(&mut incoming, &mut Vec::new(), |_| heard += 1);
+        prop_assert_eq!(heard, 0);
+    }
+}

@@ -1,0 +1,196 @@
+//! The primary, as far as changes need it: the SOA record of every zone, and updates that raise its serial.
+//!
+//! The update carries the new SOA itself, so the serial is known when it is sent. Left to the server it would have to be
+//! asked for afterwards, when later changes may have raised it further.
+
+use std::{
+    collections::HashMap,
+    io,
+    net::{SocketAddr, UdpSocket},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use domain::{
+    base::{Message, Name, ParsedName, Rtype, Serial, ToName},
+    rdata::Soa,
+    tsig::Key,
+};
+
+use crate::{
+    base::failure::Advice,
+    dns::{
+        soa::{ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict, read_answer, write_query},
+        update::{Edit, TooLong, Transaction, is_signed, touch, write_update},
+        zone_list::Zones,
+    },
+};
+
+/// The primary is asked for each SOA so often, and each time waited for so long.
+const TRIES: u16 = 8;
+const TRY: Duration = Duration::from_millis(500);
+
+/// The primary did not say what its zones are like.
+#[derive(Debug, thiserror::Error)]
+pub enum LearnError {
+    /// Asking failed on our side.
+    #[error("cannot ask the primary {0}: {1}")]
+    Socket(SocketAddr, io::Error),
+    /// It does not have the zone, or says nothing.
+    #[error("the primary {primary} gave no authoritative answer with the SOA of {zone}")]
+    NoAnswer { primary: SocketAddr, zone: String },
+}
+
+impl Advice for LearnError {
+    fn hint(&self) -> String {
+        match self {
+            LearnError::Socket(primary, _) => format!("see `ip route get {}`", primary.ip()),
+            LearnError::NoAnswer { primary, zone } => {
+                format!("see `dig +norecurse @{} -p {} {zone} SOA`", primary.ip(), primary.port())
+            }
+        }
+    }
+}
+
+/// What stays of a SOA record when its serial changes.
+struct SoaParts {
+    ttl_s: u32,
+    names: Vec<u8>,
+    serial: u32,
+    timers: [u8; 16],
+}
+
+/// A primary whose zones are known.
+pub struct Primary {
+    address: SocketAddr,
+    key: Option<Arc<Key>>,
+    zones: Vec<SoaParts>,
+    /// By id: what checks the answers that are waited for.
+    transactions: HashMap<u16, Transaction>,
+}
+
+impl Primary {
+    /// Asks `address` for the SOA of every zone, one after the other.
+    pub fn learn(
+        socket: &UdpSocket,
+        address: SocketAddr,
+        zones: &Zones,
+        key: Option<Arc<Key>>,
+    ) -> Result<Self, LearnError> {
+        let known = (0..zones.count()).map(|zone| ask(socket, address, zones.name(zone))).collect::<Result<_, _>>()?;
+        Ok(Primary { address, key, zones: known, transactions: HashMap::new() })
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The serials of the zones, when they were learnt.
+    pub fn serials(&self) -> Vec<u32> {
+        self.zones.iter().map(|zone| zone.serial).collect()
+    }
+
+    /// The update that changes zone number `zone`, called `name`, and gives it this serial.
+    pub fn update(&mut self, number: u32, name: &Name<[u8]>, zone: u32, serial: u32) -> Result<Vec<u8>, TooLong> {
+        let soa = &self.zones[zone as usize];
+        let data = [&soa.names, &serial.to_be_bytes()[..], &soa.timers].concat();
+        let mut edits = touch(name, u64::from(number))?;
+        edits.push(Edit::Add { owner: name.to_vec(), rtype: Rtype::SOA, ttl_s: soa.ttl_s, data });
+        let (octets, transaction) = write_update(number as u16, name, &edits, self.key.as_ref())?;
+        if let Some(transaction) = transaction {
+            self.transactions.insert(number as u16, transaction);
+        }
+        Ok(octets)
+    }
+
+    /// Whether an answer to the update with this id is signed as it must be, if updates are.
+    pub fn is_genuine(&mut self, id: u16, octets: &[u8]) -> bool {
+        // A refusal may come unsigned (RFC 8945 §5.2): then it is one all the same.
+        let refused = octets.get(3).is_some_and(|flags| flags & 0xf != 0);
+        self.key.is_none() || refused || self.transactions.get(&id).is_some_and(|t| is_signed(octets, t))
+    }
+}
+
+fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>) -> Result<SoaParts, LearnError> {
+    let failed = |error| LearnError::Socket(address, error);
+    let mut query = [0; QUERY_OCTETS_MAX];
+    let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
+    for id in 0..TRIES {
+        let length = write_query(&mut query, id, name.as_slice());
+        socket.send_to(&query[..length], address).map_err(failed)?;
+        let give_up = Instant::now() + TRY;
+        while let Some(rest) = give_up.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
+            socket.set_read_timeout(Some(rest)).map_err(failed)?;
+            match socket.recv_from(&mut buffer) {
+                Ok((length, from)) if from == address => {
+                    if let Some(parts) = read_soa(&buffer[..length], name) {
+                        return Ok(parts);
+                    }
+                }
+                Ok(_) => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+    }
+    Err(LearnError::NoAnswer { primary: address, zone: name.to_string() })
+}
+
+/// The SOA of `name` in an authoritative answer.
+fn read_soa(octets: &[u8], name: &Name<[u8]>) -> Option<SoaParts> {
+    if !matches!(read_answer(octets, name, None), Verdict::Seen { .. }) {
+        return None;
+    }
+    let message = Message::from_octets(octets).ok()?;
+    let record = message.answer().ok()?.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok)?;
+    let soa = record.data();
+    let timers = [soa.refresh(), soa.retry(), soa.expire(), soa.minimum()].map(|timer| timer.as_secs().to_be_bytes());
+    Some(SoaParts {
+        ttl_s: record.ttl().as_secs(),
+        names: [soa.mname().to_vec().as_slice(), soa.rname().to_vec().as_slice()].concat(),
+        serial: Serial::into_int(soa.serial()),
+        timers: timers.concat().try_into().expect("four times four octets"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use super::*;
+
+    /// An answer to the SOA question for z.example: `ns. host. 7 1 2 3 4`, with AA.
+    fn answer() -> Vec<u8> {
+        let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
+        let header = [0, 7, 0x84, 0, 0, 1, 0, 1, 0, 0, 0, 0];
+        let data = [&b"\x02ns\0\x04host\0"[..], &[0, 0, 0, 7, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]].concat();
+        let fixed = [0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 60, 0, data.len() as u8];
+        [&header[..], name.as_slice(), &[0, 6, 0, 1], &fixed, &data].concat()
+    }
+
+    #[test]
+    fn an_update_keeps_the_soa_but_for_its_serial() {
+        let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
+        let name = Name::from_slice(name.as_slice()).unwrap();
+        let known = read_soa(&answer(), name).unwrap();
+        assert_eq!((known.serial, known.ttl_s), (7, 60));
+        let address = "127.0.0.1:53".parse().unwrap();
+        let mut primary = Primary { address, key: None, zones: vec![known], transactions: HashMap::new() };
+        assert_eq!(primary.serials(), [7]);
+        let octets = primary.update(3, name, 0, 8).unwrap();
+        let message = Message::from_octets(&octets[..]).unwrap();
+        let records = message.authority().unwrap().limit_to_in::<Soa<ParsedName<_>>>();
+        let soas: Vec<_> = records.map(|record| record.unwrap().data().to_string()).collect();
+        assert_eq!(soas, ["ns. host. 8 1 2 3 4"]);
+    }
+
+    #[test]
+    fn what_is_not_authoritative_teaches_nothing() {
+        let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
+        let mut octets = answer();
+        octets[2] = 0x80;
+        assert!(read_soa(&octets, Name::from_slice(name.as_slice()).unwrap()).is_none());
+    }
+}

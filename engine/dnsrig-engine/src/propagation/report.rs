@@ -1,0 +1,203 @@
+//! What `propagation` says: its events and its summary.
+
+use std::net::SocketAddr;
+
+use serde::Serialize;
+
+use super::core::{Change, Core, Settings, Sighting};
+use crate::{
+    base::{
+        clock,
+        events::{self, Anchors, EventError, Rhythm, emit},
+    },
+    probe::Outcome,
+    stats::{
+        rcodes::{Rcodes, count_rcode},
+        spread::Spread,
+    },
+};
+
+const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
+
+#[derive(Serialize)]
+struct Progress {
+    sent: u64,
+}
+
+/// How changes came to one secondary, or to all.
+#[derive(Serialize)]
+struct Arrivals {
+    seen: u64,
+    unseen: u64,
+    propagation_ns: Option<Spread>,
+    from_acceptance_ns: Option<Spread>,
+    resolution_ns: Option<Spread>,
+    polls: u64,
+    poll_timeouts: u64,
+}
+
+#[derive(Serialize)]
+struct OfSecondary {
+    address: SocketAddr,
+    #[serde(flatten)]
+    arrivals: Arrivals,
+}
+
+#[derive(Serialize)]
+struct Summary<'a> {
+    outcome: Outcome,
+    started_ns: i64,
+    limit_ns: i64,
+    wanted: u64,
+    changes: u64,
+    accepted: u64,
+    refused: u64,
+    rcodes: &'a Rcodes,
+    accept_timeouts: u64,
+    accept_ns: Option<Spread>,
+    lag_ns: Option<Spread>,
+    last_ns: Option<Spread>,
+    #[serde(flatten)]
+    all: Arrivals,
+    secondaries: Vec<OfSecondary>,
+    unexpected: u64,
+    without_serial: u64,
+    send_errors: u64,
+    cpu_ns: i64,
+}
+
+/// Prints events as they come due, and counts what the summary needs.
+pub struct Report {
+    started_ns: i64,
+    rhythm: Rhythm,
+    rcodes: Rcodes,
+    unexpected: u64,
+    without_serial: u64,
+    send_errors: u64,
+}
+
+impl Report {
+    /// A report of a measurement that starts now.
+    pub fn new(started_ns: i64, anchors: Anchors) -> Self {
+        let rhythm = Rhythm::new(started_ns, PROGRESS_INTERVAL_NS, anchors);
+        let (unexpected, without_serial, send_errors) = (0, 0, 0);
+        Report { started_ns, rhythm, rcodes: Rcodes::new(), unexpected, without_serial, send_errors }
+    }
+
+    /// Counts the primary's first answer to a change.
+    pub fn count_rcode(&mut self, core: &Core, number: u32, rcode: u8) {
+        if core.changes()[number as usize].answered.is_none() {
+            count_rcode(&mut self.rcodes, rcode);
+        }
+    }
+
+    /// Counts a datagram that answers nothing of ours.
+    pub fn count_unexpected(&mut self) {
+        self.unexpected += 1;
+    }
+
+    /// Counts an answer to a poll that shows no serial: SERVFAIL and the like.
+    pub fn count_without_serial(&mut self) {
+        self.without_serial += 1;
+    }
+
+    /// Counts a datagram that the kernel did not take.
+    pub fn count_send_error(&mut self) {
+        self.send_errors += 1;
+    }
+
+    /// When an event may be due, in monotonic nanoseconds.
+    pub fn due_ns(&self) -> i64 {
+        self.rhythm.due_ns()
+    }
+
+    /// Prints `progress` and `anchor` if they are due.
+    pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
+        if !self.rhythm.is_progress_due(now_ns)? {
+            return Ok(());
+        }
+        emit("progress", now_ns, &Progress { sent: core.changes().len() as u64 })
+    }
+
+    /// Prints the `summary`.
+    pub fn summary(
+        &self,
+        outcome: Outcome,
+        core: &Core,
+        secondaries: &[SocketAddr],
+        settings: Settings,
+    ) -> Result<(), EventError> {
+        let changes = core.changes();
+        let limit_ns = settings.limit_ns;
+        let made = || changes.iter().enumerate().filter(|(_, change)| !change.is_refused());
+        let last = made().map(|(n, change)| {
+            core.sightings(n)
+                .iter()
+                .map(|sighting| propagation_ns(change, sighting, limit_ns))
+                .max()
+                .unwrap_or(limit_ns)
+        });
+        let of = |addressed: (usize, &SocketAddr)| OfSecondary {
+            address: *addressed.1,
+            arrivals: arrivals(core, addressed.0..addressed.0 + 1, limit_ns),
+        };
+        let summary = Summary {
+            outcome,
+            started_ns: self.started_ns,
+            limit_ns,
+            wanted: u64::from(settings.changes),
+            changes: changes.len() as u64,
+            accepted: changes.iter().filter(|change| change.accepted_ns().is_some()).count() as u64,
+            refused: changes.iter().filter(|change| change.is_refused()).count() as u64,
+            rcodes: &self.rcodes,
+            accept_timeouts: changes.iter().filter(|change| change.answered.is_none()).count() as u64,
+            accept_ns: Spread::of(changes.iter().filter_map(|change| Some(change.accepted_ns()? - change.sent_ns))),
+            lag_ns: Spread::of(changes.iter().map(|change| change.sent_ns - change.due_ns)),
+            last_ns: Spread::of(last),
+            all: arrivals(core, 0..secondaries.len(), limit_ns),
+            secondaries: secondaries.iter().enumerate().map(of).collect(),
+            unexpected: self.unexpected,
+            without_serial: self.without_serial,
+            send_errors: self.send_errors,
+            cpu_ns: clock::process_cpu_ns(),
+        };
+        events::summary(clock::monotonic_ns(), &summary)
+    }
+}
+
+/// How a measurement ended: a change that was not made, was refused, or was not seen everywhere makes it a `timeout`.
+pub fn outcome(core: &Core, wanted: u32, interrupted: bool) -> Outcome {
+    let seen = |number| core.sightings(number).iter().all(|sighting| sighting.seen_ns.is_some());
+    match interrupted {
+        true => Outcome::Interrupted,
+        false if core.changes().len() == wanted as usize && (0..core.changes().len()).all(seen) => Outcome::Done,
+        false => Outcome::Timeout,
+    }
+}
+
+/// From sending the update to its arrival. What did not arrive counts with the time after which it was given up.
+fn propagation_ns(change: &Change, sighting: &Sighting, limit_ns: i64) -> i64 {
+    sighting.seen_ns.map_or(limit_ns, |seen_ns| seen_ns - change.sent_ns)
+}
+
+/// Of the secondaries in this range of numbers; changes that the primary refused count nowhere.
+fn arrivals(core: &Core, secondaries: std::ops::Range<usize>, limit_ns: i64) -> Arrivals {
+    let made = core.changes().iter().enumerate().filter(|(_, change)| !change.is_refused());
+    let pairs: Vec<(&Change, &Sighting)> = made
+        .flat_map(|(number, change)| core.sightings(number)[secondaries.clone()].iter().map(move |s| (change, s)))
+        .collect();
+    let seen = || pairs.iter().filter_map(|(change, sighting)| Some((*change, *sighting, sighting.seen_ns?)));
+    let polls = secondaries.map(|secondary| core.polls(secondary));
+    let (sent, timeouts) = polls.fold((0, 0), |sum, polls| (sum.0 + polls.sent, sum.1 + polls.timeouts));
+    Arrivals {
+        seen: seen().count() as u64,
+        unseen: (pairs.len() - seen().count()) as u64,
+        propagation_ns: Spread::of(pairs.iter().map(|(change, sighting)| propagation_ns(change, sighting, limit_ns))),
+        // A secondary may have the change before the primary's answer is here: then the time is below zero.
+        from_acceptance_ns: Spread::of(seen().filter_map(|(change, _, seen_ns)| Some(seen_ns - change.accepted_ns()?))),
+        // Without a poll that found it missing, it arrived at any time since the update was sent.
+        resolution_ns: Spread::of(seen().map(|(c, s, seen_ns)| seen_ns - s.last_unseen_ns.unwrap_or(c.sent_ns))),
+        polls: sent,
+        poll_timeouts: timeouts,
+    }
+}

@@ -1,0 +1,186 @@
+//! What a thread counts, and how threads are added up.
+
+use serde::Serialize;
+
+use super::schedule::slots::{Ended, Handshake};
+use crate::{
+    dns::xfr::{Answered, Counts, Outcome},
+    stats::histogram::{Times, times},
+};
+
+/// Connections, as the summary has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    pub attempted: u64,
+    pub established: u64,
+    /// With TLS.
+    pub full_handshakes: u64,
+    pub resumed: u64,
+    pub closed_by_primary: u64,
+    pub reset: u64,
+    pub refused: u64,
+    /// Not begun, because this host had no port left: another attempt was made a little later.
+    pub no_port: u64,
+    pub closed_by_us: u64,
+}
+
+/// What is counted of transfers, as the summary has it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    pub attempts: u64,
+    pub retries: u64,
+    /// Zones that came whole, and as changes.
+    pub axfr: u64,
+    pub ixfr: u64,
+    pub records: u64,
+    pub messages: u64,
+    pub octets: u64,
+    pub octets_sent: u64,
+    pub unmatched: u64,
+    pub interleaved: u64,
+    pub out_of_order: u64,
+    pub behind_ns_max: i64,
+    pub notifies: u64,
+    /// 0: none came.
+    pub first_message_ns: i64,
+}
+
+/// Counts of transfers and connections.
+pub struct Tally {
+    /// How zones ended, by [`Outcome`].
+    pub outcomes: [u64; Outcome::ALL.len()],
+    /// Likewise for each attempt.
+    pub attempt_outcomes: [u64; Outcome::ALL.len()],
+    pub totals: Totals,
+    /// When a zone was done last; 0: none was.
+    pub last_done_ns: i64,
+    /// From asking for a zone to its last message.
+    pub times: Times,
+    pub connections: Connections,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Tally {
+            outcomes: [0; Outcome::ALL.len()],
+            attempt_outcomes: [0; Outcome::ALL.len()],
+            totals: Totals::default(),
+            last_done_ns: 0,
+            times: times(),
+            connections: Connections::default(),
+        }
+    }
+}
+
+impl Tally {
+    /// Zones that are now as the server has them, and those that are not.
+    pub fn done(&self) -> u64 {
+        self.outcomes[Outcome::Done as usize]
+    }
+
+    pub fn up_to_date(&self) -> u64 {
+        self.outcomes[Outcome::UpToDate as usize]
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.outcomes.iter().sum::<u64>() - self.done() - self.up_to_date()
+    }
+
+    /// What came of one query.
+    pub fn answered(&mut self, counts: &Counts) {
+        self.totals.records += counts.records;
+        self.totals.messages += u64::from(counts.messages);
+        self.totals.octets += counts.octets;
+    }
+
+    /// A zone came, `waited_ns` after it was asked for, and its last message `took_ns` after.
+    pub fn came(&mut self, answered: Answered, waited_ns: i64, took_ns: i64, now_ns: i64) {
+        match answered {
+            Answered::Axfr => self.totals.axfr += 1,
+            Answered::Ixfr => self.totals.ixfr += 1,
+            _ => {}
+        }
+        self.totals.behind_ns_max = self.totals.behind_ns_max.max(waited_ns);
+        self.last_done_ns = now_ns;
+        // What is longer than the longest that can be told counts as that.
+        self.times.saturating_record(took_ns.max(0).unsigned_abs());
+    }
+
+    /// A connection is established.
+    pub fn established(&mut self, handshake: Handshake) {
+        self.connections.established += 1;
+        match handshake {
+            Handshake::None => {}
+            Handshake::Full => self.connections.full_handshakes += 1,
+            Handshake::Resumed => self.connections.resumed += 1,
+        }
+    }
+
+    /// A connection is over.
+    pub fn ended(&mut self, ended: Ended) {
+        let connections = &mut self.connections;
+        match ended {
+            Ended::Ours | Ended::TimedOut => connections.closed_by_us += 1,
+            Ended::Closed => connections.closed_by_primary += 1,
+            Ended::Reset | Ended::Tls => connections.reset += 1,
+            Ended::Refused => connections.refused += 1,
+            Ended::NoPort => connections.no_port += 1,
+        }
+    }
+
+    /// Adds what another thread counted.
+    pub fn add(&mut self, other: &Tally) {
+        let both =
+            |mine: &mut [u64], theirs: &[u64]| mine.iter_mut().zip(theirs).for_each(|(mine, other)| *mine += other);
+        both(&mut self.outcomes, &other.outcomes);
+        both(&mut self.attempt_outcomes, &other.attempt_outcomes);
+        self.totals.add(&other.totals);
+        self.last_done_ns = self.last_done_ns.max(other.last_done_ns);
+        self.times.add(&other.times).expect("all have the same range");
+        self.connections.add(&other.connections);
+    }
+}
+
+impl Totals {
+    fn add(&mut self, other: &Totals) {
+        for (mine, other) in [
+            (&mut self.attempts, other.attempts),
+            (&mut self.retries, other.retries),
+            (&mut self.axfr, other.axfr),
+            (&mut self.ixfr, other.ixfr),
+            (&mut self.records, other.records),
+            (&mut self.messages, other.messages),
+            (&mut self.octets, other.octets),
+            (&mut self.octets_sent, other.octets_sent),
+            (&mut self.unmatched, other.unmatched),
+            (&mut self.interleaved, other.interleaved),
+            (&mut self.out_of_order, other.out_of_order),
+            (&mut self.notifies, other.notifies),
+        ] {
+            *mine += other;
+        }
+        self.behind_ns_max = self.behind_ns_max.max(other.behind_ns_max);
+        self.first_message_ns = match (self.first_message_ns, other.first_message_ns) {
+            (0, first_ns) | (first_ns, 0) => first_ns,
+            (mine_ns, other_ns) => mine_ns.min(other_ns),
+        };
+    }
+}
+
+impl Connections {
+    fn add(&mut self, other: &Connections) {
+        for (mine, other) in [
+            (&mut self.attempted, other.attempted),
+            (&mut self.established, other.established),
+            (&mut self.full_handshakes, other.full_handshakes),
+            (&mut self.resumed, other.resumed),
+            (&mut self.closed_by_primary, other.closed_by_primary),
+            (&mut self.reset, other.reset),
+            (&mut self.refused, other.refused),
+            (&mut self.no_port, other.no_port),
+            (&mut self.closed_by_us, other.closed_by_us),
+        ] {
+            *mine += other;
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What is done with the records of a transfer beyond counting: a zone file, a digest, the members of a catalog.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use domain::base::Name;
+
+use super::catalog::Members;
+use crate::dns::{
+    xfr::{Answered, Change, Outcome, Record, Sink},
+    zonefile, zonemd,
+};
+
+/// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few files.
+const SHEET_OCTETS: usize = 256 << 10;
+
+/// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as endless.
+const DIGEST_OCTETS_MAX: usize = 4 << 30;
+
+/// The sinks of one transfer.
+pub struct Paper {
+    digest: Option<zonemd::Digest>,
+    members: Option<Members>,
+    file: Option<zonefile::Writer<Sheet>>,
+}
+
+impl Sink for Paper {
+    fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
+        self.digest.record(record, change)?;
+        self.members.record(record, change)?;
+        self.file.record(record, change)
+    }
+
+    fn end(&mut self, answered: Answered) -> Result<(), Outcome> {
+        self.digest.end(answered)?;
+        self.members.end(answered)?;
+        self.file.end(answered)?;
+        match self.file.take() {
+            Some(writer) => writer.into_inner().complete().map_err(|_| Outcome::NotWritten),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Gives each transfer its paper.
+#[derive(Clone, Default)]
+pub struct Stationery {
+    /// Zone files are written to this folder.
+    pub folder: Option<Arc<PathBuf>>,
+    pub digests: bool,
+    /// The zone is a catalog, whose members are wanted.
+    pub members: Option<Members>,
+}
+
+impl Stationery {
+    /// The paper for a zone's transfer; None: records are to be counted, and no more.
+    pub fn paper(&self, zone: &[u8]) -> Option<Box<Paper>> {
+        let Stationery { folder, digests, members } = self;
+        if folder.is_none() && !digests && members.is_none() {
+            return None;
+        }
+        let file = folder.as_ref().map(|folder| zonefile::Writer::new(Sheet::new(folder.join(file_name(zone)))));
+        let digest = digests.then(|| zonemd::Digest::new(DIGEST_OCTETS_MAX));
+        Some(Box::new(Paper { digest, members: members.as_ref().map(Members::again), file }))
+    }
+}
+
+/// The name of a zone's file. What is no letter, digit, `-` or `_` of a label stands as `%` and two digits.
+fn file_name(zone: &[u8]) -> String {
+    let name = Name::from_slice(zone).expect("lists have whole names only");
+    let labels = name.iter().filter(|label| !label.is_root()).map(|label| {
+        let octet = |octet: &u8| match octet {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => char::from(*octet).to_string(),
+            _ => format!("%{octet:02x}"),
+        };
+        label.as_slice().iter().map(octet).collect::<String>()
+    });
+    let labels: Vec<_> = labels.collect();
+    format!("{}.zone", if labels.is_empty() { "%".to_owned() } else { labels.join(".") })
+}
+
+/// A file that has its name only when it is complete.
+struct Sheet {
+    path: PathBuf,
+    file: Option<File>,
+    waiting: Vec<u8>,
+}
+
+impl Sheet {
+    fn new(path: PathBuf) -> Self {
+        Sheet { path, file: None, waiting: Vec::new() }
+    }
+
+    fn partial(&self) -> PathBuf {
+        self.path.with_added_extension("partial")
+    }
+
+    fn spill(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(File::create(self.path.with_added_extension("partial"))?),
+        };
+        file.write_all(&self.waiting)?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn complete(mut self) -> io::Result<()> {
+        self.spill()?;
+        fs::rename(self.partial(), &self.path)?;
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Write for Sheet {
+    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(octets);
+        if self.waiting.len() >= SHEET_OCTETS {
+            self.spill()?;
+        }
+        Ok(octets.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Sheet {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // Of a transfer that did not end well. Where it cannot be removed, its name says what it is.
+            let _ = fs::remove_file(self.partial());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_its_name_only_when_it_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("example.zone");
+        let list = || fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+        let mut cut = Sheet::new(path.clone());
+        cut.write_all(&[b'a'; SHEET_OCTETS]).unwrap();
+        assert_eq!(list(), ["example.zone.partial"]);
+        drop(cut);
+        assert!(list().is_empty());
+        let mut whole = Sheet::new(path.clone());
+        whole.write_all(&[b'a'; SHEET_OCTETS + 7]).unwrap();
+        whole.complete().unwrap();
+        assert_eq!(fs::metadata(path).unwrap().len() as usize, SHEET_OCTETS + 7);
+        assert_eq!(list(), ["example.zone"]);
+    }
+
+    #[test]
+    fn no_zone_leaves_its_folder() {
+        let names: [(&[u8], &str); 4] = [
+            (b"\x07example\0", "example.zone"),
+            (b"\x02..\x01/\0", "%2e%2e.%2f.zone"),
+            (b"\0", "%.zone"),
+            (b"\x02a%\x03b_c\0", "a%25.b_c.zone"),
+        ];
+        for (zone, file) in names {
+            assert_eq!(file_name(zone), file);
+        }
+    }
+}
