@@ -75,7 +75,7 @@ def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:
 def _engine_commands(name: str) -> list[list[str]]:
     more = {
         "generate": [["generate", "zones"], ["generate", "tld"]],
-        "probe": [["probe"], ["probe", "propagation"], ["probe", "follow"]],
+        "probe": [["probe"], ["probe", "follow"]],
     }
     return more.get(name, [[name]])
 

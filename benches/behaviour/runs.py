@@ -316,7 +316,7 @@ def transfer_notified(stage: Stage) -> None:
 
 
 def probe(stage: Stage) -> None:
-    """`probe`, `probe follow` and `probe propagation`."""
+    """`probe`, `probe follow` and `propagation`."""
     (stage.folder / "zones.list").write_text("".join(f"z{number:06}.example\n" for number in range(30)))
     with stage.serving("server", f"{ZONES} --count 30 --serial 7 --seed {stage.seed}", values=False):
         for name, options in {"any": "", "serial": "--serial 7", "rate": "--rate 100 --window 1"}.items():
@@ -329,7 +329,7 @@ def probe(stage: Stage) -> None:
     with stage.wire("propagation"), answering(5303, lambda message: _updated(message, serials)):
         stage.run(
             "propagation",
-            "probe propagation --primary 127.0.0.1:5303 --secondary 127.0.0.1:5303 --zone a.example --zone b.example"
+            "propagation --primary 127.0.0.1:5303 --secondary 127.0.0.1:5303 --zone a.example --zone b.example"
             " --changes 8 --pause-ms 5 --poll-rate-per-s 20 --out propagation.arrow",
         )
     stage.keep_rows("rows")

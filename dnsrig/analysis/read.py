@@ -132,7 +132,7 @@ class Trial:
 
     @cached_property
     def propagation(self) -> pl.DataFrame:
-        """What `probe propagation` saw, one row a change and secondary."""
+        """What `propagation` saw, one row a change and secondary."""
         return self.rows(probe.PROPAGATION)
 
     @cached_property

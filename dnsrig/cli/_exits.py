@@ -58,7 +58,7 @@ STATUS: dict[str, dict[int, str]] = {
         3: "undecided: the interval holds --within",
     },
     "probe": {3: "not all zones were seen within --limit-s"},
-    "probe propagation": {3: "not all changes were seen within --limit-s, or not all accepted"},
+    "propagation": {3: "not all changes were seen within --limit-s, or not all accepted"},
     "transfer": {1: "not every zone is done or up to date, with a summary all the same; or another error"},
 }
 """Command -> status -> meaning; what a command does not name is as of every command."""

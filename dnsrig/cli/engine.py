@@ -1,4 +1,4 @@
-"""`dnsrig generate`, `watch`, `probe`, `load`, `transfer`, `serve`, `change`: the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `serve`, `change`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ SUBCOMMANDS = {
     "generate": "Make zones of any number or size, from a seed (engine).",
     "watch": "Sample what the operating system counts (engine).",
     "probe": "See when a serial becomes visible on a server (engine).",
+    "propagation": "Measure how long a change takes from a primary to its secondaries (engine).",
     "load": "Put queries on a server and see how it answers (engine).",
     "transfer": "Take zones from a primary as secondaries do, and see how it gives them (engine).",
     "serve": "Be a server whose behaviour is known (engine).",

@@ -1,7 +1,7 @@
 """Propagation: changes on a primary, and how long each takes to every one of its secondaries.
 
 A change is a dynamic update (RFC 2136) with a serial of its own. Its time is from sending the update to the first answer of a
-secondary with that serial or a later one, as `probe propagation` sees it: it asks each secondary for the SOA while a change is
+secondary with that serial or a later one, as `propagation` sees it: it asks each secondary for the SOA while a change is
 missing there, at a bounded rate, and states for each change how finely the moment is known.
 
 ``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it, and up to ``pause_spread_ms``
@@ -46,7 +46,7 @@ MOST_SECONDARIES = 16
 DELAY_S = 2.0
 """A primary that changes by itself begins so much later, so that the instrument has learnt its serials by then."""
 GRACE_S = 30.0
-"""How long after its last change was given up `probe propagation` may take to say so."""
+"""How long after its last change was given up `propagation` may take to say so."""
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -107,7 +107,7 @@ def measure(context: TrialContext) -> Result:
 
 
 def _arguments(context: TrialContext) -> list[str]:
-    """The pace: what `probe propagation` is told beside the hosts and zones."""
+    """The pace: what `propagation` is told beside the hosts and zones."""
     pace = ("pause_ms", "pause_spread_ms") if context.option("mode") == "single" else ()
     found = [f"--{name.replace('_', '-')}={context.option(name)}" for name in ("changes", "poll_rate_per_s", *pace)]
     found += [] if pace else [f"--rate={context.option('rate_per_s')}"]

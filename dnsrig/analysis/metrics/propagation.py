@@ -7,7 +7,7 @@ from dnsrig.analysis.read import Trial
 
 
 def _of(trial: Trial, spread: str, statistic: str) -> float | None:
-    """A figure of a spread in the summary of `probe propagation`, in ms. None where there is none."""
+    """A figure of a spread in the summary of `propagation`, in ms. None where there is none."""
     found = trial.record.instruments.get("propagation", {}).get(spread)
     return None if found is None else float(found[statistic]) / 1e6
 

@@ -29,7 +29,7 @@ PROPAGATION = RowFile(
         **dict.fromkeys(("due_ns", "changed_ns", "accepted_ns", "last_unseen_ns", "seen_ns"), pl.Int64),
     },
 )
-"""One row a change and secondary; times as the help of `probe propagation` defines them. ``seen_ns`` is null where it never was."""
+"""One row a change and secondary; times as the help of `propagation` defines them. ``seen_ns`` is null where it never was."""
 FOLLOWED = RowFile(
     "followed.arrow",
     {

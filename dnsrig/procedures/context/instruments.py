@@ -126,7 +126,7 @@ class Instruments:
         The rows go to ``propagation.arrow``.
         """
         hosts = self.workspace.spec.hosts.items()
-        words = ["probe", "propagation", f"--primary={self._address('primary')}"]
+        words = ["propagation", f"--primary={self._address('primary')}"]
         words += [f"--secondary={self._address(name)}" for name, host in hosts if host.role == "secondary"]
         words += [self._zones, f"--out={self.workspace.directory / 'propagation.arrow'}", "--until-eof"]
         signed = [] if "primary" in self.servers.own_changes else self.signed()
