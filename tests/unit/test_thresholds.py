@@ -55,14 +55,14 @@ def test_few_repeats_decide_nothing(n: int) -> None:
     few = repeats([100.0] * n)
     assert decision(SLOWER, BASE, few) == "undecided"
     assert decision(SLOWER, few, BASE) == "undecided"
-    assert decision(SLOWER, few, repeats([], limit=n)) == "undecided"
+    assert decision(SLOWER, few, repeats([], timeout=n)) == "undecided"
 
 
 def test_a_new_run_that_does_not_finish_is_a_regression() -> None:
-    assert decision(SLOWER, BASE, repeats([10.0] * 4, limit=1)) == "regression"
+    assert decision(SLOWER, BASE, repeats([10.0] * 4, timeout=1)) == "regression"
     assert decision(SLOWER, BASE, repeats([], server_failed=5)) == "regression"
-    assert decision(SLOWER, repeats([10.0] * 4, limit=1), BASE) == "undecided"
-    assert decision(SLOWER, repeats([], limit=5), repeats([], limit=5)) == "undecided"
+    assert decision(SLOWER, repeats([10.0] * 4, timeout=1), BASE) == "undecided"
+    assert decision(SLOWER, repeats([], timeout=5), repeats([], timeout=5)) == "undecided"
 
 
 def test_invalid_trials_do_not_count_as_repeats() -> None:
