@@ -7,12 +7,12 @@ import secrets
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
-from rich.table import Table
 
 from dnsrig.analysis import significance
 from dnsrig.analysis.summary import comparisons_planned
 from dnsrig.cli import _console
 from dnsrig.experiment import estimate, model, plan, preparation
+from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import TrialKey, TrialSpec, Variant
 from dnsrig.servers import sources
 from dnsrig.text import visible
@@ -27,19 +27,15 @@ def show(request: preparation.Request) -> None:
     order = plan.order([spec.variant.id for spec in specs], repeats, seed)
     console = _console.out()
     console.print(visible(f"{document.title}: {document.question}"))
-    table = Table(title=f"matrix: {len(points)} variants × {repeats} repeats = {len(order)} trials")
-    for label in model.labels(document) or ["variant"]:
-        table.add_column(visible(label))
-    table.add_column("expected a trial", justify="right")
-    table.add_column("limit", justify="right")
-    for spec in specs:
-        each = estimate.of_trial(spec)
-        table.add_row(
-            *(visible(str(value)) for value in spec.variant.parameters.values() or ["only"]),
-            _time(each.expected_s),
-            _time(spec.limit_s),
+    axes = [*map(visible, model.labels(document) or ["variant"])]
+    console.print(
+        FittingTable(
+            title=f"matrix: {len(points)} variants × {repeats} repeats = {len(order)} trials",
+            columns=[*axes, "expected a trial", "limit"],
+            axes=len(axes),
+            rows=[_row(spec) for spec in specs],
         )
-    console.print(table)
+    )
     console.print(f"order (seed {seed}):")
     show_order(console, order, [spec.variant for spec in specs])
     show_time(console, specs * repeats)
@@ -49,6 +45,11 @@ def show(request: preparation.Request) -> None:
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: its packages would be fetched first")
+
+
+def _row(spec: TrialSpec) -> list[str]:
+    values = [visible(str(value)) for value in spec.variant.parameters.values()] or ["only"]
+    return [*values, _time(estimate.of_trial(spec).expected_s), _time(spec.limit_s)]
 
 
 def show_order(console: Console, order: Sequence[TrialKey], variants: Iterable[Variant]) -> None:

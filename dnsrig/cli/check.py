@@ -27,12 +27,11 @@ def command() -> None:
 
     network.clean()
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("what", "", "says", "remedy"):
+    for column in ("what", "", "says"):
         table.add_column(column, overflow="fold")
     found = list(check.remarks())
     for remark in found:
-        table.add_row(
-            remark.what, Text(remark.grade, style=STYLES[remark.grade]), visible(remark.says), visible(remark.remedy)
-        )
+        says = [remark.says, *([f"remedy: {remark.remedy}"] if remark.remedy else [])]
+        table.add_row(remark.what, Text(remark.grade, style=STYLES[remark.grade]), "\n".join(map(visible, says)))
     _console.out().print(table)
     sys.exit(1 if any(remark.grade == "bad" for remark in found) else 0)

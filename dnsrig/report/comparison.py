@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from dnsrig.analysis import significance, statistics
@@ -20,6 +18,7 @@ from dnsrig.analysis.run_differences import Difference
 from dnsrig.analysis.thresholds import Repeats
 from dnsrig.report import figures, wording
 from dnsrig.report.figures import visible
+from dnsrig.report.fitting import FittingTable
 from dnsrig.rundir import Manifest, Variant
 
 SCHEMA_VERSION = 2
@@ -117,29 +116,22 @@ def _differences(found: TwoRuns) -> list[str]:
     return told
 
 
-def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> Table:
+def _table(manifest: Manifest, metric: Metric, lines: Iterable[Line]) -> FittingTable:
     better = "" if metric.better == "neither" else f"; {metric.better} is better"
-    table = Table(
+    return FittingTable(
         title=visible(f"{metric.title} ({metric.name}){better}"),
-        title_justify="left",
         title_style="bold",
-        box=box.SIMPLE_HEAD,
-        show_edge=False,
-        padding=0,
+        columns=[*map(visible, manifest.axes), "base", "new", "of base", "p", "change"],
+        axes=len(manifest.axes),
+        rows=[["\n".join(map(visible, cell)) for cell in _cells(manifest, metric, line)] for line in lines],
     )
-    for axis in manifest.axes:
-        table.add_column(Text(visible(axis)), overflow="fold")
-    for heading in ("base", "new", "of base", "p"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("change", overflow="fold")
-    for line in lines:
-        parameters = line.pair.new.parameters
-        axes = [figures.parameter(parameters[axis]) if axis in parameters else figures.NONE for axis in manifest.axes]
-        p = figures.p_value(line.comparison.p_corrected)
-        cells = [[axis] for axis in axes]
-        cells += [_measured(line.base, metric), _measured(line.new, metric), _percent(line), [p], [_change(line)]]
-        table.add_row(*(Text("\n".join(map(visible, cell))) for cell in cells))
-    return table
+
+
+def _cells(manifest: Manifest, metric: Metric, line: Line) -> list[list[str]]:
+    parameters, p = line.pair.new.parameters, figures.p_value(line.comparison.p_corrected)
+    axes = [figures.parameter(parameters[axis]) if axis in parameters else figures.NONE for axis in manifest.axes]
+    figured = [_measured(line.base, metric), _measured(line.new, metric), _percent(line)]
+    return [*([axis] for axis in axes), *figured, [p], [_change(line)]]
 
 
 def _measured(repeats: Repeats, metric: Metric) -> list[str]:

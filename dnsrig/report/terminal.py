@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from rich import box
-from rich.console import Console, ConsoleOptions, Group, RenderResult
-from rich.measure import Measurement
+from rich.console import Group
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from dnsrig import traps
@@ -17,18 +13,17 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, variant_table
 from dnsrig.report import checks, figures, wording
 from dnsrig.report.figures import visible
+from dnsrig.report.fitting import FittingTable
 from dnsrig.report.gather import Entry, TrapReport, gather
 from dnsrig.rundir import Finding
 
-WIDEST = 1_000
-"""Columns of a terminal, for measuring a table as wide as it wants to be."""
 MOST_CHECKS = 6
 """Checks that did not pass of which the reason is told; the report has them all."""
 MOST_VARIANTS = 4
 """Variants of which a trap is quoted; the report has them all."""
 
 
-def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> RunTable:
+def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> FittingTable:
     """One row a variant: its axes, repeats, the main metric, percent of the baseline, and what was odd.
 
     ``findings`` saves examining the run again where they are at hand.
@@ -40,63 +35,19 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> RunTa
     notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.of_what(rows)}"] if compared else []
     notes += [f"a..b {metric.unit}: {wording.BOTH_ENDS}"] if any(map(wording.is_between, rows)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
-    return RunTable(
+    return FittingTable(
         title=visible(f"{metric.title}, of the n repeats that are done"),
-        columns=[*map(visible, run.manifest.axes), "n", "median", "min..max", *(["of baseline"] if compared else [])],
+        columns=[
+            *map(visible, run.manifest.axes),
+            *("n", "median", "min..max"),
+            *(["of baseline"] if compared else []),
+            "odd",
+        ],
         axes=len(run.manifest.axes),
-        rows=[_row(run, row, metric.unit, compared=compared) for row in rows],
-        odd=[_odd(row, reports) for row in rows],
+        rows=[[*_row(run, row, metric.unit, compared=compared), "\n".join(_odd(row, reports))] for row in rows],
         notes=[*_reasons(run), *notes],
+        apart="odd",
     )
-
-
-@dataclass(frozen=True)
-class RunTable:
-    """A table where each cell fits without breaking a word; else a paragraph a variant."""
-
-    title: str
-    columns: list[str]
-    axes: int
-    """So many of the columns, the first, say which variant it is."""
-    rows: list[list[str]]
-    """A cell a column; a cell may have several lines."""
-    odd: list[list[str]]
-    """By row: a line each."""
-    notes: list[str]
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        table = self._table()
-        if Measurement.get(console, options.update(max_width=WIDEST), table).maximum <= options.max_width:
-            yield table
-            return
-        yield Text(self.title)
-        for cells, odd in zip(self.rows, self.odd):
-            yield self._paragraph([" ".join(cell.splitlines()) for cell in cells], odd)
-        yield Text("\n".join(self.notes))
-
-    def _table(self) -> Table:
-        table = Table(
-            title=Text(self.title),
-            title_justify="left",
-            title_style="",
-            caption=Text("\n".join(self.notes)),
-            caption_justify="left",
-            caption_style="",
-            box=box.SIMPLE_HEAD,
-            show_edge=False,
-            padding=0,
-        )
-        for column in [*self.columns, "odd"]:
-            table.add_column(Text(column), no_wrap=True)
-        for cells, odd in zip(self.rows, self.odd):
-            table.add_row(*map(Text, cells), Text("\n".join(odd)))
-        return table
-
-    def _paragraph(self, cells: list[str], odd: list[str]) -> Group:
-        variant = " ".join(f"{name}={value}" for name, value in zip(self.columns, cells[: self.axes]))
-        told = [f"{name} {value}" for name, value in zip(self.columns[self.axes :], cells[self.axes :]) if value]
-        lines = ["; ".join(told), *(f"odd: {line}" for line in odd)]
-        return Group(Text(variant or "only"), Padding(Text("\n".join(lines)), (0, 0, 0, 2)))
 
 
 def _row(run: Run, row: VariantRow, unit: str, *, compared: bool) -> list[str]:

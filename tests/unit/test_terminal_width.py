@@ -1,0 +1,76 @@
+"""What commands print on a terminal of 80 columns: no word that is whole on a wide one is broken, and no line is longer."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+import synthetic
+
+from dnsrig.cli import _app
+from dnsrig.lab import check, network
+from dnsrig.lab.check import Remark
+
+LONG = "bind@/opt/bind-9.18.33-with-jemalloc"
+EXPERIMENT = f"""
+title = "Long names"
+question = "Are they whole?"
+procedure = "transfer"
+repeats = 5
+limit_s = 10
+[hosts.primary]
+server = "knot@forky"
+[hosts.secondary]
+server = "knot@forky"
+[dataset]
+kind = "tiny-zones"
+zones = 5
+[matrix]
+"hosts.secondary.server" = ["{LONG}", "knot@forky"]
+"dataset.zones" = [100_000, 2_000_000]
+[matrix.transport]
+"tcp" = {{}}
+"xot+tsig (resumed), or as it is" = {{ transfer.transport = "xot+tsig" }}
+"""
+REMARKS = [Remark("link netem", "note", f"nothing at /root/.cache/dnsrig/{LONG}", "none needed: takes it by itself")]
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    (tmp_path / "long-names.toml").write_text(EXPERIMENT)
+    axes = {"transport": ["tcp", "xot+tsig (resumed)"], "provisioning": ["catalog-consumer", "pregenerated"]}
+    plan = synthetic.Plan(
+        servers=[LONG, "knot@forky"], zones=[100_000], repeats=5, extra_axes=axes, baseline={}, samples=False
+    )
+    runs = [str(synthetic.build(tmp_path / name, plan)) for name in ("base", "new")]
+    monkeypatch.setattr(network, "clean", lambda: ([], []))
+    monkeypatch.setattr(check, "remarks", lambda: iter(REMARKS))
+    return {
+        "check": ["check"],
+        "compare": ["compare", *runs],
+        "run": ["run", str(tmp_path / "long-names.toml"), "--dry-run", "--seed", "7"],
+    }
+
+
+@pytest.mark.parametrize("name", ["check", "compare", "run"])
+def test_no_word_is_broken(
+    commands: dict[str, list[str]], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = {}
+    for width in (80, 1000):
+        monkeypatch.setenv("COLUMNS", str(width))
+        monkeypatch.setattr(sys, "argv", ["dnsrig", *commands[name]])
+        with pytest.raises(SystemExit):
+            _app.main()
+        said[width] = capsys.readouterr().out
+        assert max(map(len, said[width].splitlines())) <= width
+    assert LONG in said[80]
+    assert in_words(said[80]) <= in_words(said[1000])
+
+
+def in_words(text: str) -> set[str]:
+    """Without what stands around a value: a paragraph has ``server=x; …`` where a table has a column."""
+    for mark in "─=;":
+        text = text.replace(mark, " ")
+    return set(text.split())
