@@ -6,7 +6,9 @@ import ast
 import importlib.util
 import re
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,11 +18,17 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-def test_reference_is_up_to_date() -> None:
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs/generate.py")
+def _module(path: str) -> ModuleType:
+    """A script of the repository, imported."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
     assert spec and spec.loader
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
+    found = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look themselves up there
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_reference_is_up_to_date() -> None:
+    generate = _module("docs/generate.py")
     for name, text in generate.pages().items():
         assert (ROOT / "docs/reference" / name).read_text() == text, f"{name} is out of date: run `make docs`"
 
@@ -91,3 +99,9 @@ def test_analysis_and_traps_name_no_server_and_no_procedure() -> None:
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exempt:
                 assert not server.search(node.value), f"{path}:{node.lineno}"
             assert not (isinstance(node, ast.Attribute) and node.attr == "procedure"), f"{path}:{node.lineno}"
+
+
+def test_the_places_that_are_broken_to_see_whether_tests_notice_are_there() -> None:
+    """benches/mutations.py runs seldom, and code moves."""
+    for place in _module("benches/mutations.py").PLACES:
+        assert (ROOT / place.file).read_text().count(place.old) == 1, f"{place.file}: {place.old}"
