@@ -9,7 +9,8 @@ import pytest
 
 from dnsrig.errors import UsageError
 from dnsrig.experiment import hosts, model, plan, preparation
-from dnsrig.rundir import DatasetSpec, ServerSource
+from dnsrig.procedures import procedure
+from dnsrig.rundir import DatasetSpec, HostDuties, HostOptions, ServerSource
 
 ROLES = {"primary": False, "secondary": True, "observer": False}
 
@@ -23,6 +24,17 @@ def test_variants_are_unique_and_stable() -> None:
     assert len(set(first)) == len(first) == 8
     assert first == [plan.variant(point).id for point in points("repeats=7")], "repeats are not part of the identity"
     assert first != [plan.variant(point).id for point in points("limit_s=61")]
+
+
+def test_a_host_has_all_that_is_said_and_demanded_of_it() -> None:
+    said = {"profile": "true", "congestion": "cubic", "advmss_octets": "500", "mss_clamp_octets": "600"}
+    assert said.keys() == HostOptions.model_fields.keys()
+    (point, *_) = points(*(f"hosts.secondary.{name}={value}" for name, value in said.items()))
+    document, kind = point.document, procedure(point.document.procedure)
+    found = hosts.resolve(document, kind, kind.OPTIONS, SERVERS, [0, 1])["secondary"]
+    for demanded in (document.hosts["secondary"], kind.hosts(kind.OPTIONS)["secondary"]):
+        for name in {**HostOptions.model_fields, **HostDuties.model_fields}:
+            assert getattr(demanded, name, None) in (None, getattr(found, name)), name
 
 
 @pytest.mark.parametrize(
