@@ -95,7 +95,7 @@ def links(
     if not far:
         raise UsageError(
             f"procedure {document.procedure} has no link that a [path] could apply to",
-            hint="leave [path] out; `transfer` and `transfer-load` have one",
+            hint="leave [path] out: it lies between a primary and whoever takes its zones",
         )
     if len(far) > MOST_FAR_LINKS:
         raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")

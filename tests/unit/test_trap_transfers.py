@@ -37,7 +37,9 @@ TINY = [300] * 200
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Trial:
     """A trial for rows that replace all that is looked at."""
-    return clean_trial(tmp_path_factory.mktemp("pull") / "run", synthetic.Plan(servers=["knot@system"], repeats=1))
+    return clean_trial(
+        tmp_path_factory.mktemp("transfer-load") / "run", synthetic.Plan(servers=["knot@system"], repeats=1)
+    )
 
 
 def test_they_say_nothing_of_a_trial_without_transfers(tmp_path: Path) -> None:
@@ -52,7 +54,7 @@ def test_they_say_nothing_of_a_trial_that_was_our_error(shared: Trial) -> None:
 
 
 @pytest.mark.parametrize("interleaved", [False, True])
-def test_all_are_clear_of_a_clean_pull(shared: Trial, interleaved: bool) -> None:
+def test_all_are_clear_of_a_clean_transfer_load(shared: Trial, interleaved: bool) -> None:
     sizes = [300, 500, 40_000, 300] * 100
     connections = [Connection(0, 0, 0.1, 90, "full")] + [
         Connection(n, n, n + 0.1, n + 1, "resumed") for n in range(1, 9)

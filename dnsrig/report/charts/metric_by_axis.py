@@ -84,7 +84,7 @@ def _by_whole_zone(trial: Trial) -> bool:
 
 CHARTS = [
     MetricByAxis(
-        id="carriers",
+        id="replication",
         title="Time by carrier and congestion control",
         order=9,
         shows=(MAIN, "served_s"),

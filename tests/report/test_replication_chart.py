@@ -14,7 +14,7 @@ from dnsrig.report.charts import _split, metric_by_axis
 from dnsrig.report.charts._by_axis import Reference
 from dnsrig.rundir import LinkSpec, PathSpec
 
-(CARRIERS,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "carriers")
+(CARRIERS,) = (chart for chart in metric_by_axis.CHARTS if chart.id == "replication")
 PUBLISHED = "published: S3"
 TIMES_S = {"axfr": 20.0, "replica": 4.0, "remote+tls": 30.0, "pipelined": 2.0}
 WAY = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
@@ -33,7 +33,7 @@ def far(tmp_path: Path) -> Run:
         chosen = spec.variant.parameters
         carrier, _, tls = str(chosen["carrier"]).partition("+")
         kind, zones = CASES[str(chosen["case"])]
-        spec.procedure, spec.options = "carriers", {"carrier": carrier}
+        spec.procedure, spec.options = "replication", {"carrier": carrier}
         spec.transfer.transport = "xot" if tls else "tcp"
         spec.dataset.kind, spec.dataset.zones = kind, zones
         spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", there=WAY, back=WAY)]
