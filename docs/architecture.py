@@ -1,0 +1,138 @@
+"""Which file of the engine uses which, read from its ``use`` declarations and paths: for the picture, and for the test that holds it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ENGINE = Path(__file__).parents[1] / "engine/dnsrig-engine/src"
+
+SHARED = ("base", "stats", "dns", "net")
+"""The folders below the subcommands, each of which uses only those before it."""
+
+ModulePath = tuple[str, ...]
+
+_COMMENT = re.compile(r"//.*")
+# The formatter puts the end of an item at the indentation of its start.
+_TEST_ITEM = re.compile(r"^( *)#\[cfg\(test\)\]\n(?:\1#.*\n)*(?:\1[^\n{]*;\n|.*?^\1\}\n)", re.MULTILINE | re.DOTALL)
+_MODULE = re.compile(r"^(?:pub(?:\([^)]*\))? )?mod (\w+);", re.MULTILINE)
+_USE = re.compile(r"^ *(pub(?:\([^)]*\))? )?use ([^;]+);", re.MULTILINE)
+_PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
+
+
+class Module:
+    """One file: the modules that it declares, what it makes known under names of its own, and all paths in it. Test code is left out."""
+
+    def __init__(self, path: ModulePath, file: Path) -> None:
+        text = _TEST_ITEM.sub("", _COMMENT.sub("", file.read_text()))
+        self.path, self.file = path, file
+        self.children: set[str] = set(_MODULE.findall(text))
+        self.exports: dict[str, ModulePath] = {}
+        self.uses: set[ModulePath] = set()
+        for public, tree in _USE.findall(text):
+            for name, used in _leaves(tree):
+                absolute = self._absolute(used)
+                if absolute and public:
+                    # A re-export says where a thing is; who uses it says so.
+                    self.exports[name] = absolute
+                elif absolute:
+                    self.uses.add(absolute)
+        for words in _PATH.findall(_USE.sub("", text)):
+            absolute = self._absolute(tuple(words.split("::")))
+            if absolute:
+                self.uses.add(absolute)
+
+    def _absolute(self, path: ModulePath) -> ModulePath | None:
+        """From the root of the crate; None for another crate's."""
+        if path[0] in ("crate", "dnsrig_engine"):
+            return path[1:]
+        base = self.path
+        if path[0] == "self":
+            return base + path[1:]
+        if path[0] in self.children:
+            return base + path
+        if path[0] != "super":
+            return None
+        while path and path[0] == "super":
+            base, path = base[:-1], path[1:]
+        return base + path
+
+
+def engine_uses(root: Path = ENGINE) -> dict[str, set[str]]:
+    """Each file of the engine, and the files whose things it uses: ``{"probe/mod.rs": {"net/udp_batch.rs", ...}, ...}``."""
+    modules = {module.path: module for module in _modules((), root / "lib.rs")}
+    name = {path: module.file.relative_to(root).as_posix() for path, module in modules.items()}
+    uses = {name[path]: _files(module, modules, name) for path, module in modules.items()}
+    return uses | {"main.rs": _files(Module((), root / "main.rs"), modules, name)}
+
+
+def folder(file: str) -> str:
+    """The subcommand, or the folder below them, that a file belongs to."""
+    return file.removesuffix(".rs").split("/")[0]
+
+
+def folder_uses(uses: dict[str, set[str]]) -> dict[str, set[str]]:
+    """Each folder, and the other ones that it uses."""
+    found: dict[str, set[str]] = {folder(file): set() for file in uses}
+    for file, used in uses.items():
+        found[folder(file)] |= {folder(other) for other in used} - {folder(file)}
+    return found
+
+
+def reached(uses: dict[str, set[str]], start: str) -> set[str]:
+    """The files that ``start`` uses, and that those use, and so on."""
+    found: set[str] = set()
+    waiting = [start]
+    while waiting:
+        new = uses[waiting.pop()] - found
+        found |= new
+        waiting += new
+    return found
+
+
+def _modules(path: ModulePath, file: Path) -> Iterator[Module]:
+    module = Module(path, file)
+    yield module
+    folder = file.parent if file.name in ("lib.rs", "mod.rs") else file.with_suffix("")
+    for child in sorted(module.children):
+        one = folder / f"{child}.rs"
+        yield from _modules((*path, child), one if one.exists() else folder / child / "mod.rs")
+
+
+def _files(module: Module, modules: dict[ModulePath, Module], name: dict[ModulePath, str]) -> set[str]:
+    """The other files where what it uses is defined. The root of the crate only lists modules."""
+    found = {_home(path, modules) for path in module.uses}
+    return {name[path] for path in found if path and path != module.path}
+
+
+def _home(path: ModulePath, modules: dict[ModulePath, Module]) -> ModulePath:
+    """The module that defines ``path``, past all re-exports."""
+    home: ModulePath = ()
+    for depth, segment in enumerate(path):
+        if (*home, segment) in modules:
+            home = (*home, segment)
+        elif segment in modules[home].exports:
+            return _home(modules[home].exports[segment] + path[depth + 1 :], modules)
+        else:
+            break
+    return home
+
+
+def _leaves(tree: str, before: ModulePath = ()) -> Iterator[tuple[str, ModulePath]]:
+    """``a::{b, c::{self, d as e}}`` as ``b: a::b``, ``c: a::c``, ``e: a::c::d``."""
+    depth, item = 0, ""
+    for character in f"{tree},":
+        depth += (character == "{") - (character == "}")
+        if character != "," or depth:
+            item += character
+            continue
+        head, _, rest = item.strip().partition("{")
+        words, _, alias = head.partition(" as ")
+        path = before + tuple(word for word in words.strip().split("::") if word)
+        if rest:
+            yield from _leaves(rest[:-1], path)
+        elif item.strip():
+            path = path[:-1] if path[-1] == "self" and len(path) > 1 else path
+            yield alias.strip() or path[-1], path
+        item = ""
