@@ -18,6 +18,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import all_drivers, debian, driver, feature_table, keys, sources
 from dnsrig.servers.driver import LogEvent, Placement, Route, Zone, numbers, wanted_features
+from dnsrig.traps import all_traps
 
 SCHEMA = """
 CREATE TABLE domains (id INTEGER PRIMARY KEY, name TEXT, master TEXT, type TEXT);
@@ -317,3 +318,7 @@ def test_missing_build_says_what_to_give(tmp_path: Path) -> None:
 def test_suite_names_are_checked_before_apt_is_asked() -> None:
     with pytest.raises(UsageError, match="not the name of a Debian suite"):
         debian.resolve("for/ky", ("nsd",))
+
+
+def test_remedies_are_against_traps_that_there_are() -> None:
+    assert {trap for server in all_drivers().values() for trap in server.remedies} <= set(all_traps())
