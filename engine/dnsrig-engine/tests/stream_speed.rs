@@ -16,7 +16,7 @@ use std::{
 
 use dnsrig_engine::net::{
     connection::{
-        Buffers, Line, SocketOptions,
+        Buffers, Connection, SocketOptions,
         socket::{self, Begun},
     },
     framing::{self, Frames},
@@ -100,7 +100,7 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
     let client = tls.then(|| Client::new(address.ip(), Settings::default()).unwrap());
     let options = SocketOptions::default();
     let Begun::Connecting(socket) = socket::begin(address, None, &options).unwrap() else { panic!("no connection") };
-    let mut line = Line::<Frames>::default();
+    let mut line = Connection::<Frames>::default();
     line.begin(socket, &options, client.as_ref()).unwrap();
     let mut buffers = Buffers::new(read_octets);
     line.connected(&mut buffers).unwrap();

@@ -122,16 +122,16 @@ fn line<T: Serialize>(event: &str, monotonic_ns: i64, body: &T) -> io::Result<Ve
 }
 
 /// When a subcommand speaks while it works: anchors in their time, and progress as often as it likes.
-pub struct Rhythm {
+pub struct ProgressTimer {
     anchors: Anchors,
     interval_ns: i64,
     progress_due_ns: i64,
 }
 
-impl Rhythm {
+impl ProgressTimer {
     /// Progress is due every `interval_ns` from `start_ns` on.
     pub fn new(start_ns: i64, interval_ns: i64, anchors: Anchors) -> Self {
-        Rhythm { anchors, interval_ns, progress_due_ns: start_ns + interval_ns }
+        ProgressTimer { anchors, interval_ns, progress_due_ns: start_ns + interval_ns }
     }
 
     /// When an event may be due, in monotonic nanoseconds.

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, Rhythm, emit},
+        events::{self, Anchors, EventError, ProgressTimer, emit},
     },
     dns::churn::Kind,
     stats::{
@@ -74,7 +74,7 @@ struct Summary<'a> {
 /// Prints events as they come due, and counts what the summary needs.
 pub struct Report {
     start_ns: i64,
-    rhythm: Rhythm,
+    progress_timer: ProgressTimer,
     rcodes: Rcodes,
     accepted: u64,
     late: u64,
@@ -88,7 +88,7 @@ impl Report {
     pub fn new(start_ns: i64, anchors: Anchors) -> Self {
         Report {
             start_ns,
-            rhythm: Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors),
+            progress_timer: ProgressTimer::new(start_ns, PROGRESS_INTERVAL_NS, anchors),
             rcodes: Rcodes::new(),
             accepted: 0,
             late: 0,
@@ -126,12 +126,12 @@ impl Report {
 
     /// When an event may be due, in monotonic nanoseconds.
     pub fn due_ns(&self) -> i64 {
-        self.rhythm.due_ns()
+        self.progress_timer.due_ns()
     }
 
     /// Prints `progress` and `anchor` if they are due.
     pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
-        if !self.rhythm.is_progress_due(now_ns)? {
+        if !self.progress_timer.is_progress_due(now_ns)? {
             return Ok(());
         }
         let (sent, open) = (core.sent().len() as u64, core.open() as u64);

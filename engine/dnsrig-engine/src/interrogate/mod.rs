@@ -69,7 +69,7 @@ struct Summary<'a> {
 
 /// Asks everything, prints the summary as an event and a table on standard error.
 pub fn run(request: &Request) -> Result<ExitCode, Failure> {
-    let mut anchors = request.reader.program.then(Anchors::start).transpose()?;
+    let mut anchors = request.reporter.program.then(Anchors::start).transpose()?;
     let start = Instant::now();
     let first = reach(&request.server)?;
     let asking = begin(request.server.clone(), first, &request.zones);
@@ -127,7 +127,7 @@ fn tell(summary: &Summary<'_>, request: &Request) -> Result<(), Failure> {
         text.and_then(|text| fs::write(path, text)).map_err(|error| InterrogateError::Write(path.clone(), error))?;
     }
     events::say(table::text(summary.features, table::shows_signs(&io::stderr())));
-    if request.reader.program {
+    if request.reporter.program {
         events::summary(clock::monotonic_ns(), summary)?;
     }
     Ok(())

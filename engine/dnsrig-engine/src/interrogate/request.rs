@@ -10,7 +10,7 @@ use crate::{
         zone_list::Zones,
     },
     net::tls::Versions,
-    transfer::{TransferError, arguments::Arguments, report::Reader, tls},
+    transfer::{TransferError, arguments::Arguments, report::Reporter, tls},
 };
 
 /// The port of DNS (RFC 1035 §4.2.2).
@@ -23,7 +23,7 @@ pub struct Request {
     pub(super) zones: Vec<ZoneName>,
     /// Where the summary goes besides standard output.
     pub(super) out: Option<PathBuf>,
-    pub(super) reader: Reader,
+    pub(super) reporter: Reporter,
 }
 
 impl Request {
@@ -51,7 +51,7 @@ impl Request {
             server,
             zones,
             out: arguments.instrument.out.clone(),
-            reader: Reader::find(arguments.instrument.json),
+            reporter: Reporter::find(arguments.instrument.json),
         })
     }
 }

@@ -68,8 +68,8 @@ pub struct Late {
     max: u64,
 }
 
-/// The account of one direction.
-pub struct Account {
+/// The counters of one direction.
+pub struct Counters {
     counts: Counts,
     queue_packets_max: u32,
     delay: Times,
@@ -79,15 +79,15 @@ pub struct Account {
     late_ns_max: u64,
 }
 
-impl Default for Account {
+impl Default for Counters {
     /// Nothing yet.
     fn default() -> Self {
         let counts = Counts::default();
-        Account { counts, queue_packets_max: 0, delay: times(), late: times(), told: counts, late_ns_max: 0 }
+        Counters { counts, queue_packets_max: 0, delay: times(), late: times(), told: counts, late_ns_max: 0 }
     }
 }
 
-impl Account {
+impl Counters {
     /// A packet of so many octets was taken; so many wait now.
     pub fn took(&mut self, octets: usize, fate: Fate, waiting_packets: u32) {
         self.counts.packets += 1;
@@ -161,41 +161,41 @@ mod tests {
 
     #[test]
     fn every_packet_is_counted_once() {
-        let mut account = Account::default();
+        let mut counters = Counters::default();
         for fate in [Fate::Waits, Fate::Waits, Fate::Lost, Fate::TooBig, Fate::Overflowed] {
-            account.took(100, fate, 2);
+            counters.took(100, fate, 2);
         }
-        account.gave(departure(0, 10), 15, true);
-        account.gave(departure(0, 20), 20, false);
+        counters.gave(departure(0, 10), 15, true);
+        counters.gave(departure(0, 20), 20, false);
         let Counts { packets, octets, delivered_packets, delivered_octets, lost, overflowed, too_big, refused } =
-            account.counts();
+            counters.counts();
         assert_eq!((packets, octets, delivered_packets, delivered_octets), (5, 500, 1, 100));
         assert_eq!((lost, overflowed, too_big, refused), (1, 1, 1, 1));
-        assert_eq!(account.queue_packets_max(), 2);
+        assert_eq!(counters.queue_packets_max(), 2);
     }
 
     #[test]
     fn a_row_has_what_came_since_the_one_before() {
-        let mut account = Account::default();
-        account.took(100, Fate::Waits, 1);
-        account.gave(departure(0, 10), 17, true);
-        let (first, late_ns) = account.interval();
+        let mut counters = Counters::default();
+        counters.took(100, Fate::Waits, 1);
+        counters.gave(departure(0, 10), 17, true);
+        let (first, late_ns) = counters.interval();
         assert_eq!((first.packets, first.delivered_octets, late_ns), (1, 100, 7));
-        account.took(50, Fate::Lost, 0);
-        let (second, late_ns) = account.interval();
+        counters.took(50, Fate::Lost, 0);
+        let (second, late_ns) = counters.interval();
         assert_eq!((second.packets, second.octets, second.lost, second.delivered_packets, late_ns), (1, 50, 1, 0, 0));
-        assert_eq!(account.counts().packets, 2, "the sum stays");
+        assert_eq!(counters.counts().packets, 2, "the sum stays");
     }
 
     #[test]
     fn times_are_those_of_delivered_packets() {
-        let mut account = Account::default();
-        assert_eq!((account.delay(), account.late()), (Delay::default(), Late::default()));
+        let mut counters = Counters::default();
+        assert_eq!((counters.delay(), counters.late()), (Delay::default(), Late::default()));
         for late_ns in 0..100 {
-            account.gave(departure(0, 1000), 1000 + late_ns, true);
+            counters.gave(departure(0, 1000), 1000 + late_ns, true);
         }
-        account.gave(departure(0, 0), 5_000_000, false);
-        let (delay, late) = (account.delay(), account.late());
+        counters.gave(departure(0, 0), 5_000_000, false);
+        let (delay, late) = (counters.delay(), counters.late());
         assert_eq!((delay.min, late.p50, late.p99, late.max), (1000, 49, 98, 99));
         assert!((1099..=1100).contains(&delay.max), "{delay:?}");
     }

@@ -58,7 +58,7 @@ struct Waiting {
 }
 
 /// The packets of one direction.
-pub struct Line {
+pub struct DelayQueue {
     spec: Spec,
     mtu_octets: u16,
     loss: Loss,
@@ -71,12 +71,12 @@ pub struct Line {
     ahead_ns: i64,
 }
 
-impl Line {
+impl DelayQueue {
     /// An empty line from `start_ns` on, between interfaces whose MTU is `mtu_octets`. The same `seed` and `purpose`
     /// make the same decisions for the same packets at the same times.
     pub fn new(spec: Spec, mtu_octets: u16, seed: u64, purpose: u64, start_ns: i64) -> Self {
         let random = |part: u64| Random::new(seed, purpose.wrapping_mul(2) + part);
-        Line {
+        DelayQueue {
             mtu_octets: spec.mtu_octets.map_or(mtu_octets, |path_octets| path_octets.min(mtu_octets)),
             loss: Loss::new(&spec.loss, random(0), start_ns),
             jitter: random(1),
@@ -89,7 +89,7 @@ impl Line {
         }
     }
 
-    /// Where the next packet is to be written before [`Line::take`]; longer by at least one octet than any that fits.
+    /// Where the next packet is to be written before [`DelayQueue::take`]; longer by at least one octet than any that fits.
     pub fn room(&mut self) -> &mut [u8] {
         self.slots.spare()
     }

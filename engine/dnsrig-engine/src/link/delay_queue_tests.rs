@@ -7,12 +7,12 @@ const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
 const S: i64 = 1_000_000_000;
 
-fn line(spec: &str) -> Line {
-    Line::new(spec::parse(spec).unwrap(), 1500, 1, 0, 0)
+fn line(spec: &str) -> DelayQueue {
+    DelayQueue::new(spec::parse(spec).unwrap(), 1500, 1, 0, 0)
 }
 
 /// The delays of `count` packets of 1,500 octets that come `gap_ns` apart, in the order in which they come.
-fn delays_ns(line: &mut Line, count: i64, gap_ns: i64) -> Vec<i64> {
+fn delays_ns(line: &mut DelayQueue, count: i64, gap_ns: i64) -> Vec<i64> {
     let mut found = Vec::new();
     for now_ns in (0..count).map(|number| number * gap_ns) {
         assert_eq!(line.take(1500, now_ns), Fate::Waits);
@@ -23,13 +23,13 @@ fn delays_ns(line: &mut Line, count: i64, gap_ns: i64) -> Vec<i64> {
     found.into_iter().map(|(taken_ns, due_ns)| due_ns - taken_ns).collect()
 }
 
-fn leave(line: &mut Line, now_ns: i64, mut each: impl FnMut(Departure<'_>)) {
+fn leave(line: &mut DelayQueue, now_ns: i64, mut each: impl FnMut(Departure<'_>)) {
     while let Some(departure) = line.pop(now_ns) {
         each(departure);
     }
 }
 
-fn due_ns(line: &mut Line) -> Vec<i64> {
+fn due_ns(line: &mut DelayQueue) -> Vec<i64> {
     let mut found = Vec::new();
     leave(line, i64::MAX, |departure| found.push(departure.due_ns));
     found
@@ -140,7 +140,7 @@ fn loss_changes_when_its_time_has_come() {
 
 #[test]
 fn the_link_begins_when_it_is_made() {
-    let mut line = Line::new(spec::parse("loss-at=1s:100%").unwrap(), 1500, 1, 0, 50 * S);
+    let mut line = DelayQueue::new(spec::parse("loss-at=1s:100%").unwrap(), 1500, 1, 0, 50 * S);
     assert_eq!(
         [50 * S, 51 * S - 1, 51 * S].map(|now_ns| line.take(100, now_ns)),
         [Fate::Waits, Fate::Waits, Fate::Lost]
@@ -181,7 +181,7 @@ fn the_interface_bounds_the_mtu() {
 fn a_seed_makes_the_same_decisions_again() {
     let spec = spec::parse("delay=10ms,jitter=5ms,order=free,loss=50%").unwrap();
     let decide = |seed, purpose| {
-        let mut line = Line::new(spec.clone(), 1500, seed, purpose, 0);
+        let mut line = DelayQueue::new(spec.clone(), 1500, seed, purpose, 0);
         let fates: Vec<_> = (0..100).map(|now_ns| line.take(100, now_ns)).collect();
         (fates, due_ns(&mut line))
     };
@@ -236,7 +236,7 @@ proptest! {
         let spec = Spec {
             rate_bit_per_s: Some(rate), order: Order::Kept, loss: vec![(0, 0.0)], limit_packets: 1000, mtu_octets: None, ..spec
         };
-        let mut line = Line::new(spec.clone(), 1500, 1, 0, 0);
+        let mut line = DelayQueue::new(spec.clone(), 1500, 1, 0, 0);
         let (mut due, mut now_ns) = (Vec::new(), 0);
         for (octets, gap_ns) in &packets {
             now_ns += gap_ns;
@@ -244,7 +244,7 @@ proptest! {
             prop_assert_eq!(line.take(*octets, now_ns), Fate::Waits);
         }
         leave(&mut line, i64::MAX, |departure| due.push(departure.due_ns));
-        // The second of a direction's two streams, as in `Line::new`.
+        // The second of a direction's two streams, as in `DelayQueue::new`.
         prop_assert_eq!(due, due_by_netem_ns(&spec, &packets, Random::new(1, 1)));
     }
 
@@ -253,7 +253,7 @@ proptest! {
         spec in specs(),
         packets in vec((20..=1500_usize, 0..5 * MS), 0..200),
     ) {
-        let mut line = Line::new(spec.clone(), 1500, 1, 0, 0);
+        let mut line = DelayQueue::new(spec.clone(), 1500, 1, 0, 0);
         let mut fates = [0_usize; 4];
         let mut delivered: Vec<(u16, i64, i64, usize)> = Vec::new();
         let mut now_ns = 0;

@@ -1,4 +1,4 @@
-//! Carries packets between two interfaces: the shell around two [`Line`]s.
+//! Carries packets between two interfaces: the shell around two [`DelayQueue`]s.
 
 use std::{os::fd::AsFd, time::Duration};
 
@@ -9,8 +9,8 @@ use nix::{
 };
 
 use super::{
-    counters::Account,
-    delay_queue::{Fate, Line},
+    counters::Counters,
+    delay_queue::{DelayQueue, Fate},
     error::LinkError,
     icmp::{self, ANSWER_OCTETS_MAX},
     tun::Tun,
@@ -25,23 +25,23 @@ const AWAKE_NS: i64 = 5_000;
 
 /// One direction: what waits and what was counted.
 pub struct Direction {
-    pub line: Line,
-    pub account: Account,
+    pub line: DelayQueue,
+    pub counters: Counters,
 }
 
 /// Two interfaces and what is under way between them: first from left to right, then from right to left.
-pub struct Carrier {
+pub struct Forwarder {
     tuns: [Tun; 2],
     pub directions: [Direction; 2],
     /// Where there may be something to read.
     readable: [bool; 2],
 }
 
-impl Carrier {
+impl Forwarder {
     /// Nothing is under way.
-    pub fn new(tuns: [Tun; 2], lines: [Line; 2]) -> Self {
-        let directions = lines.map(|line| Direction { line, account: Account::default() });
-        Carrier { tuns, directions, readable: [true; 2] }
+    pub fn new(tuns: [Tun; 2], lines: [DelayQueue; 2]) -> Self {
+        let directions = lines.map(|line| Direction { line, counters: Counters::default() });
+        Forwarder { tuns, directions, readable: [true; 2] }
     }
 
     /// Reads what has come, delivers what is due, a batch each. Returns whether there may be more to do at once.
@@ -84,11 +84,11 @@ impl Carrier {
 
     /// Takes a batch into the direction that begins at interface `from`; whether that was not all.
     fn read(&mut self, from: usize) -> Result<bool, LinkError> {
-        let Direction { line, account } = &mut self.directions[from];
+        let Direction { line, counters } = &mut self.directions[from];
         for _ in 0..BATCH_PACKETS {
             let Some(octets) = self.tuns[from].read(line.room())? else { return Ok(false) };
             let fate = line.take(octets, clock::monotonic_ns());
-            account.took(octets, fate, line.waiting_packets());
+            counters.took(octets, fate, line.waiting_packets());
             if fate == Fate::TooBig && line.is_icmp_sent() {
                 refuse(&self.tuns[from], line, octets);
             }
@@ -98,19 +98,19 @@ impl Carrier {
 
     /// Delivers a batch of what is due; whether that was not all.
     fn deliver(&mut self, from: usize) -> bool {
-        let Direction { line, account } = &mut self.directions[from];
+        let Direction { line, counters } = &mut self.directions[from];
         for _ in 0..BATCH_PACKETS {
             let now_ns = clock::monotonic_ns();
             let Some(departure) = line.pop(now_ns) else { return false };
             let delivered = self.tuns[1 - from].write(departure.octets);
-            account.gave(departure, now_ns, delivered);
+            counters.gave(departure, now_ns, delivered);
         }
         true
     }
 }
 
 /// Tells the sender of the packet in the line's room that it is too big, at once: as if the narrow hop were the first.
-fn refuse(tun: &Tun, line: &mut Line, octets: usize) {
+fn refuse(tun: &Tun, line: &mut DelayQueue, octets: usize) {
     let mtu_octets = line.mtu_octets();
     let room = line.room();
     let packet = &room[..octets.min(room.len())];

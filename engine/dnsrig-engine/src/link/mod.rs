@@ -21,9 +21,9 @@ use std::process::ExitCode;
 
 pub use self::options::{Arguments, End};
 use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop};
-use delay_queue::Line;
+use delay_queue::DelayQueue;
 use error::LinkError;
-use forwarder::Carrier;
+use forwarder::Forwarder;
 use report::Report;
 use rows::Rows;
 use tun::Tun;
@@ -46,22 +46,23 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let tuns = [make(&arguments.left, &arguments.there)?, make(&arguments.right, &arguments.back)?];
     let start_ns = clock::monotonic_ns();
-    let line = |spec: &spec::Spec, purpose| Line::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
-    let mut carrier = Carrier::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)]);
+    let line =
+        |spec: &spec::Spec, purpose| DelayQueue::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
+    let mut forwarder = Forwarder::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)]);
     let rows = arguments.out.as_deref().map(Rows::create).transpose()?;
     let mut report = Report::new(arguments, rows, start_ns, anchors)?;
-    carry(&mut carrier, &mut report, &stop)?;
-    report.finish(carrier)?;
+    carry(&mut forwarder, &mut report, &stop)?;
+    report.finish(forwarder)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn carry(carrier: &mut Carrier, report: &mut Report, stop: &Stop) -> Result<(), Failure> {
+fn carry(forwarder: &mut Forwarder, report: &mut Report, stop: &Stop) -> Result<(), Failure> {
     let mut stop_due_ns = 0;
     loop {
-        let more = carrier.turn()?;
+        let more = forwarder.turn()?;
         let now_ns = clock::monotonic_ns();
         if now_ns >= report.due_ns() {
-            report.tell(now_ns, carrier)?;
+            report.tell(now_ns, forwarder)?;
         }
         if now_ns >= stop_due_ns {
             stop_due_ns = now_ns + STOP_INTERVAL_NS;
@@ -69,7 +70,7 @@ fn carry(carrier: &mut Carrier, report: &mut Report, stop: &Stop) -> Result<(), 
                 return Ok(());
             }
         }
-        let idle_ns = carrier.idle_ns().min(report.due_ns().min(stop_due_ns) - now_ns);
-        carrier.sleep(if more { 0 } else { idle_ns })?;
+        let idle_ns = forwarder.idle_ns().min(report.due_ns().min(stop_due_ns) - now_ns);
+        forwarder.sleep(if more { 0 } else { idle_ns })?;
     }
 }

@@ -4,14 +4,14 @@ use serde::Serialize;
 
 use super::{
     counters::{Counts, Delay, Late},
-    forwarder::{Carrier, Direction},
+    forwarder::{Direction, Forwarder},
     options::{Arguments, End},
     rows::{DIRECTIONS, Row, Rows},
     spec::Spec,
 };
 use crate::base::{
     clock,
-    events::{self, Anchors, EventError, Rhythm, emit},
+    events::{self, Anchors, EventError, ProgressTimer, emit},
     failure::Failure,
 };
 
@@ -68,7 +68,7 @@ struct OfDirection {
 /// Prints and writes what comes due.
 pub struct Report {
     start_ns: i64,
-    rhythm: Rhythm,
+    progress_timer: ProgressTimer,
     rows: Option<Rows>,
     interval_ns: i64,
     row_due_ns: i64,
@@ -79,26 +79,26 @@ impl Report {
     pub fn new(arguments: &Arguments, rows: Option<Rows>, start_ns: i64, anchors: Anchors) -> Result<Self, Failure> {
         let Arguments { left, right, mtu, there, back, interval: interval_ns, .. } = arguments;
         emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back })?;
-        let rhythm = Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
-        Ok(Report { start_ns, rhythm, rows, interval_ns: *interval_ns, row_due_ns: start_ns + interval_ns })
+        let progress_timer = ProgressTimer::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
+        Ok(Report { start_ns, progress_timer, rows, interval_ns: *interval_ns, row_due_ns: start_ns + interval_ns })
     }
 
     /// When something may be due, in monotonic nanoseconds.
     pub fn due_ns(&self) -> i64 {
-        self.rhythm.due_ns().min(self.row_due_ns)
+        self.progress_timer.due_ns().min(self.row_due_ns)
     }
 
     /// Prints events and writes rows if they are due.
-    pub fn tell(&mut self, now_ns: i64, carrier: &mut Carrier) -> Result<(), EventError> {
+    pub fn tell(&mut self, now_ns: i64, forwarder: &mut Forwarder) -> Result<(), EventError> {
         if now_ns >= self.row_due_ns {
             // Times that were slept through have no rows of their own: the next row has all.
             let missed = (now_ns - self.row_due_ns) / self.interval_ns;
             self.row_due_ns += (missed + 1) * self.interval_ns;
-            self.push_rows(now_ns, carrier);
+            self.push_rows(now_ns, forwarder);
         }
-        if self.rhythm.is_progress_due(now_ns)? {
-            let [there, back] = carrier.directions.each_ref().map(|Direction { line, account }| Now {
-                counts: account.counts(),
+        if self.progress_timer.is_progress_due(now_ns)? {
+            let [there, back] = forwarder.directions.each_ref().map(|Direction { line, counters }| Now {
+                counts: counters.counts(),
                 queue_packets: line.waiting_packets(),
             });
             emit("progress", now_ns, &Progress { there, back })?;
@@ -107,20 +107,20 @@ impl Report {
     }
 
     /// Writes the last rows, ends the file and prints the `summary`.
-    pub fn finish(mut self, mut carrier: Carrier) -> Result<(), Failure> {
+    pub fn finish(mut self, mut forwarder: Forwarder) -> Result<(), Failure> {
         let now_ns = clock::monotonic_ns();
-        self.push_rows(now_ns, &mut carrier);
+        self.push_rows(now_ns, &mut forwarder);
         let rows = self.rows.map(Rows::finish).transpose()?;
-        let missed = carrier.missed_packets();
+        let missed = forwarder.missed_packets();
         let of = |number: usize| {
-            let Direction { line, account } = &carrier.directions[number];
+            let Direction { line, counters } = &forwarder.directions[number];
             OfDirection {
-                counts: account.counts(),
+                counts: counters.counts(),
                 missed: missed[number],
                 queue_packets: line.waiting_packets(),
-                queue_packets_max: account.queue_packets_max(),
-                delay_ns: account.delay(),
-                late_ns: account.late(),
+                queue_packets_max: counters.queue_packets_max(),
+                delay_ns: counters.delay(),
+                late_ns: counters.late(),
             }
         };
         let summary = Summary {
@@ -134,10 +134,10 @@ impl Report {
         Ok(events::summary(now_ns, &summary)?)
     }
 
-    fn push_rows(&mut self, time_ns: i64, carrier: &mut Carrier) {
+    fn push_rows(&mut self, time_ns: i64, forwarder: &mut Forwarder) {
         let Some(rows) = &mut self.rows else { return };
-        for (direction, Direction { line, account }) in (0..DIRECTIONS.len()).zip(&mut carrier.directions) {
-            let (counts, late_ns_max) = account.interval();
+        for (direction, Direction { line, counters }) in (0..DIRECTIONS.len()).zip(&mut forwarder.directions) {
+            let (counts, late_ns_max) = counters.interval();
             let (queue_packets, queue_octets) = (line.waiting_packets(), line.waiting_octets());
             rows.push(Row { time_ns, direction, counts, queue_packets, queue_octets, late_ns_max });
         }

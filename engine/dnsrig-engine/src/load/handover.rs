@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::{
-    interval_stats::{Interval, Meter},
+    interval_stats::{Interval, IntervalStats},
     worker::Report,
 };
 
@@ -33,12 +33,12 @@ impl Handover {
     }
 
     /// Gives complete intervals away and takes used ones back; `next_due_ns` is when the next query falls due.
-    pub fn give(&mut self, meter: &mut Meter, next_due_ns: i64) {
+    pub fn give(&mut self, interval_stats: &mut IntervalStats, next_due_ns: i64) {
         while let Ok(interval) = self.spare.try_recv() {
             self.waiting -= 1;
-            meter.reuse(interval);
+            interval_stats.reuse(interval);
         }
-        while let Some(interval) = meter.complete(next_due_ns) {
+        while let Some(interval) = interval_stats.complete(next_due_ns) {
             self.count += 1;
             if self.waiting < WAITING_MAX {
                 self.waiting += 1;
@@ -46,7 +46,7 @@ impl Handover {
             } else if let Some(rest) = &mut self.rest {
                 rest.add(&interval, 0);
                 rest.busy_ns += interval.busy_ns;
-                meter.reuse(interval);
+                interval_stats.reuse(interval);
             } else {
                 self.rest = Some(interval);
             }
@@ -72,20 +72,20 @@ mod tests {
 
     const MS: i64 = 1_000_000;
 
-    /// A thread's meter after `count` intervals of a millisecond, with a query each.
-    fn worked(meter: &mut Meter, from: i64, count: i64) {
+    /// What a thread counted after `count` intervals of a millisecond, with a query each.
+    fn worked(interval_stats: &mut IntervalStats, from: i64, count: i64) {
         for number in from..from + count {
-            meter.given_up(number * MS);
+            interval_stats.given_up(number * MS);
         }
     }
 
     #[test]
     fn no_more_wait_than_may_and_nothing_is_lost() {
         let ((reports, collected), (give_back, spare)) = (channel(), channel());
-        let mut meter = Meter::new(0, 1_000 * MS, MS, 1);
+        let mut interval_stats = IntervalStats::new(0, 1_000 * MS, MS, 1);
         let mut handover = Handover::new(3, reports, spare);
-        worked(&mut meter, 0, 500);
-        handover.give(&mut meter, 500 * MS);
+        worked(&mut interval_stats, 0, 500);
+        handover.give(&mut interval_stats, 500 * MS);
         let taken: Vec<_> = collected.try_iter().collect();
         assert_eq!(taken.len(), WAITING_MAX);
         // Half of them are used, and as many find room again.
@@ -94,8 +94,8 @@ mod tests {
             assert_eq!((thread, interval.counts.due), (3, 1));
             give_back.send(interval).unwrap();
         }
-        worked(&mut meter, 500, 500);
-        handover.give(&mut meter, i64::MAX);
+        worked(&mut interval_stats, 500, 500);
+        handover.give(&mut interval_stats, i64::MAX);
         assert_eq!(collected.try_iter().count(), WAITING_MAX / 2);
         let (rest, count) = handover.end();
         assert_eq!((rest.unwrap().counts.due, count), (1_000 - 96, 1_000));

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::{
     answer::{self, Verdict},
-    interval_stats::{End, Ended, Meter},
+    interval_stats::{End, Ended, IntervalStats},
     lateness::{Lateness, Mark},
     queries::{Queries, sign::Signer},
 };
-use crate::net::connection::Loss;
+use crate::net::connection::CloseReason;
 
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;
@@ -83,7 +83,7 @@ impl Client {
 }
 
 /// All queries of one thread.
-pub struct Ledger {
+pub struct InFlight {
     queries: Arc<Queries>,
     signer: Option<Signer>,
     signed_at_s: u64,
@@ -95,10 +95,10 @@ pub struct Ledger {
     /// When queries ended, for a closed loop.
     ended_ns: Option<Vec<i64>>,
     /// Where counts and times go.
-    pub meter: Meter,
+    pub interval_stats: IntervalStats,
 }
 
-/// How a [`Ledger`] is made.
+/// How an [`InFlight`] is made.
 pub struct Settings {
     pub queries: Arc<Queries>,
     pub signer: Option<Signer>,
@@ -109,18 +109,18 @@ pub struct Settings {
     pub clients: usize,
     /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
     pub table: usize,
-    /// Whether the times of endings are kept for [`Ledger::take_ended`].
+    /// Whether the times of endings are kept for [`InFlight::take_ended`].
     pub closed_loop: bool,
 }
 
-impl Ledger {
+impl InFlight {
     /// Without a query outstanding.
-    pub fn new(settings: Settings, meter: Meter) -> Self {
+    pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
         let Settings { queries, signer, first, timeout_ns, clients, table, closed_loop } = settings;
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
         let client =
             || Client { table: vec![UNUSED; table].into_boxed_slice(), oldest: 0, next: 0, drafts: 0, outstanding: 0 };
-        Ledger {
+        InFlight {
             queries,
             signer,
             signed_at_s: 0,
@@ -130,11 +130,11 @@ impl Ledger {
             outstanding: 0,
             lateness: Lateness::new(clients),
             ended_ns: closed_loop.then(Vec::new),
-            meter,
+            interval_stats,
         }
     }
 
-    /// The longest message that [`Ledger::draft`] writes.
+    /// The longest message that [`InFlight::draft`] writes.
     pub fn octets_max(&self) -> usize {
         self.queries.octets_max() + self.signer.as_ref().map_or(0, Signer::octets)
     }
@@ -161,7 +161,7 @@ impl Ledger {
 
     /// Writes the next query of `client`, due at `due_ns`, into `space` and returns its length.
     ///
-    /// None if the client's table is full. Follow with [`Ledger::sent`] before anything else is done with the client.
+    /// None if the client's table is full. Follow with [`InFlight::sent`] before anything else is done with the client.
     pub fn draft(&mut self, client: usize, due_ns: i64, space: &mut [u8]) -> Option<usize> {
         let Client { table, oldest, next, drafts, .. } = &mut self.clients[client];
         let number = *next + *drafts;
@@ -199,7 +199,7 @@ impl Ledger {
             (query.sent_ns, query.state) = (sent_ns, State::Outstanding);
             query.mark = self.lateness.sent(number, sent_ns - query.due_ns, held_ns);
             let due_ns = query.due_ns;
-            self.meter.sent(due_ns, sent_ns, if at == client.next { octets } else { 0 });
+            self.interval_stats.sent(due_ns, sent_ns, if at == client.next { octets } else { 0 });
         }
         client.next += count as u64;
         client.drafts = 0;
@@ -227,7 +227,7 @@ impl Ledger {
         }
         let verdict = answer::check(octets, length, self.queries.message(query.place as usize));
         if matches!(verdict, Verdict::Answer { .. }) {
-            self.meter.heard(received_ns);
+            self.interval_stats.heard(received_ns);
         }
         match (verdict, query.state) {
             (Verdict::Malformed, _) => self.stray(received_ns).malformed += 1,
@@ -239,7 +239,7 @@ impl Ledger {
                 client.query(u64::from(id)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
-                self.meter.at(query.due_ns).counts.octets_received += length as u64;
+                self.interval_stats.at(query.due_ns).counts.octets_received += length as u64;
                 self.end(number, query, received_ns, End::Answered { rcode, truncated });
                 return true;
             }
@@ -266,7 +266,7 @@ impl Ledger {
     }
 
     /// Ends all queries of `client`, whose connection is gone. They count as unanswered, recorded at the limit.
-    pub fn lose(&mut self, client: usize, loss: Loss) {
+    pub fn lose(&mut self, client: usize, loss: CloseReason) {
         while let Some(query) = self.oldest_outstanding(client) {
             let lost = &mut self.clients[client];
             lost.query(lost.oldest).state = State::Lost;
@@ -296,7 +296,7 @@ impl Ledger {
         debug_assert_eq!(self.outstanding, 0);
         self.ended_ns = closed_loop.then(Vec::new);
         self.lateness.restart();
-        self.meter.restart(start_ns, end_ns);
+        self.interval_stats.restart(start_ns, end_ns);
     }
 
     fn end(&mut self, client: usize, query: Query, ended_ns: i64, end: End) {
@@ -306,7 +306,7 @@ impl Ledger {
             End::Answered { .. } => self.lateness.answered(client, mark, sent_ns - due_ns, ended_ns - sent_ns),
             End::Timeout | End::Lost(_) => self.lateness.unanswered(mark, self.timeout_ns),
         };
-        self.meter.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
+        self.interval_stats.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
         if let Some(times) = &mut self.ended_ns {
             times.push(ended_ns);
         }
@@ -318,8 +318,8 @@ impl Ledger {
         (client.oldest < client.next).then(|| *client.query(client.oldest))
     }
 
-    fn stray(&mut self, time_ns: i64) -> &mut super::interval_stats::Strays {
-        &mut self.meter.at(time_ns).counts.strays
+    fn stray(&mut self, time_ns: i64) -> &mut super::interval_stats::UnmatchedResponses {
+        &mut self.interval_stats.at(time_ns).counts.strays
     }
 }
 

@@ -8,7 +8,7 @@ fn query(number: u8) -> Vec<u8> {
     vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 2, b'a' + number, b'b', 0, 0, 1, 0, 1]
 }
 
-fn ledger(clients: usize, table: usize) -> Ledger {
+fn in_flight(clients: usize, table: usize) -> InFlight {
     let settings = Settings {
         queries: Arc::new(Queries::from_messages((0..5).map(query))),
         signer: None,
@@ -18,14 +18,14 @@ fn ledger(clients: usize, table: usize) -> Ledger {
         table,
         closed_loop: true,
     };
-    Ledger::new(settings, Meter::new(0, 10_000 * MS, 10_000 * MS, clients))
+    InFlight::new(settings, IntervalStats::new(0, 10_000 * MS, 10_000 * MS, clients))
 }
 
 /// Sends a query of `client` that was due at `due_ns`, at `sent_ns`, and returns it as sent.
-fn send(ledger: &mut Ledger, client: usize, due_ns: i64, sent_ns: i64) -> Vec<u8> {
+fn send(in_flight: &mut InFlight, client: usize, due_ns: i64, sent_ns: i64) -> Vec<u8> {
     let mut space = [0; 512];
-    let length = ledger.draft(client, due_ns, &mut space).expect("there is room");
-    ledger.sent(client, 1, length, at(sent_ns));
+    let length = in_flight.draft(client, due_ns, &mut space).expect("there is room");
+    in_flight.sent(client, 1, length, at(sent_ns));
     space[..length].to_vec()
 }
 
@@ -39,19 +39,19 @@ fn answer_to(query: &[u8]) -> Vec<u8> {
     answer
 }
 
-fn counts(ledger: &mut Ledger) -> Counts {
-    ledger.meter.at(0).counts
+fn counts(in_flight: &mut InFlight) -> Counts {
+    in_flight.interval_stats.at(0).counts
 }
 
 #[test]
 fn latency_from_the_due_time_is_the_twin_and_the_lag() {
-    let mut ledger = ledger(1, 4);
-    let query = send(&mut ledger, 0, 10 * MS, 17 * MS);
-    assert!(ledger.answer(0, &answer_to(&query), query.len(), 40 * MS));
-    let query = send(&mut ledger, 0, 50 * MS, 52 * MS);
+    let mut in_flight = in_flight(1, 4);
+    let query = send(&mut in_flight, 0, 10 * MS, 17 * MS);
+    assert!(in_flight.answer(0, &answer_to(&query), query.len(), 40 * MS));
+    let query = send(&mut in_flight, 0, 50 * MS, 52 * MS);
     assert_eq!(query[1], 1, "ids are handed out in turn");
-    assert_eq!(ledger.expire(152 * MS), 1);
-    let series = ledger.meter.at(0).series.clone();
+    assert_eq!(in_flight.expire(152 * MS), 1);
+    let series = in_flight.interval_stats.at(0).series.clone();
     let both = |times: &crate::stats::histogram::Times| {
         [times.min(), times.max()].map(|ns| (ns as f64 / MS as f64).round() as i64)
     };
@@ -61,13 +61,13 @@ fn latency_from_the_due_time_is_the_twin_and_the_lag() {
 #[test]
 fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
     // Of the client's sums, which are not rounded to bins.
-    let mut ledger = ledger(1, 256);
+    let mut in_flight = in_flight(1, 256);
     let (mut due_sum, mut twin_and_lag_sum) = (0, 0);
     for number in 0..200_i64 {
         let (due_ns, lag_ns, twin_ns) = (number * 7, number * number % 991, 1 + number * 13 % 977);
-        let query = send(&mut ledger, 0, due_ns, due_ns + lag_ns);
-        ledger.answer(0, &answer_to(&query), query.len(), due_ns + lag_ns + twin_ns);
-        due_sum = ledger.meter.at(0).clients[0].sum_ns;
+        let query = send(&mut in_flight, 0, due_ns, due_ns + lag_ns);
+        in_flight.answer(0, &answer_to(&query), query.len(), due_ns + lag_ns + twin_ns);
+        due_sum = in_flight.interval_stats.at(0).clients[0].sum_ns;
         twin_and_lag_sum += lag_ns + twin_ns;
     }
     assert_eq!(due_sum, twin_and_lag_sum);
@@ -75,130 +75,130 @@ fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
 
 #[test]
 fn the_lower_end_subtracts_what_queued_behind_itself_and_what_was_held_up() {
-    let mut ledger = ledger(1, 16);
+    let mut in_flight = in_flight(1, 16);
     // As fast as it gets.
-    let query = send(&mut ledger, 0, 0, 0);
-    ledger.answer(0, &answer_to(&query), query.len(), MS);
+    let query = send(&mut in_flight, 0, 0, 0);
+    in_flight.answer(0, &answer_to(&query), query.len(), MS);
     // Three queries that were due a millisecond apart, sent at once, answered one after another.
-    let burst: Vec<_> = (0..3).map(|number| send(&mut ledger, 0, (2 + number) * MS, 10 * MS)).collect();
+    let burst: Vec<_> = (0..3).map(|number| send(&mut in_flight, 0, (2 + number) * MS, 10 * MS)).collect();
     for (number, query) in (1..).zip(&burst) {
-        ledger.answer(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
+        in_flight.answer(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
     }
-    assert_eq!(sums_ms(&mut ledger), [1 + 13 + 17 + 21, 1 + 5 + 10 + 15, 1 + 5 + 9 + 13]);
+    assert_eq!(sums_ms(&mut in_flight), [1 + 13 + 17 + 21, 1 + 5 + 10 + 15, 1 + 5 + 9 + 13]);
     // One whose sending took 50 ms, in the midst of which it may have left.
     let mut space = [0; 512];
-    let length = ledger.draft(0, 30 * MS, &mut space).unwrap();
-    ledger.sent(0, 1, length, Sending { began_ns: 30 * MS, ended_ns: 80 * MS });
-    ledger.answer(0, &answer_to(&space[..length]), length, 83 * MS);
-    assert_eq!(sums_ms(&mut ledger), [52 + 53, 31 + 53, 28 + 3]);
+    let length = in_flight.draft(0, 30 * MS, &mut space).unwrap();
+    in_flight.sent(0, 1, length, Sending { began_ns: 30 * MS, ended_ns: 80 * MS });
+    in_flight.answer(0, &answer_to(&space[..length]), length, 83 * MS);
+    assert_eq!(sums_ms(&mut in_flight), [52 + 53, 31 + 53, 28 + 3]);
     // Without an answer: at the limit, if what was in time.
-    send(&mut ledger, 0, 100 * MS, 100 * MS);
-    ledger.expire(200 * MS);
-    assert_eq!(sums_ms(&mut ledger), [105 + 100, 84 + 100, 31 + 100]);
+    send(&mut in_flight, 0, 100 * MS, 100 * MS);
+    in_flight.expire(200 * MS);
+    assert_eq!(sums_ms(&mut in_flight), [105 + 100, 84 + 100, 31 + 100]);
 }
 
 /// Of all latencies from due, from sent, and at the lower end.
-fn sums_ms(ledger: &mut Ledger) -> [i64; 3] {
-    let series = &ledger.meter.at(0).series;
+fn sums_ms(in_flight: &mut InFlight) -> [i64; 3] {
+    let series = &in_flight.interval_stats.at(0).series;
     [&series.due, &series.sent, &series.lower]
         .map(|times| (times.mean() * times.len() as f64 / MS as f64).round() as i64)
 }
 
 #[test]
 fn each_message_that_ends_no_query_is_counted_by_kind() {
-    let mut ledger = ledger(2, 4);
-    let first = send(&mut ledger, 0, 0, 0);
+    let mut in_flight = in_flight(2, 4);
+    let first = send(&mut in_flight, 0, 0, 0);
     let answer = answer_to(&first);
     let mut other_question = answer.clone();
     other_question[13] = b'z';
     let mut other_id = answer.clone();
     other_id[0] = 9;
     for message in [&first[..], &answer[..7], &[][..], &other_question, &other_id] {
-        assert!(!ledger.answer(0, message, message.len(), MS));
+        assert!(!in_flight.answer(0, message, message.len(), MS));
     }
-    assert!(!ledger.answer(1, &answer, answer.len(), MS), "another client never asked");
-    assert_eq!(ledger.outstanding(), 1);
-    assert!(ledger.answer(0, &answer, answer.len(), MS));
-    assert!(!ledger.answer(0, &answer, answer.len(), MS), "a duplicate");
-    let second = send(&mut ledger, 0, 0, 0);
-    ledger.expire(TIMEOUT_NS);
-    assert!(!ledger.answer(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
-    let strays = counts(&mut ledger).strays;
+    assert!(!in_flight.answer(1, &answer, answer.len(), MS), "another client never asked");
+    assert_eq!(in_flight.outstanding(), 1);
+    assert!(in_flight.answer(0, &answer, answer.len(), MS));
+    assert!(!in_flight.answer(0, &answer, answer.len(), MS), "a duplicate");
+    let second = send(&mut in_flight, 0, 0, 0);
+    in_flight.expire(TIMEOUT_NS);
+    assert!(!in_flight.answer(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
+    let strays = counts(&mut in_flight).strays;
     assert_eq!((strays.malformed, strays.mismatched, strays.unexpected), (3, 1, 2));
     assert_eq!((strays.duplicates, strays.late), (1, 1));
 }
 
 #[test]
 fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
-    let mut ledger = ledger(1, 4);
-    let query = send(&mut ledger, 0, 0, 0);
-    assert!(!ledger.answer(0, &answer_to(&query), query.len(), TIMEOUT_NS));
-    assert_eq!((counts(&mut ledger).strays.late, ledger.outstanding()), (1, 1));
-    ledger.expire(TIMEOUT_NS);
-    assert_eq!((counts(&mut ledger).timeouts, ledger.outstanding()), (1, 0));
+    let mut in_flight = in_flight(1, 4);
+    let query = send(&mut in_flight, 0, 0, 0);
+    assert!(!in_flight.answer(0, &answer_to(&query), query.len(), TIMEOUT_NS));
+    assert_eq!((counts(&mut in_flight).strays.late, in_flight.outstanding()), (1, 1));
+    in_flight.expire(TIMEOUT_NS);
+    assert_eq!((counts(&mut in_flight).timeouts, in_flight.outstanding()), (1, 0));
 }
 
 #[test]
 fn a_full_table_takes_no_more_until_the_oldest_has_ended() {
-    let mut ledger = ledger(1, 4);
-    let sent: Vec<_> = (0..4).map(|_| send(&mut ledger, 0, 0, 0)).collect();
-    assert_eq!(ledger.draft(0, 0, &mut [0; 512]), None);
-    ledger.answer(0, &answer_to(&sent[2]), sent[2].len(), MS);
-    assert_eq!(ledger.draft(0, 0, &mut [0; 512]), None, "the oldest is still outstanding");
-    ledger.answer(0, &answer_to(&sent[0]), sent[0].len(), MS);
-    assert!(ledger.draft(0, 0, &mut [0; 512]).is_some());
+    let mut in_flight = in_flight(1, 4);
+    let sent: Vec<_> = (0..4).map(|_| send(&mut in_flight, 0, 0, 0)).collect();
+    assert_eq!(in_flight.draft(0, 0, &mut [0; 512]), None);
+    in_flight.answer(0, &answer_to(&sent[2]), sent[2].len(), MS);
+    assert_eq!(in_flight.draft(0, 0, &mut [0; 512]), None, "the oldest is still outstanding");
+    in_flight.answer(0, &answer_to(&sent[0]), sent[0].len(), MS);
+    assert!(in_flight.draft(0, 0, &mut [0; 512]).is_some());
 }
 
 #[test]
 fn drafts_that_were_not_sent_come_again() {
-    let mut ledger = ledger(2, 16);
+    let mut in_flight = in_flight(2, 16);
     let mut space = [0; 512];
     let names: Vec<u8> = (0..3)
         .map(|_| {
-            ledger.draft(0, 0, &mut space).unwrap();
+            in_flight.draft(0, 0, &mut space).unwrap();
             space[13]
         })
         .collect();
     assert_eq!(names, *b"abc");
-    ledger.sent(0, 1, 20, at(MS));
-    assert_eq!((ledger.outstanding(), counts(&mut ledger).sent), (1, 1));
-    assert_eq!(send(&mut ledger, 1, 0, MS)[13], b'b', "of another client, if it is its turn");
-    let next = send(&mut ledger, 0, 0, MS);
+    in_flight.sent(0, 1, 20, at(MS));
+    assert_eq!((in_flight.outstanding(), counts(&mut in_flight).sent), (1, 1));
+    assert_eq!(send(&mut in_flight, 1, 0, MS)[13], b'b', "of another client, if it is its turn");
+    let next = send(&mut in_flight, 0, 0, MS);
     assert_eq!((next[13], next[1]), (b'c', 1), "the id of a draft is free again");
 }
 
 #[test]
 fn a_lost_connection_ends_its_queries_only_and_records_them_at_the_limit() {
-    let mut ledger = ledger(2, 4);
-    send(&mut ledger, 0, 0, 5 * MS);
-    send(&mut ledger, 0, 0, 5 * MS);
-    send(&mut ledger, 1, 0, 5 * MS);
-    ledger.lose(0, Loss::Reset);
-    assert_eq!((ledger.outstanding(), ledger.outstanding_of(0), ledger.outstanding_of(1)), (1, 0, 1));
-    assert_eq!(counts(&mut ledger).lost.reset, 2);
-    assert_eq!(ledger.meter.at(0).clients[0].max_ns, 5 * MS + TIMEOUT_NS);
+    let mut in_flight = in_flight(2, 4);
+    send(&mut in_flight, 0, 0, 5 * MS);
+    send(&mut in_flight, 0, 0, 5 * MS);
+    send(&mut in_flight, 1, 0, 5 * MS);
+    in_flight.lose(0, CloseReason::Reset);
+    assert_eq!((in_flight.outstanding(), in_flight.outstanding_of(0), in_flight.outstanding_of(1)), (1, 0, 1));
+    assert_eq!(counts(&mut in_flight).lost.reset, 2);
+    assert_eq!(in_flight.interval_stats.at(0).clients[0].max_ns, 5 * MS + TIMEOUT_NS);
 }
 
 #[test]
 fn ids_go_round_and_keep_their_meaning() {
-    let mut ledger = ledger(1, 256);
+    let mut in_flight = in_flight(1, 256);
     for number in 0..200_000_u32 {
-        let query = send(&mut ledger, 0, 0, 0);
+        let query = send(&mut in_flight, 0, 0, 0);
         assert_eq!(query[..2], (number as u16).to_be_bytes());
-        assert!(ledger.answer(0, &answer_to(&query), query.len(), 1));
+        assert!(in_flight.answer(0, &answer_to(&query), query.len(), 1));
     }
-    assert_eq!(counts(&mut ledger).answered, 200_000);
+    assert_eq!(counts(&mut in_flight).answered, 200_000);
 }
 
 #[test]
 fn the_next_timeout_is_the_oldest_outstanding_querys() {
-    let mut ledger = ledger(2, 4);
-    assert_eq!(ledger.next_timeout_ns(), None);
-    send(&mut ledger, 1, 0, 7 * MS);
-    let query = send(&mut ledger, 0, 0, 5 * MS);
-    assert_eq!(ledger.next_timeout_ns(), Some(105 * MS));
-    ledger.answer(0, &answer_to(&query), query.len(), 8 * MS);
-    assert_eq!(ledger.next_timeout_ns(), Some(107 * MS));
+    let mut in_flight = in_flight(2, 4);
+    assert_eq!(in_flight.next_timeout_ns(), None);
+    send(&mut in_flight, 1, 0, 7 * MS);
+    let query = send(&mut in_flight, 0, 0, 5 * MS);
+    assert_eq!(in_flight.next_timeout_ns(), Some(105 * MS));
+    in_flight.answer(0, &answer_to(&query), query.len(), 8 * MS);
+    assert_eq!(in_flight.next_timeout_ns(), Some(107 * MS));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::answers::{Bin, Bins};
 use crate::{
-    net::connection::Loss,
+    net::connection::CloseReason,
     stats::histogram::{TIME_MAX_NS, Times, times},
 };
 
@@ -24,12 +24,12 @@ pub struct Losses {
 }
 
 impl Losses {
-    fn count(&mut self, loss: Loss) {
+    fn count(&mut self, loss: CloseReason) {
         *match loss {
-            Loss::Closed => &mut self.closed,
-            Loss::Reset => &mut self.reset,
-            Loss::Refused => &mut self.refused,
-            Loss::Tls(_) => &mut self.tls,
+            CloseReason::Closed => &mut self.closed,
+            CloseReason::Reset => &mut self.reset,
+            CloseReason::Refused => &mut self.refused,
+            CloseReason::Tls(_) => &mut self.tls,
         } += 1;
     }
 
@@ -48,7 +48,7 @@ impl Losses {
 
 /// Messages received that ended no query.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Strays {
+pub struct UnmatchedResponses {
     /// Answers to queries that had timed out before.
     pub late: u64,
     /// Further answers to a query that was answered.
@@ -61,8 +61,8 @@ pub struct Strays {
     pub malformed: u64,
 }
 
-impl Strays {
-    fn add(&mut self, other: &Strays) {
+impl UnmatchedResponses {
+    fn add(&mut self, other: &UnmatchedResponses) {
         self.late += other.late;
         self.duplicates += other.duplicates;
         self.unexpected += other.unexpected;
@@ -79,7 +79,7 @@ pub struct Counts {
     pub answered: u64,
     pub timeouts: u64,
     pub lost: Losses,
-    pub strays: Strays,
+    pub strays: UnmatchedResponses,
     pub truncated: u64,
     pub rcodes: [u64; RCODES],
     pub octets_sent: u64,
@@ -233,7 +233,7 @@ impl Interval {
 pub enum End {
     Answered { rcode: u8, truncated: bool },
     Timeout,
-    Lost(Loss),
+    Lost(CloseReason),
 }
 
 /// The times of a query that ended; without an answer `ended_ns` is sending plus timeout, whenever it was noticed.
@@ -248,7 +248,7 @@ pub struct Ended {
 }
 
 /// The measurements of one thread.
-pub struct Meter {
+pub struct IntervalStats {
     start_ns: i64,
     end_ns: i64,
     interval_ns: i64,
@@ -260,12 +260,12 @@ pub struct Meter {
     spare: Vec<Box<Interval>>,
 }
 
-impl Meter {
+impl IntervalStats {
     /// Of queries due from `start_ns` to before `end_ns`, by `clients` clients.
     pub fn new(start_ns: i64, end_ns: i64, interval_ns: i64, clients: usize) -> Self {
         assert!(start_ns < end_ns && interval_ns > 0);
         let first = Box::new(Interval::new(0, clients, Bins::new(interval_ns)));
-        Meter { start_ns, end_ns, interval_ns, clients, open: VecDeque::from([first]), spare: Vec::new() }
+        IntervalStats { start_ns, end_ns, interval_ns, clients, open: VecDeque::from([first]), spare: Vec::new() }
     }
 
     /// Begins anew for another period; what was not taken is gone.

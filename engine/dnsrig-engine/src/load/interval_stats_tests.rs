@@ -5,8 +5,8 @@ const SECOND: i64 = 1_000_000_000;
 const ANSWERED: End = End::Answered { rcode: 0, truncated: false };
 
 /// Three seconds from 100 s on, for two clients.
-fn meter() -> Meter {
-    Meter::new(100 * SECOND, 103 * SECOND, SECOND, 2)
+fn interval_stats() -> IntervalStats {
+    IntervalStats::new(100 * SECOND, 103 * SECOND, SECOND, 2)
 }
 
 fn ended(due_ns: i64, sent_ns: i64, ended_ns: i64, end: End) -> Ended {
@@ -15,48 +15,49 @@ fn ended(due_ns: i64, sent_ns: i64, ended_ns: i64, end: End) -> Ended {
 
 #[test]
 fn a_query_belongs_to_the_interval_in_which_it_was_due() {
-    let mut meter = meter();
+    let mut interval_stats = interval_stats();
     let due_ns = 100 * SECOND + 900_000_000;
-    meter.sent(due_ns, due_ns + 300_000_000, 40);
-    meter.end(1, ended(due_ns, due_ns + 300_000_000, due_ns + 400_000_000, ANSWERED));
-    let first = meter.complete(i64::MAX).unwrap();
+    interval_stats.sent(due_ns, due_ns + 300_000_000, 40);
+    interval_stats.end(1, ended(due_ns, due_ns + 300_000_000, due_ns + 400_000_000, ANSWERED));
+    let first = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!((first.number, first.counts.due, first.counts.answered), (0, 1, 1));
     assert_eq!(first.clients[0], ClientCounts::default());
     let expected = ClientCounts { answered: 1, unanswered: 0, sum_ns: 400_000_000, max_ns: 400_000_000 };
     assert_eq!(first.clients[1], expected);
-    let second = meter.complete(i64::MAX).unwrap();
+    let second = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!((second.number, second.counts), (1, Counts::default()));
 }
 
 #[test]
 fn an_interval_waits_for_its_queries_and_for_the_next_ones() {
-    let mut meter = meter();
+    let mut interval_stats = interval_stats();
     let due_ns = 100 * SECOND;
-    meter.sent(due_ns, due_ns, 40);
-    assert!(meter.complete(i64::MAX).is_none(), "a query is outstanding");
-    meter.end(0, ended(due_ns, due_ns, due_ns + SECOND, End::Timeout));
-    assert!(meter.complete(101 * SECOND - 1).is_none(), "more may fall due");
-    assert_eq!(meter.complete(101 * SECOND).unwrap().counts.timeouts, 1);
-    assert!(meter.complete(101 * SECOND).is_none());
+    interval_stats.sent(due_ns, due_ns, 40);
+    assert!(interval_stats.complete(i64::MAX).is_none(), "a query is outstanding");
+    interval_stats.end(0, ended(due_ns, due_ns, due_ns + SECOND, End::Timeout));
+    assert!(interval_stats.complete(101 * SECOND - 1).is_none(), "more may fall due");
+    assert_eq!(interval_stats.complete(101 * SECOND).unwrap().counts.timeouts, 1);
+    assert!(interval_stats.complete(101 * SECOND).is_none());
 }
 
 #[test]
 fn all_intervals_come_once_and_in_order_also_empty_ones() {
-    let mut meter = meter();
-    let numbers: Vec<_> = std::iter::from_fn(|| meter.complete(i64::MAX)).map(|interval| interval.number).collect();
+    let mut interval_stats = interval_stats();
+    let numbers: Vec<_> =
+        std::iter::from_fn(|| interval_stats.complete(i64::MAX)).map(|interval| interval.number).collect();
     assert_eq!(numbers, [0, 1, 2]);
 }
 
 #[test]
 fn an_interval_used_again_is_empty() {
-    let mut meter = meter();
-    meter.sent(100 * SECOND, 100 * SECOND, 40);
-    meter.end(0, ended(100 * SECOND, 100 * SECOND, 101 * SECOND, End::Lost(Loss::Reset)));
-    let first = meter.complete(i64::MAX).unwrap();
+    let mut interval_stats = interval_stats();
+    interval_stats.sent(100 * SECOND, 100 * SECOND, 40);
+    interval_stats.end(0, ended(100 * SECOND, 100 * SECOND, 101 * SECOND, End::Lost(CloseReason::Reset)));
+    let first = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!((first.counts.lost.reset, first.counts.unanswered(), first.clients[0].unanswered), (1, 1, 1));
-    meter.reuse(first);
-    meter.at(102 * SECOND);
-    let second = meter.complete(i64::MAX).unwrap();
+    interval_stats.reuse(first);
+    interval_stats.at(102 * SECOND);
+    let second = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!(
         (second.number, second.counts, second.series.due.len(), second.clients[0].unanswered),
         (1, Counts::default(), 0, 0)
@@ -65,17 +66,17 @@ fn an_interval_used_again_is_empty() {
 
 #[test]
 fn a_period_cut_short_has_fewer_intervals() {
-    let mut meter = meter();
-    meter.cut(101 * SECOND + 1);
-    assert_eq!(std::iter::from_fn(|| meter.complete(i64::MAX)).count(), 2);
+    let mut interval_stats = interval_stats();
+    interval_stats.cut(101 * SECOND + 1);
+    assert_eq!(std::iter::from_fn(|| interval_stats.complete(i64::MAX)).count(), 2);
 }
 
 #[test]
 fn an_overlong_time_is_recorded_as_the_longest() {
-    let mut meter = meter();
-    meter.sent(100 * SECOND, 100 * SECOND, 1);
-    meter.end(0, ended(100 * SECOND, 100 * SECOND, 100_000 * SECOND, ANSWERED));
-    let max_ns = meter.complete(i64::MAX).unwrap().series.due.max();
+    let mut interval_stats = interval_stats();
+    interval_stats.sent(100 * SECOND, 100 * SECOND, 1);
+    interval_stats.end(0, ended(100 * SECOND, 100 * SECOND, 100_000 * SECOND, ANSWERED));
+    let max_ns = interval_stats.complete(i64::MAX).unwrap().series.due.max();
     assert!(max_ns >= TIME_MAX_NS);
 }
 
@@ -86,13 +87,13 @@ fn used(interval: &Interval) -> Vec<(f64, u32, u32)> {
 
 #[test]
 fn an_answer_counts_in_the_bin_in_which_it_came_not_in_that_of_its_query() {
-    let mut meter = meter();
+    let mut interval_stats = interval_stats();
     let due_ns = 100 * SECOND + 995_000_000;
-    meter.sent(due_ns, due_ns, 40);
-    meter.heard(due_ns + 400_000_000);
-    meter.end(1, ended(due_ns, due_ns, due_ns + 400_000_000, ANSWERED));
-    assert_eq!(used(&meter.complete(i64::MAX).unwrap()), [(0.99, 1, 0)]);
-    let second = meter.complete(i64::MAX).unwrap();
+    interval_stats.sent(due_ns, due_ns, 40);
+    interval_stats.heard(due_ns + 400_000_000);
+    interval_stats.end(1, ended(due_ns, due_ns, due_ns + 400_000_000, ANSWERED));
+    assert_eq!(used(&interval_stats.complete(i64::MAX).unwrap()), [(0.99, 1, 0)]);
+    let second = interval_stats.complete(i64::MAX).unwrap();
     assert_eq!(used(&second), [(0.39, 0, 1)]);
     let bin = second.bins.used().next().unwrap().1;
     assert_eq!((bin.first_ns, bin.last_ns), (due_ns + 400_000_000, due_ns + 400_000_000));
@@ -100,10 +101,10 @@ fn an_answer_counts_in_the_bin_in_which_it_came_not_in_that_of_its_query() {
 
 #[test]
 fn answers_outside_the_period_or_to_an_interval_given_away_are_in_no_bin() {
-    let mut meter = meter();
-    meter.heard(100 * SECOND - 1);
-    meter.heard(103 * SECOND);
-    assert!(meter.complete(i64::MAX).is_some());
-    meter.heard(100 * SECOND + 5);
-    assert!(std::iter::from_fn(|| meter.complete(i64::MAX)).all(|interval| used(&interval).is_empty()));
+    let mut interval_stats = interval_stats();
+    interval_stats.heard(100 * SECOND - 1);
+    interval_stats.heard(103 * SECOND);
+    assert!(interval_stats.complete(i64::MAX).is_some());
+    interval_stats.heard(100 * SECOND + 5);
+    assert!(std::iter::from_fn(|| interval_stats.complete(i64::MAX)).all(|interval| used(&interval).is_empty()));
 }

@@ -40,7 +40,7 @@ struct Progress {
 
 /// Who reads what we say.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader {
+pub struct Reporter {
     /// JSON lines on standard output.
     pub program: bool,
     /// Text on standard error.
@@ -49,12 +49,12 @@ pub struct Reader {
     pub timeout_ns: u64,
 }
 
-impl Reader {
+impl Reporter {
     /// A program reads a pipe; a person a terminal.
     pub fn find(json: bool, timeout_ns: i64) -> Self {
         let terminal = io::stdout().is_terminal();
         let person = io::stderr().is_terminal() || terminal;
-        Reader { program: json || !terminal, person, timeout_ns: timeout_ns.unsigned_abs() }
+        Reporter { program: json || !terminal, person, timeout_ns: timeout_ns.unsigned_abs() }
     }
 
     /// Says what is about to happen.

@@ -17,18 +17,18 @@ use super::{
     arrivals::{Model, Part},
     collect::Collection,
     handover::Handover,
-    in_flight::{self, Ledger},
-    interval_stats::{Counts, Interval, Meter, Series},
+    in_flight::{self, InFlight},
+    interval_stats::{Counts, Interval, IntervalStats, Series},
     queries::Queries,
     ramp::{Limits, Search, Settings},
     record::Record,
-    report::Reader,
+    report::Reporter,
     stream,
     summary::{Step, Summary, model_words},
     transport::{Connections, Transport},
     udp::Udp,
     waking::Waking,
-    worker::{Lines, Period, Report, Worker},
+    worker::{Channels, Period, Report, Worker},
 };
 use crate::{
     base::{
@@ -64,10 +64,10 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let plan = arguments.plan(authority)?;
     let queries = Arc::new(arguments.queries.prepare()?);
     let stop = Stop::new(arguments.until_eof)?;
-    let reader = Reader::find(arguments.json, nanoseconds(arguments.timeout_s));
-    let anchors = if reader.program { Some(Anchors::start()?) } else { None };
-    let mut team = Team::start(arguments, plan, &queries, stop, reader, anchors)?;
-    reader.begin(arguments, plan);
+    let reporter = Reporter::find(arguments.json, nanoseconds(arguments.timeout_s));
+    let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
+    let mut team = Team::start(arguments, plan, &queries, stop, reporter, anchors)?;
+    reporter.begin(arguments, plan);
     let cpu_ns = clock::process_cpu_ns();
     let mut summary = match plan {
         Plan::Once(model) => once(arguments, &mut team, model)?,
@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
     summary.clients = team.clients.iter().sum();
     summary.threads = team.clients.len();
-    reader.summary(&summary, arguments.server())?;
+    reporter.summary(&summary, arguments.server())?;
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
@@ -89,7 +89,7 @@ struct Team {
     reports: mpsc::Receiver<(usize, Report)>,
     stop: Stop,
     stopping: Arc<AtomicBool>,
-    reader: Reader,
+    reporter: Reporter,
     anchors: Option<Anchors>,
 }
 
@@ -110,7 +110,7 @@ impl Team {
         plan: Plan,
         queries: &Arc<Queries>,
         stop: Stop,
-        reader: Reader,
+        reporter: Reporter,
         anchors: Option<Anchors>,
     ) -> Result<Self, Failure> {
         let (clients, table) = arguments.clients(plan)?;
@@ -124,7 +124,7 @@ impl Team {
             reports,
             stop,
             stopping,
-            reader,
+            reporter,
             anchors,
             clients,
         };
@@ -141,14 +141,14 @@ impl Team {
                 table,
                 closed_loop: false,
             };
-            let meter = Meter::new(0, 1, nanoseconds(arguments.interval_s), clients);
-            let ledger = Ledger::new(settings, meter);
-            let transport = open(arguments, clients, ledger.octets_max())?;
+            let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.interval_s), clients);
+            let in_flight = InFlight::new(settings, interval_stats);
+            let transport = open(arguments, clients, in_flight.octets_max())?;
             let handover = Handover::new(thread, to_team.clone(), spare);
-            let lines = Lines { periods, handover, stop: team.stopping.clone() };
+            let lines = Channels { periods, handover, stop: team.stopping.clone() };
             let worker = Worker {
                 part,
-                ledger,
+                in_flight,
                 transport,
                 lines,
                 timeout_ns: nanoseconds(arguments.timeout_s),
@@ -237,12 +237,12 @@ fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary,
         Some(folder) => Some(Record::create(folder, clock::anchor(), period.start_ns, period.end_ns, interval_ns)?),
         None => None,
     };
-    let (reader, interval_s) = (team.reader, arguments.interval_s.as_secs_f64());
+    let (reporter, interval_s) = (team.reporter, arguments.interval_s.as_secs_f64());
     let outcome = team.work(period, |interval| {
         if let Some(record) = &mut record {
             record.write(interval)?;
         }
-        Ok(reader.interval(interval, interval_s)?)
+        Ok(reporter.interval(interval, interval_s)?)
     })?;
     if let Some(record) = record {
         record.finish()?;
@@ -287,7 +287,7 @@ fn ramp(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Settin
         } else {
             search.tried(step.holds)
         }
-        team.reader.step(&step)?;
+        team.reporter.step(&step)?;
         steps.push(step);
         all.counts.add(&outcome.counts);
         all.series.add(&outcome.series);

@@ -3,7 +3,7 @@
 
 use super::{
     arrivals::{Arrivals, Part},
-    in_flight::Ledger,
+    in_flight::InFlight,
     worker::Period,
 };
 use crate::net::udp_batch::BATCH_MAX;
@@ -14,8 +14,8 @@ pub const CHECK_INTERVAL_NS: i64 = 1_000_000;
 /// A closed loop's next query is due when one before has ended, which may be noticed this much later.
 const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;
 
-/// The duty of one thread in one period.
-pub struct Duty {
+/// What one thread sends in one period.
+pub struct SendSchedule {
     end_ns: i64,
     timeout_ns: i64,
     arrivals: Arrivals,
@@ -26,14 +26,22 @@ pub struct Duty {
     stopped: bool,
 }
 
-impl Duty {
-    /// Prepares `ledger` for `period`.
-    pub fn new(period: Period, part: Part, timeout_ns: i64, ledger: &mut Ledger) -> Self {
+impl SendSchedule {
+    /// Prepares the table of queries in flight for `period`.
+    pub fn new(period: Period, part: Part, timeout_ns: i64, in_flight: &mut InFlight) -> Self {
         let Period { model, start_ns, end_ns, seed } = period;
         let arrivals = Arrivals::new(model, part, start_ns, end_ns, seed);
-        ledger.restart(start_ns, end_ns, arrivals.is_closed_loop());
+        in_flight.restart(start_ns, end_ns, arrivals.is_closed_loop());
         let due_ns = Vec::with_capacity(BATCH_MAX);
-        Duty { end_ns, timeout_ns, arrivals, due_ns, check_ns: start_ns, last_sent_ns: start_ns, stopped: false }
+        SendSchedule {
+            end_ns,
+            timeout_ns,
+            arrivals,
+            due_ns,
+            check_ns: start_ns,
+            last_sent_ns: start_ns,
+            stopped: false,
+        }
     }
 
     /// When the queries were due that are to be sent now, a batch at most, oldest first.
@@ -55,11 +63,11 @@ impl Duty {
     }
 
     /// Takes in which queries have ended.
-    pub fn learn(&mut self, ledger: &mut Ledger) {
-        ledger.take_ended(|ended_ns| self.arrivals.ended(ended_ns));
+    pub fn learn(&mut self, in_flight: &mut InFlight) {
+        in_flight.take_ended(|ended_ns| self.arrivals.ended(ended_ns));
     }
 
-    /// Whether it is time for [`Duty::check`].
+    /// Whether it is time for [`SendSchedule::check`].
     pub fn is_check_due(&self, now_ns: i64) -> bool {
         now_ns >= self.check_ns
     }
@@ -67,20 +75,20 @@ impl Duty {
     /// Gives up what has timed out, or what cannot be sent any more; ends the period now if `stop`.
     ///
     /// Returns the time before which no more queries will be due.
-    pub fn check(&mut self, now_ns: i64, stop: bool, ledger: &mut Ledger) -> i64 {
+    pub fn check(&mut self, now_ns: i64, stop: bool, in_flight: &mut InFlight) -> i64 {
         self.check_ns = now_ns + CHECK_INTERVAL_NS;
-        ledger.expire(now_ns);
-        self.learn(ledger);
+        in_flight.expire(now_ns);
+        self.learn(in_flight);
         if stop && !self.stopped {
             self.stopped = true;
             self.end_ns = self.end_ns.min(now_ns);
             self.arrivals.cut(self.end_ns);
-            ledger.meter.cut(self.end_ns);
-            self.give_up(ledger);
+            in_flight.interval_stats.cut(self.end_ns);
+            self.give_up(in_flight);
         }
         // What could not be sent for a whole timeout after the end will not be.
         if now_ns >= self.end_ns + self.timeout_ns {
-            self.give_up(ledger);
+            self.give_up(in_flight);
         }
         let next_ns = self.next_due_ns();
         if self.arrivals.is_closed_loop() && now_ns < self.end_ns + NOTICED_LATE_NS {
@@ -90,8 +98,8 @@ impl Duty {
     }
 
     /// Whether no query will be due any more and none is outstanding.
-    pub fn is_over(&self, now_ns: i64, ledger: &Ledger) -> bool {
-        now_ns >= self.end_ns && self.next_due_ns() == i64::MAX && ledger.outstanding() == 0
+    pub fn is_over(&self, now_ns: i64, in_flight: &InFlight) -> bool {
+        now_ns >= self.end_ns && self.next_due_ns() == i64::MAX && in_flight.outstanding() == 0
     }
 
     /// Until when there is nothing to do but to receive; it ends `early_ns` before a query is due.
@@ -115,9 +123,9 @@ impl Duty {
         self.due_ns.first().copied().unwrap_or(i64::MAX).min(self.arrivals.next_due_ns())
     }
 
-    fn give_up(&mut self, ledger: &mut Ledger) {
+    fn give_up(&mut self, in_flight: &mut InFlight) {
         let unsent_ns = self.due_ns.drain(..).chain(std::iter::from_fn(|| self.arrivals.take(i64::MAX - 1)));
-        unsent_ns.for_each(|due_ns| ledger.meter.given_up(due_ns));
+        unsent_ns.for_each(|due_ns| in_flight.interval_stats.given_up(due_ns));
     }
 }
 

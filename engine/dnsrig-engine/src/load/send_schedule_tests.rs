@@ -4,7 +4,7 @@ use super::*;
 use crate::load::{
     arrivals::Model,
     in_flight::{Sending, Settings},
-    interval_stats::{Counts, Meter, Series},
+    interval_stats::{Counts, IntervalStats, Series},
     queries::Queries,
 };
 
@@ -14,8 +14,8 @@ const ALONE: Part = Part { thread: 0, threads: 1 };
 
 /// A server, a link and an instrument in virtual time: no real time passes.
 struct World {
-    duty: Duty,
-    ledger: Ledger,
+    send_schedule: SendSchedule,
+    in_flight: InFlight,
     /// When an answer to a query sent at a time arrives.
     server: fn(i64) -> Option<i64>,
     /// When the instrument may send; before, it is kept busy by something else.
@@ -35,40 +35,41 @@ impl World {
             table: 1 << 14,
             closed_loop: false,
         };
-        let mut ledger = Ledger::new(settings, Meter::new(0, 1, 100 * SECOND, 1));
-        let duty = Duty::new(Period { model, start_ns: 0, end_ns, seed: 1 }, ALONE, SECOND, &mut ledger);
-        World { duty, ledger, server, able_from: |now_ns| now_ns, on_the_way: VecDeque::new() }
+        let mut in_flight = InFlight::new(settings, IntervalStats::new(0, 1, 100 * SECOND, 1));
+        let send_schedule =
+            SendSchedule::new(Period { model, start_ns: 0, end_ns, seed: 1 }, ALONE, SECOND, &mut in_flight);
+        World { send_schedule, in_flight, server, able_from: |now_ns| now_ns, on_the_way: VecDeque::new() }
     }
 
-    /// Lets time pass until the duty is over; returns the time, what was counted and what was timed.
+    /// Lets time pass until its period is over; returns the time, what was counted and what was timed.
     fn run(mut self, step_ns: i64) -> (i64, Counts, Series) {
         let mut now_ns = 0;
-        while !self.duty.is_over(now_ns, &self.ledger) {
+        while !self.send_schedule.is_over(now_ns, &self.in_flight) {
             now_ns = (self.able_from)(now_ns);
-            let count = self.duty.due(now_ns).len();
+            let count = self.send_schedule.due(now_ns).len();
             for at in 0..count {
-                let due_ns = self.duty.due(now_ns)[at];
+                let due_ns = self.send_schedule.due(now_ns)[at];
                 let mut space = [0; 64];
-                let length = self.ledger.draft(0, due_ns, &mut space).expect("the table is large");
-                self.ledger.sent(0, 1, length, Sending { began_ns: now_ns, ended_ns: now_ns });
+                let length = self.in_flight.draft(0, due_ns, &mut space).expect("the table is large");
+                self.in_flight.sent(0, 1, length, Sending { began_ns: now_ns, ended_ns: now_ns });
                 space[2] |= 0x80;
                 if let Some(answered_ns) = (self.server)(now_ns) {
                     self.on_the_way.push_back((answered_ns, space[..length].to_vec()));
                 }
             }
-            self.duty.sent(count, now_ns);
+            self.send_schedule.sent(count, now_ns);
             while self.on_the_way.front().is_some_and(|(arrives_ns, _)| *arrives_ns <= now_ns) {
                 let (arrived_ns, message) = self.on_the_way.pop_front().unwrap();
-                self.ledger.answer(0, &message, message.len(), arrived_ns);
+                self.in_flight.answer(0, &message, message.len(), arrived_ns);
             }
-            self.duty.learn(&mut self.ledger);
-            if self.duty.is_check_due(now_ns) {
-                self.duty.check(now_ns, false, &mut self.ledger);
+            self.send_schedule.learn(&mut self.in_flight);
+            if self.send_schedule.is_check_due(now_ns) {
+                self.send_schedule.check(now_ns, false, &mut self.in_flight);
             }
             now_ns += step_ns;
             assert!(now_ns < 1_000 * SECOND, "it ends");
         }
-        let whole = self.ledger.meter.complete(i64::MAX).expect("everything has ended");
+        let whole = self.in_flight.interval_stats.complete(i64::MAX).expect("everything has ended");
         (now_ns, whole.counts, whole.series)
     }
 }
@@ -125,10 +126,10 @@ fn a_server_that_never_answers_costs_a_timeout_and_ends() {
 fn a_wish_to_stop_ends_the_period_and_counts_nothing_that_was_not_due() {
     let model = Model::Rate { qps: 100.0, poisson: false };
     let mut world = World::new(model, 60 * SECOND, |_| None);
-    assert_eq!(world.duty.due(0).len(), 1);
-    world.duty.check(500 * MS, true, &mut world.ledger);
-    assert_eq!(world.duty.due(SECOND).len(), 0);
-    assert!(world.duty.is_over(500 * MS, &world.ledger));
+    assert_eq!(world.send_schedule.due(0).len(), 1);
+    world.send_schedule.check(500 * MS, true, &mut world.in_flight);
+    assert_eq!(world.send_schedule.due(SECOND).len(), 0);
+    assert!(world.send_schedule.is_over(500 * MS, &world.in_flight));
     // Due until then and never sent: 0 to 490 ms.
-    assert_eq!(world.ledger.meter.complete(i64::MAX).unwrap().counts.due, 50);
+    assert_eq!(world.in_flight.interval_stats.complete(i64::MAX).unwrap().counts.due, 50);
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     arguments::TransportKind,
     arrivals::Model,
-    interval_stats::{Counts, Losses, RCODES, Series, Strays},
+    interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     transport::Connections,
 };
 use crate::stats::percentiles::Distribution;
@@ -77,7 +77,7 @@ pub struct Summary {
     pub timeouts: u64,
     pub lost: Losses,
     #[serde(flatten)]
-    pub strays: Strays,
+    pub strays: UnmatchedResponses,
     pub truncated: u64,
     pub unreachable: u64,
     pub rcodes: BTreeMap<&'static str, u64>,

@@ -1,6 +1,6 @@
 //! What moves queries and answers: the interface between a thread's loop and UDP, TCP or DoT.
 
-use super::{LoadError, in_flight::Ledger};
+use super::{LoadError, in_flight::InFlight};
 
 /// Connections since the start; zero over UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -30,16 +30,16 @@ impl Connections {
 
 /// Sends queries and receives answers, never blocking but in [`Transport::wait`].
 ///
-/// It moves octets and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`Ledger`]'s.
+/// It moves octets and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`InFlight`]'s.
 pub trait Transport: Send {
     /// Sends queries due at the times `due_ns`, in this order, and returns how many were sent: fewer if no client can.
     ///
-    /// For each it calls [`Ledger::draft`], then [`Ledger::sent`] with the time right before they left.
-    fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError>;
+    /// For each it calls [`InFlight::draft`], then [`InFlight::sent`] with the time right before they left.
+    fn send(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
-    /// Takes in all that has come, through [`Ledger::answer`] and [`Ledger::lose`]; returns how many messages that
+    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`]; returns how many messages that
     /// were, or events of connections: 0 if there was nothing to do.
-    fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError>;
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
     /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel keeps the
     /// time at which it came, only if it is `wanted` at once.

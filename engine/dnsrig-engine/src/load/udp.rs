@@ -15,13 +15,13 @@ use nix::sys::{
 
 use super::{
     LoadError,
-    in_flight::{Ledger, Sending},
+    in_flight::{InFlight, Sending},
     transport::Transport,
 };
 use crate::{
     base::{clock, target},
     net::{
-        poller::{Patience, Poller},
+        poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
 };
@@ -103,11 +103,11 @@ impl Udp {
     }
 
     /// Drafts and sends queries of one client; returns how many were sent, and whether more may be at once.
-    fn send_burst(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<(usize, bool), LoadError> {
+    fn send_burst(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<(usize, bool), LoadError> {
         let client = self.turn;
         let mut octets = 0;
         for due_ns in due_ns.iter().take(self.burst) {
-            let Some(length) = ledger.draft(client, *due_ns, self.sender.space()) else { break };
+            let Some(length) = in_flight.draft(client, *due_ns, self.sender.space()) else { break };
             self.sender.push(length, None);
             octets += length;
         }
@@ -117,20 +117,20 @@ impl Udp {
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
         match flushed {
             Ok(count) => {
-                ledger.sent(client, count, octets * count / drafts.max(1), sending);
+                in_flight.sent(client, count, octets * count / drafts.max(1), sending);
                 self.wait_for_room(false)?;
                 self.turn = (client + 1) % self.sockets.len();
                 Ok((count, count == drafts))
             }
             Err(error) => {
-                ledger.sent(client, 0, 0, sending);
-                self.after_error(error, ledger, began_ns).map(|again| (0, again))
+                in_flight.sent(client, 0, 0, sending);
+                self.after_error(error, in_flight, began_ns).map(|again| (0, again))
             }
         }
     }
 
     /// What an error of sending means: whether to try again at once, or later; or that it cannot go on.
-    fn after_error(&mut self, error: io::Error, ledger: &mut Ledger, now_ns: i64) -> Result<bool, LoadError> {
+    fn after_error(&mut self, error: io::Error, in_flight: &mut InFlight, now_ns: i64) -> Result<bool, LoadError> {
         match error.raw_os_error() {
             Some(libc::EAGAIN) => self.wait_for_room(true).map(|()| false),
             // A queue of the device is full; nobody tells when it is not.
@@ -138,13 +138,13 @@ impl Udp {
             Some(libc::EINTR) => Ok(true),
             // An ICMP error to an earlier query; this one was not sent.
             Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
-                ledger.meter.at(now_ns).counts.unreachable += 1;
+                in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
                 Ok(true)
             }
             // The device cannot compute checksums, which segmentation needs (udp(7)).
             Some(libc::EIO | libc::EINVAL) if self.segmentation => {
                 self.segmentation = false;
-                self.sender = Sender::new(ledger.octets_max(), false);
+                self.sender = Sender::new(in_flight.octets_max(), false);
                 Ok(true)
             }
             _ => Err(LoadError::Send(self.server, error)),
@@ -163,21 +163,21 @@ impl Udp {
     }
 
     /// Takes in a batch of one socket.
-    fn receive_batch(&mut self, client: usize, ledger: &mut Ledger) -> Result<usize, LoadError> {
+    fn receive_batch(&mut self, client: usize, in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let now_ns = clock::monotonic_ns();
         match self.receiver.receive(self.sockets[client].as_fd()) {
             Ok(count) => {
                 self.refresh_offset(now_ns);
                 for datagram in self.receiver.datagrams() {
                     let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
-                    ledger.answer(client, datagram.octets, datagram.length, received_ns(stamp_ns, now_ns));
+                    in_flight.answer(client, datagram.octets, datagram.length, received_ns(stamp_ns, now_ns));
                 }
                 Ok(count)
             }
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => Ok(0),
                 Some(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH) => {
-                    ledger.meter.at(now_ns).counts.unreachable += 1;
+                    in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
                     Ok(0)
                 }
                 _ => Err(LoadError::Receive(self.server, error)),
@@ -194,14 +194,14 @@ impl Udp {
 }
 
 impl Transport for Udp {
-    fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError> {
+    fn send(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let mut sent = 0;
         // A client whose table is full sends nothing; then it is the next one's turn. Each gets two.
         for _ in 0..2 * self.sockets.len() + due_ns.len() {
             if sent == due_ns.len() {
                 break;
             }
-            let (count, again) = self.send_burst(&due_ns[sent..], ledger)?;
+            let (count, again) = self.send_burst(&due_ns[sent..], in_flight)?;
             sent += count;
             if !again {
                 break;
@@ -210,15 +210,15 @@ impl Transport for Udp {
         Ok(sent)
     }
 
-    fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError> {
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
         if self.sockets.len() == 1 {
-            return self.receive_batch(0, ledger);
+            return self.receive_batch(0, in_flight);
         }
         let mut count = 0;
-        let ready = self.poller.wait(Patience::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
+        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
         for at in 0..ready {
             let client = self.poller.event(at).0 as usize;
-            count += self.receive_batch(client, ledger)?;
+            count += self.receive_batch(client, in_flight)?;
         }
         Ok(count)
     }

@@ -7,14 +7,14 @@ use std::{
 
 use super::*;
 use crate::load::{
-    in_flight::{Ledger, Settings},
-    interval_stats::Meter,
+    in_flight::{InFlight, Settings},
+    interval_stats::IntervalStats,
     queries::Queries,
 };
 
 const SECOND_NS: i64 = 1_000_000_000;
 
-fn ledger() -> Ledger {
+fn in_flight() -> InFlight {
     let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
     let settings = Settings {
         queries: Arc::new(Queries::from_messages([query])),
@@ -25,7 +25,7 @@ fn ledger() -> Ledger {
         table: 65_536,
         closed_loop: false,
     };
-    Ledger::new(settings, Meter::new(0, SECOND_NS, SECOND_NS, 1))
+    InFlight::new(settings, IntervalStats::new(0, SECOND_NS, SECOND_NS, 1))
 }
 
 #[test]
@@ -34,8 +34,9 @@ fn who_waits_for_room_is_woken_when_there_is_room() {
     let (ours, theirs) = UnixDatagram::pair().unwrap();
     ours.set_nonblocking(true).unwrap();
     let sockets = vec![UdpSocket::from(OwnedFd::from(ours))];
-    let (mut udp, mut ledger) = (Udp::with("127.0.0.1:53".parse().unwrap(), sockets, 19, false, 1).unwrap(), ledger());
-    while udp.send(&[0], &mut ledger).unwrap() > 0 {}
+    let (mut udp, mut in_flight) =
+        (Udp::with("127.0.0.1:53".parse().unwrap(), sockets, 19, false, 1).unwrap(), in_flight());
+    while udp.send(&[0], &mut in_flight).unwrap() > 0 {}
     let reader = thread::spawn(move || {
         thread::sleep(Duration::from_millis(20));
         while theirs.recv(&mut [0; 64]).is_ok() && theirs.set_nonblocking(true).is_ok() {}
@@ -45,7 +46,7 @@ fn who_waits_for_room_is_woken_when_there_is_room() {
     udp.wait(5 * SECOND_NS, false).unwrap();
     assert!(asleep.elapsed() < Duration::from_secs(2), "it slept on though there was room");
     let _theirs = reader.join().unwrap();
-    assert_eq!(udp.send(&[0], &mut ledger).unwrap(), 1);
+    assert_eq!(udp.send(&[0], &mut in_flight).unwrap(), 1);
     // With room left it is an answer that it waits for.
     let asleep = Instant::now();
     udp.wait(SECOND_NS / 20, true).unwrap();

@@ -10,10 +10,10 @@ use super::{
     LoadError,
     arrivals::{Model, Part},
     handover::Handover,
-    in_flight::Ledger,
+    in_flight::InFlight,
     interval_stats::Interval,
     priority,
-    send_schedule::Duty,
+    send_schedule::SendSchedule,
     transport::{Connections, Transport},
     waking::Waking,
 };
@@ -48,7 +48,7 @@ pub struct Ended {
 }
 
 /// A thread's end of the lines between it and the one that collects.
-pub struct Lines {
+pub struct Channels {
     pub periods: mpsc::Receiver<Period>,
     pub handover: Handover,
     pub stop: Arc<AtomicBool>,
@@ -57,9 +57,9 @@ pub struct Lines {
 /// A thread's state.
 pub struct Worker {
     pub part: Part,
-    pub ledger: Ledger,
+    pub in_flight: InFlight,
     pub transport: Box<dyn Transport>,
-    pub lines: Lines,
+    pub lines: Channels,
     pub timeout_ns: i64,
     /// Whether to go before everything else on the CPU, and whether it does.
     pub wants_real_time: bool,
@@ -86,41 +86,42 @@ impl Worker {
     /// One period; returns from the start to the last sending, in nanoseconds.
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
         (self.real_time, self.waking) = priority::choose(self.wants_real_time, period.model, self.part);
-        let mut duty = Duty::new(period, self.part, self.timeout_ns, &mut self.ledger);
+        let mut send_schedule = SendSchedule::new(period, self.part, self.timeout_ns, &mut self.in_flight);
         // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
-        self.ledger.set_wall_time(clock::wall_time_s());
+        self.in_flight.set_wall_time(clock::wall_time_s());
         let mut now_ns = clock::monotonic_ns();
         loop {
-            let due_ns = duty.due(now_ns);
-            let sent = if due_ns.is_empty() { 0 } else { self.transport.send(due_ns, &mut self.ledger)? };
-            duty.sent(sent, now_ns);
-            let received = self.transport.receive(&mut self.ledger)?;
-            duty.learn(&mut self.ledger);
-            if duty.is_check_due(now_ns) {
-                let horizon_ns = duty.check(now_ns, self.lines.stop.load(Ordering::Relaxed), &mut self.ledger);
-                self.ledger.set_wall_time(clock::wall_time_s());
-                self.lines.handover.give(&mut self.ledger.meter, horizon_ns);
+            let due_ns = send_schedule.due(now_ns);
+            let sent = if due_ns.is_empty() { 0 } else { self.transport.send(due_ns, &mut self.in_flight)? };
+            send_schedule.sent(sent, now_ns);
+            let received = self.transport.receive(&mut self.in_flight)?;
+            send_schedule.learn(&mut self.in_flight);
+            if send_schedule.is_check_due(now_ns) {
+                let horizon_ns =
+                    send_schedule.check(now_ns, self.lines.stop.load(Ordering::Relaxed), &mut self.in_flight);
+                self.in_flight.set_wall_time(clock::wall_time_s());
+                self.lines.handover.give(&mut self.in_flight.interval_stats, horizon_ns);
             }
-            if duty.is_over(now_ns, &self.ledger) {
-                self.lines.handover.give(&mut self.ledger.meter, i64::MAX);
-                return Ok(duty.last_sent_ns() - period.start_ns);
+            if send_schedule.is_over(now_ns, &self.in_flight) {
+                self.lines.handover.give(&mut self.in_flight.interval_stats, i64::MAX);
+                return Ok(send_schedule.last_sent_ns() - period.start_ns);
             }
-            now_ns = self.pause(now_ns, sent + received > 0, &duty)?;
+            now_ns = self.pause(now_ns, sent + received > 0, &send_schedule)?;
         }
     }
 
     /// Ends a turn that began at `turn_ns`: waits if it had no work, and returns the time.
-    fn pause(&mut self, turn_ns: i64, had_work: bool, duty: &Duty) -> Result<i64, LoadError> {
+    fn pause(&mut self, turn_ns: i64, had_work: bool, send_schedule: &SendSchedule) -> Result<i64, LoadError> {
         let now_ns = clock::monotonic_ns();
         if had_work {
-            self.ledger.meter.at(now_ns).busy_ns += now_ns - turn_ns;
+            self.in_flight.interval_stats.at(now_ns).busy_ns += now_ns - turn_ns;
             return Ok(now_ns);
         }
-        let wait_ns = duty.idle_until_ns(self.waking.early_ns()) - now_ns;
+        let wait_ns = send_schedule.idle_until_ns(self.waking.early_ns()) - now_ns;
         if wait_ns <= 0 {
             return Ok(now_ns);
         }
-        self.transport.wait(wait_ns, duty.is_closed_loop())?;
+        self.transport.wait(wait_ns, send_schedule.is_closed_loop())?;
         let woke_ns = clock::monotonic_ns();
         self.waking.woke(woke_ns - now_ns - wait_ns);
         Ok(woke_ns)

@@ -5,7 +5,7 @@ use super::framing::Frames;
 /// The incoming side of a stream.
 ///
 /// What is kept between two readings is of one message, so at most 65,537 octets.
-pub trait Cut: Default {
+pub trait Framer: Default {
     /// What there is of a message.
     type Message<'a>;
 
@@ -17,7 +17,7 @@ pub trait Cut: Default {
 }
 
 /// Every message whole: from where it was read if it lies there whole, so that it is not copied.
-impl Cut for Frames {
+impl Framer for Frames {
     type Message<'a> = &'a [u8];
 
     fn push(&mut self, octets: &[u8], each: impl FnMut(&[u8])) {

@@ -15,7 +15,7 @@ const EVENTS_MAX: usize = 256;
 
 /// How long to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum Timeout {
     /// Until something happens.
     Endless,
     /// About so many milliseconds.
@@ -54,11 +54,11 @@ impl Poller {
     }
 
     /// Waits, and returns how many descriptors have something to tell: see [`Poller::event`].
-    pub fn wait(&mut self, patience: Patience) -> io::Result<usize> {
-        let timeout = match patience {
-            Patience::Endless => EpollTimeout::NONE,
-            Patience::Coarse(ms) => EpollTimeout::from(ms),
-            Patience::Exact(ns) => {
+    pub fn wait(&mut self, timeout: Timeout) -> io::Result<usize> {
+        let timeout = match timeout {
+            Timeout::Endless => EpollTimeout::NONE,
+            Timeout::Coarse(ms) => EpollTimeout::from(ms),
+            Timeout::Exact(ns) => {
                 // epoll_pwait2(2) would do it in one call, but needs Linux 5.11 and glibc 2.35.
                 if ns > 0 {
                     sleep_until_readable(&self.epoll.0, ns)?;

@@ -90,7 +90,7 @@ pub struct ZoneState {
 
 /// How the polls ended. `polls` is the sum of `answered`, `timeouts`, `unreachable` and those still outstanding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Counts {
     /// Queries sent.
     pub polls: u64,
     /// Answered in time.
@@ -137,7 +137,7 @@ pub struct Core {
     last_answer_ns: i64,
     /// When the server, or its host by a refusal, last said anything; at first, when the first poll was sent.
     sign_of_life_ns: i64,
-    tally: Tally,
+    counts: Counts,
 }
 
 impl Core {
@@ -160,14 +160,14 @@ impl Core {
             last_sent_ns: NEVER,
             last_answer_ns: NEVER,
             sign_of_life_ns: NEVER,
-            tally: Tally::default(),
+            counts: Counts::default(),
         }
     }
 
     /// What to do now. Sending counts as done.
     pub fn next(&mut self, now_ns: i64) -> Action {
         self.give_up_overdue(now_ns);
-        if self.tally.seen == self.seen_ns.len() as u64 {
+        if self.counts.seen == self.seen_ns.len() as u64 {
             return Action::Done;
         }
         while self.ring.front().is_some_and(|zone| self.is_seen(*zone)) {
@@ -195,10 +195,10 @@ impl Core {
         self.last_answer_ns = now_ns;
         self.sign_of_life_ns = now_ns;
         if poll.outstanding {
-            self.tally.answered += 1;
+            self.counts.answered += 1;
             self.end(id);
         } else {
-            self.tally.late += 1;
+            self.counts.late += 1;
         }
         match found {
             Found::Ready { serial } => self.mark_seen(now_ns, &poll, serial),
@@ -217,7 +217,7 @@ impl Core {
         let oldest = self.oldest_outstanding().and_then(|id| self.sent[usize::from(id)]);
         let closed_ns = oldest.map_or(NEVER, |poll| poll.sent_ns);
         while let Some(id) = self.oldest_outstanding() {
-            self.tally.unreachable += 1;
+            self.counts.unreachable += 1;
             self.give_up(id, closed_ns);
         }
         self.last_answer_ns = NEVER;
@@ -232,7 +232,7 @@ impl Core {
         self.sent[usize::from(id)] = None;
         self.ring.push_front(poll.zone);
         self.polls[poll.zone as usize] -= 1;
-        self.tally.polls -= 1;
+        self.counts.polls -= 1;
         self.bucket.give_back();
         self.hold(now_ns);
     }
@@ -254,8 +254,8 @@ impl Core {
     }
 
     /// How the polls ended, so far.
-    pub fn tally(&self) -> Tally {
-        self.tally
+    pub fn counts(&self) -> Counts {
+        self.counts
     }
 
     fn is_seen(&self, zone: u32) -> bool {
@@ -313,7 +313,7 @@ impl Core {
         self.order.push_back(id);
         self.outstanding += 1;
         self.polls[zone as usize] += 1;
-        self.tally.polls += 1;
+        self.counts.polls += 1;
         id
     }
 
@@ -324,7 +324,7 @@ impl Core {
             if sent_ns + timeout_ns > now_ns {
                 return;
             }
-            self.tally.timeouts += 1;
+            self.counts.timeouts += 1;
             self.give_up(id, NEVER);
         }
     }
@@ -372,7 +372,7 @@ impl Core {
         let zone = poll.zone as usize;
         self.seen_ns[zone] = now_ns;
         self.serials[zone] = serial;
-        self.tally.seen += 1;
+        self.counts.seen += 1;
         if !poll.outstanding {
             // The poll was answered after all, so neither it nor any later one shows that the zone was not ready.
             self.last_unseen_ns[zone] = self.last_unseen_ns[zone].min(poll.unseen_before_ns);

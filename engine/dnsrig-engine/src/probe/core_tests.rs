@@ -72,7 +72,7 @@ fn run(zones: u32, settings: Settings, limit_ns: i64, mut server: impl FnMut(i64
 
 /// Every poll ends in one way, and those that have not ended are outstanding.
 fn check_account(core: &Core) {
-    let Tally { polls, answered, timeouts, unreachable, .. } = core.tally();
+    let Counts { polls, answered, timeouts, unreachable, .. } = core.counts();
     assert_eq!(polls, answered + timeouts + unreachable + core.outstanding as u64);
     assert!(core.order.len() <= SENT_SINCE_OLDEST_MAX);
     assert!(core.outstanding <= (core.settings.window as usize).max(SILENT_WINDOW_MAX));
@@ -92,8 +92,8 @@ fn answered(found: Found) -> Fate {
 #[test]
 fn zones_that_are_ready_are_seen_at_the_speed_of_the_server() {
     let (core, now_ns) = run(100_000, settings(), 100 * SECOND, |_, _| answered(READY));
-    assert_eq!(core.tally().seen, 100_000);
-    assert_eq!(core.tally().polls, 100_000);
+    assert_eq!(core.counts().seen, 100_000);
+    assert_eq!(core.counts().polls, 100_000);
     // By the rate alone it would be 50 s. A burst of 20 a round trip of 0.1 ms is 200,000 a second.
     assert!(now_ns < 2 * SECOND, "{now_ns}");
 }
@@ -102,8 +102,8 @@ fn zones_that_are_ready_are_seen_at_the_speed_of_the_server() {
 fn without_refund_the_rate_holds_for_all_polls() {
     let settings = Settings { rate: 100, refund: false, ..settings() };
     let (core, now_ns) = run(1000, settings, 100 * SECOND, |_, _| answered(READY));
-    assert_eq!(core.tally().polls, 1000);
-    assert!(core.tally().polls <= polls_max(1000, settings, now_ns));
+    assert_eq!(core.counts().polls, 1000);
+    assert!(core.counts().polls <= polls_max(1000, settings, now_ns));
     assert!(now_ns >= 9 * SECOND, "{now_ns}");
 }
 
@@ -113,7 +113,7 @@ fn zones_that_come_one_by_one_are_seen_when_they_come() {
     let ready_ns = |zone: u32| i64::from(zone + 1) * SECOND / 20;
     let found = |now_ns, zone| if now_ns >= ready_ns(zone) { READY } else { Found::NotReady };
     let (core, now_ns) = run(200, settings(), 100 * SECOND, |now_ns, zone| answered(found(now_ns, zone)));
-    assert!(core.tally().polls <= polls_max(200, settings(), now_ns));
+    assert!(core.counts().polls <= polls_max(200, settings(), now_ns));
     for (zone, state) in core.zones().enumerate() {
         let ready_ns = ready_ns(zone as u32);
         let (seen_ns, _) = state.seen.unwrap();
@@ -128,10 +128,10 @@ fn zones_that_come_one_by_one_are_seen_when_they_come() {
 #[test]
 fn a_server_that_never_has_them_gets_the_rate_and_no_more() {
     let (core, now_ns) = run(50, settings(), 10 * SECOND, |_, _| answered(Found::NotReady));
-    let polls = core.tally().polls;
+    let polls = core.counts().polls;
     assert!(polls <= polls_max(0, settings(), now_ns), "{polls}");
     assert!(polls >= 19_900, "the rate is used: {polls}");
-    assert_eq!(core.tally().seen, 0);
+    assert_eq!(core.counts().seen, 0);
 }
 
 #[test]
@@ -154,20 +154,20 @@ fn a_busy_server_that_answers_all_at_once_is_seen_at_that_moment() {
     let start_ns = 700 * MS;
     let server = |now_ns: i64, _| Fate::Answered { after_ns: (start_ns - now_ns).max(MS / 10), found: READY };
     let (core, now_ns) = run(100, settings(), 10 * SECOND, server);
-    assert_eq!(core.tally().seen, 100);
+    assert_eq!(core.counts().seen, 100);
     assert!(now_ns - start_ns <= MS, "{now_ns}");
-    assert!(core.tally().polls <= 256, "its buffer holds them: {:?}", core.tally());
+    assert!(core.counts().polls <= 256, "its buffer holds them: {:?}", core.counts());
 }
 
 #[test]
 fn a_server_that_refuses_gets_a_poll_a_millisecond() {
     let (core, _) = run(1000, settings(), 10 * SECOND, |_, _| Fate::Refused);
-    assert!((9_000..=10_001).contains(&core.tally().polls), "{:?}", core.tally());
+    assert!((9_000..=10_001).contains(&core.counts().polls), "{:?}", core.counts());
 }
 
 #[test]
 fn a_silent_server_gets_fewer_polls_the_longer_it_is_silent() {
-    let polls = |limit_ns| run(1000, settings(), limit_ns, |_, _| Fate::Lost).0.tally().polls;
+    let polls = |limit_ns| run(1000, settings(), limit_ns, |_, _| Fate::Lost).0.counts().polls;
     let (short, long) = (polls(2 * SECOND), polls(20 * SECOND));
     assert!((100..=320).contains(&short), "{short}");
     assert!(long - short < short, "{long}");
@@ -178,12 +178,12 @@ fn answers_slower_than_the_timeout_still_count() {
     let slow = Fate::Answered { after_ns: 400 * MS, found: READY };
     let mut fate = Some(slow);
     let (core, now_ns) = run(1, settings(), 10 * SECOND, |_, _| fate.take().unwrap_or(Fate::Lost));
-    assert_eq!((core.tally().seen, core.tally().late), (1, 1));
+    assert_eq!((core.counts().seen, core.counts().late), (1, 1));
     assert_eq!(now_ns, 1 + 400 * MS);
     // The poll at 1 ns was answered in the end: there is no time at which the zone is known not to be ready.
     let state = core.zone(0);
     assert_eq!((state.last_unseen_ns, state.seen), (None, Some((1 + 400 * MS, 1))));
-    assert!(core.tally().timeouts >= 1);
+    assert!(core.counts().timeouts >= 1);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_late_refusal_says_nothing_new() {
     let Action::Send { id, .. } = core.next(1) else { panic!("the first poll is due at once") };
     assert!(matches!(core.next(250 * MS + 1), Action::Send { .. }));
     assert!(!core.on_answer(251 * MS, id, Found::NotReady));
-    assert_eq!(core.tally().late, 1);
+    assert_eq!(core.counts().late, 1);
     assert_eq!(core.zone(0).last_unseen_ns, None);
 }
 
@@ -205,7 +205,7 @@ fn silence_proves_nothing_and_a_refusal_only_of_the_oldest_poll() {
     assert_eq!([core.zone(0), core.zone(1)].map(|zone| zone.last_unseen_ns), [Some(1), Some(1)]);
     assert!(matches!(core.next(3 * MS), Action::Send { zone: 2, .. }));
     assert!(matches!(core.next(300 * MS), Action::Send { .. }));
-    assert_eq!((core.tally().timeouts, core.zone(2).last_unseen_ns), (1, None));
+    assert_eq!((core.counts().timeouts, core.zone(2).last_unseen_ns), (1, None));
 }
 
 #[test]
@@ -213,7 +213,7 @@ fn a_query_that_was_not_sent_leaves_no_trace() {
     let mut core = Core::new(2, settings());
     let Action::Send { id, zone } = core.next(1) else { panic!("the first poll is due at once") };
     core.on_not_sent(1, id);
-    assert_eq!((core.tally(), core.zone(zone).polls, core.zone_of(id)), (Tally::default(), 0, None));
+    assert_eq!((core.counts(), core.zone(zone).polls, core.zone_of(id)), (Counts::default(), 0, None));
     assert_eq!(core.next(1), Action::Wait { until_ns: 1 + MS });
     assert!(matches!(core.next(1 + MS), Action::Send { zone: again, .. } if again == zone));
 }
@@ -223,7 +223,7 @@ fn an_answer_without_a_query_is_nothing() {
     let mut core = Core::new(1, settings());
     assert_eq!(core.zone_of(7), None);
     assert!(!core.on_answer(1, 7, READY));
-    assert_eq!(core.tally(), Tally::default());
+    assert_eq!(core.counts(), Counts::default());
 }
 
 #[test]
@@ -231,7 +231,7 @@ fn one_lost_answer_does_not_hold_up_the_others() {
     let mut lost = false;
     let server = |_, _| if std::mem::replace(&mut lost, true) { answered(READY) } else { Fate::Lost };
     let (core, now_ns) = run(20_000, settings(), 10 * SECOND, server);
-    assert_eq!((core.tally().seen, core.tally().timeouts), (20_000, 1));
+    assert_eq!((core.counts().seen, core.counts().timeouts), (20_000, 1));
     assert!(now_ns <= 260 * MS, "{now_ns}");
 }
 
@@ -284,8 +284,8 @@ proptest! {
                 () => Fate::Answered { after_ns, found: READY },
             }
         });
-        prop_assert_eq!(core.tally().seen, u64::from(zones));
-        prop_assert!(core.tally().polls <= polls_max(zones, settings, now_ns), "{:?}", core.tally());
+        prop_assert_eq!(core.counts().seen, u64::from(zones));
+        prop_assert!(core.counts().polls <= polls_max(zones, settings, now_ns), "{:?}", core.counts());
         for (zone, state) in core.zones().enumerate() {
             let (seen_ns, _) = state.seen.unwrap();
             prop_assert!(seen_ns >= ready_ns(zone as u32));
@@ -308,7 +308,7 @@ proptest! {
             }
             check_account(&core);
             let seen = core.zones().filter(|zone| zone.seen.is_some()).count();
-            prop_assert_eq!(core.tally().seen, seen as u64);
+            prop_assert_eq!(core.counts().seen, seen as u64);
         }
     }
 }

@@ -132,14 +132,14 @@ impl Report {
 
     /// When an event may be due, in monotonic nanoseconds.
     pub fn due_ns(&self, core: &Core) -> i64 {
-        let has_progress = core.tally().seen > self.seen_reported;
+        let has_progress = core.counts().seen > self.seen_reported;
         self.anchors.due_ns().min(if has_progress { self.progress_due_ns } else { i64::MAX })
     }
 
     /// Prints `progress` and `anchor` if they are due.
     pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
         self.anchors.emit_if_due(now_ns)?;
-        if now_ns < self.progress_due_ns || core.tally().seen == self.seen_reported {
+        if now_ns < self.progress_due_ns || core.counts().seen == self.seen_reported {
             return Ok(());
         }
         self.progress_due_ns = now_ns + self.progress_interval_ns;
@@ -147,17 +147,17 @@ impl Report {
     }
 
     fn progress(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
-        let tally = core.tally();
-        self.seen_reported = tally.seen;
+        let counts = core.counts();
+        self.seen_reported = counts.seen;
         let zones = core.zones().len() as u64;
-        emit("progress", now_ns, &Progress { seen: tally.seen, zones, polls: tally.polls })
+        emit("progress", now_ns, &Progress { seen: counts.seen, zones, polls: counts.polls })
     }
 
     /// Prints the `summary`, after a last `progress` if there was any since.
     pub fn summary(&mut self, outcome: Outcome, core: &Core, settings: Settings) -> Result<(), EventError> {
         let now_ns = clock::monotonic_ns();
-        let tally = core.tally();
-        if tally.seen > self.seen_reported {
+        let counts = core.counts();
+        if counts.seen > self.seen_reported {
             self.progress(now_ns, core)?;
         }
         let last_seen_ns = core.zones().filter_map(|zone| zone.seen).map(|(seen_ns, _)| seen_ns).max();
@@ -165,7 +165,7 @@ impl Report {
         let summary = Summary {
             outcome,
             zones: core.zones().len() as u64,
-            seen: tally.seen,
+            seen: counts.seen,
             started_ns: self.started_ns,
             first_answer_ns: self.first_answer_ns,
             first_seen_ns: self.first_seen_ns,
@@ -174,11 +174,11 @@ impl Report {
             // Complete at the earliest after the last poll that missed a zone, at the latest when the last was seen.
             // If no poll ever missed one, the set was complete before we began, and there is nothing to resolve.
             resolution_ns: last_seen_ns.zip(last_unseen_ns).filter(|_| outcome == Outcome::Done).map(|(a, b)| a - b),
-            polls: tally.polls,
+            polls: counts.polls,
             answers: &self.verdicts,
-            timeouts: tally.timeouts,
-            unreachable: tally.unreachable,
-            late: tally.late,
+            timeouts: counts.timeouts,
+            unreachable: counts.unreachable,
+            late: counts.late,
             send_errors: self.send_errors,
             cpu_ns: clock::process_cpu_ns(),
             rate: settings.rate,

@@ -8,7 +8,7 @@ use super::core::{Change, Core, Settings, Sighting};
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, EventError, Rhythm, emit},
+        events::{self, Anchors, EventError, ProgressTimer, emit},
     },
     probe::Outcome,
     stats::{
@@ -69,7 +69,7 @@ struct Summary<'a> {
 /// Prints events as they come due, and counts what the summary needs.
 pub struct Report {
     started_ns: i64,
-    rhythm: Rhythm,
+    progress_timer: ProgressTimer,
     rcodes: Rcodes,
     unexpected: u64,
     without_serial: u64,
@@ -79,9 +79,9 @@ pub struct Report {
 impl Report {
     /// A report of a measurement that starts now.
     pub fn new(started_ns: i64, anchors: Anchors) -> Self {
-        let rhythm = Rhythm::new(started_ns, PROGRESS_INTERVAL_NS, anchors);
+        let progress_timer = ProgressTimer::new(started_ns, PROGRESS_INTERVAL_NS, anchors);
         let (unexpected, without_serial, send_errors) = (0, 0, 0);
-        Report { started_ns, rhythm, rcodes: Rcodes::new(), unexpected, without_serial, send_errors }
+        Report { started_ns, progress_timer, rcodes: Rcodes::new(), unexpected, without_serial, send_errors }
     }
 
     /// Counts the primary's first answer to a change.
@@ -108,12 +108,12 @@ impl Report {
 
     /// When an event may be due, in monotonic nanoseconds.
     pub fn due_ns(&self) -> i64 {
-        self.rhythm.due_ns()
+        self.progress_timer.due_ns()
     }
 
     /// Prints `progress` and `anchor` if they are due.
     pub fn emit_if_due(&mut self, now_ns: i64, core: &Core) -> Result<(), EventError> {
-        if !self.rhythm.is_progress_due(now_ns)? {
+        if !self.progress_timer.is_progress_due(now_ns)? {
             return Ok(());
         }
         emit("progress", now_ns, &Progress { sent: core.changes().len() as u64 })

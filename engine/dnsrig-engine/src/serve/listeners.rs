@@ -42,14 +42,14 @@ pub struct Asked {
 }
 
 /// Addresses that are free, with their ports.
-pub struct Places {
+pub struct Listeners {
     pub udp: Option<SocketAddr>,
     pub tcp: Option<SocketAddr>,
     pub tls: Option<SocketAddr>,
     tls_name: &'static str,
 }
 
-impl Places {
+impl Listeners {
     /// Claims what is asked for.
     ///
     /// Where the kernel chooses the port of UDP and TCP, it looks only for one that is free for UDP; a port that TCP cannot
@@ -66,7 +66,7 @@ impl Places {
             }
         };
         let over_tls = |port| claim(SockType::Stream, SocketAddr::new(asked.address.ip(), port), asked.tls_name);
-        Ok(Places { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
+        Ok(Listeners { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
     }
 
     /// Whether there are connections to come.

@@ -46,7 +46,7 @@ pub struct Totals {
 }
 
 /// Counts of transfers and connections.
-pub struct Tally {
+pub struct Counters {
     /// How zones ended, by [`Outcome`].
     pub outcomes: [u64; Outcome::ALL.len()],
     /// Likewise for each attempt.
@@ -59,9 +59,9 @@ pub struct Tally {
     pub connections: Connections,
 }
 
-impl Default for Tally {
+impl Default for Counters {
     fn default() -> Self {
-        Tally {
+        Counters {
             outcomes: [0; Outcome::ALL.len()],
             attempt_outcomes: [0; Outcome::ALL.len()],
             totals: Totals::default(),
@@ -72,7 +72,7 @@ impl Default for Tally {
     }
 }
 
-impl Tally {
+impl Counters {
     /// Zones that are now as the server has them, and those that are not.
     pub fn done(&self) -> u64 {
         self.outcomes[Outcome::Done as usize]
@@ -129,7 +129,7 @@ impl Tally {
     }
 
     /// Adds what another thread counted.
-    pub fn add(&mut self, other: &Tally) {
+    pub fn add(&mut self, other: &Counters) {
         let both =
             |mine: &mut [u64], theirs: &[u64]| mine.iter_mut().zip(theirs).for_each(|(mine, other)| *mine += other);
         both(&mut self.outcomes, &other.outcomes);

@@ -12,8 +12,8 @@ use nix::sys::{
 };
 
 use super::{
-    lingering_close::Farewells,
-    row_buffer::{InfoRow, Journal},
+    lingering_close::LingeringCloses,
+    row_buffer::{InfoRow, RowBuffer},
     schedule::{
         Schedule,
         slots::{Ended, Handshake},
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::net::{
     connection::{
-        Buffers, Close, Line, Loss, Reading, SocketOptions,
+        Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
         chain::Chain,
         socket::{self, Begun},
     },
@@ -55,16 +55,16 @@ pub struct Dial {
 }
 
 /// The sockets of one thread.
-pub struct Lines {
+pub struct Connections {
     dial: Dial,
-    lines: Box<[Line<Frames>]>,
+    lines: Box<[Connection<Frames>]>,
     /// For slots that ask over UDP.
     askers: Vec<Option<Asker>>,
     /// Open, for TLS behind its handshake.
     is_open: Box<[bool]>,
     /// Read as often as is allowed in a row, and may have more.
     unread: Chain,
-    farewells: Farewells,
+    lingering: LingeringCloses,
     buffers: Buffers,
     queries: Vec<u8>,
     /// What TLS failed with last.
@@ -73,16 +73,16 @@ pub struct Lines {
     pub congestion: Option<String>,
 }
 
-impl Lines {
+impl Connections {
     /// Room for the slots of a schedule.
     pub fn new(dial: Dial, slots: usize) -> Self {
-        Lines {
+        Connections {
             dial,
-            lines: (0..slots).map(|_| Line::default()).collect(),
+            lines: (0..slots).map(|_| Connection::default()).collect(),
             askers: (0..slots).map(|_| None).collect(),
             is_open: vec![false; slots].into_boxed_slice(),
             unread: Chain::new(slots),
-            farewells: Farewells::default(),
+            lingering: LingeringCloses::default(),
             buffers: Buffers::new(READ_OCTETS),
             queries: Vec::new(),
             fault: None,
@@ -149,13 +149,13 @@ impl Lines {
         if let Some((socket, true)) = left.filter(|_| farewell)
             && poller.remove(&socket).is_ok()
         {
-            self.farewells.add(socket, now_ns);
+            self.lingering.add(socket, now_ns);
         }
     }
 
     /// Looks after connections that end slowly; returns how many there are.
     pub fn look_after(&mut self, now_ns: i64) -> usize {
-        self.farewells.look(now_ns)
+        self.lingering.look(now_ns)
     }
 
     /// Takes in what the kernel says of a slot; returns how many messages came.
@@ -182,13 +182,19 @@ impl Lines {
         count
     }
 
-    /// Whether [`Lines::read_on`] has something to do.
+    /// Whether [`Connections::read_on`] has something to do.
     pub fn has_unread(&self) -> bool {
         !self.unread.is_empty()
     }
 
     /// Goes on with connecting, or with sending what had no room.
-    fn attend(&mut self, slot: u32, flags: EpollFlags, schedule: &mut Schedule, now_ns: i64) -> Result<(), Loss> {
+    fn attend(
+        &mut self,
+        slot: u32,
+        flags: EpollFlags,
+        schedule: &mut Schedule,
+        now_ns: i64,
+    ) -> Result<(), CloseReason> {
         let line = &mut self.lines[slot as usize];
         if line.socket().is_none() {
             return Ok(());
@@ -255,7 +261,7 @@ impl Lines {
                 schedule.partial(slot, now_ns);
             }
             if closed {
-                self.lose(slot, Loss::Closed, schedule, now_ns);
+                self.lose(slot, CloseReason::Closed, schedule, now_ns);
                 return count;
             }
             if drained || !(full || to_the_end) {
@@ -283,8 +289,8 @@ impl Lines {
     }
 
     /// A connection is over that was not meant to be.
-    fn lose(&mut self, slot: u32, loss: Loss, schedule: &mut Schedule, now_ns: i64) {
-        if let Loss::Tls(fault) = loss {
+    fn lose(&mut self, slot: u32, loss: CloseReason, schedule: &mut Schedule, now_ns: i64) {
+        if let CloseReason::Tls(fault) = loss {
             self.fault = Some(fault);
         }
         self.clear(slot);
@@ -299,11 +305,11 @@ impl Lines {
     }
 
     /// Looks at the connections that are watched, and keeps a row of each that is open.
-    pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, journal: &mut Journal) {
+    pub fn look(&self, numbers: impl Fn(u32) -> u32, time_ns: i64, row_buffer: &mut RowBuffer) {
         for (slot, line) in self.lines.iter().enumerate().filter(|(slot, _)| self.is_open[*slot]).take(WATCHED_MAX) {
             let Some(socket) = line.socket() else { continue };
             let Ok(info) = tcp_info::read(socket) else { continue };
-            journal.info(InfoRow {
+            row_buffer.info(InfoRow {
                 time_ns,
                 connection: numbers(slot as u32),
                 rtt_us: info.rtt_us,
@@ -329,11 +335,11 @@ fn port_of(socket: impl AsFd) -> u16 {
     v4.or(v6).unwrap_or(0)
 }
 
-fn ended(loss: Loss) -> Ended {
+fn ended(loss: CloseReason) -> Ended {
     match loss {
-        Loss::Closed => Ended::Closed,
-        Loss::Reset => Ended::Reset,
-        Loss::Refused => Ended::Refused,
-        Loss::Tls(_) => Ended::Tls,
+        CloseReason::Closed => Ended::Closed,
+        CloseReason::Reset => Ended::Reset,
+        CloseReason::Refused => Ended::Refused,
+        CloseReason::Tls(_) => Ended::Tls,
     }
 }

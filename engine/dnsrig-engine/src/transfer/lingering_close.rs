@@ -25,9 +25,9 @@ const PIECES_MAX: usize = 64;
 
 /// Sockets that wait for the other side's last word, oldest first.
 #[derive(Default)]
-pub struct Farewells(VecDeque<(i64, OwnedFd)>);
+pub struct LingeringCloses(VecDeque<(i64, OwnedFd)>);
 
-impl Farewells {
+impl LingeringCloses {
     /// Says on `socket` that nothing more will be sent, and waits.
     pub fn add(&mut self, socket: OwnedFd, now_ns: i64) {
         if shutdown(socket.as_raw_fd(), Shutdown::Write).is_err() {

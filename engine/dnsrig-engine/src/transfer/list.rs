@@ -6,7 +6,7 @@ use super::{
     Arguments, TransferError,
     catalog::{Catalog, Members},
     run::run_one,
-    sinks::Stationery,
+    sinks::SinkFactory,
 };
 use crate::{
     base::{failure::Failure, target::Authority},
@@ -37,8 +37,8 @@ fn members(arguments: &Arguments, authority: Authority, name: &str) -> Result<Zo
     let named = Zones::named(&[name.to_owned()]);
     let catalog = named.map_err(|error| TransferError::Arguments(format!("--catalog: {error}")))?.lower_case();
     let members = Members::new(catalog.wire(0));
-    let stationery = Stationery { members: Some(members.clone()), ..Stationery::default() };
-    let summary = run_one(arguments, authority, &Arc::new(catalog), &stationery)?;
+    let sink_factory = SinkFactory { members: Some(members.clone()), ..SinkFactory::default() };
+    let summary = run_one(arguments, authority, &Arc::new(catalog), &sink_factory)?;
     if let Some(outcome) = summary.outcomes.keys().find(|outcome| **outcome != "done") {
         return Err(failed((*outcome).to_owned()));
     }

@@ -35,7 +35,7 @@ struct Ready {
 
 /// Who reads what we say.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader {
+pub struct Reporter {
     /// JSON lines on standard output.
     pub program: bool,
     /// Text on standard error.
@@ -44,12 +44,12 @@ pub struct Reader {
     pub rewrites: bool,
 }
 
-impl Reader {
+impl Reporter {
     /// A program reads a pipe; a person a terminal.
     pub fn find(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let rewrites = io::stderr().is_terminal();
-        Reader { program: json || !terminal, person: rewrites || terminal, rewrites }
+        Reporter { program: json || !terminal, person: rewrites || terminal, rewrites }
     }
 
     /// NOTIFY is waited for.

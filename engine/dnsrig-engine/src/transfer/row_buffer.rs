@@ -82,7 +82,7 @@ pub enum Batch {
 
 /// The rows of a thread that are not handed over yet; without files nothing is kept.
 #[derive(Default)]
-pub struct Journal {
+pub struct RowBuffer {
     keeps: bool,
     transfers: Vec<TransferRow>,
     connections: Vec<ConnectionRow>,
@@ -90,10 +90,10 @@ pub struct Journal {
     full: Vec<Batch>,
 }
 
-impl Journal {
+impl RowBuffer {
     /// One that keeps rows, or none.
     pub fn new(keeps: bool) -> Self {
-        Journal { keeps, transfers: room(keeps), connections: Vec::new(), info: Vec::new(), full: Vec::new() }
+        RowBuffer { keeps, transfers: room(keeps), connections: Vec::new(), info: Vec::new(), full: Vec::new() }
     }
 
     pub fn transfer(&mut self, row: TransferRow) {

@@ -14,23 +14,23 @@ use std::{
 use super::{
     Arguments, TransferError,
     batches::Batches,
-    counters::Tally,
-    lines::{Dial, Lines},
+    counters::Counters,
+    lines::{Connections, Dial},
     list,
     notify::Listeners,
-    report::Reader,
-    row_buffer::Journal,
+    report::Reporter,
+    row_buffer::RowBuffer,
     rows::Files,
     schedule::{Schedule, Settings, Share},
-    sinks::Stationery,
+    sinks::SinkFactory,
     summary::Summary,
     tls,
-    worker::{Progress, Remains, Shared, Worker},
+    worker::{Progress, Shared, Worker, WorkerResult},
 };
 use crate::{
     base::{
         clock,
-        events::{Anchors, Rhythm},
+        events::{Anchors, ProgressTimer},
         failure::Failure,
         open_files,
         stop::Stop,
@@ -64,8 +64,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let stop = Stop::new(arguments.instrument.until_eof)?;
     let zones = Arc::new(list::zones(arguments, authority)?);
     arguments.check(zones.count())?;
-    let reader = Reader::find(arguments.instrument.json);
-    let anchors = if reader.program { Some(Anchors::start()?) } else { None };
+    let reporter = Reporter::find(arguments.instrument.json);
+    let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
     let files = match &arguments.instrument.out {
         Some(folder) => {
             let any = target::unspecified(arguments.server());
@@ -73,20 +73,20 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         }
         None => None,
     };
-    let stationery = Stationery {
+    let sink_factory = SinkFactory {
         folder: arguments.checks.write.clone().map(Arc::new),
         digests: arguments.checks.zonemd,
         members: None,
     };
     let cpu_ns = clock::process_cpu_ns();
-    let team = Team::start(arguments, authority, &zones, &stationery, files.is_some())?;
+    let team = Team::start(arguments, authority, &zones, &sink_factory, files.is_some())?;
     if arguments.list.on_notify {
-        reader.ready(arguments.list.notify_port)?;
+        reporter.ready(arguments.list.notify_port)?;
     }
     let mut summary = Summary::new(arguments, zones.count(), team.start_ns);
-    team.finish(arguments, &stop, reader, anchors, files, &mut summary)?;
+    team.finish(arguments, &stop, reporter, anchors, files, &mut summary)?;
     summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
-    reader.summary(&summary, arguments.server())?;
+    reporter.summary(&summary, arguments.server())?;
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -95,7 +95,7 @@ pub fn run_one(
     arguments: &Arguments,
     authority: Authority,
     zones: &Arc<Zones>,
-    stationery: &Stationery,
+    sink_factory: &SinkFactory,
 ) -> Result<Summary, Failure> {
     let settings = Settings {
         serial: None,
@@ -109,10 +109,10 @@ pub fn run_one(
     let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
     let (batches, _) = Batches::new();
     let shared = Shared { stop: Arc::default(), progress: Arc::default(), batches };
-    let worker = part.worker(arguments, zones, stationery, shared)?;
+    let worker = part.worker(arguments, zones, sink_factory, shared)?;
     let failed = |error| TransferError::Sockets(arguments.server(), error);
     let remains = worker.run().map_err(failed)?;
-    summary.fill(&remains.schedule.tally, remains.end_ns);
+    summary.fill(&remains.schedule.counters, remains.end_ns);
     Ok(summary)
 }
 
@@ -131,7 +131,7 @@ impl Part {
         self,
         arguments: &Arguments,
         zones: &Arc<Zones>,
-        stationery: &Stationery,
+        sink_factory: &SinkFactory,
         shared: Shared,
     ) -> Result<Worker, Failure> {
         let Part { share, settings, clients, keeps_rows, deadline_ns } = self;
@@ -158,10 +158,10 @@ impl Part {
             clients,
             wants_ports: keeps_rows,
         };
-        let journal = Journal::new(keeps_rows);
-        let mut schedule = Schedule::new(settings, share, zones.clone(), signer, stationery.clone(), journal);
+        let row_buffer = RowBuffer::new(keeps_rows);
+        let mut schedule = Schedule::new(settings, share, zones.clone(), signer, sink_factory.clone(), row_buffer);
         schedule.set_wall_time(clock::wall_time_s());
-        let lines = Lines::new(dial, schedule.slots());
+        let lines = Connections::new(dial, schedule.slots());
         let info_interval_ns = if keeps_rows { arguments.instrument.info_interval } else { 0 };
         Ok(Worker { schedule, lines, poller, listeners, shared, deadline_ns, info_interval_ns })
     }
@@ -169,7 +169,7 @@ impl Part {
 
 /// The threads at work.
 struct Team {
-    threads: Threads<Remains, TransferError>,
+    threads: Threads<WorkerResult, TransferError>,
     progress: Vec<Arc<Mutex<Progress>>>,
     stopping: Arc<AtomicBool>,
     batches: Batches,
@@ -181,7 +181,7 @@ impl Team {
         arguments: &Arguments,
         authority: Authority,
         zones: &Arc<Zones>,
-        stationery: &Stationery,
+        sink_factory: &SinkFactory,
         keeps_rows: bool,
     ) -> Result<Self, Failure> {
         let secondaries = arguments.connections.secondaries;
@@ -203,7 +203,7 @@ impl Team {
             let shared = Shared { stop: stopping.clone(), progress: Arc::default(), batches: sender.clone() };
             let clients = clients.drain(..clients.len().min(count as usize)).collect();
             let part = Part { share, settings, clients, keeps_rows, deadline_ns };
-            workers.push(part.worker(arguments, zones, stationery, shared)?);
+            workers.push(part.worker(arguments, zones, sink_factory, shared)?);
             first += count;
         }
         let progress = workers.iter().map(|worker| worker.shared.progress.clone()).collect();
@@ -222,7 +222,7 @@ impl Team {
         mut self,
         arguments: &Arguments,
         stop: &Stop,
-        reader: Reader,
+        reporter: Reporter,
         anchors: Option<Anchors>,
         mut files: Option<Files>,
         summary: &mut Summary,
@@ -232,7 +232,7 @@ impl Team {
         } else {
             u64::from(summary.zones) * u64::from(summary.secondaries)
         };
-        let mut beat = Beat::new(anchors, self.start_ns);
+        let mut beat = ProgressDue::new(anchors, self.start_ns);
         while self.threads.look()? > 0 {
             if !summary.interrupted && stop.wait(None, nanoseconds(LOOK_INTERVAL))? == crate::base::stop::Wake::Stop {
                 summary.interrupted = true;
@@ -244,13 +244,13 @@ impl Team {
                 self.batches.take_urgent().map_or(Ok(()), |batch| files.write(&batch))?;
             }
             if beat.is_due()? {
-                reader.progress(&self.progress(), zones)?;
+                reporter.progress(&self.progress(), zones)?;
             }
         }
         let remains = self.threads.end()?;
         conclude(arguments, summary, &remains);
         if let Some(mut files) = files {
-            let left = remains.into_iter().flat_map(|remains| remains.schedule.journal.finish());
+            let left = remains.into_iter().flat_map(|remains| remains.schedule.row_buffer.finish());
             self.batches.finish().chain(left).try_for_each(|batch| files.write(&batch))?;
             files.finish()?;
         }
@@ -272,21 +272,21 @@ impl Team {
 }
 
 /// When something is to be said.
-struct Beat {
-    rhythm: Option<Rhythm>,
+struct ProgressDue {
+    progress_timer: Option<ProgressTimer>,
     due_ns: i64,
 }
 
-impl Beat {
+impl ProgressDue {
     fn new(anchors: Option<Anchors>, start_ns: i64) -> Self {
-        let rhythm = anchors.map(|anchors| Rhythm::new(start_ns, PROGRESS_INTERVAL_NS, anchors));
-        Beat { rhythm, due_ns: start_ns + PROGRESS_INTERVAL_NS }
+        let progress_timer = anchors.map(|anchors| ProgressTimer::new(start_ns, PROGRESS_INTERVAL_NS, anchors));
+        ProgressDue { progress_timer, due_ns: start_ns + PROGRESS_INTERVAL_NS }
     }
 
     fn is_due(&mut self) -> Result<bool, Failure> {
         let now_ns = clock::monotonic_ns();
-        if let Some(rhythm) = &mut self.rhythm {
-            return Ok(rhythm.is_progress_due(now_ns)?);
+        if let Some(progress_timer) = &mut self.progress_timer {
+            return Ok(progress_timer.is_progress_due(now_ns)?);
         }
         let due = now_ns >= self.due_ns;
         if due {
@@ -297,11 +297,11 @@ impl Beat {
 }
 
 /// Puts together what the threads have left.
-fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[Remains]) {
-    let mut tally = Tally::default();
+fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[WorkerResult]) {
+    let mut counters = Counters::default();
     let sources = arguments.sources();
     for one in remains {
-        tally.add(&one.schedule.tally);
+        counters.add(&one.schedule.counters);
         let (secondaries, first) = one.schedule.secondaries();
         summary.tell(secondaries, first, &sources);
         summary.rows_lost += one.rows_lost;
@@ -314,9 +314,9 @@ fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[Remains]) {
     }
     summary.threads = remains.len();
     let last_ns = remains.iter().map(|one| one.end_ns).max().unwrap_or(summary.start_ns);
-    let all_good = tally.failed() == 0 && summary.unfinished == 0 && tally.last_done_ns > 0;
+    let all_good = counters.failed() == 0 && summary.unfinished == 0 && counters.last_done_ns > 0;
     let ends_by_itself = !arguments.list.on_notify && !arguments.list.repeat;
-    summary.fill(&tally, if all_good && ends_by_itself { tally.last_done_ns } else { last_ns });
+    summary.fill(&counters, if all_good && ends_by_itself { counters.last_done_ns } else { last_ns });
     let busy_ns = remains.iter().map(|one| one.busy_ns).max().unwrap_or(0);
     summary.busy_share = (busy_ns as f64 / (last_ns - summary.start_ns).max(1) as f64).min(1.0);
 }

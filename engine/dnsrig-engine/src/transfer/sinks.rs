@@ -25,7 +25,7 @@ const DIGEST_OCTETS_MAX: usize = 4 << 30;
 pub struct Paper {
     digest: Option<zonemd::Digest>,
     members: Option<Members>,
-    file: Option<zonefile::Writer<Sheet>>,
+    file: Option<zonefile::Writer<AtomicFile>>,
 }
 
 impl Sink for Paper {
@@ -48,7 +48,7 @@ impl Sink for Paper {
 
 /// Gives each transfer its paper.
 #[derive(Clone, Default)]
-pub struct Stationery {
+pub struct SinkFactory {
     /// Zone files are written to this folder.
     pub folder: Option<Arc<PathBuf>>,
     pub digests: bool,
@@ -56,14 +56,14 @@ pub struct Stationery {
     pub members: Option<Members>,
 }
 
-impl Stationery {
+impl SinkFactory {
     /// The paper for a zone's transfer; None: records are to be counted, and no more.
     pub fn paper(&self, zone: &[u8]) -> Option<Box<Paper>> {
-        let Stationery { folder, digests, members } = self;
+        let SinkFactory { folder, digests, members } = self;
         if folder.is_none() && !digests && members.is_none() {
             return None;
         }
-        let file = folder.as_ref().map(|folder| zonefile::Writer::new(Sheet::new(folder.join(file_name(zone)))));
+        let file = folder.as_ref().map(|folder| zonefile::Writer::new(AtomicFile::new(folder.join(file_name(zone)))));
         let digest = digests.then(|| zonemd::Digest::new(DIGEST_OCTETS_MAX));
         Some(Box::new(Paper { digest, members: members.as_ref().map(Members::again), file }))
     }
@@ -84,15 +84,15 @@ fn file_name(zone: &[u8]) -> String {
 }
 
 /// A file that has its name only when it is complete.
-struct Sheet {
+struct AtomicFile {
     path: PathBuf,
     file: Option<File>,
     waiting: Vec<u8>,
 }
 
-impl Sheet {
+impl AtomicFile {
     fn new(path: PathBuf) -> Self {
-        Sheet { path, file: None, waiting: Vec::new() }
+        AtomicFile { path, file: None, waiting: Vec::new() }
     }
 
     fn partial(&self) -> PathBuf {
@@ -117,7 +117,7 @@ impl Sheet {
     }
 }
 
-impl Write for Sheet {
+impl Write for AtomicFile {
     fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(octets);
         if self.waiting.len() >= SHEET_OCTETS {
@@ -131,7 +131,7 @@ impl Write for Sheet {
     }
 }
 
-impl Drop for Sheet {
+impl Drop for AtomicFile {
     fn drop(&mut self) {
         if self.file.take().is_some() {
             // Of a transfer that did not end well. Where it cannot be removed, its name says what it is.
@@ -149,12 +149,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("example.zone");
         let list = || fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
-        let mut cut = Sheet::new(path.clone());
+        let mut cut = AtomicFile::new(path.clone());
         cut.write_all(&[b'a'; SHEET_OCTETS]).unwrap();
         assert_eq!(list(), ["example.zone.partial"]);
         drop(cut);
         assert!(list().is_empty());
-        let mut whole = Sheet::new(path.clone());
+        let mut whole = AtomicFile::new(path.clone());
         whole.write_all(&[b'a'; SHEET_OCTETS + 7]).unwrap();
         whole.complete().unwrap();
         assert_eq!(fs::metadata(path).unwrap().len() as usize, SHEET_OCTETS + 7);

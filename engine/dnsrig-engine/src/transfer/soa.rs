@@ -6,7 +6,7 @@ use std::{
     os::fd::{AsFd, BorrowedFd},
 };
 
-use crate::{base::target, net::connection::Loss};
+use crate::{base::target, net::connection::CloseReason};
 
 /// The longest answer that is taken: without EDNS a server sends no more than 512 octets (RFC 1035 §4.2.1), and some more
 /// do no harm.
@@ -28,22 +28,22 @@ impl Asker {
     }
 
     /// Sends one query. Where there is no room it is lost, as on the way.
-    pub fn send(&self, query: &[u8]) -> Result<(), Loss> {
+    pub fn send(&self, query: &[u8]) -> Result<(), CloseReason> {
         match self.0.send(query) {
-            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(Loss::Refused),
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => Err(CloseReason::Refused),
             _ => Ok(()),
         }
     }
 
     /// Calls `each` with answers that have come; whether these were all. If not, call it again: a poller that tells of
     /// edges does not tell of what is left (epoll(7)).
-    pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<bool, Loss> {
+    pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<bool, CloseReason> {
         let mut space = [0; ANSWER_OCTETS_MAX];
         for _ in 0..ANSWERS_MAX {
             match self.0.recv(&mut space) {
                 Ok(count) => each(&space[..count]),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(true),
-                Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Err(Loss::Refused),
+                Err(error) if error.kind() == ErrorKind::ConnectionRefused => return Err(CloseReason::Refused),
                 // Of a signal, or an ICMP error to an earlier query: the socket has more to say.
                 Err(_) => {}
             }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::{
     arguments::{Arguments, TransportKind},
-    counters::{Connections, Tally, Totals},
+    counters::{Connections, Counters, Totals},
     schedule::{Policy, secondaries::Secondary},
 };
 use crate::{
@@ -102,13 +102,13 @@ impl Summary {
     }
 
     /// Everything that was counted; `end_ns` is when the work ended.
-    pub fn fill(&mut self, tally: &Tally, end_ns: i64) {
+    pub fn fill(&mut self, counters: &Counters, end_ns: i64) {
         self.end_ns = end_ns;
         self.elapsed_ns = end_ns - self.start_ns;
-        (self.done, self.up_to_date, self.failed) = (tally.done(), tally.up_to_date(), tally.failed());
-        (self.outcomes, self.attempt_outcomes) = (by_word(&tally.outcomes), by_word(&tally.attempt_outcomes));
-        self.totals = tally.totals;
-        (self.connections, self.transfer_ns) = (tally.connections, (&tally.times).into());
+        (self.done, self.up_to_date, self.failed) = (counters.done(), counters.up_to_date(), counters.failed());
+        (self.outcomes, self.attempt_outcomes) = (by_word(&counters.outcomes), by_word(&counters.attempt_outcomes));
+        self.totals = counters.totals;
+        (self.connections, self.transfer_ns) = (counters.connections, (&counters.times).into());
         let elapsed_s = self.elapsed_ns.max(1) as f64 / 1e9;
         self.zones_per_s = (self.done + self.up_to_date) as f64 / elapsed_s;
         self.records_per_s = self.totals.records as f64 / elapsed_s;

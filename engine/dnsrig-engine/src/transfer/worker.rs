@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{
-    lines::Lines,
+    lines::Connections,
     notify::Listeners,
     row_buffer::Batch,
     schedule::{Order, Schedule},
@@ -20,7 +20,7 @@ use super::{
 use crate::{
     base::clock,
     net::{
-        poller::{Patience, Poller},
+        poller::{Poller, Timeout},
         tls::Fault,
     },
 };
@@ -55,7 +55,7 @@ pub struct Shared {
 }
 
 /// What is left of a thread.
-pub struct Remains {
+pub struct WorkerResult {
     pub schedule: Schedule,
     pub busy_ns: i64,
     pub rows_lost: u64,
@@ -69,7 +69,7 @@ pub struct Remains {
 /// A thread's state.
 pub struct Worker {
     pub schedule: Schedule,
-    pub lines: Lines,
+    pub lines: Connections,
     pub poller: Poller,
     /// With --on-notify.
     pub listeners: Option<Listeners>,
@@ -82,7 +82,7 @@ pub struct Worker {
 
 impl Worker {
     /// Works until all is over.
-    pub fn run(mut self) -> io::Result<Remains> {
+    pub fn run(mut self) -> io::Result<WorkerResult> {
         // Where it is refused, timers are a little late.
         let _ = clock::wait_exactly();
         let (mut busy_ns, mut rows_lost, mut look_ns, mut info_ns) = (0, 0, 0, 0);
@@ -122,7 +122,7 @@ impl Worker {
         let Worker { schedule, lines, listeners, .. } = self;
         let notify_refused = listeners.map_or(0, |listeners| listeners.connections.refused);
         let (fault, congestion) = (lines.fault, lines.congestion);
-        Ok(Remains { schedule, busy_ns, rows_lost, end_ns, fault, congestion, notify_refused })
+        Ok(WorkerResult { schedule, busy_ns, rows_lost, end_ns, fault, congestion, notify_refused })
     }
 
     /// Does all that can be done now; whether there was anything.
@@ -135,7 +135,7 @@ impl Worker {
         }
         let now_ns = clock::monotonic_ns();
         count += self.lines.read_on(&mut self.schedule, now_ns);
-        for at in 0..self.poller.wait(Patience::Exact(0))? {
+        for at in 0..self.poller.wait(Timeout::Exact(0))? {
             let (number, flags) = self.poller.event(at);
             count += 1;
             if number < NOTIFY_NUMBERS {
@@ -166,18 +166,18 @@ impl Worker {
             self.schedule.stop(now_ns);
         }
         let (outstanding, connections_open) = self.schedule.under_way();
-        let tally = &self.schedule.tally;
+        let counters = &self.schedule.counters;
         *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = Progress {
-            done: tally.done() + tally.up_to_date(),
-            failed: tally.failed(),
+            done: counters.done() + counters.up_to_date(),
+            failed: counters.failed(),
             left: self.schedule.left(),
             outstanding,
-            records: tally.totals.records,
-            octets: tally.totals.octets,
+            records: counters.totals.records,
+            octets: counters.totals.octets,
             connections_open,
         };
         let mut lost = 0;
-        while let Some(batch) = self.schedule.journal.take_full() {
+        while let Some(batch) = self.schedule.row_buffer.take_full() {
             if let Err(mpsc::TrySendError::Full(batch) | mpsc::TrySendError::Disconnected(batch)) =
                 self.shared.batches.try_send(batch)
             {
@@ -188,9 +188,9 @@ impl Worker {
     }
 
     fn look_at_connections(&mut self, now_ns: i64) {
-        let mut journal = std::mem::take(&mut self.schedule.journal);
-        self.lines.look(|slot| self.schedule.connection_of(slot), now_ns, &mut journal);
-        self.schedule.journal = journal;
+        let mut row_buffer = std::mem::take(&mut self.schedule.row_buffer);
+        self.lines.look(|slot| self.schedule.connection_of(slot), now_ns, &mut row_buffer);
+        self.schedule.row_buffer = row_buffer;
     }
 
     /// Closes what is still open, in order.

@@ -2,7 +2,7 @@
 
 use crate::{
     load::answer::CHECKED_OCTETS_MAX,
-    net::{cut::Cut, framing::PREFIX_OCTETS},
+    net::{cut::Framer, framing::PREFIX_OCTETS},
 };
 
 /// Of a message that comes in pieces so much is kept, with its length: more is not looked at.
@@ -21,7 +21,7 @@ pub struct Frames {
 }
 
 /// A message is what there is of it, and its length.
-impl Cut for Frames {
+impl Framer for Frames {
     type Message<'a> = (&'a [u8], usize);
 
     fn push(&mut self, mut octets: &[u8], mut each: impl FnMut((&[u8], usize))) {

@@ -1,8 +1,8 @@
 //! Queries over TCP (RFC 7766) and TLS (RFC 7858).
 //!
 //! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
-//! has served its time, [`frames`] finds messages in a stream; neither knows a socket. A [`Line`] is the connection
-//! itself, and [`Stream`] moves octets between all of these and the [`Ledger`].
+//! has served its time, [`frames`] finds messages in a stream; neither knows a socket. A [`Connection`] is the connection
+//! itself, and [`Stream`] moves octets between all of these and the [`InFlight`].
 
 pub mod frames;
 pub mod slots;
@@ -17,7 +17,7 @@ use nix::sys::epoll::EpollFlags;
 
 use super::{
     LoadError,
-    in_flight::{Ledger, Sending},
+    in_flight::{InFlight, Sending},
     stream::{
         frames::Frames,
         slots::{Policy, Slots, State},
@@ -28,12 +28,12 @@ use crate::{
     base::clock,
     net::{
         connection::{
-            Buffers, Close, Line, Loss, Reading, SocketOptions,
+            Buffers, Close, CloseReason, Connection, Reading, SocketOptions,
             chain::Chain,
             socket::{self, Begun},
         },
         framing::PREFIX_OCTETS,
-        poller::{Patience, Poller},
+        poller::{Poller, Timeout},
         tls::{self, Client},
     },
 };
@@ -84,7 +84,7 @@ pub struct Stream {
     options: SocketOptions,
     tls: Option<Client>,
     slots: Slots,
-    lines: Box<[Line<Frames>]>,
+    lines: Box<[Connection<Frames>]>,
     /// Those that were read [`READS_MAX`] times and may have more.
     unread: Chain,
     poller: Poller,
@@ -122,7 +122,7 @@ impl Stream {
             options: SocketOptions { close: settings.close, ..SocketOptions::default() },
             tls: tls.transpose()?,
             slots: Slots::new(clients, policy),
-            lines: (0..clients).map(|_| Line::default()).collect(),
+            lines: (0..clients).map(|_| Connection::default()).collect(),
             unread: Chain::new(clients),
             poller: Poller::new().map_err(failed)?,
             buffers: Buffers::new(READ_OCTETS),
@@ -132,12 +132,12 @@ impl Stream {
     }
 
     /// Drafts queries of one slot, and sends them or has them wait for its connection.
-    fn take_turn(&mut self, slot: usize, due_ns: &[i64], ledger: &mut Ledger) -> Result<Turn, LoadError> {
+    fn take_turn(&mut self, slot: usize, due_ns: &[i64], in_flight: &mut InFlight) -> Result<Turn, LoadError> {
         let (mut count, mut framed) = (0, 0);
         for due_ns in due_ns.iter().take(self.slots.room(slot)) {
             let space = &mut self.burst[framed..framed + PREFIX_OCTETS + self.octets_max];
             let (prefix, message) = space.split_at_mut(PREFIX_OCTETS);
-            let Some(length) = ledger.draft(slot, *due_ns, message) else { break };
+            let Some(length) = in_flight.draft(slot, *due_ns, message) else { break };
             prefix.copy_from_slice(&(length as u16).to_be_bytes());
             (count, framed) = (count + 1, framed + PREFIX_OCTETS + length);
         }
@@ -150,11 +150,11 @@ impl Stream {
         if self.slots.state(slot) == State::Idle {
             match self.begin(slot)? {
                 Begun::NoPort => {
-                    ledger.sent(slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
+                    in_flight.sent(slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
                     self.slots.had_no_port();
                     return Ok(Turn::NoPort);
                 }
-                Begun::Failed(error) => lost = Some(self.failure(error, began_ns, ledger)),
+                Begun::Failed(error) => lost = Some(self.failure(error, began_ns, in_flight)),
                 Begun::Connecting(socket) => lost = self.start(slot, socket)?.err(),
             }
             self.slots.began(slot, began_ns);
@@ -167,13 +167,13 @@ impl Stream {
             filled = self.lines[slot].queue(frames) >= QUEUE_OCTETS_MAX;
         }
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
-        ledger.sent(slot, count, framed - count * PREFIX_OCTETS, sending);
+        in_flight.sent(slot, count, framed - count * PREFIX_OCTETS, sending);
         self.slots.took(slot, count, began_ns);
         if filled {
             self.slots.filled(slot);
         }
         match lost {
-            Some(loss) => self.end(slot, Some(loss), ledger),
+            Some(loss) => self.end(slot, Some(loss), in_flight),
             None => self.slots.set_blocked(slot, self.lines[slot].is_blocked(), began_ns),
         }
         Ok(Turn::Sent(count))
@@ -185,7 +185,7 @@ impl Stream {
     }
 
     /// Watches a connection that was begun.
-    fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), Loss>, LoadError> {
+    fn start(&mut self, slot: usize, socket: OwnedFd) -> Result<Result<(), CloseReason>, LoadError> {
         // Edges, so that what is watched for need never be changed: a connection costs one system call here.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
@@ -193,39 +193,39 @@ impl Stream {
     }
 
     /// Counts why connecting failed.
-    fn failure(&self, error: nix::Error, now_ns: i64, ledger: &mut Ledger) -> Loss {
+    fn failure(&self, error: nix::Error, now_ns: i64, in_flight: &mut InFlight) -> CloseReason {
         if socket::is_unreachable(error) {
-            ledger.meter.at(now_ns).counts.unreachable += 1;
+            in_flight.interval_stats.at(now_ns).counts.unreachable += 1;
         }
         socket::loss(error)
     }
 
     /// Takes in what the kernel says of a connection; returns how many messages came.
-    fn event(&mut self, slot: usize, flags: EpollFlags, ledger: &mut Ledger) -> usize {
+    fn event(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> usize {
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
-        match self.attend(slot, flags, ledger) {
+        match self.attend(slot, flags, in_flight) {
             Ok(()) if flags.intersects(EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP | over) => {
-                self.read(slot, flags.intersects(EpollFlags::EPOLLRDHUP | over), ledger)
+                self.read(slot, flags.intersects(EpollFlags::EPOLLRDHUP | over), in_flight)
             }
             Ok(()) => 0,
             Err(loss) => {
-                self.end(slot, Some(loss), ledger);
+                self.end(slot, Some(loss), in_flight);
                 0
             }
         }
     }
 
     /// Goes on with connecting, or with sending what had no room.
-    fn attend(&mut self, slot: usize, flags: EpollFlags, ledger: &mut Ledger) -> Result<(), Loss> {
+    fn attend(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> Result<(), CloseReason> {
         let line = &mut self.lines[slot];
         if !line.is_connected() {
             let now_ns = clock::monotonic_ns();
             if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
                 let error = line.error();
-                return Err(self.failure(error, now_ns, ledger));
+                return Err(self.failure(error, now_ns, in_flight));
             }
             if line.connected(&mut self.buffers)? {
-                self.established(slot, ledger)?;
+                self.established(slot, in_flight)?;
             }
         } else if flags.intersects(EpollFlags::EPOLLOUT) && line.is_blocked() {
             line.flush()?;
@@ -236,41 +236,41 @@ impl Stream {
     }
 
     /// The handshakes are done, and what waited for that can go.
-    fn established(&mut self, slot: usize, ledger: &mut Ledger) -> Result<(), Loss> {
+    fn established(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<(), CloseReason> {
         let now_ns = clock::monotonic_ns();
         let started_ns = self.slots.established(slot, self.lines[slot].is_resumed(), now_ns);
-        ledger.meter.established(started_ns, now_ns);
+        in_flight.interval_stats.established(started_ns, now_ns);
         self.lines[slot].send_queue(&mut self.buffers)
     }
 
     /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages came.
-    fn read(&mut self, slot: usize, to_the_end: bool, ledger: &mut Ledger) -> usize {
+    fn read(&mut self, slot: usize, to_the_end: bool, in_flight: &mut InFlight) -> usize {
         let mut count = 0;
         self.unread.remove(slot);
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
             let answer = |(octets, length): (&[u8], usize)| {
-                ledger.answer(slot, octets, length, now_ns);
+                in_flight.answer(slot, octets, length, now_ns);
                 count += 1;
             };
             let read = self.lines[slot].read(&mut self.buffers, answer).and_then(|reading| {
                 if reading.open && self.slots.state(slot) == State::Opening {
-                    self.established(slot, ledger)?;
+                    self.established(slot, in_flight)?;
                 }
                 Ok(reading)
             });
             match read {
                 Err(loss) => {
-                    self.end(slot, Some(loss), ledger);
+                    self.end(slot, Some(loss), in_flight);
                     return count;
                 }
                 Ok(Reading { closed: true, .. }) => {
-                    self.end(slot, Some(Loss::Closed), ledger);
+                    self.end(slot, Some(CloseReason::Closed), in_flight);
                     return count;
                 }
                 Ok(Reading { drained, full, .. }) => {
-                    if self.slots.is_used_up(slot) && ledger.outstanding_of(slot) == 0 {
-                        self.end(slot, None, ledger);
+                    if self.slots.is_used_up(slot) && in_flight.outstanding_of(slot) == 0 {
+                        self.end(slot, None, in_flight);
                         return count;
                     }
                     let blocked = self.lines[slot].is_blocked();
@@ -286,10 +286,10 @@ impl Stream {
     }
 
     /// Ends a connection: by our own wish, or because it is lost.
-    fn end(&mut self, slot: usize, lost: Option<Loss>, ledger: &mut Ledger) {
-        let broken = lost.is_some() && ledger.outstanding_of(slot) > 0;
+    fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) {
+        let broken = lost.is_some() && in_flight.outstanding_of(slot) > 0;
         if let Some(loss) = lost {
-            ledger.lose(slot, loss);
+            in_flight.lose(slot, loss);
         }
         let farewell = lost.is_none() && self.options.close == Close::Fin && self.slots.state(slot) == State::Open;
         self.lines[slot].close(farewell, &mut self.buffers);
@@ -299,13 +299,13 @@ impl Stream {
 }
 
 impl Transport for Stream {
-    fn send(&mut self, due_ns: &[i64], ledger: &mut Ledger) -> Result<usize, LoadError> {
+    fn send(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let (mut sent, mut without_id) = (0, 0);
         while sent < due_ns.len()
             && without_id < self.slots.taking()
             && let Some(slot) = self.slots.turn()
         {
-            match self.take_turn(slot, &due_ns[sent..], ledger)? {
+            match self.take_turn(slot, &due_ns[sent..], in_flight)? {
                 Turn::Sent(count) => (sent, without_id) = (sent + count, 0),
                 Turn::NoId => without_id += 1,
                 Turn::NoPort => break,
@@ -314,22 +314,22 @@ impl Transport for Stream {
         Ok(sent)
     }
 
-    fn receive(&mut self, ledger: &mut Ledger) -> Result<usize, LoadError> {
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let now_ns = clock::monotonic_ns();
         let mut count = 0;
-        while let Some(slot) = self.slots.overdue(now_ns, |slot| ledger.outstanding_of(slot)) {
-            self.end(slot, None, ledger);
+        while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(slot)) {
+            self.end(slot, None, in_flight);
             count += 1;
         }
         for _ in 0..self.unread.len() {
             let Some(slot) = self.unread.first() else { break };
-            count += 1 + self.read(slot, true, ledger);
+            count += 1 + self.read(slot, true, in_flight);
         }
-        let ready = self.poller.wait(Patience::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
+        let ready = self.poller.wait(Timeout::Exact(0)).map_err(|error| LoadError::Receive(self.server, error))?;
         for at in 0..ready {
             let (slot, flags) = self.poller.event(at);
             // Handshakes are work too, so an event counts even if it brought no message.
-            count += self.event(slot as usize, flags, ledger).max(1);
+            count += self.event(slot as usize, flags, in_flight).max(1);
         }
         Ok(count)
     }

@@ -189,7 +189,7 @@ impl Slots {
                 return Some(slot);
             }
             if self.slots[slot].last_taken_ns + self.policy.timeout_ns <= now_ns {
-                // They have ended as soon as the ledger looks.
+                // They have ended as soon as the table of queries in flight is looked at.
                 return None;
             }
             self.slots[slot].full = true;

@@ -71,7 +71,7 @@ fn a_used_up_connection_without_answers_is_closed_after_a_timeout() {
     open(&mut slots, 0, 0);
     slots.took(0, 1, 30);
     assert_eq!(slots.overdue(129, |_| 1), None);
-    assert_eq!(slots.overdue(130, |_| 1), None, "the ledger has not looked yet");
+    assert_eq!(slots.overdue(130, |_| 1), None, "nobody has looked yet");
     assert_eq!(slots.overdue(131, |_| 0), Some(0));
     slots.ended(0, false);
     assert_eq!(slots.overdue(131, |_| 0), None);

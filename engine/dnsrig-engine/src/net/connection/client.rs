@@ -4,9 +4,9 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{getsockopt, sockopt};
 
-use super::{close_reason::Loss, options::SocketOptions, socket};
+use super::{close_reason::CloseReason, options::SocketOptions, socket};
 use crate::net::{
-    cut::Cut,
+    cut::Framer,
     framing::PREFIX_OCTETS,
     tls::{Client, Fault, Progress, Session},
 };
@@ -47,7 +47,7 @@ pub struct Reading {
 
 /// A connection, or the place of one. `C` is how its stream is cut into messages.
 #[derive(Default)]
-pub struct Line<C> {
+pub struct Connection<C> {
     socket: Option<OwnedFd>,
     /// What comes is acknowledged at once.
     quickack: bool,
@@ -63,9 +63,9 @@ pub struct Line<C> {
     unread: Vec<u8>,
 }
 
-impl<C: Cut> Line<C> {
+impl<C: Framer> Connection<C> {
     /// Takes a socket that is connecting, made with `options`; `tls` says how to go on from there, and with whom.
-    pub fn begin(&mut self, socket: OwnedFd, options: &SocketOptions, tls: Option<&Client>) -> Result<(), Loss> {
+    pub fn begin(&mut self, socket: OwnedFd, options: &SocketOptions, tls: Option<&Client>) -> Result<(), CloseReason> {
         self.socket = Some(socket);
         self.quickack = options.quickack;
         if let Some(client) = tls {
@@ -100,7 +100,7 @@ impl<C: Cut> Line<C> {
     }
 
     /// TCP is connected: the TLS handshake begins, if there is one. True if queries can be sent already.
-    pub fn connected(&mut self, buffers: &mut Buffers) -> Result<bool, Loss> {
+    pub fn connected(&mut self, buffers: &mut Buffers) -> Result<bool, CloseReason> {
         self.connected = true;
         let Some(session) = &mut self.session else { return Ok(true) };
         buffers.wire.clear();
@@ -116,7 +116,7 @@ impl<C: Cut> Line<C> {
     }
 
     /// Sends what was kept until now.
-    pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<(), Loss> {
+    pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<(), CloseReason> {
         let queue = std::mem::take(&mut self.queue);
         let sent = self.send(&queue, buffers);
         self.queue = queue;
@@ -125,7 +125,7 @@ impl<C: Cut> Line<C> {
     }
 
     /// Sends framed queries on an open connection; what the socket has no room for waits.
-    pub fn send(&mut self, frames: &[u8], buffers: &mut Buffers) -> Result<(), Loss> {
+    pub fn send(&mut self, frames: &[u8], buffers: &mut Buffers) -> Result<(), CloseReason> {
         let Some(session) = &mut self.session else { return self.write(frames) };
         buffers.wire.clear();
         session.seal(&mut self.unread, each_frame(frames), &mut buffers.wire).map_err(fault)?;
@@ -133,7 +133,7 @@ impl<C: Cut> Line<C> {
     }
 
     /// Sends what waits for room.
-    pub fn flush(&mut self) -> Result<(), Loss> {
+    pub fn flush(&mut self) -> Result<(), CloseReason> {
         let Some(socket) = &self.socket else { return Ok(()) };
         let written = socket::write(socket, &self.out)?;
         self.out.drain(..written);
@@ -141,7 +141,11 @@ impl<C: Cut> Line<C> {
     }
 
     /// Reads once, and calls `each` with the messages that have come.
-    pub fn read(&mut self, buffers: &mut Buffers, mut each: impl FnMut(C::Message<'_>)) -> Result<Reading, Loss> {
+    pub fn read(
+        &mut self,
+        buffers: &mut Buffers,
+        mut each: impl FnMut(C::Message<'_>),
+    ) -> Result<Reading, CloseReason> {
         let Some(socket) = &self.socket else { return Ok(Reading::default()) };
         let Buffers { read: space, wire } = buffers;
         let start = self.unread.len();
@@ -166,7 +170,7 @@ impl<C: Cut> Line<C> {
         self.unread.clear();
         self.unread.extend_from_slice(&incoming[used..]);
         if self.unread.len() > UNREAD_OCTETS_MAX {
-            return Err(Loss::Tls(Fault::Protocol));
+            return Err(CloseReason::Tls(Fault::Protocol));
         }
         (reading.open, reading.closed) = (open, closed || reading.closed);
         if !wire.is_empty() {
@@ -175,15 +179,16 @@ impl<C: Cut> Line<C> {
         Ok(reading)
     }
 
-    /// Closes the connection; an open TLS session is ended first if there is to be a `farewell`.
-    pub fn close(&mut self, farewell: bool, buffers: &mut Buffers) {
-        drop(self.leave(farewell, buffers));
+    /// Closes the connection; an open TLS session is ended first if there is to be a `close_notify`.
+    pub fn close(&mut self, close_notify: bool, buffers: &mut Buffers) {
+        drop(self.leave(close_notify, buffers));
     }
 
-    /// As [`Line::close`], but the socket is given to the caller: to be closed when the other side has ended its session,
+    /// As [`Connection::close`], but the socket is given to the caller: to be closed when the other side has ended its session,
     /// as what comes behind a close resets the connection. Whether there was a session, it says too.
-    pub fn leave(&mut self, farewell: bool, buffers: &mut Buffers) -> Option<(OwnedFd, bool)> {
-        if let (true, Some(session), Some(socket)) = (farewell && self.out.is_empty(), &mut self.session, &self.socket)
+    pub fn leave(&mut self, close_notify: bool, buffers: &mut Buffers) -> Option<(OwnedFd, bool)> {
+        if let (true, Some(session), Some(socket)) =
+            (close_notify && self.out.is_empty(), &mut self.session, &self.socket)
         {
             buffers.wire.clear();
             // The connection is over, whether the other side hears of it or not.
@@ -201,7 +206,7 @@ impl<C: Cut> Line<C> {
         self.socket.take().map(|socket| (socket, had_session))
     }
 
-    fn write(&mut self, octets: &[u8]) -> Result<(), Loss> {
+    fn write(&mut self, octets: &[u8]) -> Result<(), CloseReason> {
         let Some(socket) = &self.socket else { return Ok(()) };
         let written = if self.out.is_empty() { socket::write(socket, octets)? } else { 0 };
         self.out.extend_from_slice(&octets[written..]);
@@ -209,8 +214,8 @@ impl<C: Cut> Line<C> {
     }
 }
 
-fn fault(error: rustls::Error) -> Loss {
-    Loss::Tls(Fault::from(&error))
+fn fault(error: rustls::Error) -> CloseReason {
+    CloseReason::Tls(Fault::from(&error))
 }
 
 /// Cuts what was framed here into its frames, lengths included.

@@ -17,11 +17,11 @@ use crate::net::{
 const PATIENCE_NS: i64 = 5_000_000_000;
 
 /// A line to a listener that has not accepted it yet.
-fn begin(server: SocketAddr, source: [u8; 4], options: &SocketOptions, tls: Option<&Client>) -> Line<Frames> {
+fn begin(server: SocketAddr, source: [u8; 4], options: &SocketOptions, tls: Option<&Client>) -> Connection<Frames> {
     let Begun::Connecting(socket) = socket::begin(server, Some(source.into()), options).unwrap() else {
         panic!("loopback refuses")
     };
-    let mut line = Line::default();
+    let mut line = Connection::default();
     line.begin(socket, options, tls).unwrap();
     line
 }
@@ -33,7 +33,7 @@ fn listen() -> (TcpListener, SocketAddr) {
 }
 
 /// A plain connection, both ends.
-fn connect(options: &SocketOptions, buffers: &mut Buffers) -> (Line<Frames>, TcpStream) {
+fn connect(options: &SocketOptions, buffers: &mut Buffers) -> (Connection<Frames>, TcpStream) {
     let (listener, address) = listen();
     let mut line = begin(address, [127, 0, 0, 1], options, None);
     let (server, _) = listener.accept().unwrap();
@@ -42,13 +42,13 @@ fn connect(options: &SocketOptions, buffers: &mut Buffers) -> (Line<Frames>, Tcp
 }
 
 /// Reads until `wanted` messages came, or until the connection ends.
-fn receive(line: &mut Line<Frames>, buffers: &mut Buffers, wanted: usize) -> Result<Vec<Vec<u8>>, Loss> {
+fn receive(line: &mut Connection<Frames>, buffers: &mut Buffers, wanted: usize) -> Result<Vec<Vec<u8>>, CloseReason> {
     let mut messages = Vec::new();
     while messages.len() < wanted {
         assert!(sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap(), "nothing comes");
         let reading = line.read(buffers, |message: &[u8]| messages.push(message.to_vec()))?;
         if reading.closed {
-            return Err(Loss::Closed);
+            return Err(CloseReason::Closed);
         }
     }
     Ok(messages)
@@ -71,7 +71,7 @@ fn messages_come_whole_however_little_is_read_at_a_time() {
         server.write_all(&framed(&messages)).unwrap();
         assert!(receive(&mut line, &mut buffers, 4).unwrap() == messages, "{read_octets} at a time");
         drop(server);
-        assert_eq!(receive(&mut line, &mut buffers, 1), Err(Loss::Closed));
+        assert_eq!(receive(&mut line, &mut buffers, 1), Err(CloseReason::Closed));
     }
 }
 
@@ -84,7 +84,7 @@ fn a_line_says_how_it_ended_and_serves_again() {
     assert_eq!(sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).ok(), Some(true));
     line.read(&mut buffers, |_| panic!("it is not complete")).unwrap();
     drop(server);
-    assert_eq!(receive(&mut line, &mut buffers, 1), Err(Loss::Reset));
+    assert_eq!(receive(&mut line, &mut buffers, 1), Err(CloseReason::Reset));
     line.close(false, &mut buffers);
     assert!(line.socket().is_none() && !line.is_connected());
     let (listener, address) = listen();
@@ -105,13 +105,13 @@ fn who_listens_nowhere_refuses() {
         Begun::Failed(error) => socket::loss(error),
         Begun::NoPort => panic!("there are ports"),
         Begun::Connecting(socket) => {
-            let mut line = Line::<Frames>::default();
+            let mut line = Connection::<Frames>::default();
             line.begin(socket, &SocketOptions::default(), None).unwrap();
             sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap();
             socket::loss(line.error())
         }
     };
-    assert_eq!(loss, Loss::Refused);
+    assert_eq!(loss, CloseReason::Refused);
 }
 
 #[test]

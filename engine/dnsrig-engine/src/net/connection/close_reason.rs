@@ -4,7 +4,7 @@ use crate::net::tls::Fault;
 
 /// Why nothing more comes on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum CloseReason {
     /// The server closed the connection (FIN).
     Closed,
     /// It reset the connection.

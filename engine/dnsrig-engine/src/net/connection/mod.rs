@@ -14,7 +14,7 @@ pub mod socket;
 pub mod table;
 
 pub use self::{
-    client::{Buffers, Line, Reading},
-    close_reason::Loss,
+    client::{Buffers, Connection, Reading},
+    close_reason::CloseReason,
     options::{Close, SocketOptions},
 };

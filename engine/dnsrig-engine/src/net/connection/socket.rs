@@ -9,7 +9,7 @@ use std::{
 use nix::sys::socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt};
 
 use super::{
-    close_reason::Loss,
+    close_reason::CloseReason,
     options::{SocketOptions, unconnected},
 };
 
@@ -45,20 +45,20 @@ pub fn begin(server: SocketAddr, source: Option<IpAddr>, options: &SocketOptions
 }
 
 /// Reads what there is into `space`: None if there is nothing, 0 octets if the other side has closed.
-pub fn read(socket: &OwnedFd, space: &mut [u8]) -> Result<Option<usize>, Loss> {
+pub fn read(socket: &OwnedFd, space: &mut [u8]) -> Result<Option<usize>, CloseReason> {
     match recv(socket.as_raw_fd(), space, MsgFlags::empty()) {
         Ok(count) => Ok(Some(count)),
         Err(nix::Error::EAGAIN | nix::Error::EINTR) => Ok(None),
-        Err(_) => Err(Loss::Reset),
+        Err(_) => Err(CloseReason::Reset),
     }
 }
 
 /// Writes as much of `octets` as there is room for, and returns how much that was.
-pub fn write(socket: &OwnedFd, octets: &[u8]) -> Result<usize, Loss> {
+pub fn write(socket: &OwnedFd, octets: &[u8]) -> Result<usize, CloseReason> {
     match send(socket.as_raw_fd(), octets, MsgFlags::MSG_NOSIGNAL) {
         Ok(count) => Ok(count),
         Err(nix::Error::EAGAIN | nix::Error::EINTR) => Ok(0),
-        Err(_) => Err(Loss::Reset),
+        Err(_) => Err(CloseReason::Reset),
     }
 }
 
@@ -74,8 +74,8 @@ pub fn acknowledge(socket: &OwnedFd) {
 }
 
 /// How a connection that was not established counts.
-pub fn loss(error: nix::Error) -> Loss {
-    if error == nix::Error::ECONNREFUSED || is_unreachable(error) { Loss::Refused } else { Loss::Reset }
+pub fn loss(error: nix::Error) -> CloseReason {
+    if error == nix::Error::ECONNREFUSED || is_unreachable(error) { CloseReason::Refused } else { CloseReason::Reset }
 }
 
 /// Whether it was the network, by an ICMP message or a missing route, that refused.

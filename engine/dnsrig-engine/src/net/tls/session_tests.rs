@@ -59,7 +59,7 @@ fn each_query_has_a_record_of_its_own() {
 }
 
 #[test]
-fn a_farewell_is_understood() {
+fn a_close_notify_is_understood() {
     let mut pair = Pair::new(&client(0), &server_config());
     pair.settle(1_000_000).unwrap();
     let mut wire = Vec::new();

@@ -14,7 +14,7 @@ use crate::{
     net::{connection::limits::Limits, tls::identity},
     serve::{
         error::ServeError,
-        listeners::{Asked, Places},
+        listeners::{Asked, Listeners},
     },
 };
 
@@ -33,7 +33,7 @@ pub struct Bound {
 pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     let threads = arguments.threads();
     let asked = |transport| arguments.transport.contains(&transport);
-    let places = Places::claim(&Asked {
+    let listeners = Listeners::claim(&Asked {
         address: arguments.address,
         udp: asked(Transport::Udp),
         tcp: asked(Transport::Tcp),
@@ -43,16 +43,16 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     let identity = |address: SocketAddr| {
         identity::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip())
     };
-    let config = places.tls.map(|address| identity::server_config(identity(address)?)).transpose()?;
-    if places.has_streams() {
+    let config = listeners.tls.map(|address| identity::server_config(identity(address)?)).transpose()?;
+    if listeners.has_streams() {
         open_files::allow(open_files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }
     let of_thread = |_| {
-        let datagrams = places.datagrams(arguments.receive_buffer_octets as usize)?;
+        let datagrams = listeners.datagrams(arguments.receive_buffer_octets as usize)?;
         let datagrams = datagrams.map(|socket| Datagrams::new(socket, arguments.segmentation));
-        Ok::<_, ServeError>(Sockets { datagrams, listeners: places.listeners(config.as_ref())? })
+        Ok::<_, ServeError>(Sockets { datagrams, listeners: listeners.listeners(config.as_ref())? })
     };
     let sockets = (0..threads).map(of_thread).collect::<Result<_, _>>()?;
     let limits = Limits::new(arguments.connections_max, arguments.idle_timeout);
-    Ok((Bound { udp: places.udp, tcp: places.tcp, dot: places.tls, limits }, sockets))
+    Ok((Bound { udp: listeners.udp, tcp: listeners.tcp, dot: listeners.tls, limits }, sockets))
 }

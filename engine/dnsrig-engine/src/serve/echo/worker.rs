@@ -15,7 +15,7 @@ use crate::{
     base::clock,
     net::{
         connection::{limits::Limits, table::Token},
-        poller::{Patience, Poller, sleep_until_readable},
+        poller::{Poller, Timeout, sleep_until_readable},
     },
     serve::listeners::{self, Listener},
 };
@@ -157,11 +157,11 @@ impl Worker {
         Ok(())
     }
 
-    fn patience(&self) -> Patience {
+    fn patience(&self) -> Timeout {
         match self.parts.answerer.due_ns() {
-            Some(due_ns) => Patience::Exact(due_ns - clock::monotonic_ns() - SPIN_NS),
-            None if self.has_streams() => Patience::Coarse(SWEEP_INTERVAL_MS),
-            None => Patience::Endless,
+            Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns() - SPIN_NS),
+            None if self.has_streams() => Timeout::Coarse(SWEEP_INTERVAL_MS),
+            None => Timeout::Endless,
         }
     }
 

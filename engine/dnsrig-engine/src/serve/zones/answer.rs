@@ -6,7 +6,7 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    message_writer::Pen,
+    message_writer::MessageWriter,
     primary::{Now, Primary},
     query::{self, CLASS_IN, HEADER_OCTETS, Message, Query, kind},
     shape::Zone,
@@ -63,7 +63,7 @@ pub enum Answer {
 
 impl Answer {
     /// Writes the next message, its length before it.
-    pub fn message(&mut self, primary: &Primary, to: &mut Pen<'_>, now_s: u64) -> Progress {
+    pub fn message(&mut self, primary: &Primary, to: &mut MessageWriter<'_>, now_s: u64) -> Progress {
         match self {
             Answer::Transfer(transfer) => transfer.message(primary, to, now_s),
             Answer::Ready(message) => {
@@ -249,7 +249,7 @@ impl Asked<'_> {
     }
 
     /// Header, question, and what `sign` puts behind them.
-    fn ready(&mut self, rcode: Rcode, sign: impl FnOnce(&mut Pen<'_>, usize)) -> Answer {
+    fn ready(&mut self, rcode: Rcode, sign: impl FnOnce(&mut MessageWriter<'_>, usize)) -> Answer {
         let outcomes = &mut self.counts.outcomes;
         *match rcode {
             Rcode::NoError => &mut outcomes.done,
@@ -260,7 +260,7 @@ impl Asked<'_> {
             Rcode::NotAuth => &mut outcomes.notauth,
         } += 1;
         let mut octets = [0; BARE_OCTETS_MAX];
-        let mut to = Pen::new(&mut octets, 0);
+        let mut to = MessageWriter::new(&mut octets, 0);
         let Query { id, opcode, rd, question, .. } = self.query;
         let [high, low] = id.to_be_bytes();
         to.put(&[0, 0, high, low, RESPONSE | opcode << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);

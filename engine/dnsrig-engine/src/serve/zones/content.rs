@@ -3,7 +3,7 @@
 //! Any record can be written by its number alone, so a transfer's state is a number. No I/O.
 
 use super::{
-    message_writer::Pen,
+    message_writer::MessageWriter,
     records::{Part, RECORDS_MAX, Records, changes_records},
     shape::{Shape, Zone},
 };
@@ -40,7 +40,7 @@ impl Content {
     /// before `limit`; how many that are.
     pub fn write(
         self,
-        to: &mut Pen<'_>,
+        to: &mut MessageWriter<'_>,
         records: &Records<'_>,
         shape: &Shape,
         version: u64,
@@ -71,14 +71,14 @@ impl Content {
 }
 
 /// Record `number` of the changes that follow `from`, the SOA at the very beginning not counted.
-fn change(to: &mut Pen<'_>, records: &Records<'_>, shape: &Shape, from: u64, number: u64) {
+fn change(to: &mut MessageWriter<'_>, records: &Records<'_>, shape: &Shape, from: u64, number: u64) {
     match records.part(from, number) {
         Part::Soa { version } => records.soa(to, shape.serial(version)),
         Part::Record { version, at, added } => records.changed(to, version, at, added),
     }
 }
 
-fn backwards(to: &mut Pen<'_>, records: &Records<'_>, shape: &Shape, from: u64, number: u64) {
+fn backwards(to: &mut MessageWriter<'_>, records: &Records<'_>, shape: &Shape, from: u64, number: u64) {
     if number > 0 && matches!(records.part(from, number), Part::Soa { .. }) {
         records.soa(to, shape.serial(from.wrapping_sub(1)));
     } else {

@@ -5,7 +5,7 @@ use std::{collections::VecDeque, net::IpAddr};
 use super::{
     answer::{Answer, Via, decide},
     counts::Counts,
-    message_writer::Pen,
+    message_writer::MessageWriter,
     primary::{Now, Order, Primary},
     transfer::Progress,
 };
@@ -71,7 +71,7 @@ impl Conversation {
     pub fn fill(
         &mut self,
         primary: &Primary,
-        to: &mut Pen<'_>,
+        to: &mut MessageWriter<'_>,
         until: usize,
         now_s: u64,
         counts: &mut Counts,

@@ -123,7 +123,7 @@ fn slow_messages_leave_one_at_a_time() {
     let mut counts = Counts::default();
     conversation.take(&query(1, &zone(0), Ask::Axfr), &primary, NOW, &mut counts);
     let mut room = vec![0; 70_000];
-    let mut fill = || conversation.fill(&primary, &mut Pen::new(&mut room, 0), 60_000, 0, &mut counts);
+    let mut fill = || conversation.fill(&primary, &mut MessageWriter::new(&mut room, 0), 60_000, 0, &mut counts);
     assert_eq!([fill(), fill(), fill()], [Filled::Pause { ns: 7 }, Filled::Pause { ns: 7 }, Filled::Empty]);
 }
 
@@ -135,7 +135,7 @@ fn an_endless_zone_does_not_end() {
     conversation.take(&query(1, &zone(0), Ask::Axfr), &primary, NOW, &mut counts);
     let mut room = vec![0; 200_000];
     for _ in 0..100 {
-        let filled = conversation.fill(&primary, &mut Pen::new(&mut room, 0), 100_000, 0, &mut counts);
+        let filled = conversation.fill(&primary, &mut MessageWriter::new(&mut room, 0), 100_000, 0, &mut counts);
         assert_eq!(filled, Filled::More);
     }
     assert_eq!((counts.outcomes.done, counts.messages), (0, 200));

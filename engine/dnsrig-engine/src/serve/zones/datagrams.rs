@@ -5,7 +5,7 @@ use std::{io, net::UdpSocket, os::fd::AsFd};
 use super::{
     answer::{Via, decide},
     counts::Counts,
-    message_writer::Pen,
+    message_writer::MessageWriter,
     primary::{Now, Primary},
     transfer::LENGTH_OCTETS,
 };
@@ -57,7 +57,7 @@ impl Datagrams {
                 let Some(mut answer) = decide(datagram.octets, via, primary, now, counts) else { continue };
                 // The length that a stream has before each message is written first and then overwritten.
                 let mut octets = [0; OCTETS_MAX + LENGTH_OCTETS];
-                let mut to = Pen::new(&mut octets, 0);
+                let mut to = MessageWriter::new(&mut octets, 0);
                 answer.message(primary, &mut to, now.wall_s);
                 let message = &to.written()[LENGTH_OCTETS..];
                 self.sender.space()[..message.len()].copy_from_slice(message);

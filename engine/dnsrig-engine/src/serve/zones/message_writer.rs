@@ -1,15 +1,15 @@
 //! Writes octets into room that is there: no allocation on the way out.
 
 /// A place in a buffer, behind what was written.
-pub struct Pen<'a> {
+pub struct MessageWriter<'a> {
     octets: &'a mut [u8],
     at: usize,
 }
 
-impl<'a> Pen<'a> {
+impl<'a> MessageWriter<'a> {
     /// Writes into `octets` from `at` on.
     pub fn new(octets: &'a mut [u8], at: usize) -> Self {
-        Pen { octets, at }
+        MessageWriter { octets, at }
     }
 
     /// Where the next octet goes.
@@ -44,7 +44,7 @@ impl<'a> Pen<'a> {
     ///
     /// # Panics
     ///
-    /// Like [`Pen::put`], if there is no room for the whole block.
+    /// Like [`MessageWriter::put`], if there is no room for the whole block.
     #[inline]
     pub fn block<const N: usize>(&mut self, length: usize) -> &mut [u8; N] {
         let block = self.octets[self.at..].first_chunk_mut().expect("room for the block");

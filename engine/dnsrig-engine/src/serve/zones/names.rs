@@ -2,7 +2,7 @@
 //!
 //! They are those of `generate zones`: six digits, more where the number has more.
 
-use super::message_writer::Pen;
+use super::message_writer::MessageWriter;
 
 /// A label has at least so many digits.
 const DIGITS_MIN: usize = 6;
@@ -55,8 +55,8 @@ impl Label {
 
     /// Writes it in wire format.
     #[inline]
-    pub fn write(&self, pen: &mut Pen<'_>) {
-        *pen.block(self.length.into()) = self.octets;
+    pub fn write(&self, writer: &mut MessageWriter<'_>) {
+        *writer.block(self.length.into()) = self.octets;
     }
 
     /// In wire format, with the octet of its length.

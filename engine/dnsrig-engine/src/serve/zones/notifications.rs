@@ -12,7 +12,7 @@ use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use super::{
     changing::Changing,
     counts::Counts,
-    message_writer::Pen,
+    message_writer::MessageWriter,
     notify::{Notifier, Notify},
     primary::Primary,
     query::{CLASS_IN, HEADER_OCTETS, kind},
@@ -23,7 +23,7 @@ use super::{
 use crate::{
     base::clock,
     net::{
-        poller::{Patience, Poller},
+        poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
     serve::sockets,
@@ -71,8 +71,8 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
     loop {
         teller.tell()?;
         let patience = match teller.notifier.due_ns(&teller.parts.primary.shape, &teller.parts.primary.period) {
-            Some(due_ns) => Patience::Exact(due_ns - clock::monotonic_ns()),
-            None => Patience::Endless,
+            Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
+            None => Timeout::Endless,
         };
         let count = poller.wait(patience)?;
         if (0..count).any(|at| poller.event(at).0 == STOP) {
@@ -148,7 +148,7 @@ impl Teller {
 fn write(primary: &Primary, Notify { id, zone, .. }: Notify, now_ns: i64, space: &mut [u8]) -> usize {
     let version = primary.version(zone, now_ns);
     let records = Records::new(&primary.shape, zone);
-    let mut to = Pen::new(space, 0);
+    let mut to = MessageWriter::new(space, 0);
     let [high, low] = id.to_be_bytes();
     to.put(&[high, low, NOTIFY, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
     records.name(&mut to);

@@ -5,7 +5,7 @@
 //! that can, and changes go round them. Names are compressed against the question, which every message therefore has.
 
 use super::{
-    message_writer::Pen,
+    message_writer::MessageWriter,
     names::Label,
     shape::{Shape, Zone, mix},
 };
@@ -102,13 +102,13 @@ impl<'a> Records<'a> {
     }
 
     /// The name of the zone.
-    pub fn name(&self, pen: &mut Pen<'_>) {
+    pub fn name(&self, writer: &mut MessageWriter<'_>) {
         match self.zone {
             Zone::Member(_) => {
-                self.label.write(pen);
-                pen.put(&self.shape.suffix);
+                self.label.write(writer);
+                writer.put(&self.shape.suffix);
             }
-            Zone::Catalog => pen.put(&self.shape.catalog),
+            Zone::Catalog => writer.put(&self.shape.catalog),
         }
     }
 
@@ -123,13 +123,13 @@ impl<'a> Records<'a> {
     }
 
     /// The SOA.
-    pub fn soa(&self, pen: &mut Pen<'_>, serial: u32) {
+    pub fn soa(&self, writer: &mut MessageWriter<'_>, serial: u32) {
         let timers = self.shape.timers;
         let numbers = [serial, timers.refresh_s, timers.retry_s, timers.expire_s, timers.minimum_s];
-        let places = match self.suffix_at {
+        let listeners = match self.suffix_at {
             Some(at) if self.zone != Zone::Catalog => {
                 let [high, low] = pointer(at);
-                let block = pen.block::<{ SOA_OF_MEMBER.len() }>(SOA_OF_MEMBER.len());
+                let block = writer.block::<{ SOA_OF_MEMBER.len() }>(SOA_OF_MEMBER.len());
                 *block = SOA_OF_MEMBER;
                 for end in [SOA_MNAME_END, SOA_RNAME_END] {
                     (block[end - 2], block[end - 1]) = (high, low);
@@ -137,48 +137,48 @@ impl<'a> Records<'a> {
                 &mut block[SOA_RNAME_END..]
             }
             _ => {
-                let block = pen.block::<{ SOA_OF_CATALOG.len() }>(SOA_OF_CATALOG.len());
+                let block = writer.block::<{ SOA_OF_CATALOG.len() }>(SOA_OF_CATALOG.len());
                 *block = SOA_OF_CATALOG;
                 &mut block[SOA_OF_CATALOG.len() - SOA_NUMBERS_OCTETS..]
             }
         };
-        for (place, number) in places.chunks_exact_mut(4).zip(numbers) {
+        for (place, number) in listeners.chunks_exact_mut(4).zip(numbers) {
             place.copy_from_slice(&number.to_be_bytes());
         }
     }
 
     /// The record with this number, which is not 0, the SOA's, nor beyond [`RECORDS_MAX`].
-    fn record(&self, pen: &mut Pen<'_>, number: u64, version: u64, age: Age) {
+    fn record(&self, writer: &mut MessageWriter<'_>, number: u64, version: u64, age: Age) {
         match number {
-            _ if self.zone == Zone::Catalog => self.catalog_record(pen, number, version),
-            0 | 1 => self.name_server(pen, b'1'),
-            2 => self.name_server(pen, b'2'),
-            7 => self.at(pen, b"", MX, b"\0\x0a\x04mail\xc0\x0c"),
-            10 => self.at(pen, b"", TXT, b"\x0ev=spf1 mx -all"),
+            _ if self.zone == Zone::Catalog => self.catalog_record(writer, number, version),
+            0 | 1 => self.name_server(writer, b'1'),
+            2 => self.name_server(writer, b'2'),
+            7 => self.at(writer, b"", MX, b"\0\x0a\x04mail\xc0\x0c"),
+            10 => self.at(writer, b"", TXT, b"\x0ev=spf1 mx -all"),
             _ => {
                 let index = index(number);
-                self.address(pen, index, age.rounds.wrapping_add(u64::from(index < age.part)));
+                self.address(writer, index, age.rounds.wrapping_add(u64::from(index < age.part)));
             }
         }
     }
 
     /// The address that has this number among those that can change, after it has changed `times`.
-    fn address(&self, pen: &mut Pen<'_>, index: u64, times: u64) {
+    fn address(&self, writer: &mut MessageWriter<'_>, index: u64, times: u64) {
         let bits = u64::from(address_bits(self.hash, index)).wrapping_add(times);
         let ipv4 = [192, 0, 2, bits as u8];
         // Of the interface identifier only 16 bits are used, never all zero.
         let [high, low] = ((bits % 0xffff) as u16 + 1).to_be_bytes();
         let ipv6 = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, high, low];
         match index {
-            0 => self.at(pen, b"", A, &ipv4),
-            1 => self.at(pen, b"", AAAA, &ipv6),
-            2 => self.at(pen, b"\x03www", A, &ipv4),
-            3 => self.at(pen, b"\x03www", AAAA, &ipv6),
-            4 => self.at(pen, b"\x04mail", A, &ipv4),
-            5 => self.at(pen, b"\x04mail", AAAA, &ipv6),
+            0 => self.at(writer, b"", A, &ipv4),
+            1 => self.at(writer, b"", AAAA, &ipv6),
+            2 => self.at(writer, b"\x03www", A, &ipv4),
+            3 => self.at(writer, b"\x03www", AAAA, &ipv6),
+            4 => self.at(writer, b"\x04mail", A, &ipv4),
+            5 => self.at(writer, b"\x04mail", AAAA, &ipv6),
             _ => {
                 let host = Host::new(index - FIRST_INDEX_OF_HOSTS);
-                host.write(pen, host.last_digit(), bits as u8);
+                host.write(writer, host.last_digit(), bits as u8);
             }
         }
     }
@@ -200,30 +200,30 @@ impl<'a> Records<'a> {
     }
 
     /// Writes that part of a change, if it is not a SOA: the record as it was, or with `added` 1, as it is then.
-    pub fn changed(&self, pen: &mut Pen<'_>, version: u64, at: u64, added: u64) {
+    pub fn changed(&self, writer: &mut MessageWriter<'_>, version: u64, at: u64, added: u64) {
         if let (Zone::Catalog, Some(churn)) = (self.zone, self.shape.changes.churn) {
-            return self.member(pen, churn.change(version).zone);
+            return self.member(writer, churn.change(version).zone);
         }
         let all = u128::from(changeable(self.count).max(1));
         let change = u128::from(version) * u128::from(changed_each(self.shape, self.zone)) + u128::from(at);
-        self.address(pen, (change % all) as u64, ((change / all) as u64).wrapping_add(added));
+        self.address(writer, (change % all) as u64, ((change / all) as u64).wrapping_add(added));
     }
 
     /// Writes the records of a version from number `from` to before `until`, as far as they end before `limit`; how many
     /// that are.
     ///
     /// This is where large zones spend their time.
-    pub fn run(&self, pen: &mut Pen<'_>, from: u64, until: u64, limit: usize, version: u64) -> u64 {
+    pub fn run(&self, writer: &mut MessageWriter<'_>, from: u64, until: u64, limit: usize, version: u64) -> u64 {
         let age = self.age(version);
         let mut number = from;
         while number < until {
             if self.zone != Zone::Catalog && number >= FIRST_HOST {
-                return number - from + self.hosts(pen, number, until, limit, age);
+                return number - from + self.hosts(writer, number, until, limit, age);
             }
-            let before = pen.at();
-            self.record(pen, number, version, age);
-            if pen.at() > limit {
-                pen.return_to(before);
+            let before = writer.at();
+            self.record(writer, number, version, age);
+            if writer.at() > limit {
+                writer.return_to(before);
                 break;
             }
             number += 1;
@@ -231,13 +231,13 @@ impl<'a> Records<'a> {
         number - from
     }
 
-    fn hosts(&self, pen: &mut Pen<'_>, from: u64, until: u64, limit: usize, age: Age) -> u64 {
+    fn hosts(&self, writer: &mut MessageWriter<'_>, from: u64, until: u64, limit: usize, age: Age) -> u64 {
         let mut number = from;
         while number < until {
             let mut host = Host::new(number - FIRST_HOST);
             // So many names are of one length, and so many records of that length find room.
             let same = host.until_longer().min(until - number);
-            let count = same.min((limit.saturating_sub(pen.at()) / host.length) as u64);
+            let count = same.min((limit.saturating_sub(writer.at()) / host.length) as u64);
             let (mut at, end) = (index(number), index(number) + count);
             while at < end {
                 // Names that differ in their last digit only.
@@ -245,7 +245,7 @@ impl<'a> Records<'a> {
                 let ten = u64::from(10 - first).min(end - at);
                 for (digit, index) in (first..).zip(at..at + ten) {
                     let bits = u64::from(address_bits(self.hash, index)).wrapping_add(age.rounds);
-                    host.write(pen, digit, bits.wrapping_add(u64::from(index < age.part)) as u8);
+                    host.write(writer, digit, bits.wrapping_add(u64::from(index < age.part)) as u8);
                 }
                 at += ten;
                 host.next_ten();
@@ -258,62 +258,62 @@ impl<'a> Records<'a> {
         number - from
     }
 
-    fn catalog_record(&self, pen: &mut Pen<'_>, number: u64, version: u64) {
+    fn catalog_record(&self, writer: &mut MessageWriter<'_>, number: u64, version: u64) {
         match number {
-            0 | 1 => catalog_at(pen, b"", NS, |pen| pen.put(b"\x07invalid\0")),
-            2 => catalog_at(pen, b"\x07version", TXT, |pen| pen.put(&[1, self.shape.schema])),
+            0 | 1 => catalog_at(writer, b"", NS, |writer| writer.put(b"\x07invalid\0")),
+            2 => catalog_at(writer, b"\x07version", TXT, |writer| writer.put(&[1, self.shape.schema])),
             _ => {
                 let place = number - FIRST_MEMBER;
                 let churn = self.shape.changes.churn;
-                self.member(pen, churn.map_or(place as u32, |churn| churn.present(version, place)));
+                self.member(writer, churn.map_or(place as u32, |churn| churn.present(version, place)));
             }
         }
     }
 
     /// What lists a member in the catalog.
-    fn member(&self, pen: &mut Pen<'_>, member: u32) {
-        pen.put(Label::new(b'm', member).wire());
-        catalog_at(pen, b"\x05zones", PTR, |pen| {
-            pen.put(Label::new(b'z', member).wire());
-            self.suffix(pen);
+    fn member(&self, writer: &mut MessageWriter<'_>, member: u32) {
+        writer.put(Label::new(b'm', member).wire());
+        catalog_at(writer, b"\x05zones", PTR, |writer| {
+            writer.put(Label::new(b'z', member).wire());
+            self.suffix(writer);
         });
     }
 
-    fn name_server(&self, pen: &mut Pen<'_>, digit: u8) {
+    fn name_server(&self, writer: &mut MessageWriter<'_>, digit: u8) {
         let Some(at) = self.suffix_at else { return };
-        let block = pen.block::<{ NS_OF_MEMBER.len() }>(NS_OF_MEMBER.len());
+        let block = writer.block::<{ NS_OF_MEMBER.len() }>(NS_OF_MEMBER.len());
         *block = NS_OF_MEMBER;
         block[NS_DIGIT_AT] = digit;
         [block[NS_OF_MEMBER.len() - 2], block[NS_OF_MEMBER.len() - 1]] = pointer(at);
     }
 
     /// The suffix of all zones: a pointer into the question where that ends in it.
-    fn suffix(&self, pen: &mut Pen<'_>) {
+    fn suffix(&self, writer: &mut MessageWriter<'_>) {
         match self.suffix_at {
-            Some(at) => pen.put(&pointer(at)),
-            None => pen.put(&self.shape.suffix),
+            Some(at) => writer.put(&pointer(at)),
+            None => writer.put(&self.shape.suffix),
         }
     }
 
-    fn at(&self, pen: &mut Pen<'_>, owner: &[u8], kind: [u8; 4], data: &[u8]) {
-        pen.put(owner);
-        pen.put(&NAME);
-        pen.put(&kind);
-        pen.put(&TTL);
-        pen.put_u16(data.len() as u16);
-        pen.put(data);
+    fn at(&self, writer: &mut MessageWriter<'_>, owner: &[u8], kind: [u8; 4], data: &[u8]) {
+        writer.put(owner);
+        writer.put(&NAME);
+        writer.put(&kind);
+        writer.put(&TTL);
+        writer.put_u16(data.len() as u16);
+        writer.put(data);
     }
 }
 
-fn catalog_at(pen: &mut Pen<'_>, owner: &[u8], kind: [u8; 4], data: impl FnOnce(&mut Pen<'_>)) {
-    pen.put(owner);
-    pen.put(&NAME);
-    pen.put(&kind);
-    pen.put(&NO_TTL);
-    let length_at = pen.at();
-    pen.put(&[0; 2]);
-    data(pen);
-    pen.set_u16(length_at, (pen.at() - length_at - 2) as u16);
+fn catalog_at(writer: &mut MessageWriter<'_>, owner: &[u8], kind: [u8; 4], data: impl FnOnce(&mut MessageWriter<'_>)) {
+    writer.put(owner);
+    writer.put(&NAME);
+    writer.put(&kind);
+    writer.put(&NO_TTL);
+    let length_at = writer.at();
+    writer.put(&[0; 2]);
+    data(writer);
+    writer.set_u16(length_at, (writer.at() - length_at - 2) as u16);
 }
 
 /// Where `suffix` begins in `name` as it stands in the question, if it ends with it.
@@ -418,9 +418,9 @@ impl Host {
     /// What varies is written into its place in the message: to change this record and then to copy it would have the
     /// CPU wait for its own store each time.
     #[inline]
-    fn write(&self, pen: &mut Pen<'_>, last_digit: u8, address: u8) {
+    fn write(&self, writer: &mut MessageWriter<'_>, last_digit: u8, address: u8) {
         const MASK: usize = HOST_OCTETS_MAX - 1;
-        let block = pen.block::<HOST_OCTETS_MAX>(self.length);
+        let block = writer.block::<HOST_OCTETS_MAX>(self.length);
         *block = self.octets;
         // The masks change nothing, but spare a check of bounds.
         block[usize::from(self.octets[0]) & MASK] = b'0' + last_digit;

@@ -15,7 +15,7 @@ use crate::{
     net::tls::identity,
     serve::{
         error::ServeError,
-        listeners::{Asked, Listener, Places},
+        listeners::{Asked, Listener, Listeners},
     },
 };
 
@@ -34,23 +34,23 @@ pub type Sockets = (Option<Datagrams>, Vec<Listener>);
 pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     let threads = arguments.threads();
     let asked = |transport| arguments.transport.contains(&transport);
-    let places = Places::claim(&Asked {
+    let listeners = Listeners::claim(&Asked {
         address: arguments.address,
         udp: asked(Transport::Udp),
         tcp: asked(Transport::Tcp),
         tls: asked(Transport::Xot).then_some(arguments.xot_port),
         tls_name: "zone transfer over TLS",
     })?;
-    let config = places.tls.map(|address| server_config(arguments, address)).transpose()?;
-    if places.has_streams() {
+    let config = listeners.tls.map(|address| server_config(arguments, address)).transpose()?;
+    if listeners.has_streams() {
         open_files::allow(open_files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }
     let of_thread = |_| {
-        let datagrams = places.datagrams(RECEIVE_BUFFER_OCTETS)?.map(Datagrams::new);
-        Ok::<_, ServeError>((datagrams, places.listeners(config.as_ref())?))
+        let datagrams = listeners.datagrams(RECEIVE_BUFFER_OCTETS)?.map(Datagrams::new);
+        Ok::<_, ServeError>((datagrams, listeners.listeners(config.as_ref())?))
     };
     let sockets = (0..threads).map(of_thread).collect::<Result<_, _>>()?;
-    Ok((Bound { udp: places.udp, tcp: places.tcp, xot: places.tls }, sockets))
+    Ok((Bound { udp: listeners.udp, tcp: listeners.tcp, xot: listeners.tls }, sockets))
 }
 
 fn server_config(arguments: &Arguments, address: SocketAddr) -> Result<Arc<ServerConfig>, identity::TlsError> {

@@ -14,7 +14,7 @@ use rustls::ServerConfig;
 use super::{
     conversation::{Conversation, Filled},
     counts::Counts,
-    message_writer::Pen,
+    message_writer::MessageWriter,
     primary::{Now, Primary},
 };
 use crate::{
@@ -276,7 +276,7 @@ impl Stream {
             if self.is_paused || self.closing != Closing::Not || !self.connection.is_flushed() {
                 break;
             }
-            let mut to = Pen::new(written, 0);
+            let mut to = MessageWriter::new(written, 0);
             let Context { primary, now, counts, .. } = context;
             let filled = self.conversation.fill(primary, &mut to, WRITE_OCTETS, now.wall_s, counts);
             if to.at() > 0 {

@@ -9,7 +9,7 @@ use super::{
     conversation::{Conversation, Filled},
     counts::Counts,
     faults::{Fault, Faults},
-    message_writer::Pen,
+    message_writer::MessageWriter,
     primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
     transfer::LENGTH_OCTETS,
@@ -51,7 +51,7 @@ pub fn converse<'a>(
     let mut octets = Vec::new();
     let mut room = vec![0xee; 200_000];
     loop {
-        let mut to = Pen::new(&mut room, 0);
+        let mut to = MessageWriter::new(&mut room, 0);
         let filled = conversation.fill(primary, &mut to, 100_000, NOW.wall_s, counts);
         octets.extend_from_slice(to.written());
         match filled {

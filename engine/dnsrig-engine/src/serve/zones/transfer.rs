@@ -6,7 +6,7 @@ use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
-    message_writer::Pen,
+    message_writer::MessageWriter,
     primary::{Place, Primary},
     query::{CLASS_IN, HEADER_OCTETS, Query, kind},
     records::{A, NAME_AT, Records, TTL},
@@ -114,7 +114,7 @@ impl Transfer {
     }
 
     /// Writes the next message, its length before it.
-    pub fn message(&mut self, primary: &Primary, to: &mut Pen<'_>, now_s: u64) -> Progress {
+    pub fn message(&mut self, primary: &Primary, to: &mut MessageWriter<'_>, now_s: u64) -> Progress {
         if self.faulty && self.messages == 0 && primary.faults.has(Fault::LengthZero) {
             to.put(&[0; LENGTH_OCTETS]);
         }
@@ -144,7 +144,7 @@ impl Transfer {
     }
 
     /// Length to be, header and question: every message repeats it, for names are compressed against it.
-    fn head(&self, primary: &Primary, records: &Records<'_>, to: &mut Pen<'_>) {
+    fn head(&self, primary: &Primary, records: &Records<'_>, to: &mut MessageWriter<'_>) {
         let [high, low] = self.id.to_be_bytes();
         let high = if self.has(primary, Fault::WrongId) { high ^ 0x80 } else { high };
         to.put(&[0, 0, high, low, RESPONSE | u8::from(self.rd), 0, 0, 1, 0, 0, 0, 0, 0, 0]);
@@ -154,7 +154,14 @@ impl Transfer {
     }
 
     /// Writes as many records as one message may have; at least one, whatever it needs.
-    fn body(&mut self, primary: &Primary, records: &Records<'_>, to: &mut Pen<'_>, start: usize, limit: usize) -> u16 {
+    fn body(
+        &mut self,
+        primary: &Primary,
+        records: &Records<'_>,
+        to: &mut MessageWriter<'_>,
+        start: usize,
+        limit: usize,
+    ) -> u16 {
         let first = self.at;
         let until = self.end.min(first + u64::from(primary.cut.records_max));
         while self.at < until {
@@ -175,7 +182,7 @@ impl Transfer {
         &self,
         primary: &Primary,
         records: &Records<'_>,
-        to: &mut Pen<'_>,
+        to: &mut MessageWriter<'_>,
         start: usize,
         until: u64,
         limit: usize,
@@ -207,7 +214,7 @@ impl Transfer {
         u64::from(self.has(primary, Fault::OutOfZone) || self.has(primary, Fault::CompressionLoop))
     }
 
-    fn intruder(&self, primary: &Primary, to: &mut Pen<'_>, start: usize) {
+    fn intruder(&self, primary: &Primary, to: &mut MessageWriter<'_>, start: usize) {
         if self.has(primary, Fault::CompressionLoop) {
             to.put_u16(0xc000 | (to.at() - start) as u16);
         } else {
@@ -218,7 +225,7 @@ impl Transfer {
         to.put(&[0, 4, 192, 0, 2, 1]);
     }
 
-    fn sign(&mut self, primary: &Primary, to: &mut Pen<'_>, start: usize, is_last: bool, now_s: u64) {
+    fn sign(&mut self, primary: &Primary, to: &mut MessageWriter<'_>, start: usize, is_last: bool, now_s: u64) {
         let [is_missing, is_wrong] =
             [Fault::TsigMissing, Fault::TsigWrong].map(|fault| is_last && self.has(primary, fault));
         let (Some(chain), Some(key)) = (&mut self.chain, &primary.key) else { return };

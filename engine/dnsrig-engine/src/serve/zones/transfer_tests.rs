@@ -16,7 +16,7 @@ use crate::{
         conversation::Conversation,
         counts::{Counts, Transfers},
         faults::Fault,
-        message_writer::Pen,
+        message_writer::MessageWriter,
         primary::{Period, Primary},
         query::HEADER_OCTETS,
         secondaries::Secondary,
@@ -184,7 +184,7 @@ fn what_a_secondary_asks_of_zones_that_change_is_counted_by_its_address() {
     let expected = Secondary { soa: 1, asked: whole, ..Secondary::default() };
     assert_eq!(counts.secondaries.sorted(), BTreeMap::from([(peer, expected)]), "members do not change here");
     let mut room = vec![0; 200_000];
-    conversation.fill(&primary, &mut Pen::new(&mut room, 0), 100_000, 0, &mut counts);
+    conversation.fill(&primary, &mut MessageWriter::new(&mut room, 0), 100_000, 0, &mut counts);
     assert_eq!(counts.secondaries.sorted()[&peer], Secondary { served: whole, version: Some(9), ..expected });
     primary.period = Period::new();
     let mut counts = Counts::default();

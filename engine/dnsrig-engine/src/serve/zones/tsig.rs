@@ -6,7 +6,7 @@
 use ring::hmac;
 
 use super::{
-    message_writer::Pen,
+    message_writer::MessageWriter,
     query::{HEADER_OCTETS, plain_name_end},
 };
 use crate::dns::tsig::{
@@ -109,7 +109,7 @@ impl Key {
     }
 
     /// Appends a TSIG record without a signature, which says why there is none.
-    pub fn deny(to: &mut Pen<'_>, start: usize, message: &[u8], tsig_at: usize, error: Error, now_s: u64) {
+    pub fn deny(to: &mut MessageWriter<'_>, start: usize, message: &[u8], tsig_at: usize, error: Error, now_s: u64) {
         let Some(record) = Record::read(message, tsig_at) else { return };
         let variables = Variables { error: (error as u16).to_be_bytes(), ..Variables::at(now_s) };
         put_record(to, start, record.name, record.algorithm, &variables, &[]);
@@ -152,18 +152,18 @@ impl Chain {
     }
 
     /// Signs the message from `start` on, which has no TSIG record yet.
-    pub fn sign(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, now_s: u64) {
+    pub fn sign(&mut self, key: &Key, to: &mut MessageWriter<'_>, start: usize, now_s: u64) {
         self.sign_with(key, to, start, &Variables::at(now_s));
     }
 
     /// Signs an answer to a query that came too late or too early, and says what time it is here.
-    pub fn sign_late(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, now_s: u64) {
+    pub fn sign_late(&mut self, key: &Key, to: &mut MessageWriter<'_>, start: usize, now_s: u64) {
         let now = Variables::at(now_s);
         let error = (Error::BadTime as u16).to_be_bytes();
         self.sign_with(key, to, start, &Variables { error, other: &now.time.clone(), ..now });
     }
 
-    fn sign_with(&mut self, key: &Key, to: &mut Pen<'_>, start: usize, variables: &Variables<'_>) {
+    fn sign_with(&mut self, key: &Key, to: &mut MessageWriter<'_>, start: usize, variables: &Variables<'_>) {
         let mut context = self.begun(key);
         context.update(&to.written()[start..]);
         if self.is_first {
@@ -233,7 +233,14 @@ fn split_field(octets: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// Appends a TSIG record to the message that begins at `start`, and counts it there.
-fn put_record(to: &mut Pen<'_>, start: usize, name: &[u8], algorithm: &[u8], variables: &Variables<'_>, mac: &[u8]) {
+fn put_record(
+    to: &mut MessageWriter<'_>,
+    start: usize,
+    name: &[u8],
+    algorithm: &[u8],
+    variables: &Variables<'_>,
+    mac: &[u8],
+) {
     let message = &to.written()[start..];
     let id = [message[0], message[1]];
     let records = u16::from_be_bytes([message[ARCOUNT.start], message[ARCOUNT.start + 1]]);

@@ -14,7 +14,7 @@ use crate::{
     base::clock,
     net::{
         connection::{limits::Limits, table::Token},
-        poller::{Patience, Poller},
+        poller::{Poller, Timeout},
     },
     serve::listeners::{self, Listener},
 };
@@ -76,8 +76,8 @@ impl Worker {
     /// Waits once and does what is to be done; false if that was to end.
     fn turn(&mut self) -> io::Result<bool> {
         let patience = match self.streams.due_ns() {
-            Some(due_ns) => Patience::Exact(due_ns - clock::monotonic_ns()),
-            None => Patience::Coarse(SWEEP_INTERVAL_MS),
+            Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
+            None => Timeout::Coarse(SWEEP_INTERVAL_MS),
         };
         let count = self.poller.wait(patience)?;
         let Worker { parts: Parts { primary, datagrams, listeners, .. }, poller, streams, counts, .. } = self;

@@ -23,14 +23,14 @@ impl Schedule {
             _ => Some(place.line.head).filter(|head| *head != NONE && !place.is_udp),
         };
         let Some(at) = found else {
-            self.tally.totals.unmatched += 1;
+            self.counters.totals.unmatched += 1;
             return;
         };
         (place.alive_ns, place.fruitless, place.has_brought) = (now_ns, 0, true);
         let transfer = self.transfers.get_mut(at);
         transfer.touch(now_ns, place.messages);
-        if self.tally.totals.first_message_ns == 0 {
-            self.tally.totals.first_message_ns = now_ns;
+        if self.counters.totals.first_message_ns == 0 {
+            self.counters.totals.first_message_ns = now_ns;
         }
         let (zone, limits) = (self.zones.wire(transfer.job.zone), &self.settings.limits);
         let step = match &mut transfer.paper {
@@ -65,7 +65,7 @@ impl Schedule {
         // An SOA is half of the way at most.
         let is_half = transfer.is_soa && outcome == Outcome::Done;
         place.ended = place.ended.saturating_add(u32::from(!is_half));
-        self.tally.totals.out_of_order += u64::from(is_overtaking);
+        self.counters.totals.out_of_order += u64::from(is_overtaking);
         self.row(&transfer, slot, outcome);
         self.wake(slot);
         let Transfer { job, is_soa, .. } = transfer;
@@ -95,7 +95,7 @@ impl Schedule {
         if !is_newer {
             place.done = place.done.wrapping_add(1);
             place.ended = place.ended.saturating_add(1);
-            self.tally.last_done_ns = now_ns;
+            self.counters.last_done_ns = now_ns;
             self.end(job, Outcome::UpToDate, now_ns);
         } else if place.is_udp {
             secondary.clear(job);
@@ -111,9 +111,9 @@ impl Schedule {
         let place = &mut self.slots[slot as usize];
         let (job, counts) = (transfer.job, transfer.incoming.counts());
         place.done = place.done.wrapping_add(1);
-        self.tally.totals.interleaved += u64::from(foreign(transfer) > 0);
+        self.counters.totals.interleaved += u64::from(foreign(transfer) > 0);
         let (waited_ns, took_ns) = (transfer.first_ns - transfer.asked_ns, now_ns - transfer.asked_ns);
-        self.tally.came(counts.answered, waited_ns, took_ns, now_ns);
+        self.counters.came(counts.answered, waited_ns, took_ns, now_ns);
         let at = self.place_of(job.secondary, job.zone);
         if let (Some(mine), Some(newest)) = (self.serials.get_mut(at), counts.serial) {
             *mine = newest;
@@ -127,15 +127,15 @@ impl Schedule {
         let counts = transfer.incoming.counts();
         // What an SOA says is no attempt's outcome unless the attempt ends with it.
         if !(transfer.is_soa && outcome == Outcome::Done) {
-            self.tally.attempt_outcomes[outcome as usize] += 1;
+            self.counters.attempt_outcomes[outcome as usize] += 1;
         }
-        self.tally.answered(&counts);
+        self.counters.answered(&counts);
         let asked = match self.settings.serial {
             _ if transfer.is_soa => Asked::Soa,
             Some(_) => Asked::Ixfr,
             None => Asked::Axfr,
         };
-        self.journal.transfer(TransferRow {
+        self.row_buffer.transfer(TransferRow {
             zone: transfer.job.zone,
             secondary: self.share.first + transfer.job.secondary,
             connection: place.number,
@@ -157,9 +157,9 @@ impl Schedule {
 
     /// The row of a zone that there was no connection to ask for on.
     pub(super) fn row_without_connection(&mut self, job: Job, outcome: Outcome, now_ns: i64) {
-        self.tally.attempt_outcomes[outcome as usize] += 1;
-        self.tally.totals.attempts += 1;
-        self.journal.transfer(TransferRow {
+        self.counters.attempt_outcomes[outcome as usize] += 1;
+        self.counters.totals.attempts += 1;
+        self.row_buffer.transfer(TransferRow {
             zone: job.zone,
             secondary: self.share.first + job.secondary,
             connection: NO_CONNECTION,

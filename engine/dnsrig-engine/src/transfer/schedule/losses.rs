@@ -50,7 +50,7 @@ impl Schedule {
         if !place.is_udp {
             let secondary = &mut self.secondaries[place.secondary as usize];
             secondary.opening = secondary.opening.saturating_sub(1);
-            self.tally.established(handshake);
+            self.counters.established(handshake);
         }
         self.wake(slot);
     }
@@ -121,7 +121,7 @@ impl Schedule {
     /// A NOTIFY for a zone came to a secondary of this schedule, both by number. The serial that it tells of is a hint
     /// (RFC 1996 §3.7): where it is not newer than the one that the secondary has, nothing is asked for.
     pub fn notify(&mut self, secondary: u32, zone: u32, serial: Option<u32>, now_ns: i64) {
-        self.tally.totals.notifies += 1;
+        self.counters.totals.notifies += 1;
         let at = self.place_of(secondary, zone);
         let mine = self.serials.get(at);
         if let (Some(serial), Some(mine)) = (serial, mine)
@@ -179,7 +179,7 @@ impl Schedule {
 
     /// A zone has ended.
     pub(super) fn end(&mut self, job: Job, outcome: Outcome, now_ns: i64) {
-        self.tally.outcomes[outcome as usize] += 1;
+        self.counters.outcomes[outcome as usize] += 1;
         let secondary = &mut self.secondaries[job.secondary as usize];
         if outcome.is_good() {
             secondary.done += 1;
@@ -270,9 +270,9 @@ impl Schedule {
                 let secondary = &mut self.secondaries[place.secondary as usize];
                 secondary.opening = secondary.opening.saturating_sub(1);
             }
-            self.tally.ended(ended);
+            self.counters.ended(ended);
             let secondary = self.share.first + place.secondary;
-            self.journal.connection(ConnectionRow {
+            self.row_buffer.connection(ConnectionRow {
                 connection: place.number,
                 secondary,
                 port: place.port,
@@ -303,7 +303,7 @@ impl Schedule {
             let secondary = &mut self.secondaries[place.secondary as usize];
             secondary.opening = secondary.opening.saturating_sub(1);
             place.state = State::Idle;
-            self.tally.connections.no_port += 1;
+            self.counters.connections.no_port += 1;
         }
     }
 

@@ -20,8 +20,8 @@ use std::{collections::VecDeque, sync::Arc};
 
 pub use self::policy::{Policy, Retry, Settings, SoaFirst};
 use super::{
-    counters::Tally,
-    row_buffer::Journal,
+    counters::Counters,
+    row_buffer::RowBuffer,
     schedule::{
         pace::Pace,
         secondaries::{Job, Secondary},
@@ -29,7 +29,7 @@ use super::{
         timers::{Timer, Timers},
         transfers::{Transfer, Transfers},
     },
-    sinks::Stationery,
+    sinks::SinkFactory,
 };
 use crate::dns::{
     tsig::verify,
@@ -75,7 +75,7 @@ pub struct Schedule {
     share: Share,
     zones: Arc<Zones>,
     signer: Option<verify::Signer>,
-    stationery: Stationery,
+    sink_factory: SinkFactory,
     secondaries: Vec<Secondary>,
     slots: Vec<Slot>,
     slots_each: u32,
@@ -98,8 +98,8 @@ pub struct Schedule {
     good: u64,
     wall_s: u64,
     is_stopped: bool,
-    pub tally: Tally,
-    pub journal: Journal,
+    pub counters: Counters,
+    pub row_buffer: RowBuffer,
 }
 
 impl Schedule {
@@ -109,8 +109,8 @@ impl Schedule {
         share: Share,
         zones: Arc<Zones>,
         signer: Option<verify::Signer>,
-        stationery: Stationery,
-        journal: Journal,
+        sink_factory: SinkFactory,
+        row_buffer: RowBuffer,
     ) -> Self {
         // No more are under way than there are zones, and tables of ids are as large as the window.
         let settings = Settings { window: settings.window.min(zones.count().max(1)), ..settings };
@@ -134,7 +134,7 @@ impl Schedule {
             share,
             zones,
             signer,
-            stationery,
+            sink_factory,
             slots_each,
             transfers: Transfers::default(),
             timers: Timers::default(),
@@ -145,8 +145,8 @@ impl Schedule {
             good: 0,
             wall_s: 0,
             is_stopped: false,
-            tally: Tally::default(),
-            journal,
+            counters: Counters::default(),
+            row_buffer,
         };
         (0..schedule.slots.len() as u32).for_each(|slot| schedule.wake(slot));
         schedule
@@ -283,7 +283,7 @@ impl Schedule {
         if !place.is_udp {
             number = self.share.thread.wrapping_add(self.connections.wrapping_mul(self.share.threads));
             self.connections = self.connections.wrapping_add(1);
-            self.tally.connections.attempted += 1;
+            self.counters.connections.attempted += 1;
             secondary.opening += 1;
         }
         place.begin(number, now_ns);
@@ -349,8 +349,8 @@ impl Schedule {
         let begins = is_soa || self.settings.soa == SoaFirst::None;
         if begins {
             job.attempt = job.attempt.saturating_add(1);
-            self.tally.totals.attempts += 1;
-            self.tally.totals.retries += u64::from(job.attempt > 1);
+            self.counters.totals.attempts += 1;
+            self.counters.totals.retries += u64::from(job.attempt > 1);
         }
         let ask = self.question(job, is_soa);
         let place = &mut self.slots[slot as usize];
@@ -366,13 +366,13 @@ impl Schedule {
             let length = (to.len() - message) as u16;
             to[start..message].copy_from_slice(&length.to_be_bytes());
         }
-        self.tally.totals.octets_sent += (to.len() - message) as u64;
+        self.counters.totals.octets_sent += (to.len() - message) as u64;
         if place.line.count == 0 {
             place.alive_ns = now_ns;
         }
         place.asked = place.asked.wrapping_add(1);
         let mut transfer = Transfer::new(job, slot, id, is_soa, now_ns, Incoming::new(ask, verifier));
-        transfer.paper = if is_soa { None } else { self.stationery.paper(zone) };
+        transfer.paper = if is_soa { None } else { self.sink_factory.paper(zone) };
         self.transfers.join(transfer, &mut place.line);
     }
 

@@ -14,20 +14,20 @@ use crate::{
 };
 
 fn count(world: &World, outcome: Outcome) -> u64 {
-    world.schedule.tally.outcomes[outcome as usize]
+    world.schedule.counters.outcomes[outcome as usize]
 }
 
 fn attempts(world: &World, outcome: Outcome) -> u64 {
-    world.schedule.tally.attempt_outcomes[outcome as usize]
+    world.schedule.counters.attempt_outcomes[outcome as usize]
 }
 
 /// Each zone of each secondary has ended, once.
 fn assert_all_ended(world: &mut World, secondaries: u32, zones: u32) -> Vec<TransferRow> {
     assert!(world.schedule.is_over(), "not over");
-    let tally = &world.schedule.tally;
+    let counters = &world.schedule.counters;
     let all = u64::from(secondaries) * u64::from(zones);
-    assert_eq!(tally.outcomes.iter().sum::<u64>(), all);
-    let done = tally.done() + tally.up_to_date();
+    assert_eq!(counters.outcomes.iter().sum::<u64>(), all);
+    let done = counters.done() + counters.up_to_date();
     let each = world.schedule.secondaries().0.iter().map(|one| one.done + one.failed);
     assert!(each.clone().all(|ended| ended == u64::from(zones)), "{:?}", each.collect::<Vec<_>>());
     let rows = world.story().transfers;
@@ -62,7 +62,7 @@ fn each_policy_brings_every_zone_with_the_connections_it_says() {
         world.run(100 * S);
         assert_eq!(count(&world, Outcome::Done), 50, "{policy:?}");
         assert_eq!(world.connections, expected, "{policy:?}");
-        assert_eq!(world.schedule.tally.totals.out_of_order + world.schedule.tally.totals.interleaved, 0);
+        assert_eq!(world.schedule.counters.totals.out_of_order + world.schedule.counters.totals.interleaved, 0);
         let rows = assert_all_ended(&mut world, 1, 50);
         assert!(rows.iter().all(|row| row.messages == 3 && row.records == 2 && row.foreign_messages == 0));
     }
@@ -82,9 +82,9 @@ fn interleaved_answers_are_told_apart_and_counted() {
     let mut world = World::new(settings(), 1, 40, manner);
     world.run(100 * S);
     assert_eq!(count(&world, Outcome::Done), 40);
-    let tally = &world.schedule.tally;
-    assert!(tally.totals.interleaved >= 38, "{}", tally.totals.interleaved);
-    assert_eq!(tally.totals.unmatched, 0);
+    let counters = &world.schedule.counters;
+    assert!(counters.totals.interleaved >= 38, "{}", counters.totals.interleaved);
+    assert_eq!(counters.totals.unmatched, 0);
     let rows = assert_all_ended(&mut world, 1, 40);
     assert!(rows.iter().any(|row| row.foreign_messages >= 20));
 }
@@ -94,7 +94,7 @@ fn a_limit_of_the_primary_is_met_with_patience() {
     let manner = Manner { limit: Some(8), ..Manner::default() };
     let mut world = World::new(settings(), 1, 40, manner);
     world.run(1_000 * S);
-    let retries = world.schedule.tally.totals.retries;
+    let retries = world.schedule.counters.totals.retries;
     assert!(retries > 0 && attempts(&world, Outcome::Servfail) >= retries);
     assert!(world.queries <= 40 * 4, "no zone is asked for more often than allowed");
     assert_eq!(count(&world, Outcome::Done) + count(&world, Outcome::Servfail), 40);
@@ -113,7 +113,7 @@ fn what_a_connection_takes_with_it_is_asked_for_again_and_no_retry_is_used_up() 
         world.run(100 * S);
         assert_eq!(count(&world, Outcome::Done), 30);
         let kind = if resets { Outcome::Reset } else { Outcome::Closed };
-        assert_eq!(attempts(&world, kind), world.schedule.tally.totals.retries);
+        assert_eq!(attempts(&world, kind), world.schedule.counters.totals.retries);
         assert!(attempts(&world, kind) >= 9 * 7, "all in the window, nearly each time");
         assert_all_ended(&mut world, 1, 30);
     }
@@ -191,7 +191,7 @@ fn the_soa_goes_first_where_it_is_asked_for() {
             let mut world = World::new(Settings { soa, policy, ..settings() }, 2, 30, Manner::default());
             world.run(100 * S);
             assert_eq!(count(&world, Outcome::Done), 60, "{soa:?} {policy:?}");
-            assert_eq!((world.queries, world.schedule.tally.totals.attempts), (120, 60));
+            assert_eq!((world.queries, world.schedule.counters.totals.attempts), (120, 60));
             let rows = assert_all_ended(&mut world, 2, 30);
             let soas = rows.iter().filter(|row| row.asked == Asked::Soa && row.answered == Answered::Soa);
             assert_eq!(soas.count(), 60);
@@ -226,7 +226,7 @@ fn the_rate_is_kept() {
     let mut world = World::new(Settings { rate: Some(100.0), ..settings() }, 2, 100, Manner::default());
     world.run(100 * S);
     assert_eq!(count(&world, Outcome::Done), 200);
-    let took_ns = world.schedule.tally.last_done_ns - S;
+    let took_ns = world.schedule.counters.last_done_ns - S;
     assert!((1_950 * MS..2_100 * MS).contains(&took_ns), "{took_ns}");
 }
 
@@ -255,7 +255,7 @@ fn a_notify_begins_a_transfer_and_those_that_come_meanwhile_one_more() {
     world.now_ns = 2 * S;
     world.run(3 * S);
     // The second transfer of the same zone is asked for from the new serial.
-    assert_eq!((world.queries, world.schedule.tally.totals.notifies), (3, 4));
+    assert_eq!((world.queries, world.schedule.counters.totals.notifies), (3, 4));
     assert_eq!((world.schedule.left(), world.schedule.secondaries().0[1].notify_ns), (0, 2 * S));
     world.schedule.notify(1, 4, Some(1), 4 * S);
     world.run(5 * S);
@@ -267,9 +267,9 @@ fn time_that_is_over_leaves_zones_unfinished() {
     let mut world = World::new(settings(), 1, 1_000, Manner::default());
     world.run(S + 100 * MS);
     world.schedule.stop(world.now_ns);
-    let tally = &world.schedule.tally;
-    assert!(tally.done() > 50 && tally.failed() == 0);
-    assert_eq!(tally.done() + world.schedule.left(), 1_000);
+    let counters = &world.schedule.counters;
+    assert!(counters.done() > 50 && counters.failed() == 0);
+    assert_eq!(counters.done() + world.schedule.left(), 1_000);
 }
 
 fn manners() -> impl Strategy<Value = Manner> {

@@ -1,6 +1,6 @@
 //! The places of connections: a slot has one connection at a time.
 
-use super::{ids::Ids, secondaries::Job, transfers::Line};
+use super::{ids::Ids, secondaries::Job, transfers::InFlightList};
 use std::collections::VecDeque;
 
 /// The number of a row's connection where there is none: an SOA that was asked for over UDP.
@@ -58,7 +58,7 @@ pub struct Slot {
     pub ids: Ids,
     /// Its port on this side, once it is known.
     pub port: u16,
-    pub line: Line,
+    pub line: InFlightList,
     /// Zones whose SOA came on this connection, and which are now to be transferred on it.
     pub follow: VecDeque<Job>,
     pub begun_ns: i64,
@@ -100,7 +100,7 @@ impl Slot {
             number: NO_CONNECTION,
             ids: Ids::new(window),
             port: 0,
-            line: Line::default(),
+            line: InFlightList::default(),
             follow: VecDeque::new(),
             begun_ns: 0,
             established_ns: 0,

@@ -32,15 +32,15 @@ pub struct Transfer {
 
 /// The transfers of a connection in the order in which they were asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct InFlightList {
     pub head: u32,
     tail: u32,
     pub count: u32,
 }
 
-impl Default for Line {
+impl Default for InFlightList {
     fn default() -> Self {
-        Line { head: NONE, tail: NONE, count: 0 }
+        InFlightList { head: NONE, tail: NONE, count: 0 }
     }
 }
 
@@ -92,7 +92,7 @@ impl Transfers {
     }
 
     /// Puts a transfer to the end of its connection's line, at [`Transfers::next_place`].
-    pub fn join(&mut self, mut transfer: Transfer, line: &mut Line) {
+    pub fn join(&mut self, mut transfer: Transfer, line: &mut InFlightList) {
         transfer.previous = line.tail;
         let place = self.next_place();
         if line.tail == NONE {
@@ -108,7 +108,7 @@ impl Transfers {
     }
 
     /// Takes a transfer out of its line at `now_ns`; whether one that was asked for earlier is still in it.
-    pub fn leave(&mut self, place: u32, line: &mut Line, now_ns: i64) -> (Transfer, bool) {
+    pub fn leave(&mut self, place: u32, line: &mut InFlightList, now_ns: i64) -> (Transfer, bool) {
         let transfer = self.places[place as usize].take().expect("a place in a line is taken");
         self.free.push(place);
         let Transfer { previous, next, ahead_ns, .. } = transfer;
@@ -137,7 +137,7 @@ impl Transfers {
     }
 
     /// A line from its head on, with places.
-    pub fn in_line(&self, line: Line) -> impl Iterator<Item = (u32, &Transfer)> {
+    pub fn in_line(&self, line: InFlightList) -> impl Iterator<Item = (u32, &Transfer)> {
         let mut place = line.head;
         std::iter::from_fn(move || {
             let transfer = (place != NONE).then(|| (place, self.get(place)))?;
@@ -151,7 +151,7 @@ impl Transfers {
     /// A transfer's clock begins when it is asked for, and again with each of its messages. While it waits for its first,
     /// it may wait behind those that were asked for earlier, so what comes of them, and their ends, are signs of life too.
     /// So are octets of a message that is not complete (`partial_ns`), for the first in line and all that have begun.
-    pub fn expired(&self, line: Line, partial_ns: i64, timeout_ns: i64, now_ns: i64) -> (Vec<u32>, i64) {
+    pub fn expired(&self, line: InFlightList, partial_ns: i64, timeout_ns: i64, now_ns: i64) -> (Vec<u32>, i64) {
         let (mut found, mut floor_ns, mut due_ns) = (Vec::new(), 0, i64::MAX);
         for (place, transfer) in self.in_line(line) {
             floor_ns = floor_ns.max(transfer.ahead_ns);

@@ -140,7 +140,7 @@ impl World {
         let share = Share { secondaries, first: 0, thread: 0, threads: 1 };
         let (window, is_one) = (settings.window() as usize, settings.policy == Policy::One);
         let connections_max = (settings.connections * secondaries) as usize;
-        let schedule = Schedule::new(settings, share, zones(count), None, Stationery::default(), Journal::new(true));
+        let schedule = Schedule::new(settings, share, zones(count), None, SinkFactory::default(), RowBuffer::new(true));
         World {
             schedule,
             now_ns: S,
@@ -180,7 +180,7 @@ impl World {
 
     pub fn story(&mut self) -> Story {
         let mut story = Story { transfers: Vec::new(), connections: Vec::new() };
-        for batch in std::mem::take(&mut self.schedule.journal).finish() {
+        for batch in std::mem::take(&mut self.schedule.row_buffer).finish() {
             match batch {
                 Batch::Transfers(rows) => story.transfers.extend(rows),
                 Batch::Connections(rows) => story.connections.extend(rows),
