@@ -27,6 +27,9 @@ from behaviour.stage import Stage
 TRIES = 3
 """A busy machine can make a query late, and so change what follows: a difference counts if it is there so often."""
 
+SHOWN = 12
+"""So many titles are named."""
+
 Kept = dict[str, list[str]]
 
 
@@ -67,9 +70,11 @@ def _compare(run: str, before: Path, after: Path, seed: int) -> bool:
             )
             return True
     assert found
-    print(f"{run:18s} DIFFERS in {len(found)} of {len(kept)}", flush=True)
-    for title in sorted(found):
-        print(f"  {title}: {found[title]}", flush=True)
+    titles = sorted(found)
+    print(
+        f"{run:18s} DIFFERS in {len(found)} of {len(kept)}: {', '.join(titles[:SHOWN])}{' …' * (len(titles) > SHOWN)}"
+    )
+    print(f"  {titles[0]}: {found[titles[0]]}", flush=True)
     return False
 
 

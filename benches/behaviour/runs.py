@@ -186,37 +186,41 @@ def _dataset(stage: Stage) -> None:
 def load_udp(stage: Stage) -> None:
     """`load` over UDP at a rate: the datasets' names, popularity, missing names, EDNS, TSIG; rows and histograms."""
     _dataset(stage)
-    clients = "--clients 3 --duration-s 0.5 --interval-s 0.25 --segmentation off --json"
+    common = "--duration-s 0.5 --interval-s 0.25 --json"
     runs = {
-        "file": "--queries queries.txt --rate 200 --edns 0",
+        "file": "--queries queries.txt --rate 200 --edns 0 --clients 3",
         "zones": "--zones zones/zones.list --rate 400 --types A,AAAA,MX,SOA --missing 20% --dnssec-ok",
         "tld": "--zones tld/zones.list --rate 400 --popularity zipf:1.2 --recursion-desired --missing 0.1",
         "signed": f"--zones zones/zones.list --rate 200 --tsig {KEY}",
         "poisson": "--queries queries.txt --rate 400 --poisson",
-        "sources": "--queries queries.txt --rate 200 --source 127.0.0.5 --source 127.0.0.6",
+        "sources": "--queries queries.txt --rate 200 --source 127.0.0.5 --source 127.0.0.6 --burst 1",
         "threads": "--queries queries.txt --rate 200 --threads 2",
+        "alone": "--queries queries.txt --rate 200 --clients 1",
     }
     with stage.serving("echo", "serve echo 127.0.0.1 --threads 1"):
         for name, options in runs.items():
-            view = View(key=KEY if name == "signed" else None, merged=True, in_order=name != "threads", closes=False)
-            _load(stage, name, f"{clients} {options}", view)
+            view = View(key=KEY if name == "signed" else None, merged=name != "alone", in_order=name != "threads")
+            _load(stage, name, f"{common} {options}", view)
 
 
 def load_stream(stage: Stage) -> None:
     """`load` over TCP and DoT: connections that stay, and that are closed after some queries in either way."""
     _dataset(stage)
-    common = "--zones zones/zones.list --clients 3 --duration-s 0.5 --interval-s 0.25 --rate 200 --json"
+    common = "--zones zones/zones.list --duration-s 0.5 --interval-s 0.25 --rate 200 --json"
     runs = {
         "tcp": "--transport tcp",
         "closed": "--transport tcp --queries-per-connection 7 --close rst",
         "fin": "--transport tcp --queries-per-connection 7 --close fin",
         "signed": f"--transport tcp --tsig {KEY}",
         "dot": "--transport dot --no-resumption",
+        "alone": "--transport tcp --clients 1 --queries-per-connection 7",
     }
     with stage.serving("echo", "serve echo 127.0.0.1 --threads 1"), without_tls(853, 53):
         for name, options in runs.items():
             # What takes TLS off has a thread for each connection.
-            view = View(key=KEY if name == "signed" else None, merged=True, in_order=name != "dot", closes=False)
+            view = View(
+                key=KEY if name == "signed" else None, merged=name != "alone", in_order=name != "dot", closes=False
+            )
             _load(stage, name, f"{common} {options}", view, tls=name == "dot")
 
 
