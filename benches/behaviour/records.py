@@ -19,11 +19,11 @@ RENAMES = {
     "there": "forward",
     "back": "reverse",
 }
-"""Old name → new name: of columns, keys, events and words in columns; whole, or what stands between two underscores."""
+"""Old name → new name: of columns, keys, events and words in columns; whole, or a part between underscores, hyphens, blanks."""
 
 MEASURED = re.compile(
     r"""(?x)
-    .*_ns(_max|_min)? | elapsed_s  # moments and durations; what is counted by them is compared
+    .*_(ns|ms)(_max|_min)? | elapsed_s  # moments and durations; what is counted by them is compared
     | cpu_.* | busy_share      # the cost of the instrument itself
     | .*_(qps|per_s)           # rates: a count by a duration
     | rtt_us | rttvar_us | cwnd | unread_(octets|bytes) | delivery_rate_.*  # TCP_INFO: what the kernel saw at a moment
@@ -34,28 +34,31 @@ ASKED = {"timeout_ns", "asked_qps", "duration_s", "changes_per_s"}
 """Settings, which merely look like something measured."""
 
 BY_THE_CLOCK = {"progress", "anchor"}
-"""Events that come as often as time allows: what keys they have is compared, not how many there are."""
+"""Events that come as often as time allows, if at all: only what keys they have is compared."""
+KEYS = "keys"
 
 PORT = re.compile(r"(?<=:)(3276[89]|327[7-9]\d|32[89]\d\d|3[3-9]\d{3}|[45]\d{4}|6[0-5]\d{3})$")
+TIME = re.compile(r"\d+\.\d+ ms")
 COMPRESSED, LAYOUT = struct.Struct(">II"), struct.Struct(">IIIIQQd")
 
 
 def renamed(name: str) -> str:
     if name in RENAMES:
         return RENAMES[name]
-    return "_".join(RENAMES.get(part, part) for part in name.split("_"))
+    return "".join(RENAMES.get(part, part) for part in re.split("([_ -])", name))
 
 
-def events(output: str, values: bool = True) -> list[str]:
-    """Of what a program printed: JSON lines. `values`: else only what keys there are."""
-    found, keys = [], set()
+def events(output: str, values: bool = True) -> dict[str, list[str]]:
+    """Of what a program printed, JSON lines: the events, and of those that time decides the keys, by their names."""
+    found: dict[str, list[str]] = {"events": []}
     for line in output.splitlines():
         event = json.loads(line)
-        if values and event["event"] not in BY_THE_CLOCK:
-            found.append(json.dumps(_plain(event), sort_keys=True))
+        name = renamed(event["event"])
+        if values and name not in BY_THE_CLOCK:
+            found["events"].append(json.dumps(_plain(event), sort_keys=True))
         else:
-            keys.add(json.dumps([renamed(event["event"]), _keys(event)]))
-    return found + sorted(keys)
+            found[f"{name} {KEYS}"] = [json.dumps(_keys(event))]
+    return found
 
 
 def _keys(value: Any) -> Any:
@@ -75,6 +78,16 @@ def rows(
         table = table.head(first or table.height).select(polars.exclude(without or []))
         lines = [json.dumps(list(_plain(row).values())) for row in table.iter_rows(named=True)]
         found += lines if in_order else sorted(lines)
+    return found
+
+
+def document(file: Path) -> list[str]:
+    """Of a JSON object: a line for each key, and for each entry of a list in it."""
+    found = []
+    for key, value in _plain(json.loads(file.read_text())).items():
+        found += [
+            f"{key}: {json.dumps(entry, sort_keys=True)}" for entry in (value if isinstance(value, list) else [value])
+        ]
     return found
 
 
@@ -110,7 +123,7 @@ def _plain(value: Any, name: str = "") -> Any:
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
     if isinstance(value, str):
-        return PORT.sub("*", renamed(value))
+        return TIME.sub("* ms", PORT.sub("*", renamed(value)))
     return value
 
 

@@ -15,6 +15,7 @@ import dns.rrset
 import dns.tsigkeyring
 import dns.update
 
+from .records import document
 from .stage import Stage, answering, over_stream, over_udp, without_tls
 from .wire import View
 
@@ -319,6 +320,20 @@ def transfer_notified(stage: Stage) -> None:
     stage.keep_rows("rows", tcp_info={"values": False})
 
 
+def interrogate(stage: Stage) -> None:
+    """`transfer --interrogate`: the table of what a primary supports, and every query on the way to it."""
+    shape = f"--count 30 --records 12 --large 1:9000 --message-octets 16000 --seed {stage.seed} --order interleaved"
+    with stage.serving("server", f"{ZONES} {shape} {CHANGED} --tsig {KEY} --transport udp,tcp,xot", values=False):
+        with stage.wire("interrogate", View(key=KEY, merged=True, in_order=False, distinct=True)):
+            command = f"transfer 127.0.0.1 --interrogate --count 30 --tsig {KEY} --out table.json"
+            stage.run("interrogate", command, values=False)
+        _only_plain(stage, "interrogate")
+        # How much of an answer comes before a connection is given up is up to the clock.
+        wire = stage.kept["interrogate: wire"]
+        wire[:] = [line for line in wire if not line.startswith("<")]
+    stage.keep("table", document(stage.folder / "table.json"))
+
+
 def probe(stage: Stage) -> None:
     """`probe`, `probe follow` and `propagation`."""
     (stage.folder / "zones.list").write_text("".join(f"z{number:06}.example\n" for number in range(30)))
@@ -417,6 +432,6 @@ def _only_plain(stage: Stage, name: str) -> None:
 
 _EACH = [
     generate, serve, serve_faults, serve_tsig, serve_tls, serve_notify, echo, load_udp, load_stream, load_closed,
-    transfer, transfer_secure, transfer_faults, transfer_notified, probe, change,
+    transfer, transfer_secure, transfer_faults, transfer_notified, interrogate, probe, change,
 ]  # fmt: skip
 RUNS: dict[str, Callable[[Stage], None]] = {run.__name__.replace("_", "-"): run for run in _EACH}

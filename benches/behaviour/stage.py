@@ -83,7 +83,8 @@ class Stage:
             self._ended(title, output + rest, process.returncode, values)
 
     def _ended(self, title: str, output: str, code: int | None, values: bool = True) -> None:
-        self.keep(f"{title}: events", events(output, values))
+        for name, content in events(output, values).items():
+            self.keep(f"{title}: {name}", content)
         self.keep(f"{title}: exit code", [str(code)])
 
     @contextmanager

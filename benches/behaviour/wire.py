@@ -7,18 +7,23 @@ turn.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import time
+from dataclasses import dataclass
 from typing import Any
 
 import dns.exception
-import dns.message
+import dns.name
+import dns.rdata
+import dns.rdataclass
+import dns.rdatatype
 import dns.tsig
-import dns.tsigkeyring
 
 from .capture import Conversation, Stream
 
 PORT_OF_KERNEL = 32768
 """From here on ports are ephemeral ones (net.ipv4.ip_local_port_range); servers of the runs have lower ones."""
+FIXED_BYTES = 10
+"""Of a record: type, class, TTL and length of data (RFC 1035 §4.1.3)."""
 
 
 @dataclass(frozen=True)
@@ -34,54 +39,65 @@ class View:
     several clients sends a query is decided by the clock."""
     in_order: bool = True
     """Of merged conversations; else sorted, where several threads or connections share the work."""
+    distinct: bool = False
+    """Of merged conversations each message once: how often it is asked is decided by the clock."""
     closes: bool = True
     """How connections ended counts; not where both sides close at the same time, or a process is stopped."""
 
 
-@dataclass
 class _Signatures:
-    """Checks the signatures of one conversation."""
+    """Checks the signatures of one conversation. Only the TSIG record is looked for: to read all others takes too long."""
 
-    keyring: Any
-    macs: dict[int, bytes] = field(default_factory=dict)
-    contexts: dict[int, Any] = field(default_factory=dict)
+    def __init__(self, key: str) -> None:
+        algorithm, name, secret = key.split(":")
+        self._key = dns.tsig.Key(name, secret, algorithm)
+        self._owner, self._algorithm = _wire(self._key.name), _wire(self._key.algorithm)
+        self._macs: dict[int, bytes] = {}
+        self._contexts: dict[int, Any] = {}
 
     def replace(self, message: bytes, is_answer: bool) -> tuple[bytes, str]:
         """The message without time and MAC; and what is to say of its signature."""
         name = int.from_bytes(message[:2], "big")
-        plain = dns.message.from_wire(message, keyring=False, continue_on_error=True)
-        verdict = self._verify(message, name, is_answer)
-        if (rrset := plain.tsig) is None:
-            return message, verdict if is_answer else ""
-        tsig = rrset[0]
+        if (at := message.rfind(self._algorithm)) < 0:
+            if is_answer and (context := self._contexts.get(name)):
+                context.update(message)
+            return message, " unsigned"
+        length = int.from_bytes(message[at - 2 : at], "big")
+        tsig: Any = dns.rdata.from_wire(dns.rdataclass.ANY, dns.rdatatype.TSIG, message, at, length)
         if not is_answer:
-            self.macs[name] = tsig.mac
-            self.contexts.pop(name, None)
-        algorithm = tsig.algorithm.to_wire()
-        at = message.rindex(algorithm) + len(algorithm)
+            self._macs[name] = tsig.mac
+            self._contexts.pop(name, None)
+        start = at - FIXED_BYTES - len(self._owner)
+        is_ours = message[start:].startswith(self._owner)
+        verdict = self._verify(message, start, tsig, name, is_answer) if is_ours else "of another key"
+        time_at = at + len(self._algorithm)
+        mac_at = time_at + 10
+        id_at = mac_at + len(tsig.mac)
         blank = bytearray(message)
-        blank[at : at + 6] = bytes(6)
-        original_id = at + 10 + len(tsig.mac)
-        blank[at + 10 : original_id] = bytes(len(tsig.mac))
-        if blank[original_id : original_id + 2] == message[:2]:
-            blank[original_id : original_id + 2] = bytes(2)
-        return bytes(blank), verdict
+        blank[time_at : time_at + 6] = bytes(6)
+        blank[mac_at:id_at] = bytes(len(tsig.mac))
+        if blank[id_at : id_at + 2] == message[:2]:
+            blank[id_at : id_at + 2] = bytes(2)
+        return bytes(blank), f" {verdict}"
 
-    def _verify(self, message: bytes, name: int, is_answer: bool) -> str:
+    def _verify(self, message: bytes, start: int, tsig: Any, name: int, is_answer: bool) -> str:
+        asked = self._macs.get(name, b"") if is_answer else b""
+        context = self._contexts.get(name) if is_answer else None
         try:
-            checked = dns.message.from_wire(
-                message,
-                keyring=self.keyring,
-                request_mac=self.macs.get(name, b"") if is_answer else b"",
-                multi=is_answer,
-                tsig_ctx=self.contexts.get(name) if is_answer else None,
-                continue_on_error=False,
+            context = dns.tsig.validate(  # type: ignore[no-untyped-call]
+                message, self._key, self._key.name, tsig, int(time.time()), asked, start, context, is_answer
             )
         except dns.exception.DNSException as error:
-            return f" {type(error).__name__}"
+            return type(error).__name__
         if is_answer:
-            self.contexts[name] = checked.tsig_ctx
-        return " good" if checked.had_tsig else " unsigned"
+            self._contexts[name] = context
+        return "good"
+
+
+def _wire(name: dns.name.Name) -> bytes:
+    found = name.to_wire()
+    assert found is not None
+    return found
 
 
 def lines(conversations: list[Conversation], view: View) -> list[str]:
@@ -120,6 +136,8 @@ def _merged(talks: list[Conversation], view: View) -> list[str]:
     for sign in "><":
         texts = [f"{sign} id{text[6:]}" for _, text in both if text[0] == sign][: view.messages]
         # Answers come in the order in which the server gets the CPU.
+        if view.distinct:
+            texts = list(dict.fromkeys(texts))
         found += texts if view.in_order and sign == ">" else sorted(texts)
     return found
 
@@ -128,10 +146,7 @@ def _messages(talk: Conversation, view: View) -> list[tuple[int, str]]:
     """All messages of both directions in the order in which they were complete."""
     both = [(number, ">", message) for number, message in _cut(talk.protocol, talk.asked)]
     both += [(number, "<", message) for number, message in _cut(talk.protocol, talk.answered)]
-    signatures = None
-    if view.key:
-        algorithm, name, secret = view.key.split(":")
-        signatures = _Signatures(dns.tsigkeyring.from_text({name: (algorithm, secret)}))
+    signatures = _Signatures(view.key) if view.key else None
     found = []
     for number, sign, message in sorted(both, key=lambda one: one[0]):
         is_whole = len(message) >= 12
