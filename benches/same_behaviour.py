@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 
 from behaviour.capture import own_network
-from behaviour.records import KEYS, difference
+from behaviour.records import IF_ANY, difference
 from behaviour.runs import RUNS
 from behaviour.stage import Stage
 
@@ -50,7 +50,7 @@ def digests(kept: Kept) -> dict[str, str]:
 
 def differences(before: Kept, after: Kept) -> dict[str, str]:
     """Of every title the first; titles that one of both lacks, unless the clock decides whether there is such an event."""
-    lacking = [title for title in before.keys() ^ after.keys() if not title.endswith(KEYS)]
+    lacking = [title for title in before.keys() ^ after.keys() if not title.endswith(IF_ANY)]
     found = {title: "only before" if title in before else "only after" for title in lacking}
     for title in before.keys() & after.keys():
         if (text := difference(before[title], after[title])) is not None:

@@ -35,7 +35,7 @@ ASKED = {"timeout_ns", "asked_qps", "duration_s", "changes_per_s"}
 
 BY_THE_CLOCK = {"progress", "anchor"}
 """Events that come as often as time allows, if at all: only what keys they have is compared."""
-KEYS = "keys"
+IF_ANY = ", if any"
 
 PORT = re.compile(r"(?<=:)(3276[89]|327[7-9]\d|32[89]\d\d|3[3-9]\d{3}|[45]\d{4}|6[0-5]\d{3})$")
 TIME = re.compile(r"\d+\.\d+ ms")
@@ -57,7 +57,7 @@ def events(output: str, values: bool = True) -> dict[str, list[str]]:
         if values and name not in BY_THE_CLOCK:
             found["events"].append(json.dumps(_plain(event), sort_keys=True))
         else:
-            found[f"{name} {KEYS}"] = [json.dumps(_keys(event))]
+            found[f"{name} keys{IF_ANY if name in BY_THE_CLOCK else ''}"] = [json.dumps(_keys(event))]
     return found
 
 

@@ -321,11 +321,11 @@ def transfer_notified(stage: Stage) -> None:
 
 
 def interrogate(stage: Stage) -> None:
-    """`transfer --interrogate`: the table of what a primary supports, and every query on the way to it."""
+    """`interrogate`: the table of what a primary supports, and every query on the way to it."""
     shape = f"--count 30 --records 12 --large 1:9000 --message-octets 16000 --seed {stage.seed} --order interleaved"
     with stage.serving("server", f"{ZONES} {shape} {CHANGED} --tsig {KEY} --transport udp,tcp,xot", values=False):
         with stage.wire("interrogate", View(key=KEY, merged=True, in_order=False, distinct=True)):
-            command = f"transfer 127.0.0.1 --interrogate --count 30 --tsig {KEY} --out table.json"
+            command = f"interrogate 127.0.0.1 --count 30 --tsig {KEY} --out table.json"
             stage.run("interrogate", command, values=False)
         _only_plain(stage, "interrogate")
         # How much of an answer comes before a connection is given up is up to the clock.

@@ -23,6 +23,8 @@ from .records import events, histograms, rows
 from .wire import View, lines
 
 LIMIT_S = 60.0
+WERE = {"propagation": "probe propagation", "interrogate": "transfer --interrogate"}
+"""Subcommand → what it was: for engines whose help does not name it."""
 SERVER = "127.0.0.1"
 EXACT = View()
 
@@ -33,6 +35,7 @@ class Stage:
     def __init__(self, engine: Path, seed: int, folder: Path) -> None:
         self.engine, self.seed, self.folder = engine, seed, folder
         self.kept: dict[str, list[str]] = {}
+        self._help = subprocess.run([engine, "--help"], check=True, capture_output=True, text=True).stdout
 
     def keep(self, title: str, content: Iterable[str]) -> None:
         assert title not in self.kept, title
@@ -89,6 +92,9 @@ class Stage:
 
     @contextmanager
     def _process(self, command: str) -> Iterator[subprocess.Popen[str]]:
+        name, _, options = command.partition(" ")
+        if name in WERE and f"\n  {name} " not in self._help:
+            command = f"{WERE[name]} {options}"
         words = [str(self.engine), *shlex.split(command)]
         with (self.folder / "errors.txt").open("a") as errors:
             process = subprocess.Popen(
