@@ -55,8 +55,9 @@ def test_the_report_goes_on_and_names_each(
     monkeypatch.setitem(all_metrics(), "transfer_bytes", replace(all_metrics()["transfer_bytes"], compute=raising))
     monkeypatch.setattr(all_traps()["cpu-contention"].module, "after", panicking)
     monkeypatch.setattr(all_traps()["too-few-repeats"].module, "across", raising)
-    chart = next(chart for chart in all_charts() if chart.id == "time-by-variant")
-    monkeypatch.setattr(chart.module, "draw", raising)
+    charts = {chart.id: chart for chart in all_charts()}
+    monkeypatch.setattr(charts["time-by-variant"].module, "draw", raising)
+    monkeypatch.setattr(charts["resources"].module, "applies", raising)
     assert command(monkeypatch, "report", str(directory)) == EXIT_INCOMPLETE
     output, page = capsys.readouterr(), (directory / "report.html").read_text()
     written = read_json(directory / "findings.json", Findings)
@@ -65,12 +66,13 @@ def test_the_report_goes_on_and_names_each(
         ("trap", "cpu-contention", 4),
         ("trap", "too-few-repeats", 0),
         ("chart", "time-by-variant", 0),
+        ("chart", "resources", 0),
     }
     for failure in written.failures:
         assert "test_isolation.py, line " in failure.error
         assert f"failed: {failure.part} {failure.name}" in output.out and failure.error in output.out
         assert failure.name in page and failure.error in page
-    assert "failed, and left out: chart time-by-variant" in output.err
+    assert "failed, and left out: chart resources, chart time-by-variant" in output.err
     verdicts = {finding.trap: finding for finding in written.findings}
     assert verdicts["cpu-contention"].verdict == verdicts["too-few-repeats"].verdict == "cannot-tell"
     assert "ZeroDivisionError: one part of many" in verdicts["too-few-repeats"].summary
