@@ -27,8 +27,10 @@ TOLD_BY_TIME = {
     "mean-hides-tail",
     "rate-not-sent",
     "stalled-server",
+    "udp-buffer-drops",
 }
-"""Traps that are right to find something where others take the CPU. All others count things, and are judged on any machine."""
+"""Traps that are right to find something where others take the CPU: who has no CPU reads no socket, either. All others count things,
+and are judged on any machine."""
 
 
 @dataclass(frozen=True)

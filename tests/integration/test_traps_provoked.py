@@ -91,6 +91,7 @@ def test_ports_are_enough(measure: Measure) -> None:
     assert finding("ports-exhausted", measure(*FAST_BIND, "zones=80")).verdict == "clear"
 
 
+@pytest.mark.alone
 @pytest.mark.full
 def test_dropped_soa_answers_and_the_wait_for_them(measure: Measure) -> None:
     """PowerDNS asks for all SOA records at once, and its socket has no room for all the answers."""
