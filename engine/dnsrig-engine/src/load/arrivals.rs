@@ -16,6 +16,15 @@ pub enum Model {
     Outstanding(usize),
 }
 
+/// A period in which queries fall due.
+#[derive(Clone, Copy, Debug)]
+pub struct Period {
+    pub model: Model,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub seed: u64,
+}
+
 /// Which of several threads this one is; they share a rate, or the outstanding queries, evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {

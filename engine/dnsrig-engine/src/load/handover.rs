@@ -7,11 +7,30 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use super::{
     interval_stats::{Interval, IntervalStats},
-    worker::Report,
+    transport::Connections,
 };
 
 /// So many intervals of a thread may wait, about half a megabyte each.
 const WAITING_MAX: usize = 64;
+
+/// What a thread tells.
+pub enum Report {
+    /// An interval is complete.
+    Interval(Box<Interval>),
+    /// The period is over and every query has ended.
+    Ended(Ended),
+}
+
+/// What is left to say of a period.
+pub struct Ended {
+    pub connections: Connections,
+    pub sending_ns: i64,
+    pub real_time: bool,
+    /// Of the intervals that had no room, together.
+    pub rest: Option<Box<Interval>>,
+    /// How many intervals there were, those among them.
+    pub intervals: u64,
+}
 
 /// The thread's side.
 pub struct Handover {

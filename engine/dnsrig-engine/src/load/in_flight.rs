@@ -10,9 +10,9 @@ use super::{
     answer::{self, Verdict},
     interval_stats::{End, Ended, IntervalStats},
     lateness::{Lateness, Mark},
-    queries::{Queries, sign::Signer},
+    queries::Queries,
 };
-use crate::net::connection::CloseReason;
+use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
 
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;

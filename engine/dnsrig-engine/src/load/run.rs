@@ -14,9 +14,9 @@ use std::{
 use super::{
     Arguments, LoadError,
     arguments::{Plan, Segmentation, TransportKind},
-    arrivals::{Model, Part},
+    arrivals::{Model, Part, Period},
     collect::Collection,
-    handover::Handover,
+    handover::{Handover, Report},
     in_flight::{self, InFlight},
     interval_stats::{Counts, Interval, IntervalStats, Series},
     queries::Queries,
@@ -28,7 +28,7 @@ use super::{
     transport::{Connections, Transport},
     udp::Udp,
     waking::Waking,
-    worker::{Channels, Period, Report, Worker},
+    worker::{Channels, Worker},
 };
 use crate::{
     base::{
@@ -80,7 +80,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The threads and the lines to them.
+/// The threads and the channels to them.
 struct Team {
     clients: Vec<usize>,
     threads: Threads<(), LoadError>,
@@ -145,12 +145,12 @@ impl Team {
             let in_flight = InFlight::new(settings, interval_stats);
             let transport = open(arguments, clients, in_flight.octets_max())?;
             let handover = Handover::new(thread, to_team.clone(), spare);
-            let lines = Channels { periods, handover, stop: team.stopping.clone() };
+            let channels = Channels { periods, handover, stop: team.stopping.clone() };
             let worker = Worker {
                 part,
                 in_flight,
                 transport,
-                lines,
+                channels,
                 timeout_ns: nanoseconds(arguments.timeout_s),
                 wants_real_time: arguments.real_time,
                 real_time: false,
@@ -169,9 +169,9 @@ impl Team {
         period: Period,
         mut each: impl FnMut(&Interval) -> Result<(), Failure>,
     ) -> Result<Outcome, Failure> {
-        for line in &self.periods {
+        for to_worker in &self.periods {
             // Where nobody takes it, a thread has ended, and what follows says how.
-            let _ = line.send(period);
+            let _ = to_worker.send(period);
         }
         let mut collection = Collection::new(&self.clients);
         let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);

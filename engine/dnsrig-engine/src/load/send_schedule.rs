@@ -2,9 +2,8 @@
 //! No clock, no socket.
 
 use super::{
-    arrivals::{Arrivals, Part},
+    arrivals::{Arrivals, Part, Period},
     in_flight::InFlight,
-    worker::Period,
 };
 use crate::net::udp_batch::BATCH_MAX;
 

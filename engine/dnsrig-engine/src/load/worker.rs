@@ -8,46 +8,17 @@ use std::sync::{
 
 use super::{
     LoadError,
-    arrivals::{Model, Part},
-    handover::Handover,
+    arrivals::{Part, Period},
+    handover::{Ended, Handover, Report},
     in_flight::InFlight,
-    interval_stats::Interval,
     priority,
     send_schedule::SendSchedule,
-    transport::{Connections, Transport},
+    transport::Transport,
     waking::Waking,
 };
 use crate::base::{clock, threads};
 
-/// A period in which queries fall due.
-#[derive(Clone, Copy, Debug)]
-pub struct Period {
-    pub model: Model,
-    pub start_ns: i64,
-    pub end_ns: i64,
-    pub seed: u64,
-}
-
-/// What a thread tells.
-pub enum Report {
-    /// An interval is complete.
-    Interval(Box<Interval>),
-    /// The period is over and every query has ended.
-    Ended(Ended),
-}
-
-/// What is left to say of a period.
-pub struct Ended {
-    pub connections: Connections,
-    pub sending_ns: i64,
-    pub real_time: bool,
-    /// Of the intervals that had no room, together.
-    pub rest: Option<Box<Interval>>,
-    /// How many intervals there were, those among them.
-    pub intervals: u64,
-}
-
-/// A thread's end of the lines between it and the one that collects.
+/// A thread's end of the channels between it and the one that collects.
 pub struct Channels {
     pub periods: mpsc::Receiver<Period>,
     pub handover: Handover,
@@ -59,7 +30,7 @@ pub struct Worker {
     pub part: Part,
     pub in_flight: InFlight,
     pub transport: Box<dyn Transport>,
-    pub lines: Channels,
+    pub channels: Channels,
     pub timeout_ns: i64,
     /// Whether to go before everything else on the CPU, and whether it does.
     pub wants_real_time: bool,
@@ -74,11 +45,11 @@ impl Worker {
         threads::take_cpu(self.part.thread, self.part.threads);
         // Where it is refused, queries are late by as much, and the lag shows it.
         let _ = clock::wait_exactly();
-        while let Ok(period) = self.lines.periods.recv() {
+        while let Ok(period) = self.channels.periods.recv() {
             let sending_ns = self.work(period)?;
             let (connections, real_time) = (self.transport.connections(), self.real_time);
-            let (rest, intervals) = self.lines.handover.end();
-            self.lines.handover.tell(Report::Ended(Ended { connections, sending_ns, real_time, rest, intervals }));
+            let (rest, intervals) = self.channels.handover.end();
+            self.channels.handover.tell(Report::Ended(Ended { connections, sending_ns, real_time, rest, intervals }));
         }
         Ok(())
     }
@@ -98,12 +69,12 @@ impl Worker {
             send_schedule.learn(&mut self.in_flight);
             if send_schedule.is_check_due(now_ns) {
                 let horizon_ns =
-                    send_schedule.check(now_ns, self.lines.stop.load(Ordering::Relaxed), &mut self.in_flight);
+                    send_schedule.check(now_ns, self.channels.stop.load(Ordering::Relaxed), &mut self.in_flight);
                 self.in_flight.set_wall_time(clock::wall_time_s());
-                self.lines.handover.give(&mut self.in_flight.interval_stats, horizon_ns);
+                self.channels.handover.give(&mut self.in_flight.interval_stats, horizon_ns);
             }
             if send_schedule.is_over(now_ns, &self.in_flight) {
-                self.lines.handover.give(&mut self.in_flight.interval_stats, i64::MAX);
+                self.channels.handover.give(&mut self.in_flight.interval_stats, i64::MAX);
                 return Ok(send_schedule.last_sent_ns() - period.start_ns);
             }
             now_ns = self.pause(now_ns, sent + received > 0, &send_schedule)?;

@@ -159,3 +159,7 @@ impl Signer {
         &signed[end - self.mac_octets..end]
     }
 }
+
+#[cfg(test)]
+#[path = "sign_tests.rs"]
+mod tests;

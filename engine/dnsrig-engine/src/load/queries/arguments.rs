@@ -6,12 +6,15 @@ use clap::builder::TypedValueParser as _;
 use domain::base::iana::Rtype;
 
 use super::{
-    QUERIES_MAX, Queries, QueryError, Signer, file, generated,
+    QUERIES_MAX, Queries, QueryError, file, generated,
     options::{Edns, Options, UDP_PAYLOAD_OCTETS_MIN},
     popularity::Popularity,
-    sign, text,
+    text,
 };
-use crate::base::units::parse_share;
+use crate::{
+    base::units::parse_share,
+    dns::tsig::{key, sign::Signer},
+};
 
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;
@@ -102,7 +105,8 @@ impl QueryArguments {
 
     /// What signs the queries, if anything.
     pub fn signer(&self) -> Result<Option<Signer>, QueryError> {
-        self.tsig.as_ref().map(|KeyText(text)| sign::parse(text)).transpose()
+        let key = self.tsig.as_ref().map(|KeyText(text)| key::read(text)).transpose().map_err(QueryError::Tsig)?;
+        Ok(key.map(|parts| Signer::new(&parts)))
     }
 
     fn options(&self) -> Result<Options, QueryError> {

@@ -25,7 +25,7 @@ use crate::{
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
 /// the others are about. The numbers differ from those in `generate`, so that nothing depends on a zone's content.
-pub const PURPOSE_RANKS: u64 = 16;
+const PURPOSE_RANKS: u64 = 16;
 const PURPOSE_ITEMS: u64 = 17;
 const PURPOSE_OWNERS: u64 = 18;
 const PURPOSE_MISSING: u64 = 19;
@@ -68,7 +68,7 @@ pub fn prepare(list: &Path, plan: &Plan, options: Options) -> Result<Queries, Qu
         }
         _ => zones.count(),
     };
-    let sampler = Sampler::new(plan.popularity, count, plan.seed);
+    let sampler = Sampler::new(plan.popularity, count, Random::new(plan.seed, PURPOSE_RANKS));
     let mut random = Random::new(plan.seed, PURPOSE_ITEMS);
     let items: Vec<u32> = (0..plan.positions).map(|_| sampler.sample(&mut random)).collect();
     drop(sampler);

@@ -1,7 +1,7 @@
 //! What `load` asks: queries in wire format, prepared once, so that the hot path copies octets and patches the id.
 //!
 //! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what the
-//! command line says about them, [`options`] what all of them have in common, and [`sign`] what each gets at the end.
+//! command line says about them, [`options`] what all of them have in common.
 
 pub mod arguments;
 mod dataset;
@@ -10,12 +10,11 @@ pub mod file;
 pub mod generated;
 pub mod options;
 pub mod popularity;
-pub mod sign;
 pub mod text;
 
 use domain::base::iana::Rtype;
 
-pub use self::{arguments::QueryArguments, error::QueryError, sign::Signer};
+pub use self::{arguments::QueryArguments, error::QueryError};
 use options::Options;
 
 /// At most so many queries: with names of the usual length, three quarters of a gigabyte.

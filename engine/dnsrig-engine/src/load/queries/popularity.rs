@@ -53,14 +53,14 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Draws from `count` names, at least one. The seed decides which are the popular ones; they are spread evenly over
-    /// all, for neighbours in a list are often neighbours in a server's memory.
-    pub fn new(popularity: Popularity, count: u32, seed: u64) -> Self {
+    /// Draws from `count` names, at least one. `ranks` decides which are the popular ones; they are spread evenly over all,
+    /// for neighbours in a list are often neighbours in a server's memory.
+    pub fn new(popularity: Popularity, count: u32, mut ranks: Random) -> Self {
         let cumulative = match popularity {
             Popularity::Uniform => Vec::new(),
             Popularity::Zipf { exponent } => cumulative(count, exponent),
         };
-        let offset = scale(Random::new(seed, super::generated::PURPOSE_RANKS).bits(), count.into()) as u32;
+        let offset = ranks.below(count.into()) as u32;
         Sampler { count, cumulative, stride: stride(count), offset }
     }
 
@@ -119,7 +119,7 @@ mod tests {
 
     /// How often each of `count` names is drawn.
     fn draw(popularity: Popularity, count: u32, draws: u32) -> (Sampler, Vec<u32>) {
-        let sampler = Sampler::new(popularity, count, 1);
+        let sampler = Sampler::new(popularity, count, Random::new(1, 1));
         let mut random = Random::new(1, 0);
         let mut drawn = vec![0; count as usize];
         (0..draws).for_each(|_| drawn[sampler.sample(&mut random) as usize] += 1);
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn the_popular_ones_are_spread_and_depend_on_the_seed() {
         let top = |seed| {
-            let sampler = Sampler::new(ZIPF, 1000, seed);
+            let sampler = Sampler::new(ZIPF, 1000, Random::new(seed, 1));
             (0..4).map(|rank| sampler.at_rank(rank)).collect::<Vec<_>>()
         };
         let mut places = top(1);
@@ -177,7 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn every_name_has_one_rank(count in 1_u32..5000, seed: u64) {
-            let sampler = Sampler::new(Popularity::Uniform, count, seed);
+            let sampler = Sampler::new(Popularity::Uniform, count, Random::new(seed, 1));
             let mut names: Vec<u32> = (0..count).map(|rank| sampler.at_rank(rank)).collect();
             names.sort_unstable();
             prop_assert!(names.into_iter().eq(0..count));
@@ -185,7 +185,7 @@ mod tests {
 
         #[test]
         fn what_is_drawn_exists(count in 1_u32..5000, seed: u64, exponent in 0.0..5.0) {
-            let sampler = Sampler::new(Popularity::Zipf { exponent }, count, seed);
+            let sampler = Sampler::new(Popularity::Zipf { exponent }, count, Random::new(seed, 1));
             let mut random = Random::new(seed, 0);
             prop_assert!((0..100).all(|_| sampler.sample(&mut random) < count));
         }
