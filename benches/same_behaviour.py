@@ -19,10 +19,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+from behaviour.bench import Bench
 from behaviour.capture import own_network
 from behaviour.records import IF_ANY, difference
 from behaviour.runs import RUNS
-from behaviour.stage import Stage
 
 TRIES = 3
 """A busy machine can make a query late, and so change what follows: a difference counts if it is there so often."""
@@ -82,9 +82,9 @@ def _compare(run: str, before: Path, after: Path, seed: int) -> bool:
 def _observed_here(run: str, engine: Path, seed: int) -> None:
     own_network()
     with tempfile.TemporaryDirectory(prefix="dnsrig-behaviour-") as folder:
-        stage = Stage(engine, seed, Path(folder))
-        RUNS[run](stage)
-        json.dump(stage.kept, sys.stdout)
+        bench = Bench(engine, seed, Path(folder))
+        RUNS[run](bench)
+        json.dump(bench.kept, sys.stdout)
 
 
 def main() -> int:

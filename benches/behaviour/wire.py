@@ -18,7 +18,7 @@ import dns.rdataclass
 import dns.rdatatype
 import dns.tsig
 
-from .capture import Conversation, Stream
+from behaviour.capture import Conversation, Stream
 
 PORT_OF_KERNEL = 32768
 """From here on ports are ephemeral ones (net.ipv4.ip_local_port_range); servers of the runs have lower ones."""
