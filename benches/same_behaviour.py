@@ -38,7 +38,7 @@ def observe(run: str, engine: Path, seed: int) -> Kept:
     command = [sys.executable, __file__, "--observe", run, str(engine), "--seed", str(seed)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
-        raise RuntimeError(f"{run} with {engine} failed:\n{done.stderr}")
+        raise RuntimeError(f"{run} with {engine} failed: {done.stderr[done.stderr.rfind('Error:') :]}")
     kept: Kept = json.loads(done.stdout)
     return kept
 
@@ -62,7 +62,11 @@ def _compare(run: str, before: Path, after: Path, seed: int) -> bool:
     found: dict[str, str] | None = None
     for _ in range(TRIES):
         kept = observe(run, before, seed)
-        latest = differences(kept, observe(run, after, seed))
+        try:
+            latest = differences(kept, observe(run, after, seed))
+        except RuntimeError as error:
+            print(f"{run:18s} DIFFERS: {error}", flush=True)
+            return False
         found = {title: text for title, text in latest.items() if found is None or title in found}
         if not found:
             print(

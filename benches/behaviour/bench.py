@@ -16,6 +16,8 @@ from behaviour.records import events, histograms, rows
 from behaviour.wire import View, lines
 
 LIMIT_S = 60.0
+BAD_INPUT = 2
+"""The exit code of a command that the engine does not understand."""
 WERE = {"propagation": "probe propagation", "interrogate": "transfer --interrogate"}
 """Subcommand → what it was: for engines whose help does not name it."""
 EXACT = View()
@@ -52,13 +54,22 @@ class Bench:
             conversations = capture.conversations()
         self.keep(f"{title}: wire", lines(conversations, view))
 
-    def run(self, title: str, command: str, values: bool = True, interrupt_after_s: float | None = None) -> None:
+    def run(
+        self,
+        title: str,
+        command: str,
+        values: bool = True,
+        interrupt_after_s: float | None = None,
+        may_be_refused: bool = False,
+    ) -> None:
         """A subcommand until it ends; its events and its exit code. `values`: else only what keys the events have."""
         with self._process(command) as process:
             if interrupt_after_s is not None:
                 time.sleep(interrupt_after_s)
                 process.send_signal(signal.SIGINT)
             output, _ = process.communicate(timeout=LIMIT_S)
+        if process.returncode == BAD_INPUT and not may_be_refused:
+            raise RuntimeError(f"{command} is refused: {self._errors()}")
         self._ended(title, output, process.returncode, values)
 
     @contextmanager
@@ -72,7 +83,7 @@ class Bench:
                 if json.loads(line)["event"] == "ready":
                     break
             else:
-                raise RuntimeError(f"{command} is not ready: {(self.folder / 'errors.txt').read_text()[-300:]}")
+                raise RuntimeError(f"{command} is not ready: {self._errors()}")
             yield process
             rest, _ = process.communicate(timeout=LIMIT_S)
             self._ended(title, output + rest, process.returncode, values)
@@ -81,6 +92,9 @@ class Bench:
         for name, content in events(output, values).items():
             self.keep(f"{title}: {name}", content)
         self.keep(f"{title}: exit code", [str(code)])
+
+    def _errors(self) -> str:
+        return (self.folder / "errors.txt").read_text()[-300:]
 
     @contextmanager
     def _process(self, command: str) -> Iterator[subprocess.Popen[str]]:

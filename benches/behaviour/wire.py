@@ -33,7 +33,7 @@ class View:
     key: str | None = None
     """ALGORITHM:NAME:SECRET, with which messages are signed."""
     messages: int | None = None
-    """Only so many messages of each direction, where a run ends by the clock."""
+    """Only so many messages of each direction, or of merged conversations so many queries, where a run ends by the clock."""
     merged: bool = False
     """All conversations between two addresses as one, its messages in order of sending, with ids left out: which of
     several clients sends a query is decided by the clock."""
@@ -133,9 +133,9 @@ def _one(talk: Conversation, view: View) -> list[str]:
 def _merged(talks: list[Conversation], view: View) -> list[str]:
     both = sorted(message for talk in talks for message in _messages(talk, view))
     found = []
-    for sign in "><":
+    # Which answers are the first ones is decided by which client gets the CPU.
+    for sign in "><" if view.messages is None else ">":
         texts = [f"{sign} id{text[6:]}" for _, text in both if text[0] == sign][: view.messages]
-        # Answers come in the order in which the server gets the CPU.
         if view.distinct:
             texts = list(dict.fromkeys(texts))
         found += texts if view.in_order and sign == ">" else sorted(texts)

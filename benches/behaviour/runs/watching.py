@@ -1,6 +1,8 @@
-"""What `probe`, `propagation` and `change` send and see."""
+"""What `probe`, `propagation`, `change` and `watch` send and see; and what is refused."""
 
 from __future__ import annotations
+
+import os
 
 import dns.flags
 import dns.message
@@ -64,3 +66,36 @@ def change(bench: Bench) -> None:
             with bench.wire(name, View(key=KEY if name == "signed" else None)):
                 bench.run(name, f"change 127.0.0.1 {options} --changes-per-s 100 --duration-s 0.4 --out {name}.arrow")
     bench.keep_rows("rows")
+
+
+def watch(bench: Bench) -> None:
+    """`watch`: columns and events. What it samples is of this machine and moment."""
+    hosts = f"--host here,netns=/proc/{os.getpid()}/ns/net,sockets"
+    bench.run("watch", f"watch {hosts} --duration-s 1 --sockets-interval-ms 100", values=False)
+    bench.keep_rows("rows", samples={"values": False}, sockets={"values": False})
+
+
+def refused(bench: Bench) -> None:
+    """What is asked for wrongly: exit codes."""
+    (bench.folder / "zones.list").write_text("not..a.name\n")
+    for number, command in enumerate([
+        "load 192.0.2.1 --queries none.txt",
+        "load 127.0.0.1 --queries none.txt",
+        "load 127.0.0.1 --zones zones.list",
+        "load 127.0.0.1 --zones zones.list --tsig hmac-md5:name:c2VjcmV0",
+        "transfer 192.0.2.1 --count 1",
+        "transfer 127.0.0.1:9 --count 1 --retries 0 --timeout 100ms",
+        "transfer 127.0.0.1 --zones zones.list",
+        "transfer 127.0.0.1 --count 1 --out nowhere",
+        "probe 127.0.0.1:9 --zones zones.list",
+        "probe 192.0.2.1 --zones none.list",
+        "change 127.0.0.1 --zones none.list --changes-per-s 1",
+        "serve zones 192.0.2.1 --count 1",
+        "serve zones 127.0.0.1 --count 0",
+        "serve echo 192.0.2.1",
+        "generate zones --count 1 --out zones.list",
+        "generate tld --delegations 0 --out tld",
+        "watch --host here,netns=/nowhere --duration-s 1",
+        "no-such-command",
+    ]):  # fmt: skip
+        bench.run(f"{number:02} {command}", command, may_be_refused=True)
