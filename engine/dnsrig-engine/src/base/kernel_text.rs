@@ -1,9 +1,15 @@
-//! Reading the kernel's text files: octets in, numbers out, no allocation once the places are known.
+//! Reading the kernel's text files: no allocation once the places are known.
 //!
-//! All the files that `watch` reads are lines of words. A value is *located* once, by the names around it, and from
+//! All the files that are read here are lines of words. A value is *located* once, by the names around it, and from
 //! then on read from its place: line and word. Every line that is read begins with the word that it began with when it
 //! was located (`Tcp`, `eth0`, `usage_usec`); if it does not, the file has changed its shape (an interface went away,
 //! `/proc/net/snmp` gained a line pair), and the caller locates again.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+/// A read that gives less than this was the last: the kernel gives a file in pieces of whole records (seq_file), each
+/// of them as much of a page as the records fill, and no record that we read is longer than half a page.
+const PIECE_OCTETS_MIN: usize = 2048;
 
 /// Which word of a line is the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +29,24 @@ pub struct Place {
     pub line: usize,
     /// The word of that line, counted from 0.
     pub word: usize,
+}
+
+/// Reads a file from its beginning into `buffer`. A buffer that is full was too small: the rest is lost.
+pub fn content<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match file.read_at(&mut buffer[length..], length as u64) {
+            Ok(read) => {
+                length += read;
+                if read < PIECE_OCTETS_MIN {
+                    break;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(&buffer[..length])
 }
 
 /// Finds the value in `column` of the line that begins with `key`. An empty key is the first line, whatever it says.

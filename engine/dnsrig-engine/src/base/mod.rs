@@ -5,9 +5,9 @@
 pub mod clock;
 pub mod events;
 pub mod failure;
-pub mod kernel_file;
 pub mod kernel_text;
 pub mod open_files;
+pub mod pacer;
 pub mod random;
 pub mod rows;
 pub mod stop;

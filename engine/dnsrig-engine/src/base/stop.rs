@@ -1,4 +1,4 @@
-//! When to stop early: SIGTERM, SIGINT, and the end of standard input if asked.
+//! When to stop early: SIGTERM, SIGINT, and the end of standard input if asked. And how it ended.
 //!
 //! A thread of its own waits for the signals, so they are heard whatever the others do. The first is a wish, which the
 //! program fulfils in order. One that comes more than a second later ends the process at once: then something did not.
@@ -6,6 +6,7 @@
 use std::{
     io::{self, Read},
     os::fd::{AsFd, BorrowedFd},
+    process::ExitCode,
     sync::Arc,
     thread,
     time::Duration,
@@ -21,11 +22,36 @@ use nix::{
     },
 };
 
+use serde::Serialize;
+
 use super::{failure::Advice, threads::Thread};
 
 /// Signals that come so soon after the first are the same wish: a terminal gives Ctrl-C to all processes, and a parent
 /// may pass it on.
 const ONE_WISH: Duration = Duration::from_secs(1);
+
+/// How a subcommand ended that comes to an end by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// It did all that it was asked for.
+    Done,
+    /// The time was over before.
+    Timeout,
+    /// Someone ended it before.
+    Interrupted,
+}
+
+impl Outcome {
+    /// 130 is what a shell reports for SIGINT.
+    pub fn exit_code(self) -> ExitCode {
+        ExitCode::from(match self {
+            Outcome::Done => 0,
+            Outcome::Timeout => 3,
+            Outcome::Interrupted => 130,
+        })
+    }
+}
 
 /// The signals could not be watched for.
 #[derive(Debug, thiserror::Error)]

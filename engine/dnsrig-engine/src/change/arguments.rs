@@ -1,7 +1,6 @@
 //! What `change` is told, and what it refuses.
 
 use std::{
-    io,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -90,15 +89,9 @@ pub struct Arguments {
     pub i_am_authorized: Option<IpAddr>,
 }
 
-/// Changes could not be sent.
+/// These changes cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ChangeError {
-    /// There is no way to the server.
-    #[error("cannot make a UDP socket to {0}: {1}")]
-    Connect(SocketAddr, io::Error),
-    /// Receiving failed in a way that is not the server's doing.
-    #[error("cannot receive from {0}: {1}")]
-    Receive(SocketAddr, io::Error),
     /// The catalog's name is none.
     #[error("`{0}` is no domain name")]
     Name(String),
@@ -119,10 +112,6 @@ pub enum ChangeError {
 impl Advice for ChangeError {
     fn hint(&self) -> String {
         match self {
-            ChangeError::Connect(primary, _) => {
-                format!("see `ip route get {}`: run it on a host that has a route there", primary.ip())
-            }
-            ChangeError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
             ChangeError::Name(_) => "give the name as in the catalog's zone file, such as catalog.example".into(),
             ChangeError::Members { .. } => "lower --first-member, or take a catalog with more members".into(),
             ChangeError::TooMany | ChangeError::TooFast => "lower --changes-per-s or --duration-s".into(),
@@ -131,6 +120,6 @@ impl Advice for ChangeError {
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, ChangeError::Connect(..) | ChangeError::Receive(..)) { 1 } else { 2 }
+        2
     }
 }

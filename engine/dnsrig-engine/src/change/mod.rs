@@ -10,9 +10,8 @@ pub mod report;
 
 use std::{
     collections::HashMap,
-    io,
     net::{SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    ops::ControlFlow,
     process::ExitCode,
     str::FromStr,
     sync::Arc,
@@ -26,7 +25,7 @@ use crate::{
         clock,
         events::Anchors,
         failure::Failure,
-        stop::{Stop, Wake},
+        stop::{Outcome, Stop},
         target::{self, Authority},
         units::nanoseconds,
     },
@@ -35,18 +34,15 @@ use crate::{
             Churn,
             rows::{self, Row},
         },
-        update::{self, ANSWER_OCTETS_MAX, Transaction},
+        update::{self, Transaction},
         zone_list::Zones,
     },
-    net::udp_batch::is_unreachable,
+    net::udp_client::{self, UdpClient},
 };
 use arguments::{CHANGES_MAX, RATE_VOUCHED_MAX};
 use core::{Action, Answer, Core, End, Settings};
 use plan::Plan;
-use report::{Outcome, Report};
-
-/// After so many packets in a row, look whether we are to stop, or an event is due.
-const TURNS_BETWEEN_CHECKS: u32 = 64;
+use report::Report;
 
 /// Changes zones until the time is over or someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -56,19 +52,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let plan = plan(arguments)?;
     let stop = Stop::new(arguments.until_eof)?;
-    let socket = connect(arguments.primary).map_err(|error| ChangeError::Connect(arguments.primary, error))?;
+    let socket = udp_client::connect(arguments.primary, None)?;
     let anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
     let mut stream = Stream {
-        primary: arguments.primary,
-        socket,
         key: arguments.tsig.clone(),
         transactions: HashMap::new(),
         core: Core::new(settings(arguments, start_ns)?, start_ns),
         report: Report::new(start_ns, anchors),
         plan,
     };
-    let outcome = stream.flow(&stop)?;
+    let outcome = udp_client::run(&mut stream, &socket, arguments.primary, &stop)?;
     if let Some(path) = &arguments.out {
         rows::write(path, stream.rows())?;
     }
@@ -106,16 +100,7 @@ fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeErro
     })
 }
 
-fn connect(primary: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((target::unspecified(primary), 0))?;
-    socket.connect(primary)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
 struct Stream {
-    primary: SocketAddr,
-    socket: UdpSocket,
     key: Option<Arc<Key>>,
     /// By id: what checks the answers that are waited for.
     transactions: HashMap<u16, Transaction>,
@@ -125,36 +110,12 @@ struct Stream {
 }
 
 impl Stream {
-    fn flow(&mut self, stop: &Stop) -> Result<Outcome, Failure> {
-        let mut turns = 0;
-        loop {
-            self.receive()?;
-            let now_ns = clock::monotonic_ns();
-            let wait_ns = match self.core.next(now_ns) {
-                Action::Done => return Ok(Outcome::Done),
-                Action::Send { id, number } => {
-                    self.send(id, number)?;
-                    turns += 1;
-                    if turns % TURNS_BETWEEN_CHECKS != 0 {
-                        continue;
-                    }
-                    0
-                }
-                Action::Wait { until_ns } => self.report.due_ns().min(until_ns) - now_ns,
-            };
-            self.report.emit_if_due(now_ns, &self.core)?;
-            if stop.wait(Some(self.socket.as_fd()), wait_ns)? == Wake::Stop {
-                return Ok(Outcome::Interrupted);
-            }
-        }
-    }
-
-    fn send(&mut self, id: u16, number: u64) -> Result<(), ChangeError> {
+    fn send(&mut self, socket: &UdpSocket, id: u16, number: u64) -> Result<(), ChangeError> {
         let change = self.plan.change(number);
         let edits = self.plan.edits(number, change)?;
         let (octets, transaction) = update::write_update(id, self.plan.edited(change), &edits, self.key.as_ref())?;
         // An error may be that of an earlier datagram (ICMP): this one was not sent all the same.
-        if self.socket.send(&octets).is_err() {
+        if socket.send(&octets).is_err() {
             self.core.on_not_sent(id);
         } else if let Some(transaction) = transaction {
             self.transactions.insert(id, transaction);
@@ -180,28 +141,26 @@ impl Stream {
             }
         })
     }
+}
 
-    /// Takes in all answers that have come.
-    fn receive(&mut self) -> Result<(), ChangeError> {
-        let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
-        loop {
-            match self.socket.recv(&mut buffer) {
-                Ok(length) => self.take_in(clock::monotonic_ns(), &buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // Nothing listens: whatever waits is given up in its time.
-                Err(error) if is_unreachable(&error) => self.report.count_unreachable(),
-                Err(error) => return Err(ChangeError::Receive(self.primary, error)),
+impl UdpClient for Stream {
+    fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+        Ok(match self.core.next(now_ns) {
+            Action::Done => ControlFlow::Break(Outcome::Done),
+            Action::Wait { until_ns } => ControlFlow::Continue(until_ns),
+            Action::Send { id, number } => {
+                self.send(socket, id, number)?;
+                ControlFlow::Continue(now_ns)
             }
-        }
+        })
     }
 
-    fn take_in(&mut self, now_ns: i64, octets: &[u8]) {
-        let Some((id, rcode)) = update::read_answer(octets) else {
+    fn on_message(&mut self, now_ns: i64, _from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
+        let Some((id, rcode)) = update::read_answer(message) else {
             self.report.count_unexpected();
-            return;
+            return Ok(());
         };
-        if self.transactions.remove(&id).is_some_and(|transaction| !update::is_signed(octets, &transaction)) {
+        if self.transactions.remove(&id).is_some_and(|transaction| !update::is_signed(message, &transaction)) {
             self.report.count_unsigned();
         }
         match self.core.on_answer(now_ns, id, rcode) {
@@ -209,5 +168,16 @@ impl Stream {
             Answer::Late => self.report.count_late(),
             Answer::Unexpected => self.report.count_unexpected(),
         }
+        Ok(())
+    }
+
+    fn on_unreachable(&mut self, _now_ns: i64) {
+        // Whatever waits is given up in its time.
+        self.report.count_unreachable();
+    }
+
+    fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
+        self.report.emit_if_due(now_ns, &self.core)?;
+        Ok(self.report.due_ns())
     }
 }

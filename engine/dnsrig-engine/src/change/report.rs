@@ -1,7 +1,5 @@
 //! What a stream of changes says: its events and its summary.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 
 use super::{
@@ -12,6 +10,7 @@ use crate::{
     base::{
         clock,
         events::{self, Anchors, EventError, ProgressTimer, emit},
+        stop::Outcome,
     },
     dns::churn::Kind,
     stats::{
@@ -21,23 +20,6 @@ use crate::{
 };
 
 const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
-
-/// How a stream ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// Every change that was due ended, or was left out.
-    Done,
-    /// Someone ended it before.
-    Interrupted,
-}
-
-impl Outcome {
-    /// 130 is what a shell reports for SIGINT.
-    pub fn exit_code(self) -> ExitCode {
-        ExitCode::from(if self == Outcome::Done { 0 } else { 130 })
-    }
-}
 
 #[derive(Serialize)]
 struct Progress {

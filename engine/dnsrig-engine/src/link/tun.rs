@@ -17,10 +17,7 @@ use nix::{
 
 use super::{error::LinkError, options::End};
 use crate::{
-    base::{
-        kernel_file,
-        kernel_text::{Column, lines, locate, words},
-    },
+    base::kernel_text::{Column, content, lines, locate, words},
     net::namespace::inside,
 };
 
@@ -77,7 +74,7 @@ impl Tun {
     /// How many packets the kernel dropped because they were not read in time; none if it does not say.
     pub fn missed_packets(&self) -> Option<u64> {
         let mut room = vec![0; STATISTICS_OCTETS];
-        let text = kernel_file::content(&self.statistics, &mut room).ok()?;
+        let text = content(&self.statistics, &mut room).ok()?;
         let place = locate(text, self.name.as_bytes(), Column::At(TX_DROPPED))?;
         let word = lines(text).nth(place.line).and_then(|line| words(line).nth(place.word))?;
         std::str::from_utf8(word).ok()?.parse().ok()

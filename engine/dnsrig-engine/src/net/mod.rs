@@ -10,3 +10,4 @@ pub mod poller;
 pub mod tcp_info;
 pub mod tls;
 pub mod udp_batch;
+pub mod udp_client;

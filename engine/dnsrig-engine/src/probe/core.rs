@@ -16,6 +16,8 @@
 
 use std::collections::VecDeque;
 
+use crate::base::pacer::Pacer;
+
 /// While the server is silent, and after an error of the socket, polls are at least this far apart.
 const SILENT_SPACING_NS: i64 = 1_000_000;
 
@@ -130,7 +132,7 @@ pub struct Core {
     order: VecDeque<u16>,
     next_id: u16,
     outstanding: usize,
-    bucket: Bucket,
+    pacer: Pacer,
     /// No poll before this time.
     not_before_ns: i64,
     last_sent_ns: i64,
@@ -144,6 +146,7 @@ impl Core {
     /// A probe of zones 0 to `zones` - 1, none of them seen.
     pub fn new(zones: u32, settings: Settings) -> Self {
         let count = zones as usize;
+        let rate = f64::from(settings.rate.max(1));
         Core {
             settings,
             last_unseen_ns: vec![NEVER; count],
@@ -155,7 +158,7 @@ impl Core {
             order: VecDeque::new(),
             next_id: 0,
             outstanding: 0,
-            bucket: Bucket::new(settings.rate),
+            pacer: Pacer::new(rate, f64::from(burst(settings.rate) - 1) * 1e9 / rate),
             not_before_ns: NEVER,
             last_sent_ns: NEVER,
             last_answer_ns: NEVER,
@@ -233,7 +236,7 @@ impl Core {
         self.ring.push_front(poll.zone);
         self.polls[poll.zone as usize] -= 1;
         self.counts.polls -= 1;
-        self.bucket.give_back();
+        self.pacer.give_back();
         self.hold(now_ns);
     }
 
@@ -286,7 +289,7 @@ impl Core {
         if self.outstanding >= window || self.order.len() >= SENT_SINCE_OLDEST_MAX {
             return i64::MAX;
         }
-        let paced_ns = self.bucket.ready_at().max(self.not_before_ns);
+        let paced_ns = self.pacer.ready_ns().max(self.not_before_ns);
         if silent && self.last_sent_ns != NEVER {
             return paced_ns.max(self.last_sent_ns + self.silent_spacing_ns(self.last_sent_ns));
         }
@@ -306,7 +309,7 @@ impl Core {
             self.sign_of_life_ns = now_ns;
         }
         self.last_sent_ns = now_ns;
-        self.bucket.take(now_ns);
+        self.pacer.take(now_ns);
         let id = self.next_id;
         self.next_id = id.wrapping_add(1);
         self.sent[usize::from(id)] = Some(Poll { zone, outstanding: true, sent_ns: now_ns, unseen_before_ns: NEVER });
@@ -378,41 +381,13 @@ impl Core {
             self.last_unseen_ns[zone] = self.last_unseen_ns[zone].min(poll.unseen_before_ns);
         }
         if self.settings.refund {
-            self.bucket.give_back();
+            self.pacer.give_back();
         }
         true
     }
 
     fn hold(&mut self, now_ns: i64) {
         self.not_before_ns = now_ns + SILENT_SPACING_NS;
-    }
-}
-
-/// A token bucket as one time: the generic cell rate algorithm (ITU-T I.371, annex A, "virtual scheduling").
-struct Bucket {
-    interval_ns: i64,
-    tolerance_ns: i64,
-    /// When the bucket will be full.
-    full_ns: i64,
-}
-
-impl Bucket {
-    fn new(rate: u32) -> Self {
-        // Rounded up: the rate is a limit.
-        let interval_ns = i64::from(1_000_000_000_u32.div_ceil(rate.max(1)));
-        Bucket { interval_ns, tolerance_ns: interval_ns * (i64::from(burst(rate)) - 1), full_ns: 0 }
-    }
-
-    fn ready_at(&self) -> i64 {
-        self.full_ns - self.tolerance_ns
-    }
-
-    fn take(&mut self, now_ns: i64) {
-        self.full_ns = self.full_ns.max(now_ns) + self.interval_ns;
-    }
-
-    fn give_back(&mut self) {
-        self.full_ns -= self.interval_ns;
     }
 }
 

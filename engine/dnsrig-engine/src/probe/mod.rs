@@ -9,31 +9,30 @@ mod report;
 mod rows;
 
 use std::{
-    io,
     net::{IpAddr, SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    ops::ControlFlow,
     path::PathBuf,
     process::ExitCode,
     time::Duration,
 };
 
-use nix::sys::socket::{setsockopt, sockopt};
-
-pub use self::report::Outcome;
 use crate::{
     base::{
         clock,
         events::Anchors,
-        failure::{Advice, Failure},
-        stop::{Stop, Wake},
+        failure::Failure,
+        stop::{Outcome, Stop},
         target::{self, Authority},
         units::{nanoseconds, parse_seconds},
     },
     dns::{
-        soa::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict},
+        soa::{self, QUERY_OCTETS_MAX, Verdict},
         zone_list::Zones,
     },
-    net::udp_batch::is_unreachable,
+    net::{
+        udp_batch::is_unreachable,
+        udp_client::{self, UdpClient},
+    },
 };
 use core::{Action, Core, Found, Settings};
 use report::Report;
@@ -43,13 +42,6 @@ const RATE_DEFAULT: u32 = 2000;
 
 /// Polls a second on a foreign target that the user vouches for, unless asked otherwise.
 const RATE_VOUCHED: u32 = 100;
-
-/// After so many packets in a row, look whether we are to stop, or an event is due.
-const TURNS_BETWEEN_CHECKS: u32 = 256;
-
-/// What a small datagram takes in a receive buffer, by the kernel's accounting (its `truesize`, for a 512-octet answer
-/// rounded up generously), in octets.
-const BUFFER_OCTETS_PER_ANSWER: usize = 2048;
 
 /// See when a server answers for each of many zones: readiness, progress, propagation.
 ///
@@ -118,29 +110,7 @@ pub struct ZonesArguments {
     i_am_authorized: Option<IpAddr>,
 }
 
-/// The socket failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// There is no way to the server.
-    #[error("cannot make a UDP socket to {0}: {1}")]
-    Connect(SocketAddr, io::Error),
-    /// Receiving failed in a way that is not the server's doing.
-    #[error("cannot receive from {0}: {1}")]
-    Receive(SocketAddr, io::Error),
-}
-
-impl Advice for ProbeError {
-    fn hint(&self) -> String {
-        match self {
-            ProbeError::Connect(server, _) => {
-                format!("see `ip route get {}`: run it on a host that has a route there", server.ip())
-            }
-            ProbeError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
-        }
-    }
-}
-
-/// Does what the arguments ask for: watches zones, follows them, or measures propagation.
+/// Does what the arguments ask for: watches zones until they are there, or follows them.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match (&arguments.other, &arguments.zones) {
         (Some(Other::Follow(arguments)), _) => follow::run(arguments),
@@ -155,20 +125,17 @@ fn run_zones(arguments: &ZonesArguments) -> Result<ExitCode, Failure> {
     let zones = Zones::read(&arguments.zones)?;
     let settings = settings(arguments, authority);
     let stop = Stop::new(arguments.until_eof)?;
-    let socket =
-        connect(arguments.server, arguments.window).map_err(|error| ProbeError::Connect(arguments.server, error))?;
+    let socket = udp_client::connect(arguments.server, Some(arguments.window))?;
     let anchors = Anchors::start()?;
     let started_ns = clock::monotonic_ns();
     let mut probe = Probe {
-        server: arguments.server,
         awaited: arguments.serial,
         limit_ns: started_ns.saturating_add(nanoseconds(arguments.limit_s)),
         report: Report::new(started_ns, nanoseconds(Duration::from_millis(arguments.progress_ms)), anchors),
         core: Core::new(zones.count(), settings),
         zones,
-        socket,
     };
-    let outcome = probe.watch(&stop)?;
+    let outcome = udp_client::run(&mut probe, &socket, arguments.server, &stop)?;
     if let Some(path) = &arguments.out {
         rows::write(path, &probe.zones, &probe.core)?;
     }
@@ -190,61 +157,19 @@ fn settings(arguments: &ZonesArguments, authority: Authority) -> Settings {
     }
 }
 
-fn connect(server: SocketAddr, window: u32) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((target::unspecified(server), 0))?;
-    // The kernel lowers it to net.core.rmem_max if need be; a dropped answer is then a timeout, and asked for again.
-    setsockopt(&socket, sockopt::RcvBuf, &(window as usize * BUFFER_OCTETS_PER_ANSWER))?;
-    socket.connect(server)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket)
-}
-
 struct Probe {
-    server: SocketAddr,
     zones: Zones,
     awaited: Option<u32>,
-    socket: UdpSocket,
     core: Core,
     report: Report,
     limit_ns: i64,
 }
 
 impl Probe {
-    fn watch(&mut self, stop: &Stop) -> Result<Outcome, Failure> {
-        let mut turns = 0;
-        loop {
-            self.receive()?;
-            let now_ns = clock::monotonic_ns();
-            let action = self.core.next(now_ns);
-            if action == Action::Done {
-                return Ok(Outcome::Done);
-            }
-            if now_ns >= self.limit_ns {
-                return Ok(Outcome::Timeout);
-            }
-            turns += 1;
-            let wait_ns = match action {
-                Action::Send { id, zone } => {
-                    self.send(id, zone);
-                    if turns % TURNS_BETWEEN_CHECKS != 0 {
-                        continue;
-                    }
-                    0
-                }
-                Action::Wait { until_ns } => self.report.due_ns(&self.core).min(until_ns).min(self.limit_ns) - now_ns,
-                Action::Done => 0,
-            };
-            self.report.emit_if_due(now_ns, &self.core)?;
-            if stop.wait(Some(self.socket.as_fd()), wait_ns)? == Wake::Stop {
-                return Ok(Outcome::Interrupted);
-            }
-        }
-    }
-
-    fn send(&mut self, id: u16, zone: u32) {
+    fn send(&mut self, socket: &UdpSocket, id: u16, zone: u32) {
         let mut query = [0; QUERY_OCTETS_MAX];
         let length = soa::write_query(&mut query, id, self.zones.name(zone).as_slice());
-        if let Err(error) = self.socket.send(&query[..length]) {
+        if let Err(error) = socket.send(&query[..length]) {
             let now_ns = clock::monotonic_ns();
             self.core.on_not_sent(now_ns, id);
             if is_unreachable(&error) {
@@ -255,29 +180,28 @@ impl Probe {
             }
         }
     }
+}
 
-    /// Takes in all answers that have come.
-    fn receive(&mut self) -> Result<(), Failure> {
-        // An octet more than is allowed tells an answer that is too long from one that just fits.
-        let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
-        loop {
-            match self.socket.recv(&mut buffer) {
-                Ok(length) => self.take_in(clock::monotonic_ns(), &buffer[..length])?,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_unreachable(&error) => self.core.on_unreachable(clock::monotonic_ns()),
-                Err(error) => return Err(ProbeError::Receive(self.server, error).into()),
+impl UdpClient for Probe {
+    fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+        Ok(match self.core.next(now_ns) {
+            Action::Done => ControlFlow::Break(Outcome::Done),
+            _ if now_ns >= self.limit_ns => ControlFlow::Break(Outcome::Timeout),
+            Action::Wait { until_ns } => ControlFlow::Continue(until_ns.min(self.limit_ns)),
+            Action::Send { id, zone } => {
+                self.send(socket, id, zone);
+                ControlFlow::Continue(now_ns)
             }
-        }
+        })
     }
 
-    fn take_in(&mut self, now_ns: i64, octets: &[u8]) -> Result<(), Failure> {
-        let Some((id, rcode)) = soa::response_id(octets) else {
+    fn on_message(&mut self, now_ns: i64, _from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
+        let Some((id, rcode)) = soa::response_id(message) else {
             self.report.count(Verdict::Malformed);
             return Ok(());
         };
         let verdict = match self.core.zone_of(id) {
-            Some(zone) => soa::read_answer(octets, self.zones.name(zone), self.awaited),
+            Some(zone) => soa::read_answer(message, self.zones.name(zone), self.awaited),
             None => Verdict::Mismatched,
         };
         self.report.count(verdict);
@@ -292,5 +216,14 @@ impl Probe {
             self.report.on_seen(now_ns)?;
         }
         Ok(())
+    }
+
+    fn on_unreachable(&mut self, now_ns: i64) {
+        self.core.on_unreachable(now_ns);
+    }
+
+    fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
+        self.report.emit_if_due(now_ns, &self.core)?;
+        Ok(self.report.due_ns(&self.core))
     }
 }

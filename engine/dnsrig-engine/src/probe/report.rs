@@ -1,7 +1,5 @@
 //! What the probe says: its events and its summary.
 
-use std::process::ExitCode;
-
 use serde::Serialize;
 
 use super::core::{Core, Settings};
@@ -9,32 +7,10 @@ use crate::{
     base::{
         clock,
         events::{self, Anchors, EventError, emit},
+        stop::Outcome,
     },
     dns::soa::{Verdict, Verdicts},
 };
-
-/// How a probe ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Outcome {
-    /// All zones were seen.
-    Done,
-    /// The time was over before.
-    Timeout,
-    /// Someone ended it before.
-    Interrupted,
-}
-
-impl Outcome {
-    /// 130 is what a shell reports for SIGINT.
-    pub fn exit_code(self) -> ExitCode {
-        ExitCode::from(match self {
-            Outcome::Done => 0,
-            Outcome::Timeout => 3,
-            Outcome::Interrupted => 130,
-        })
-    }
-}
 
 #[derive(Serialize)]
 struct FirstAnswer {

@@ -1,7 +1,6 @@
 //! What `propagation` is told, and what it refuses.
 
 use std::{
-    io,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
     sync::Arc,
@@ -95,9 +94,6 @@ pub struct Arguments {
 /// Propagation could not be measured.
 #[derive(Debug, thiserror::Error)]
 pub enum PropagationError {
-    /// The socket failed.
-    #[error("cannot {0} a UDP socket: {1}")]
-    Socket(&'static str, io::Error),
     /// More than is planned for.
     #[error("{0}")]
     TooMany(String),
@@ -115,9 +111,6 @@ pub enum PropagationError {
 impl Advice for PropagationError {
     fn hint(&self) -> String {
         match self {
-            PropagationError::Socket(..) => {
-                "check the addresses and the routes of this host (ip addr, ip route)".into()
-            }
             PropagationError::Late(_) => "have it begin later: serve zones --changes-delay".into(),
             PropagationError::TooMany(_) => "measure fewer at a time".into(),
             PropagationError::Families => "measure each family in a run of its own".into(),
@@ -126,6 +119,6 @@ impl Advice for PropagationError {
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, PropagationError::Socket(..) | PropagationError::Late(_)) { 1 } else { 2 }
+        if matches!(self, PropagationError::Late(_)) { 1 } else { 2 }
     }
 }

@@ -1,7 +1,7 @@
 //! Which change and which poll is sent when, and what the answers say: propagation without its socket and its clock.
 //!
 //! A change raises the serial of a zone on the primary to one that is known when it is sent. From then on every
-//! secondary is polled for it, at most once each `poll_spacing_ns`, and only while a change is missing there. For each
+//! secondary is polled for it, at most `poll_rate_per_s` times a second, and only while a change is missing there. For each
 //! change and secondary two times bracket the moment of arrival: the latest poll *sent* that was still answered with an
 //! older serial, and the answer *received* with the new one or a later one (RFC 1982: serials only grow, so a later
 //! serial shows all earlier changes of its zone).
@@ -10,6 +10,8 @@
 //! that is due meanwhile is sent late, and its lateness is kept.
 
 use std::collections::VecDeque;
+
+use crate::base::pacer::Pacer;
 
 /// At most so many secondaries: they are the bits of a word.
 pub const SECONDARIES_MAX: usize = 64;
@@ -40,8 +42,8 @@ pub struct Settings {
     pub secondaries: usize,
     pub changes: u32,
     pub pace: Pace,
-    /// Polls of one secondary are at least so far apart.
-    pub poll_spacing_ns: i64,
+    /// Polls of one secondary.
+    pub poll_rate_per_s: u32,
     /// A poll counts as unanswered after so long.
     pub poll_timeout_ns: i64,
     /// A change without an answer of the primary no longer holds up the next one of its zone after so long.
@@ -128,7 +130,7 @@ struct Zone {
 }
 
 struct Secondary {
-    next_poll_ns: i64,
+    pacer: Pacer,
     /// The zone after the one that was polled last.
     turn: usize,
     open: u32,
@@ -159,7 +161,8 @@ impl Core {
         assert!(serials.len() == settings.zones as usize && (1..=SECONDARIES_MAX).contains(&settings.secondaries));
         let zone =
             |serial: &u32| Zone { first_serial: *serial, serial: *serial, changes: VecDeque::new(), unanswered: None };
-        let secondary = |_| Secondary { next_poll_ns: start_ns, turn: 0, open: 0, polls: Polls::default() };
+        let pacer = Pacer::new(f64::from(settings.poll_rate_per_s), 0.0).starting(start_ns);
+        let secondary = |_| Secondary { pacer, turn: 0, open: 0, polls: Polls::default() };
         Core {
             settings,
             start_ns,
@@ -193,7 +196,7 @@ impl Core {
         let mut wake_ns = change_at_ns.min(end_ns).min(self.next_limit_ns()).min(self.next_timeout_ns());
         for secondary in 0..self.secondaries.len() {
             let Some(zone) = self.wanted_zone(secondary) else { continue };
-            let poll_at_ns = self.secondaries[secondary].next_poll_ns;
+            let poll_at_ns = self.secondaries[secondary].pacer.ready_ns();
             if poll_at_ns <= now_ns {
                 return self.send_poll(secondary, zone, now_ns);
             }
@@ -339,7 +342,7 @@ impl Core {
         self.polls[usize::from(id)] = Some(poll);
         self.order.push_back(id);
         let state = &mut self.secondaries[secondary];
-        state.next_poll_ns = now_ns + self.settings.poll_spacing_ns;
+        state.pacer.take(now_ns);
         state.turn = self.active.iter().position(|active| *active == zone).map_or(0, |place| place + 1);
         state.open += 1;
         state.polls.sent += 1;

@@ -15,7 +15,7 @@ fn settings(zones: u32, secondaries: usize, changes: u32, pace: Pace) -> Setting
         secondaries,
         changes,
         pace,
-        poll_spacing_ns: MS,
+        poll_rate_per_s: 1_000,
         poll_timeout_ns: 50 * MS,
         accept_timeout_ns: 200 * MS,
         end_ns: i64::MAX,

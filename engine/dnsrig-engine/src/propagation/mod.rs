@@ -11,14 +11,11 @@ mod report;
 mod rows;
 
 use std::{
-    io,
     net::{SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    ops::ControlFlow,
     process::ExitCode,
     time::Duration,
 };
-
-use nix::sys::socket::{setsockopt, sockopt};
 
 pub use self::arguments::{Arguments, PropagationError};
 use crate::{
@@ -26,16 +23,16 @@ use crate::{
         clock,
         events::Anchors,
         failure::Failure,
-        stop::{Stop, Wake},
+        stop::{Outcome, Stop},
         target::{self, Authority},
         units::nanoseconds,
     },
     dns::{
-        soa::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict},
+        soa::{self, QUERY_OCTETS_MAX, Verdict},
         update,
         zone_list::{Zones, ZonesError},
     },
-    net::udp_batch::is_unreachable,
+    net::udp_client::{self, UdpClient, UdpError},
 };
 use core::{Action, Core, Pace, SECONDARIES_MAX, Settings};
 use primary::Primary;
@@ -53,11 +50,8 @@ const ACCEPT_TIMEOUT_NS: i64 = 5_000_000_000;
 const ZONES_MAX: u32 = 10_000;
 const SIGHTINGS_MAX: u64 = 4_000_000;
 
-/// Asked of the kernel for answers that come while we do something else; it gives at most net.core.rmem_max.
-const RECEIVE_BUFFER_OCTETS: usize = 1 << 22;
-
-/// After so many packets in a row, look whether we are to stop, or an event is due.
-const TURNS_BETWEEN_CHECKS: u32 = 64;
+/// The kernel is to keep so many answers that come while we do something else.
+const ANSWERS_WAITING: u32 = 2048;
 
 /// Makes changes and watches them arrive until all have, or someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -67,9 +61,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let stop = Stop::new(arguments.until_eof)?;
     // Without it, brackets are wider by what waits take longer.
     let _ = clock::wait_exactly();
-    let socket = bind(arguments.primary)?;
+    let failed = |error| UdpError::Connect(arguments.primary, error);
+    // One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
+    let socket = udp_client::bind(arguments.primary, Some(ANSWERS_WAITING)).map_err(failed)?;
     let primary = Primary::learn(&socket, arguments.primary, &zones, arguments.tsig.clone())?;
-    socket.set_nonblocking(true).map_err(|error| PropagationError::Socket("set up", error))?;
+    socket.set_nonblocking(true).map_err(failed)?;
     let anchors = Anchors::start()?;
     let start_ns = first_change_ns(arguments, clock::monotonic_ns())?;
     let settings = settings(arguments, authority, zones.count(), start_ns)?;
@@ -78,10 +74,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         report: Report::new(start_ns, anchors),
         secondaries: arguments.secondaries.clone(),
         zones,
-        socket,
         primary,
     };
-    let interrupted = !probe.watch(&stop)?;
+    let interrupted = udp_client::run(&mut probe, &socket, arguments.primary, &stop)? == Outcome::Interrupted;
     if let Some(path) = &arguments.out {
         rows::write(path, &probe.zones, &probe.secondaries, &probe.core)?;
     }
@@ -150,7 +145,7 @@ fn settings(
             (Some(rate_per_s), None) => Pace::Stream { rate_per_s },
             (Some(rate_per_s), Some(_)) => Pace::Own { rate_per_s },
         },
-        poll_spacing_ns: i64::from(1_000_000_000_u32.div_ceil(arguments.poll_rate_per_s.unwrap_or(rate))),
+        poll_rate_per_s: arguments.poll_rate_per_s.unwrap_or(rate),
         poll_timeout_ns: POLL_TIMEOUT_NS,
         accept_timeout_ns: ACCEPT_TIMEOUT_NS,
         end_ns: arguments.stop_after_s.map_or(i64::MAX, |after| start_ns.saturating_add(nanoseconds(after))),
@@ -168,89 +163,35 @@ fn first_change_ns(arguments: &Arguments, now_ns: i64) -> Result<i64, Propagatio
     Ok(first_ns)
 }
 
-/// One socket for all servers: one descriptor to wait for, and whoever answers is told by the address.
-fn bind(primary: SocketAddr) -> Result<UdpSocket, PropagationError> {
-    let socket =
-        UdpSocket::bind((target::unspecified(primary), 0)).map_err(|error| PropagationError::Socket("make", error))?;
-    let sized = setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_OCTETS);
-    sized.map_err(|error| PropagationError::Socket("set up", error.into()))?;
-    Ok(socket)
-}
-
 struct Propagation {
     primary: Primary,
     secondaries: Vec<SocketAddr>,
     zones: Zones,
-    socket: UdpSocket,
     core: Core,
     report: Report,
 }
 
 impl Propagation {
-    /// True when it came to its end, false when it was interrupted.
-    fn watch(&mut self, stop: &Stop) -> Result<bool, Failure> {
-        let mut turns = 0;
-        loop {
-            self.receive()?;
-            let now_ns = clock::monotonic_ns();
-            let action = self.core.next(now_ns);
-            let wait_ns = match action {
-                Action::Done => return Ok(true),
-                Action::Wait { until_ns } => self.report.due_ns().min(until_ns) - now_ns,
-                Action::Change { number, zone, serial } => {
-                    self.change(number, zone, serial)?;
-                    0
-                }
-                Action::Poll { id, secondary, zone } => {
-                    self.poll(id, secondary, zone);
-                    0
-                }
-            };
-            turns += 1;
-            if wait_ns == 0 && turns % TURNS_BETWEEN_CHECKS != 0 {
-                continue;
-            }
-            self.report.emit_if_due(now_ns, &self.core)?;
-            if stop.wait(Some(self.socket.as_fd()), wait_ns)? == Wake::Stop {
-                return Ok(false);
-            }
-        }
-    }
-
-    fn change(&mut self, number: u32, zone: u32, serial: u32) -> Result<(), Failure> {
-        let octets = self.primary.update(number, self.zones.name(zone), zone, serial);
-        let octets = octets?;
-        if self.socket.send_to(&octets, self.primary.address()).is_err() {
+    fn change(&mut self, socket: &UdpSocket, number: u32, zone: u32, serial: u32) -> Result<(), Failure> {
+        let octets = self.primary.update(number, self.zones.name(zone), zone, serial)?;
+        if socket.send_to(&octets, self.primary.address()).is_err() {
             self.report.count_send_error();
         }
         Ok(())
     }
 
-    fn poll(&mut self, id: u16, secondary: usize, zone: u32) {
+    fn poll(&mut self, socket: &UdpSocket, id: u16, secondary: usize, zone: u32) {
         let mut query = [0; QUERY_OCTETS_MAX];
         let length = soa::write_query(&mut query, id, self.zones.name(zone).as_slice());
-        if self.socket.send_to(&query[..length], self.secondaries[secondary]).is_err() {
+        if socket.send_to(&query[..length], self.secondaries[secondary]).is_err() {
             self.report.count_send_error();
         }
     }
 
-    /// Takes in all answers that have come.
-    fn receive(&mut self) -> Result<(), PropagationError> {
-        let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
-        loop {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((length, from)) => self.take_in(clock::monotonic_ns(), from, &buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted || is_unreachable(&error) => {}
-                Err(error) => return Err(PropagationError::Socket("receive from", error)),
-            }
-        }
-    }
-
-    fn take_in(&mut self, now_ns: i64, from: SocketAddr, octets: &[u8]) {
-        if let Some((id, rcode)) = update::read_answer(octets).filter(|_| from == self.primary.address()) {
+    fn take_in(&mut self, now_ns: i64, from: SocketAddr, message: &[u8]) {
+        if let Some((id, rcode)) = update::read_answer(message).filter(|_| from == self.primary.address()) {
             match self.core.change_of(id) {
-                Some(number) if self.primary.is_genuine(id, octets) => {
+                Some(number) if self.primary.is_genuine(id, message) => {
                     self.report.count_rcode(&self.core, number, rcode);
                     self.core.on_accepted(now_ns, number, rcode);
                 }
@@ -258,14 +199,14 @@ impl Propagation {
             }
             return;
         }
-        let asked = soa::response_id(octets)
+        let asked = soa::response_id(message)
             .and_then(|(id, _)| Some((id, self.core.poll_of(id)?)))
             .filter(|(_, (secondary, _))| self.secondaries[*secondary] == from);
         let Some((id, (_, zone))) = asked else {
             self.report.count_unexpected();
             return;
         };
-        match soa::read_answer(octets, self.zones.name(zone), None) {
+        match soa::read_answer(message, self.zones.name(zone), None) {
             Verdict::Malformed | Verdict::Mismatched => self.report.count_unexpected(),
             Verdict::Seen { serial } => self.core.on_polled(now_ns, id, Some(serial)),
             _ => {
@@ -273,5 +214,31 @@ impl Propagation {
                 self.core.on_polled(now_ns, id, None);
             }
         }
+    }
+}
+
+impl UdpClient for Propagation {
+    fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+        match self.core.next(now_ns) {
+            Action::Done => return Ok(ControlFlow::Break(Outcome::Done)),
+            Action::Wait { until_ns } => return Ok(ControlFlow::Continue(until_ns)),
+            Action::Change { number, zone, serial } => self.change(socket, number, zone, serial)?,
+            Action::Poll { id, secondary, zone } => self.poll(socket, id, secondary, zone),
+        }
+        Ok(ControlFlow::Continue(now_ns))
+    }
+
+    fn on_message(&mut self, now_ns: i64, from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
+        self.take_in(now_ns, from, message);
+        Ok(())
+    }
+
+    fn on_unreachable(&mut self, _now_ns: i64) {
+        // It does not say of whom; what waits is given up in its time.
+    }
+
+    fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
+        self.report.emit_if_due(now_ns, &self.core)?;
+        Ok(self.report.due_ns())
     }
 }

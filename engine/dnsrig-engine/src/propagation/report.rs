@@ -9,8 +9,8 @@ use crate::{
     base::{
         clock,
         events::{self, Anchors, EventError, ProgressTimer, emit},
+        stop::Outcome,
     },
-    probe::Outcome,
     stats::{
         rcodes::{Rcodes, count_rcode},
         spread::Spread,

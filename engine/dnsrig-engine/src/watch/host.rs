@@ -11,11 +11,11 @@ use nix::unistd::{SysconfVar, sysconf};
 use super::{
     metrics::{CGROUP, CPU, FileMetrics, LINK, MACHINE, Metric, NETWORK, Unit},
     rows::Series,
+    source::{Source, Wanted},
 };
 use crate::{
     base::{
         failure::Advice,
-        kernel_file::{Source, Wanted},
         kernel_text::{Column, lines, words},
     },
     net::namespace::inside,

@@ -10,6 +10,7 @@ pub mod metrics;
 mod rows;
 pub mod schedule;
 pub mod sockets;
+mod source;
 
 use std::{path::PathBuf, process::ExitCode};
 

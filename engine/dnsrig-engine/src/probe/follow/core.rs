@@ -4,6 +4,8 @@
 //! that differs from the one before; each such change is a row, between the last question that was answered with the old state
 //! and the answer that showed the new one. A question without an answer changes nothing.
 
+use crate::base::pacer::Pacer;
+
 /// At most so many rows: 40 octets each.
 pub const ROWS_MAX: usize = 1_000_000;
 
@@ -42,8 +44,7 @@ struct Open {
 
 /// The state of all zones that are followed.
 pub struct Core {
-    start_ns: i64,
-    rate_per_s: f64,
+    pacer: Pacer,
     asked: u64,
     known: Vec<Option<Known>>,
     /// By id.
@@ -58,8 +59,8 @@ impl Core {
     /// Follows zones 0 to `zones` - 1; the first question is due at `start_ns`.
     pub fn new(zones: u32, rate_per_s: u32, start_ns: i64) -> Self {
         Core {
-            start_ns,
-            rate_per_s: f64::from(rate_per_s),
+            // Late by less than an interval, the next question is due as if it had been in time.
+            pacer: Pacer::new(f64::from(rate_per_s), 1e9 / f64::from(rate_per_s)).starting(start_ns),
             asked: 0,
             known: vec![None; zones as usize],
             open: vec![None; 1 << 16],
@@ -72,7 +73,7 @@ impl Core {
 
     /// When the next question is due.
     pub fn due_ns(&self) -> i64 {
-        self.start_ns + (self.asked as f64 * 1e9 / self.rate_per_s) as i64
+        self.pacer.ready_ns()
     }
 
     /// Asks now: under this id, for this zone. What is overdue is asked at once; nothing is made up for.
@@ -80,10 +81,7 @@ impl Core {
         let (id, zone) = (self.asked as u16, (self.asked % self.known.len() as u64) as u32);
         self.open[usize::from(id)] = Some(Open { zone, asked_ns: now_ns });
         self.asked += 1;
-        if self.due_ns() < now_ns {
-            // As if the time that was lost had not been.
-            self.start_ns += now_ns - self.due_ns();
-        }
+        self.pacer.take(now_ns);
         (id, zone)
     }
 

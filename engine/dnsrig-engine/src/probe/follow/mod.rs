@@ -6,29 +6,27 @@ pub mod core;
 mod rows;
 
 use std::{
-    io,
     net::{IpAddr, SocketAddr, UdpSocket},
-    os::fd::AsFd,
+    ops::ControlFlow,
     path::PathBuf,
     process::ExitCode,
 };
 
 use serde::Serialize;
 
-use super::{ProbeError, report::Outcome};
 use crate::{
     base::{
         clock,
         events::{Anchors, EventError, emit},
         failure::Failure,
-        stop::{Stop, Wake},
+        stop::{Outcome, Stop},
         target::{self, Authority},
     },
     dns::{
-        soa::{self, ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict, Verdicts},
+        soa::{self, QUERY_OCTETS_MAX, Verdict, Verdicts},
         zone_list::Zones,
     },
-    net::udp_batch::is_unreachable,
+    net::udp_client::{self, UdpClient},
 };
 use core::{Core, State};
 
@@ -94,30 +92,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let rate = if authority == Authority::Vouched { arguments.rate.min(RATE_VOUCHED_MAX) } else { arguments.rate };
     let zones = Zones::read(&arguments.zones)?;
     let stop = Stop::new(arguments.until_eof)?;
-    let socket = super::connect(arguments.server, rate.min(1024))
-        .map_err(|error| ProbeError::Connect(arguments.server, error))?;
+    let socket = udp_client::connect(arguments.server, Some(rate.min(1024)))?;
     let anchors = Anchors::start()?;
     let start_ns = clock::monotonic_ns();
     let mut follow = Follow {
-        server: arguments.server,
         core: Core::new(zones.count(), rate, start_ns),
         zones,
-        socket,
         anchors,
         verdicts: Verdicts::default(),
         unreachable: 0,
         told: false,
     };
-    follow.watch(&stop)?;
+    let outcome = udp_client::run(&mut follow, &socket, arguments.server, &stop)?;
     rows::write(&arguments.out, &follow.zones, follow.core.rows())?;
-    follow.summary(start_ns, rate)?;
-    Ok(Outcome::Interrupted.exit_code())
+    follow.summary(outcome, start_ns, rate)?;
+    Ok(outcome.exit_code())
 }
 
 struct Follow {
-    server: SocketAddr,
     zones: Zones,
-    socket: UdpSocket,
     core: Core,
     anchors: Anchors,
     verdicts: Verdicts,
@@ -126,62 +119,48 @@ struct Follow {
     told: bool,
 }
 
-impl Follow {
-    fn watch(&mut self, stop: &Stop) -> Result<(), Failure> {
-        loop {
-            self.receive()?;
-            let now_ns = clock::monotonic_ns();
-            self.anchors.emit_if_due(now_ns)?;
-            self.tell_first_change(now_ns)?;
-            if self.core.due_ns() <= now_ns {
-                self.ask(now_ns);
-            }
-            let wait_ns = self.core.due_ns().min(self.anchors.due_ns()) - clock::monotonic_ns();
-            if stop.wait(Some(self.socket.as_fd()), wait_ns.max(0))? == Wake::Stop {
-                return Ok(());
-            }
+impl UdpClient for Follow {
+    fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
+        if self.core.due_ns() <= now_ns {
+            let (id, zone) = self.core.ask(now_ns);
+            let mut query = [0; QUERY_OCTETS_MAX];
+            let length = soa::write_query(&mut query, id, self.zones.wire(zone));
+            // What is not sent is not answered either.
+            let _ = socket.send(&query[..length]);
         }
+        Ok(ControlFlow::Continue(self.core.due_ns()))
     }
 
-    fn ask(&mut self, now_ns: i64) {
-        let (id, zone) = self.core.ask(now_ns);
-        let mut query = [0; QUERY_OCTETS_MAX];
-        let length = soa::write_query(&mut query, id, self.zones.wire(zone));
-        // What is not sent is not answered either.
-        let _ = self.socket.send(&query[..length]);
-    }
-
-    /// Takes in all answers that have come.
-    fn receive(&mut self) -> Result<(), ProbeError> {
-        let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
-        loop {
-            match self.socket.recv(&mut buffer) {
-                Ok(length) => self.take_in(clock::monotonic_ns(), &buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if is_unreachable(&error) => self.unreachable += 1,
-                Err(error) => return Err(ProbeError::Receive(self.server, error)),
-            }
-        }
-    }
-
-    fn take_in(&mut self, now_ns: i64, octets: &[u8]) {
-        let asked = soa::response_id(octets).and_then(|(id, _)| Some((id, self.core.zone_of(id)?)));
+    fn on_message(&mut self, now_ns: i64, _from: SocketAddr, message: &[u8]) -> Result<(), Failure> {
+        let asked = soa::response_id(message).and_then(|(id, _)| Some((id, self.core.zone_of(id)?)));
         let verdict = match asked {
-            Some((_, zone)) => soa::read_answer(octets, self.zones.name(zone), None),
+            Some((_, zone)) => soa::read_answer(message, self.zones.name(zone), None),
             None => Verdict::Mismatched,
         };
         self.verdicts.count(verdict);
         let state = match verdict {
-            Verdict::Malformed | Verdict::Mismatched => return,
+            Verdict::Malformed | Verdict::Mismatched => return Ok(()),
             Verdict::Seen { serial } | Verdict::Newer { serial } => State::Served { serial },
             _ => State::Unserved,
         };
         if let Some((id, _)) = asked {
             self.core.on_answer(now_ns, id, state);
         }
+        Ok(())
     }
 
+    fn on_unreachable(&mut self, _now_ns: i64) {
+        self.unreachable += 1;
+    }
+
+    fn report(&mut self, now_ns: i64) -> Result<i64, Failure> {
+        self.anchors.emit_if_due(now_ns)?;
+        self.tell_first_change(now_ns)?;
+        Ok(self.anchors.due_ns())
+    }
+}
+
+impl Follow {
     /// Says once that some zone is no longer as it was first seen.
     fn tell_first_change(&mut self, now_ns: i64) -> Result<(), EventError> {
         if self.told || self.core.changed() == 0 {
@@ -191,10 +170,10 @@ impl Follow {
         emit("changed", now_ns, &Changed { rows: self.core.rows().len() as u64 })
     }
 
-    fn summary(&self, start_ns: i64, rate: u32) -> Result<(), EventError> {
+    fn summary(&self, outcome: Outcome, start_ns: i64, rate: u32) -> Result<(), EventError> {
         let (zones, polls, answered, rows_dropped) = self.core.counts();
         let summary = Summary {
-            outcome: Outcome::Interrupted,
+            outcome,
             start_ns,
             zones,
             rate,

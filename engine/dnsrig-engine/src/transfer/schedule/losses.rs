@@ -105,7 +105,7 @@ impl Schedule {
 
     /// Does what is due by now.
     pub fn tick(&mut self, now_ns: i64) {
-        if !self.paced.is_empty() && self.pace.next_ns() <= now_ns {
+        if !self.paced.is_empty() && self.pacer.ready_ns() <= now_ns {
             std::mem::take(&mut self.paced).into_iter().for_each(|slot| self.wake(slot));
         }
         while let Some(timer) = self.timers.take(now_ns) {

@@ -9,7 +9,6 @@ mod answers;
 pub mod ids;
 mod losses;
 pub mod memory;
-mod pace;
 pub mod policy;
 pub mod secondaries;
 pub mod slots;
@@ -23,7 +22,6 @@ use super::{
     counters::Counters,
     row_buffer::RowBuffer,
     schedule::{
-        pace::Pace,
         secondaries::{Job, Secondary},
         slots::{Slot, State},
         timers::{Timer, Timers},
@@ -31,11 +29,17 @@ use super::{
     },
     sinks::SinkFactory,
 };
-use crate::dns::{
-    tsig::verify,
-    xfr::{Ask, Incoming, write_query},
-    zone_list::Zones,
+use crate::{
+    base::pacer::Pacer,
+    dns::{
+        tsig::verify,
+        xfr::{Ask, Incoming, write_query},
+        zone_list::Zones,
+    },
 };
+
+/// After a pause no more than this of the rate is caught up with.
+const BEHIND_NS_MAX: f64 = 1e7;
 
 /// Queries are written in pieces of about this size, so that those of one connection do not keep the others waiting.
 const FILL_OCTETS_MAX: usize = 128 << 10;
@@ -81,8 +85,8 @@ pub struct Schedule {
     slots_each: u32,
     transfers: Transfers,
     timers: Timers,
-    pace: Pace,
-    /// Slots that wait for the pace.
+    pacer: Pacer,
+    /// Slots that wait for it.
     paced: Vec<u32>,
     /// Slots that may have something to do.
     woken: VecDeque<u32>,
@@ -124,7 +128,7 @@ impl Schedule {
         let places = if settings.on_notify { zones.count() as usize * share.secondaries as usize } else { 0 };
         let serials = settings.serial.or(settings.serial_before).filter(|_| settings.on_notify);
         let mut schedule = Schedule {
-            pace: Pace::new(settings.rate),
+            pacer: settings.rate.map_or(Pacer::UNLIMITED, |rate| Pacer::new(rate, BEHIND_NS_MAX)),
             secondaries: (0..share.secondaries).map(|_| Secondary::new(listed)).collect(),
             slots: (0..share.secondaries * slots_each).map(slot).collect(),
             states: vec![losses::Standing::default(); places],
@@ -220,7 +224,7 @@ impl Schedule {
 
     /// Before this nothing is due, unless something happens.
     pub fn due_ns(&self) -> i64 {
-        let paced_ns = if self.paced.is_empty() { i64::MAX } else { self.pace.next_ns() };
+        let paced_ns = if self.paced.is_empty() { i64::MAX } else { self.pacer.ready_ns() };
         self.timers.due_ns().min(paced_ns)
     }
 
@@ -336,10 +340,11 @@ impl Schedule {
             place.zones += 1;
             return secondary.take_cleared().map(|job| (job, false));
         }
-        if !self.pace.take(now_ns) {
+        if self.pacer.ready_ns() > now_ns {
             self.paced.push(slot);
             return None;
         }
+        self.pacer.take(now_ns);
         place.zones += 1;
         secondary.take(number).map(|job| (job, self.settings.soa != SoaFirst::None))
     }

@@ -1,13 +1,9 @@
 //! A file of the kernel, opened once and read again and again.
 
-use std::{fs::File, io, os::unix::fs::FileExt};
+use std::{fs::File, io};
 
-use super::kernel_text::{self, Column, Place};
-use crate::watch::metrics::Unit;
-
-/// A read that gives less than this was the last: the kernel gives a file in pieces of whole records (seq_file), each
-/// of them as much of a page as the records fill, and no record that we read is longer than half a page.
-const PIECE_OCTETS_MIN: usize = 2048;
+use super::metrics::Unit;
+use crate::base::kernel_text::{self, Column, Place};
 
 /// A value that is wanted from a file.
 #[derive(Clone, Debug)]
@@ -59,9 +55,9 @@ impl Source {
         there
     }
 
-    /// What the file has now, as [`content`] reads it.
+    /// What the file has now, as [`kernel_text::content`] reads it.
     pub fn content<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-        content(&self.file, buffer)
+        kernel_text::content(&self.file, buffer)
     }
 
     /// Reads the file and calls `found` with the series and the value of all that is there.
@@ -98,24 +94,6 @@ impl Source {
         self.places = self.wanted.iter().map(place).collect();
         self.values.resize(self.wanted.len(), None);
     }
-}
-
-/// Reads a file from its beginning into `buffer`. A buffer that is full was too small: the rest is lost.
-pub fn content<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
-    let mut length = 0;
-    while length < buffer.len() {
-        match file.read_at(&mut buffer[length..], length as u64) {
-            Ok(read) => {
-                length += read;
-                if read < PIECE_OCTETS_MIN {
-                    break;
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(&buffer[..length])
 }
 
 /// A value in the metric's unit.

@@ -1,0 +1,132 @@
+//! A program that asks over one UDP socket: the loop around its core. What is sent when, and what an answer means, is the
+//! core's ([`UdpClient`]).
+
+use std::{
+    io,
+    net::{SocketAddr, UdpSocket},
+    ops::ControlFlow,
+    os::fd::AsFd,
+};
+
+use nix::sys::socket::{setsockopt, sockopt};
+
+use super::udp_batch::is_unreachable;
+use crate::base::{
+    clock,
+    failure::{Advice, Failure},
+    stop::{Outcome, Stop, Wake},
+    target,
+};
+
+/// The longest message that is read: without EDNS a server sends no more over UDP (RFC 1035 §4.2.1). A byte more tells a
+/// message that is too long from one that just fits.
+const MESSAGE_BYTES_MAX: usize = 512 + 1;
+
+/// What a small datagram takes in a receive buffer, by the kernel's accounting (its `truesize`, for a 512-byte answer
+/// rounded up generously).
+const BUFFER_BYTES_PER_ANSWER: usize = 2048;
+
+/// After so many messages in a row, look whether we are to stop, or an event is due.
+const TURNS_BETWEEN_CHECKS: u32 = 64;
+
+/// The socket failed.
+#[derive(Debug, thiserror::Error)]
+pub enum UdpError {
+    /// There is no way to the server.
+    #[error("cannot make a UDP socket to {0}: {1}")]
+    Connect(SocketAddr, io::Error),
+    /// Receiving failed in a way that is not the server's doing.
+    #[error("cannot receive from {0}: {1}")]
+    Receive(SocketAddr, io::Error),
+}
+
+impl Advice for UdpError {
+    fn hint(&self) -> String {
+        match self {
+            UdpError::Connect(server, _) => {
+                format!("see `ip route get {}`: run it on a host that has a route there", server.ip())
+            }
+            UdpError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
+        }
+    }
+}
+
+/// What is sent when, and what comes of it.
+pub trait UdpClient {
+    /// Sends one message on `socket` if one is due, or says how it ends. Continues with when to look again unless an answer comes before: `now_ns`
+    /// if more may be due.
+    fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure>;
+
+    /// Takes in a message, which may be anyone's where the socket is not connected.
+    fn on_message(&mut self, now_ns: i64, from: SocketAddr, message: &[u8]) -> Result<(), Failure>;
+
+    /// An ICMP error came: nothing listens there.
+    fn on_unreachable(&mut self, now_ns: i64);
+
+    /// Prints the events that are due, and returns when the next one may be.
+    fn report(&mut self, now_ns: i64) -> Result<i64, Failure>;
+}
+
+/// A socket that speaks to `server` alone and does not block; `answers` as in [`bind`].
+pub fn connect(server: SocketAddr, answers: Option<u32>) -> Result<UdpSocket, UdpError> {
+    let connected = || {
+        let socket = bind(server, answers)?;
+        socket.connect(server)?;
+        socket.set_nonblocking(true)?;
+        Ok(socket)
+    };
+    connected().map_err(|error| UdpError::Connect(server, error))
+}
+
+/// A socket that speaks to servers of the same family as `server`, and blocks. Its receive buffer is to have room for so many
+/// small `answers`; None: as many as the system gives.
+pub fn bind(server: SocketAddr, answers: Option<u32>) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((target::unspecified(server), 0))?;
+    if let Some(answers) = answers {
+        // The kernel lowers it to net.core.rmem_max if need be; an answer that is dropped then counts as any other loss.
+        setsockopt(&socket, sockopt::RcvBuf, &(answers as usize * BUFFER_BYTES_PER_ANSWER))?;
+    }
+    Ok(socket)
+}
+
+/// Has `client` send and receive on `socket`, which does not block, until it ends or someone ends it.
+///
+/// `server` is whom an error of the socket names.
+pub fn run(
+    client: &mut impl UdpClient,
+    socket: &UdpSocket,
+    server: SocketAddr,
+    stop: &Stop,
+) -> Result<Outcome, Failure> {
+    let mut turns: u32 = 0;
+    loop {
+        receive(client, socket, server)?;
+        let now_ns = clock::monotonic_ns();
+        let until_ns = match client.act(socket, now_ns)? {
+            ControlFlow::Break(outcome) => return Ok(outcome),
+            ControlFlow::Continue(until_ns) => until_ns,
+        };
+        turns = turns.wrapping_add(1);
+        if until_ns <= now_ns && !turns.is_multiple_of(TURNS_BETWEEN_CHECKS) {
+            continue;
+        }
+        let until_ns = until_ns.min(client.report(now_ns)?);
+        if stop.wait(Some(socket.as_fd()), until_ns.saturating_sub(now_ns))? == Wake::Stop {
+            return Ok(Outcome::Interrupted);
+        }
+    }
+}
+
+/// Takes in all messages that have come.
+fn receive(client: &mut impl UdpClient, socket: &UdpSocket, server: SocketAddr) -> Result<(), Failure> {
+    let mut buffer = [0; MESSAGE_BYTES_MAX];
+    loop {
+        match socket.recv_from(&mut buffer) {
+            Ok((length, from)) => client.on_message(clock::monotonic_ns(), from, &buffer[..length])?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_unreachable(&error) => client.on_unreachable(clock::monotonic_ns()),
+            Err(error) => return Err(UdpError::Receive(server, error).into()),
+        }
+    }
+}
