@@ -11,10 +11,10 @@ What lives where:
 - ``analysis``    reading a run, metrics, statistics
 - ``traps``       one file a known way for a measurement to lie
 - ``report``      charts, HTML, tables, exports
+- ``rundir``      what a run directory holds: the contract between writers and readers
 
 Dependencies point one way: cli -> experiment -> procedures -> lab, servers, datasets.
 ``analysis``, ``traps`` and ``report`` read run directories only and never import the lab.
-``rundir`` (what a run directory holds) is the contract between the two sides.
 """
 
 __version__ = "0.1.0"

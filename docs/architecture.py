@@ -1,12 +1,14 @@
-"""Which file of the engine uses which, read from its ``use`` declarations and paths: for the picture, and for the test that holds it."""
+"""Which file of the engine uses which, and which folder of the package: read from the code, for the picture and for tests."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 ENGINE = Path(__file__).parents[1] / "engine/dnsrig-engine/src"
+PACKAGE = Path(__file__).parents[1] / "dnsrig"
 
 SHARED = ("base", "stats", "dns", "net")
 """The folders below the subcommands, each of which uses only those before it."""
@@ -65,6 +67,27 @@ def engine_uses(root: Path = ENGINE) -> dict[str, set[str]]:
     name = {path: module.file.relative_to(root).as_posix() for path, module in modules.items()}
     uses = {name[path]: _files(module, modules, name) for path, module in modules.items()}
     return uses | {"main.rs": _files(Module((), root / "main.rs"), modules, name)}
+
+
+def package_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
+    """Each folder and top file of the Python package, and the other ones that it imports, also inside functions."""
+    found: dict[str, set[str]] = {}
+    for path in sorted(root.rglob("*.py")):
+        parts = path.relative_to(root).with_suffix("").parts
+        used = found.setdefault(parts[0], set())
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                used |= {_part(f"{node.module}.{alias.name}", root) for alias in node.names}
+            elif isinstance(node, ast.Import):
+                used |= {_part(alias.name, root) for alias in node.names}
+    return {name: used - {name, ""} for name, used in found.items() if not name.startswith("__")}
+
+
+def _part(module: str, root: Path) -> str:
+    """The folder or top file of the package that ``module`` lies in; empty: another package."""
+    package, _, rest = module.partition(".")
+    name = rest.split(".")[0]
+    return name if package == root.name and ((root / name).is_dir() or (root / f"{name}.py").exists()) else ""
 
 
 def folder(file: str) -> str:

@@ -1,14 +1,17 @@
-"""Writes docs/reference/ from the code: what it says is what the code says."""
+"""Writes docs/reference/, the picture of the architecture and tables in READMEs from the code: they say what the code says."""
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+import picture
 import typer
 
 from dnsrig import datasets, paths, procedures
@@ -22,7 +25,8 @@ from dnsrig.procedures import _checks, all_procedures
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import all_traps
 
-FOLDER = Path(__file__).parent / "reference"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "docs/reference"
 HEAD = "<!-- Written by `make docs` from the code. -->\n\n"
 
 
@@ -216,7 +220,64 @@ def pages() -> dict[str, str]:
     return {"README.md": HEAD + index} | {name: HEAD + write() for name, write in PAGES.items()}
 
 
+def subcommands() -> str:
+    """The engine's, as its help says; `enter`, which only the rig uses, is not in the list there."""
+    rows = []
+    for command in [*(name for name, _ in _subcommands_of(_help([]))), "enter"]:
+        text = _help([command])
+        rows.append([f"`{command}`", _headline(text)])
+        rows += [[f"`{command} {sub}`", says] for sub, says in _subcommands_of(text)]
+    return table(["subcommand", "does"], rows)
+
+
+def _subcommands_of(text: str) -> list[tuple[str, str]]:
+    """Name and headline of each in a help text; some have their own in two lines."""
+    _, _, commands = text.partition("\nCommands:\n")
+    found = re.findall(r"^  (\w+) +(.+(?:\n {6,}.+)*)", commands.partition("\n\n")[0], re.MULTILINE)
+    return [(name, " ".join(says.split())) for name, says in found if name != "help"]
+
+
+def _headline(text: str) -> str:
+    return " ".join(text.partition("\n\n")[0].split()).rstrip(".")
+
+
+def shared_folders() -> str:
+    return table(["folder", "has"], [[f"`{name}/`", picture.first_sentence(name)] for name in picture.SHARED])
+
+
+def benches() -> str:
+    rows = []
+    for path in sorted((ROOT / "benches").glob("*.py")):
+        says = ast.get_docstring(ast.parse(path.read_text())) or ""
+        rows.append([f"`{path.name}`", _headline(says)])
+    return table(["file", "answers"], rows)
+
+
+PARTS = {
+    "engine/README.md": {"subcommands": subcommands, "shared folders": shared_folders},
+    "benches/README.md": {"benches": benches},
+}
+"""File -> its generated parts, each between two comments that name it."""
+
+
+def with_parts(file: str) -> str:
+    """A file with its generated parts written anew."""
+    text = (ROOT / file).read_text()
+    for name, write in PARTS[file].items():
+        start, end = f"<!-- {name}: written by `make docs` -->\n", f"<!-- end of {name} -->\n"
+        before, found, rest = text.partition(start)
+        assert found, f"{file} has no line {start}"
+        text = before + start + "\n" + write() + "\n" + end + rest.partition(end)[2]
+    return text
+
+
+def files() -> dict[str, str]:
+    """Path in the repository -> text, of all that is generated, wholly or in part."""
+    written = {f"docs/reference/{name}": text for name, text in pages().items()}
+    return written | {"docs/pictures/architecture.svg": picture.draw()} | {file: with_parts(file) for file in PARTS}
+
+
 if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
-    for name, text in pages().items():
-        (FOLDER / name).write_text(text)
+    for path, text in files().items():
+        (ROOT / path).write_text(text)

@@ -7,15 +7,22 @@ import importlib.util
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+import dnsrig
 from dnsrig.servers import all_drivers
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *(ROOT / folder / "README.md" for folder in ("benches", "engine", "packaging", "tests")),
+    ROOT / "dnsrig/experiment/builtin/README.md",
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 
 def _module(path: str) -> ModuleType:
@@ -27,10 +34,14 @@ def _module(path: str) -> ModuleType:
     return found
 
 
-def test_reference_is_up_to_date() -> None:
-    generate = _module("docs/generate.py")
-    for name, text in generate.pages().items():
-        assert (ROOT / "docs/reference" / name).read_text() == text, f"{name} is out of date: run `make docs`"
+def test_what_is_generated_is_up_to_date() -> None:
+    for path, text in _module("docs/generate.py").files().items():
+        assert (ROOT / path).read_text() == text, f"{path} is out of date: run `make docs`"
+
+
+def test_package_and_engine_have_one_version() -> None:
+    workspace = tomllib.loads((ROOT / "engine/Cargo.toml").read_text())["workspace"]
+    assert workspace["package"]["version"] == dnsrig.__version__
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
