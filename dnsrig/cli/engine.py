@@ -1,4 +1,4 @@
-"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `serve`, `change`: the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ SUBCOMMANDS = {
     "propagation": "Measure how long a change takes from a primary to its secondaries (engine).",
     "load": "Put queries on a server and see how it answers (engine).",
     "transfer": "Take zones from a primary as secondaries do, and see how it gives them (engine).",
+    "interrogate": "Ask a primary what it supports of zone transfer (engine).",
     "serve": "Be a server whose behaviour is known (engine).",
     "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
 }

@@ -1,4 +1,4 @@
-"""Interrogate: a primary is asked what it supports of zone transfer, by `transfer --interrogate`; nothing is read from its version.
+"""Interrogate: a primary is asked what it supports of zone transfer, by the engine's `interrogate`; nothing is read from its version.
 
 The primary has all its zones before, and one more that is large (``large_records``; 0: none), for some questions are about what lies behind
 a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A server that has no XoT is asked all

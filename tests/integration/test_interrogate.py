@@ -63,9 +63,8 @@ def interrogate(folder: Path, kind: str, transport: str, *settings: str, changes
             )
             assert context.wait(change, limit_s=30)["accepted"] > ZONES / 2
         arguments = [
-            "transfer",
+            "interrogate",
             spec.hosts["primary"].address,
-            "--interrogate",
             f"--zones={datasets.folder(spec.dataset.key) / 'zones.list'}",
         ]
         if spec.transfer.tsig:

@@ -117,7 +117,7 @@ class Instruments:
 
     def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
         """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
-        words = ["transfer", self._address(target), "--interrogate", self._zones, f"--xot-port={keys.XOT_PORT}"]
+        words = ["interrogate", self._address(target), self._zones, f"--xot-port={keys.XOT_PORT}"]
         return self.start(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:

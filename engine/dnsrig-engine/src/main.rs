@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dnsrig_engine::{
     base::{events, failure::Failure},
-    change, enter, generate, link, load, probe, propagation, serve, transfer, watch,
+    change, enter, generate, interrogate, link, load, probe, propagation, serve, transfer, watch,
 };
 
 /// The instruments of dnsrig, a test rig for DNS.
@@ -29,6 +29,7 @@ enum Command {
     Change(change::Arguments),
     Load(load::Arguments),
     Transfer(transfer::Arguments),
+    Interrogate(interrogate::Arguments),
     Serve(serve::Arguments),
     Link(link::Arguments),
     #[command(hide = true)]
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
+        Command::Interrogate(arguments) => ("interrogate", interrogate::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Link(arguments) => ("link", link::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),

@@ -4,7 +4,13 @@
 //! Whoever reads may be slow, or not read at all: a [`Writer`] for each of both has a thread of its own, so that no
 //! measurement waits for a reader, and no memory grows for one. Events that have no room are counted in the summary.
 
-use std::{fs::File, io, os::fd::AsFd, sync::OnceLock, time::Duration};
+use std::{
+    fs::File,
+    io::{self, IsTerminal},
+    os::fd::AsFd,
+    sync::OnceLock,
+    time::Duration,
+};
 
 use serde::Serialize;
 
@@ -88,6 +94,11 @@ pub fn summary<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<(), EventErr
     let output = output()?;
     output.write_last(|events_dropped| line("summary", monotonic_ns, &Last { body, events_dropped }))?;
     if output.flush(SUMMARY_PATIENCE)? { Ok(()) } else { Err(EventError::Stalled) }
+}
+
+/// Whether anyone reads events: a program reads a pipe; on a terminal they are asked for (`json`).
+pub fn are_wanted(json: bool) -> bool {
+    json || !io::stdout().is_terminal()
 }
 
 /// Says something to people. Where it cannot be written, nobody reads it.

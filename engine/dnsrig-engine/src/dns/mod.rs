@@ -16,6 +16,7 @@ pub mod tld_names;
 pub mod tsig;
 pub mod update;
 pub mod xfr;
+pub mod zone_arguments;
 pub mod zone_list;
 pub mod zonefile;
 pub mod zonemd;

@@ -32,6 +32,12 @@ pub enum ZonesError {
     /// A name on the command line is none.
     #[error("{0}")]
     Name(String),
+    /// The command line names none.
+    #[error("no zone is named: give --zone, --zones, --catalog or --count")]
+    Unnamed,
+    /// The members of a catalog are not known.
+    #[error("the catalog zone {0} did not come: {1}")]
+    Catalog(String, String),
     /// There is nothing to look for.
     #[error("{} names no zone", .0.display())]
     Empty(PathBuf),
@@ -40,7 +46,10 @@ pub enum ZonesError {
 impl Advice for ZonesError {
     fn hint(&self) -> String {
         match self {
-            ZonesError::Name(_) => "give names such as z000000.example".into(),
+            ZonesError::Name(_) | ZonesError::Unnamed => "give names such as z000000.example".into(),
+            ZonesError::Catalog(..) => {
+                "ask for it with `dnsrig-engine transfer PRIMARY --zone CATALOG`, which says more".into()
+            }
             _ => {
                 "--zones takes a file with one zone a line, such as the zones.list that `dnsrig-engine generate` makes"
                     .into()
@@ -49,7 +58,7 @@ impl Advice for ZonesError {
     }
 
     fn exit_code(&self) -> u8 {
-        2
+        if matches!(self, ZonesError::Catalog(..)) { 1 } else { 2 }
     }
 }
 

@@ -1,152 +1,18 @@
-//! Asking: what the checks share, which is connections to the server, exchanges on them, and what is known of its zones.
+//! Asking: what the checks share, which is the server, what is known of its zones, and what several of them judge by.
 
-use std::{cell::OnceCell, net::SocketAddr, sync::Arc, time::Instant};
+use std::cell::OnceCell;
 
 use super::{
     answer::Transport,
-    caps::{EXCHANGE_MAX, LARGE_OCTETS_MAX, PIPELINED, QUIET_MAX},
-    exchange::{Exchange, Now},
+    caps::PIPELINED,
+    exchange::Exchange,
     idle::Idle,
-    line::{Line, Loss, Records},
+    line::{Loss, Records},
     message::ZoneName,
+    server::Server,
     survey::{Known, Survey},
-    tls::{Sessions, Tls},
 };
-use crate::{
-    base::clock,
-    dns::{tsig::verify::Signer, xfr::Ask},
-};
-
-/// The protocol that a client names for DNS over TLS and for XoT (RFC 7858, RFC 9103 §7.1).
-pub const DOT: &str = "dot";
-
-/// Whom to ask, and with which key.
-#[derive(Clone)]
-pub struct Server {
-    pub tcp: SocketAddr,
-    pub xot: SocketAddr,
-    pub signer: Option<Signer>,
-    pub tls: Tls,
-}
-
-impl Server {
-    /// A new connection.
-    pub fn open(&self, transport: Transport) -> Result<Line, Loss> {
-        match transport {
-            Transport::Tcp => Line::tcp(self.tcp),
-            Transport::Xot => self.open_tls(&[DOT], None),
-        }
-    }
-
-    /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep them.
-    pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Line, Loss> {
-        Line::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
-    }
-
-    /// Sends all queries in one write, before any answer, and takes what comes.
-    pub fn ask_at_once(&self, line: &mut Line, asks: &[(&ZoneName, Ask)], records: Records) -> Exchange {
-        let mut talk = Talk::new(self.signer.clone());
-        let queries: Vec<_> = asks.iter().map(|(zone, ask)| talk.draft(zone, *ask)).collect();
-        talk.note(line.send(&queries, records));
-        talk.listen(line);
-        talk.exchange
-    }
-
-    /// Asks one after another: each when the one before has its answer.
-    pub fn ask_in_turn(&self, line: &mut Line, asks: &[(&ZoneName, Ask)]) -> Exchange {
-        let mut talk = Talk::new(self.signer.clone());
-        for (zone, ask) in asks {
-            let query = talk.draft(zone, *ask);
-            talk.note(line.send(&[query], Records::OneEach));
-            talk.listen(line);
-            if talk.exchange.loss.is_some() {
-                break;
-            }
-        }
-        talk.exchange
-    }
-
-    /// Asks one thing on a new connection.
-    pub fn ask_once(&self, transport: Transport, zone: &ZoneName, ask: Ask) -> Result<Exchange, Loss> {
-        Ok(self.ask_in_turn(&mut self.open(transport)?, &[(zone, ask)]))
-    }
-}
-
-/// An exchange in progress, and its clock.
-pub struct Talk {
-    pub exchange: Exchange,
-    signer: Option<Signer>,
-    start: Instant,
-    octets_max: u64,
-}
-
-impl Talk {
-    pub fn new(signer: Option<Signer>) -> Self {
-        Self::since(signer, Instant::now())
-    }
-
-    /// With a beginning that several share.
-    pub fn since(signer: Option<Signer>, start: Instant) -> Self {
-        Talk { exchange: Exchange::default(), signer, start, octets_max: 4 * LARGE_OCTETS_MAX }
-    }
-
-    /// Gives up when more octets came.
-    pub fn at_most(mut self, octets_max: u64) -> Self {
-        self.octets_max = octets_max;
-        self
-    }
-
-    fn now(&self) -> Now {
-        Now { at: self.start.elapsed(), wall_s: clock::wall_time_s() }
-    }
-
-    /// Zones are held against their digests.
-    pub fn check_digests(mut self) -> Self {
-        self.exchange.checks_digests = true;
-        self
-    }
-
-    /// A query, as it is sent.
-    pub fn draft(&mut self, zone: &ZoneName, ask: Ask) -> Vec<u8> {
-        let now = self.now();
-        self.exchange.ask(zone, ask, self.signer.as_ref(), now)
-    }
-
-    /// A query for SOA that asks how long an idle connection stays.
-    pub fn draft_keepalive(&mut self, zone: &ZoneName) -> Vec<u8> {
-        let now = self.now();
-        self.exchange.ask_keepalive(zone, now)
-    }
-
-    /// Keeps the first loss.
-    pub fn note(&mut self, result: Result<(), Loss>) {
-        if let (Err(loss), None) = (result, &self.exchange.loss) {
-            self.exchange.loss = Some(loss);
-        }
-    }
-
-    /// Takes in messages until everything is answered, or there is no hope of it.
-    pub fn listen(&mut self, line: &mut Line) {
-        self.listen_until(line, |_| false);
-    }
-
-    /// Likewise, or until it is enough; asked again after each message.
-    pub fn listen_until(&mut self, line: &mut Line, is_enough: impl Fn(&Exchange) -> bool) {
-        let end = Instant::now() + EXCHANGE_MAX;
-        while self.exchange.open() > 0 && self.exchange.loss.is_none() && !is_enough(&self.exchange) {
-            match line.receive(end.min(Instant::now() + QUIET_MAX)) {
-                Ok(message) => {
-                    let now = self.now();
-                    self.exchange.take(now, &message);
-                }
-                Err(loss) => self.exchange.loss = Some(loss),
-            }
-            if self.exchange.octets() > self.octets_max {
-                self.note(Err(Loss::Enough));
-            }
-        }
-    }
-}
+use crate::dns::xfr::Ask;
 
 /// An interrogation in progress. What several checks judge by is asked for once.
 pub struct Asking {

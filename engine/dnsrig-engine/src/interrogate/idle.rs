@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{answer::Transport, asking::Server, caps::IDLE_MAX, line::Loss, message::ZoneName};
+use super::{answer::Transport, caps::IDLE_MAX, line::Loss, message::ZoneName, server::Server};
 use crate::{
     base::threads::{Thread, ThreadError},
     dns::xfr::Ask,

@@ -1,4 +1,4 @@
-//! `transfer --interrogate`: what a primary supports, found by asking it and never by its version.
+//! `interrogate`: what a primary supports, found by asking it and never by its version.
 //!
 //! A list of [`checks`], each in a file of its own, ask over [`line`]s and judge by [`exchange`]s: what was asked on a
 //! connection, and what came when. Speed does not matter here; sockets block, and every wait has a limit ([`caps`]).
@@ -6,43 +6,55 @@
 //! without any.
 
 mod answer;
+mod arguments;
 mod asking;
 mod caps;
+mod check;
 mod checks;
 mod exchange;
 mod idle;
 mod line;
 mod message;
-mod request;
+mod server;
 mod survey;
 mod table;
 mod tls;
 mod transfer;
 
-use std::{fs, io, net::SocketAddr, path::PathBuf, process::ExitCode, time::Instant};
+use std::{
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    time::Instant,
+};
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-pub use self::request::Request;
+pub use self::arguments::Arguments;
 use crate::base::{
     clock,
     events::{self, Anchors},
     failure::{Advice, Failure},
+    target,
 };
 use answer::{Answer, Feature, Transport};
-use asking::{Asking, Server};
+use asking::Asking;
 use caps::INTERROGATION_MAX;
 use checks::CHECKS;
 use idle::Idle;
 use line::Loss;
 use message::ZoneName;
+use server::Server;
 
 /// An interrogation could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum InterrogateError {
     #[error("nothing answers at {0}: {1}; and on port {2}: {3}")]
     Nobody(SocketAddr, Loss, u16, Loss),
+    #[error("--tsig: {0}")]
+    Tsig(&'static str),
     #[error("cannot write {}: {}", .0.display(), .1)]
     Write(PathBuf, io::Error),
 }
@@ -53,8 +65,13 @@ impl Advice for InterrogateError {
             InterrogateError::Nobody(tcp, ..) => {
                 format!("is a server running there? See `ip route get {}`, and --xot-port for TLS", tcp.ip())
             }
+            InterrogateError::Tsig(_) => "see `dnsrig-engine interrogate --help`".into(),
             InterrogateError::Write(..) => "choose another file with --out".into(),
         }
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, InterrogateError::Tsig(_)) { 2 } else { 1 }
     }
 }
 
@@ -68,11 +85,15 @@ struct Summary<'a> {
 }
 
 /// Asks everything, prints the summary as an event and a table on standard error.
-pub fn run(request: &Request) -> Result<ExitCode, Failure> {
-    let mut anchors = request.reporter.program.then(Anchors::start).transpose()?;
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let server = arguments.server()?;
+    target::authorise(server.tcp.ip(), arguments.i_am_authorized)?;
+    let zones = zones(arguments, &server)?;
+    let speaks = events::are_wanted(arguments.json);
+    let mut anchors = speaks.then(Anchors::start).transpose()?;
     let start = Instant::now();
-    let first = reach(&request.server)?;
-    let asking = begin(request.server.clone(), first, &request.zones);
+    let first = reach(&server)?;
+    let asking = begin(server, first, &zones);
     let mut features = Vec::new();
     for check in CHECKS {
         for transport in check.transports {
@@ -88,14 +109,37 @@ pub fn run(request: &Request) -> Result<ExitCode, Failure> {
         }
     }
     let summary = Summary {
-        primary: request.server.tcp,
-        xot_port: request.server.xot.port(),
+        primary: asking.server.tcp,
+        xot_port: asking.server.xot.port(),
         elapsed_ms: start.elapsed().as_millis() as u64,
         zones: asking.survey.summary(),
         features: &features,
     };
-    tell(&summary, request)?;
+    if let Some(path) = &arguments.out {
+        write(path, &summary)?;
+    }
+    events::say(table::text(summary.features, table::shows_signs(&io::stderr())));
+    if speaks {
+        events::summary(clock::monotonic_ns(), &summary)?;
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Zones that may be transferred: a sample of those that were named.
+fn zones(arguments: &Arguments, server: &Server) -> Result<Vec<ZoneName>, Failure> {
+    let mut catalog = None;
+    let zones = arguments.zones.zones(|named, members| {
+        let name = catalog.insert(named.wire(0).to_vec());
+        let transport = reach(server)?;
+        Ok(server.transfer_to(members, transport, name))
+    })?;
+    let mut sampled = survey::sample((0..zones.count()).map(|zone| zones.wire(zone).to_vec()));
+    if let Some(catalog) = catalog {
+        // A catalog of many members is a large zone among small ones.
+        sampled.pop();
+        sampled.push(catalog);
+    }
+    Ok(sampled)
 }
 
 /// Over what zones are looked at: TCP if anything listens there.
@@ -121,14 +165,7 @@ fn begin(server: Server, first: Transport, names: &[ZoneName]) -> Asking {
     Asking::new(server, survey, idle)
 }
 
-fn tell(summary: &Summary<'_>, request: &Request) -> Result<(), Failure> {
-    if let Some(path) = &request.out {
-        let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
-        text.and_then(|text| fs::write(path, text)).map_err(|error| InterrogateError::Write(path.clone(), error))?;
-    }
-    events::say(table::text(summary.features, table::shows_signs(&io::stderr())));
-    if request.reporter.program {
-        events::summary(clock::monotonic_ns(), summary)?;
-    }
-    Ok(())
+fn write(path: &Path, summary: &Summary<'_>) -> Result<(), InterrogateError> {
+    let text = serde_json::to_vec_pretty(summary).map_err(io::Error::from);
+    text.and_then(|text| fs::write(path, text)).map_err(|error| InterrogateError::Write(path.to_owned(), error))
 }

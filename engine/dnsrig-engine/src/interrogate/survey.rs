@@ -6,10 +6,10 @@ use serde_json::{Map, Value};
 
 use super::{
     answer::Transport,
-    asking::{Server, Talk},
     caps::{LARGE_OCTETS_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX, SURVEY_OCTETS_MAX, ZONES_MAX},
     line::{Line, Loss, Records},
     message::ZoneName,
+    server::{Server, Talk},
     transfer::Transfer,
 };
 use crate::dns::xfr::Ask;

@@ -4,7 +4,7 @@ use std::{env, io::IsTerminal};
 
 use super::{
     answer::{Answer, Feature, Transport, Verdict},
-    checks::XOT,
+    check::XOT,
 };
 
 /// How wide a line may be where the terminal's width is not known.

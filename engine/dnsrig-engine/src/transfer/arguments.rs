@@ -12,11 +12,15 @@ use super::{
 };
 use crate::{
     base::{
+        failure::Failure,
         target::{self, Authority, Endpoint},
         units::{parse_duration, parse_number, parse_seconds},
     },
-    dns::xfr::Limits,
-    net::connection::{Close, SocketOptions},
+    dns::{xfr::Limits, zone_arguments::ZoneArguments},
+    net::{
+        connection::{Close, SocketOptions},
+        tls::{Client, Versions, arguments::TlsArguments},
+    },
 };
 
 /// The most zones a second from a foreign server that the user vouches for, unless --rate names another number.
@@ -24,6 +28,12 @@ const RATE_VOUCHED: f64 = 100.0;
 
 /// A transfer has no more messages than this: 16 TB of the largest.
 const MESSAGES_MAX: u32 = 1 << 28;
+
+/// A secondary keeps so many sessions for each of its connections, as a primary may give out several for each.
+const SESSIONS_A_CONNECTION: usize = 4;
+
+/// So many sessions of a secondary are kept at most, a kilobyte or two each.
+const SESSIONS_MAX: usize = 1_024;
 
 /// Slots of all secondaries together.
 const SLOTS_MAX: u64 = 100_000;
@@ -39,19 +49,6 @@ pub enum TransportKind {
     Tcp,
     /// Zone transfer over TLS (RFC 9103)
     Xot,
-}
-
-/// Whose certificate is accepted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verify {
-    /// Anyone's: opportunistic TLS
-    #[default]
-    None,
-    /// One that an authority of --ca signed
-    Ca,
-    /// One with the key of --pin
-    Pin,
 }
 
 /// Transfer zones from a primary as one or many secondaries do, keep nothing, and see how fast and in what order they come.
@@ -71,7 +68,6 @@ pub enum Verify {
     dnsrig-engine transfer 198.18.0.2 --zones zones.list\n  \
     dnsrig-engine transfer 198.18.0.2 --zone example --policy one --out /tmp/transfer\n  \
     dnsrig-engine transfer 198.18.0.2 --catalog catalog.example --transport xot --tsig hmac-sha256:transfer:c2VjcmV0\n  \
-    dnsrig-engine transfer 198.18.0.2 --interrogate --zones zones.list\n  \
     dnsrig-engine transfer 198.18.0.2 --count 10000 --suffix example --secondaries 100 --source 198.18.1.1-198.18.1.100")]
 pub struct Arguments {
     /// The primary: an IP address and perhaps a port [default port: 53, with --transport xot 853]
@@ -79,23 +75,16 @@ pub struct Arguments {
     pub primary: Endpoint,
 
     #[command(flatten)]
-    pub list: ListArguments,
-
-    /// Find out what the primary supports, by asking it, and print a table; --out then names a file for it (JSON)
-    ///
-    /// It takes less than a minute, and at most 300 of the zones (the first, the last, others between; 64 MB of them, and
-    /// of one zone 8 MB), 200 transfers in one write, 64 connections at a time. Best given a large zone (128 kB and more)
-    /// and some small ones, and --tsig if the primary has a key.
-    #[arg(long, help_heading = "What")]
-    pub interrogate: bool,
-    /// With --interrogate: the port of XoT
-    #[arg(long, value_name = "PORT", default_value_t = 853, requires = "interrogate", help_heading = "What")]
-    pub xot_port: u16,
+    pub zones: ZoneArguments,
+    #[command(flatten)]
+    pub wanted: WantedArguments,
 
     #[command(flatten)]
     pub connections: ConnectionArguments,
     #[command(flatten)]
     pub tls: TlsArguments,
+    #[command(flatten)]
+    pub sessions: SessionArguments,
     #[command(flatten)]
     pub socket: SocketArguments,
     #[command(flatten)]
@@ -106,25 +95,10 @@ pub struct Arguments {
     pub instrument: InstrumentArguments,
 }
 
-/// Which zones.
+/// What of the zones is asked for, and when.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct ListArguments {
-    /// A zone's name; may be given several times
-    #[arg(long = "zone", value_name = "NAME", help_heading = "What")]
-    pub names: Vec<String>,
-    /// A file with a zone a line, such as the zones.list of `dnsrig-engine generate`: what stands behind a TAB is ignored
-    #[arg(long, value_name = "FILE", conflicts_with = "names", help_heading = "What")]
-    pub zones: Option<PathBuf>,
-    /// The members of a catalog zone (RFC 9432), which is transferred first
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "zones"], help_heading = "What")]
-    pub catalog: Option<String>,
-    /// So many zones, z000000.SUFFIX and on, as `generate zones` and `serve zones` name them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with_all = ["names", "zones", "catalog"], help_heading = "What")]
-    pub count: Option<u32>,
-    /// With --count: the name below which all zones lie
-    #[arg(long, value_name = "NAME", default_value = "example", help_heading = "What")]
-    pub suffix: String,
+pub struct WantedArguments {
     /// Ask for what changed since this serial (RFC 1995), not for whole zones
     #[arg(long, value_name = "SERIAL", help_heading = "What")]
     pub ixfr: Option<u32>,
@@ -175,28 +149,10 @@ pub struct ConnectionArguments {
     pub sources: Vec<target::Range>,
 }
 
-/// TLS (RFC 9103: version 1.3, ALPN `dot`).
+/// Sessions of TLS (RFC 9103: version 1.3, ALPN `dot`).
 #[derive(Debug, clap::Args)]
 #[group(skip)]
-pub struct TlsArguments {
-    /// Whose certificate is accepted
-    #[arg(long, value_enum, default_value = "none", help_heading = "TLS")]
-    pub verify: Verify,
-    /// With --verify ca: authorities that are trusted (PEM)
-    #[arg(long, value_name = "PEM", required_if_eq("verify", "ca"), help_heading = "TLS")]
-    pub ca: Option<PathBuf>,
-    /// The name in the primary's certificate, if it is not its address
-    #[arg(long, value_name = "NAME", help_heading = "TLS")]
-    pub server_name: Option<String>,
-    /// With --verify pin: SHA-256 of the key that the certificate has (SubjectPublicKeyInfo), in base64
-    #[arg(long = "pin", value_name = "BASE64", required_if_eq("verify", "pin"), help_heading = "TLS")]
-    pub pins: Vec<String>,
-    /// A certificate to show to the primary (PEM), with --key
-    #[arg(long, value_name = "PEM", requires = "key", help_heading = "TLS")]
-    pub certificate: Option<PathBuf>,
-    /// Its private key (PEM)
-    #[arg(long, value_name = "PEM", requires = "certificate", help_heading = "TLS")]
-    pub key: Option<PathBuf>,
+pub struct SessionArguments {
     /// A full handshake for every connection, never a resumed session
     #[arg(long, help_heading = "TLS")]
     pub no_resumption: bool,
@@ -310,14 +266,14 @@ impl Arguments {
     /// `share`, a part of one.
     pub fn settings(&self, authority: Authority, share: f64) -> Settings {
         let vouched = (authority == Authority::Vouched).then_some(RATE_VOUCHED);
-        let Arguments { list, connections, limits, .. } = self;
+        let Arguments { wanted, connections, limits, .. } = self;
         Settings {
             policy: connections.policy,
             window: if connections.window == 0 { ids::OUTSTANDING_MAX } else { connections.window },
             connections: connections.count,
             soa: connections.soa,
-            serial: list.ixfr,
-            serial_before: list.serial,
+            serial: wanted.ixfr,
+            serial_before: wanted.serial,
             retry: Retry { times: limits.retries, after_ns: limits.retry_after },
             timeout_ns: limits.timeout,
             limits: Limits {
@@ -327,8 +283,8 @@ impl Arguments {
             },
             records_expected: self.checks.expect_records,
             rate: limits.rate.or(vouched).map(|rate| rate * share),
-            repeat: list.repeat,
-            on_notify: list.on_notify,
+            repeat: wanted.repeat,
+            on_notify: wanted.on_notify,
         }
     }
 
@@ -342,6 +298,18 @@ impl Arguments {
             mss: self.socket.mss,
             receive_buffer: self.socket.receive_buffer_octets,
         }
+    }
+
+    /// A client with TLS for each secondary, with sessions of its own; none without TLS.
+    pub fn clients(&self) -> Result<Vec<Client>, Failure> {
+        if self.connections.transport == TransportKind::Tcp {
+            return Ok(Vec::new());
+        }
+        let SessionArguments { no_resumption, require_alpn } = self.sessions;
+        let kept = (self.connections.count as usize * SESSIONS_A_CONNECTION).min(SESSIONS_MAX);
+        let sessions_max = if no_resumption { 0 } else { kept };
+        let make = self.tls.clients(self.primary.address, Versions::Xot, require_alpn, sessions_max)?;
+        (0..self.connections.secondaries).map(|_| make()).collect()
     }
 
     /// The address of each secondary; None: any of this host.
@@ -373,10 +341,10 @@ impl Arguments {
                 lower --window, --connections or --secondaries"
             ));
         }
-        if self.list.on_notify && self.instrument.threads > 1 {
+        if self.wanted.on_notify && self.instrument.threads > 1 {
             return wrong("--on-notify works with one thread: leave --threads away".into());
         }
-        if self.list.on_notify && secondaries * u64::from(zones) > NOTIFIED_MAX {
+        if self.wanted.on_notify && secondaries * u64::from(zones) > NOTIFIED_MAX {
             return wrong(format!("with --on-notify, secondaries times zones are at most {NOTIFIED_MAX}"));
         }
         Ok(())

@@ -2,17 +2,14 @@
 //!
 //! What decides knows neither sockets nor clocks: [`xfr`](crate::dns::xfr) reads messages, [`schedule`] says which zone is asked for when
 //! and on which connection. A [`worker`] thread carries that out with [`lines`]; with [`notify`] it waits to be told.
-//! [`row_buffer`] and [`counters`] keep what is known in the end, [`batches`], [`rows`], [`summary`] and [`report`] tell it. [`interrogate`](crate::interrogate) is
-//! another matter: slowly, it finds out what a primary supports.
+//! [`row_buffer`] and [`counters`] keep what is known in the end, [`batches`], [`rows`], [`summary`] and [`report`] tell it.
 
 pub mod arguments;
 pub mod batches;
-pub mod catalog;
 pub mod counters;
 pub mod human_report;
 pub mod lines;
 mod lingering_close;
-mod list;
 pub mod notify;
 pub mod report;
 pub mod row_buffer;
@@ -22,7 +19,6 @@ pub mod schedule;
 pub mod sinks;
 pub mod soa;
 pub mod summary;
-pub mod tls;
 pub mod worker;
 
 use std::{io, net::SocketAddr};
@@ -39,8 +35,6 @@ pub enum TransferError {
     Sockets(SocketAddr, io::Error),
     #[error("cannot wait for NOTIFY on port {0}: {1}")]
     Notify(u16, io::Error),
-    #[error("the catalog zone {0} did not come: {1}")]
-    Catalog(String, String),
 }
 
 impl Advice for TransferError {
@@ -53,9 +47,6 @@ impl Advice for TransferError {
             ),
             TransferError::Notify(..) => {
                 "run it as root on a host where no DNS server listens (ss -lpn), or take another --notify-port".into()
-            }
-            TransferError::Catalog(..) => {
-                "ask for it with `dnsrig-engine transfer PRIMARY --zone CATALOG`, which says more".into()
             }
         }
     }

@@ -49,7 +49,7 @@ impl Reporter {
     pub fn find(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         let rewrites = io::stderr().is_terminal();
-        Reporter { program: json || !terminal, person: rewrites || terminal, rewrites }
+        Reporter { program: events::are_wanted(json), person: rewrites || terminal, rewrites }
     }
 
     /// NOTIFY is waited for.

@@ -16,7 +16,6 @@ use super::{
     batches::Batches,
     counters::Counters,
     lines::{Connections, Dial},
-    list,
     notify::Listeners,
     report::Reporter,
     row_buffer::RowBuffer,
@@ -24,7 +23,6 @@ use super::{
     schedule::{Schedule, Settings, Share},
     sinks::SinkFactory,
     summary::Summary,
-    tls,
     worker::{Progress, Shared, Worker, WorkerResult},
 };
 use crate::{
@@ -42,7 +40,6 @@ use crate::{
         tsig::{key, verify::Signer},
         zone_list::Zones,
     },
-    interrogate,
     net::{poller::Poller, tls::Client},
 };
 
@@ -55,14 +52,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// Transfers zones as the arguments say.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
-    if arguments.interrogate {
-        let zones = list::zones(arguments, authority)?;
-        return interrogate::run(&interrogate::Request::new(arguments, &zones)?);
-    }
     arguments.check(0)?;
     arguments.socket_options().check(arguments.server())?;
     let stop = Stop::new(arguments.instrument.until_eof)?;
-    let zones = Arc::new(list::zones(arguments, authority)?);
+    let zones = Arc::new(zones(arguments, authority)?);
     arguments.check(zones.count())?;
     let reporter = Reporter::find(arguments.instrument.json);
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
@@ -80,8 +73,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let cpu_ns = clock::process_cpu_ns();
     let team = Team::start(arguments, authority, &zones, &sink_factory, files.is_some())?;
-    if arguments.list.on_notify {
-        reporter.ready(arguments.list.notify_port)?;
+    if arguments.wanted.on_notify {
+        reporter.ready(arguments.wanted.notify_port)?;
     }
     let mut summary = Summary::new(arguments, zones.count(), team.start_ns);
     team.finish(arguments, &stop, reporter, anchors, files, &mut summary)?;
@@ -90,8 +83,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// The zones of the command line; a catalog is transferred for it.
+fn zones(arguments: &Arguments, authority: Authority) -> Result<Zones, Failure> {
+    arguments.zones.zones(|catalog, members| {
+        let sink_factory = SinkFactory { members: Some(members), ..SinkFactory::default() };
+        let summary = run_one(arguments, authority, &Arc::new(catalog), &sink_factory)?;
+        let failed = summary.outcomes.keys().find(|outcome| **outcome != "done");
+        Ok(failed.map_or(Ok(()), |outcome| Err((*outcome).to_owned())))
+    })
+}
+
 /// Transfers one zone, by the same arguments otherwise, and returns how that went.
-pub fn run_one(
+fn run_one(
     arguments: &Arguments,
     authority: Authority,
     zones: &Arc<Zones>,
@@ -105,7 +108,7 @@ pub fn run_one(
         ..arguments.settings(authority, 1.0)
     };
     let share = Share { secondaries: 1, first: 0, thread: 0, threads: 1 };
-    let part = Part { share, settings, clients: tls::clients(arguments)?, keeps_rows: false, deadline_ns: i64::MAX };
+    let part = Part { share, settings, clients: arguments.clients()?, keeps_rows: false, deadline_ns: i64::MAX };
     let mut summary = Summary::new(arguments, 1, clock::monotonic_ns());
     let (batches, _) = Batches::new();
     let shared = Shared { stop: Arc::default(), progress: Arc::default(), batches };
@@ -142,7 +145,7 @@ impl Part {
         let poller = Poller::new().map_err(failed)?;
         let listeners = match settings.on_notify {
             true => {
-                let port = arguments.list.notify_port;
+                let port = arguments.wanted.notify_port;
                 let opened = Listeners::open(arguments.primary.address, &sources, zones, port, &poller);
                 Some(opened.map_err(|error| TransferError::Notify(port, error))?)
             }
@@ -187,7 +190,7 @@ impl Team {
         let secondaries = arguments.connections.secondaries;
         let connections = u64::from(secondaries) * (u64::from(arguments.connections.count) + 1);
         open_files::allow(connections, "--secondaries or --connections")?;
-        let mut clients = tls::clients(arguments)?;
+        let mut clients = arguments.clients()?;
         let threads = arguments.instrument.threads.min(secondaries);
         let (sender, batches) = Batches::new();
         let stopping = Arc::new(AtomicBool::new(false));
@@ -227,7 +230,7 @@ impl Team {
         mut files: Option<Files>,
         summary: &mut Summary,
     ) -> Result<(), Failure> {
-        let zones = if arguments.list.on_notify || arguments.list.repeat {
+        let zones = if arguments.wanted.on_notify || arguments.wanted.repeat {
             0
         } else {
             u64::from(summary.zones) * u64::from(summary.secondaries)
@@ -310,12 +313,12 @@ fn conclude(arguments: &Arguments, summary: &mut Summary, remains: &[WorkerResul
         summary.tls_fault = summary.tls_fault.or(one.fault.map(|fault| fault.word()));
         summary.tls_sentence = summary.tls_sentence.or(one.fault.map(|fault| fault.sentence()));
         // Of a round that was not over no zone is missed.
-        summary.unfinished += if arguments.list.repeat { 0 } else { one.schedule.left() };
+        summary.unfinished += if arguments.wanted.repeat { 0 } else { one.schedule.left() };
     }
     summary.threads = remains.len();
     let last_ns = remains.iter().map(|one| one.end_ns).max().unwrap_or(summary.start_ns);
     let all_good = counters.failed() == 0 && summary.unfinished == 0 && counters.last_done_ns > 0;
-    let ends_by_itself = !arguments.list.on_notify && !arguments.list.repeat;
+    let ends_by_itself = !arguments.wanted.on_notify && !arguments.wanted.repeat;
     summary.fill(&counters, if all_good && ends_by_itself { counters.last_done_ns } else { last_ns });
     let busy_ns = remains.iter().map(|one| one.busy_ns).max().unwrap_or(0);
     summary.busy_share = (busy_ns as f64 / (last_ns - summary.start_ns).max(1) as f64).min(1.0);

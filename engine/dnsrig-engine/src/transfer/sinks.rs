@@ -9,8 +9,8 @@ use std::{
 
 use domain::base::Name;
 
-use super::catalog::Members;
 use crate::dns::{
+    catalog::Members,
     xfr::{Answered, Change, Outcome, Record, Sink},
     zonefile, zonemd,
 };

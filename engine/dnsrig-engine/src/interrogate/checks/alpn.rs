@@ -1,11 +1,11 @@
 //! Whether the server wants to hear `dot` (ALPN): RFC 9103 §7.1 has clients say it, and servers need not insist.
 
-use super::{Check, TLS, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,
+        check::{Check, TLS, no_connection, no_small_zone},
         line::{Loss, Records},
     },
 };

@@ -1,11 +1,11 @@
 //! AXFR (RFC 5936) as such, over TCP and over TLS (XoT, RFC 9103).
 
-use super::{Check, TCP, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,
+        check::{Check, TCP, no_connection, no_small_zone},
         exchange::Exchange,
         line::{Handshake, Loss, Records},
         survey::Survey,

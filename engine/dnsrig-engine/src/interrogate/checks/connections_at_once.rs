@@ -2,15 +2,16 @@
 
 use std::{sync::Barrier, thread};
 
-use super::{Check, TCP, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
-        asking::{Asking, Server},
+        asking::Asking,
         caps::CONNECTIONS_AT_ONCE,
+        check::{Check, TCP, no_small_zone},
         line::Loss,
         message::ZoneName,
+        server::Server,
     },
 };
 

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::{Check, TCP, milliseconds, no_connection, no_small_zone};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
     caps::IN_TURN,
+    check::{Check, TCP, milliseconds, no_connection, no_small_zone},
     exchange::Exchange,
     line::Loss,
 };

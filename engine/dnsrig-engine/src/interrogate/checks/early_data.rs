@@ -4,14 +4,15 @@
 
 use std::sync::Arc;
 
-use super::{Check, TLS, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
-        asking::{Asking, DOT, Talk},
+        asking::Asking,
+        check::{Check, TLS, no_connection, no_small_zone},
         line::{Line, Loss, Records},
         message::ZoneName,
+        server::{DOT, Talk},
         tls::Sessions,
     },
 };

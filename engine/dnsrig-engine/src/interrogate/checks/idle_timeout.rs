@@ -1,9 +1,9 @@
 //! How long an idle connection stays (RFC 7766 §6.2.3).
 
-use super::{BOTH, Check, no_connection};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{BOTH, Check, no_connection},
     idle::Idleness,
 };
 

@@ -1,9 +1,9 @@
 //! Whether messages of several transfers come mixed on one connection (RFC 5936 §4.1 allows it).
 
-use super::{BOTH, Check, no_connection, no_large_zone};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{BOTH, Check, no_connection, no_large_zone},
     exchange::Exchange,
 };
 

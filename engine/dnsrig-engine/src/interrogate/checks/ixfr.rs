@@ -1,11 +1,11 @@
 //! IXFR (RFC 1995): differences since the serial before, and nothing where nothing changed.
 
-use super::{Check, TCP, no_connection, no_small_zone};
 use crate::{
     dns::xfr::{Answered, Ask},
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,
+        check::{Check, TCP, no_connection, no_small_zone},
         exchange::Exchange,
     },
 };

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use super::{BOTH, Check, no_connection, no_small_zone};
 use crate::interrogate::{
     answer::{Answer, Transport},
-    asking::{Asking, Talk},
+    asking::Asking,
+    check::{BOTH, Check, no_connection, no_small_zone},
     exchange::Exchange,
     line::Records,
+    server::Talk,
 };
 
 pub const CHECK: Check = Check { name: "keepalive", transports: BOTH, ask };

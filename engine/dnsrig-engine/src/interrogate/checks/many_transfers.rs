@@ -1,10 +1,10 @@
 //! Several transfers on one connection, one after another (RFC 5936 §4.1, RFC 9103 §6).
 
-use super::{BOTH, Check, no_connection, no_small_zone, with_counts};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
     caps::IN_TURN,
+    check::{BOTH, Check, no_connection, no_small_zone, with_counts},
     exchange::Exchange,
 };
 

@@ -1,9 +1,9 @@
 //! How much of a zone a message carries: RFC 5936 §2.2 asks for as many records as fit.
 
-use super::{Check, TCP};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{Check, TCP},
 };
 
 pub const CHECK: Check = Check { name: "message-octets", transports: TCP, ask };

@@ -1,9 +1,9 @@
 //! Whether transfers on one connection are answered in the order of their queries.
 
-use super::{BOTH, Check, no_connection, no_large_zone, no_small_zone};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{BOTH, Check, no_connection, no_large_zone, no_small_zone},
     exchange::Exchange,
 };
 

@@ -1,9 +1,9 @@
 //! Queries that do not wait for answers (RFC 5936 §4.1, RFC 7766 §6.2.1.1).
 
-use super::{BOTH, Check, no_connection, no_small_zone, with_counts};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{BOTH, Check, no_connection, no_small_zone, with_counts},
     exchange::Exchange,
 };
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Check, TLS, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
-        asking::{Asking, DOT},
+        asking::Asking,
+        check::{Check, TLS, no_connection, no_small_zone},
         line::Loss,
+        server::DOT,
         tls::Sessions,
     },
 };

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::{BOTH, Check, milliseconds, no_connection, no_large_zone};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::{Asking, LARGE_FIRST},
+    check::{BOTH, Check, milliseconds, no_connection, no_large_zone},
     exchange::Exchange,
     transfer::Transfer,
 };

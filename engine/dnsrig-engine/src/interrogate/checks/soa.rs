@@ -1,11 +1,11 @@
 //! A query for SOA over TCP, and a transfer behind it on the same connection: what a secondary asks first.
 
-use super::{Check, TCP, no_connection, no_small_zone, with_counts};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,
+        check::{Check, TCP, no_connection, no_small_zone, with_counts},
         exchange::Exchange,
     },
 };

@@ -1,9 +1,9 @@
 //! How many messages a zone takes that would fit into one.
 
-use super::{Check, TCP, no_small_zone};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{Check, TCP, no_small_zone},
 };
 
 pub const CHECK: Check = Check { name: "messages-for-a-tiny-zone", transports: TCP, ask };

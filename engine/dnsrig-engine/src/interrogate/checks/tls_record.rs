@@ -1,15 +1,16 @@
 //! Several queries in one TLS record: a server that waits for its socket does not see the second, which lies in its TLS
 //! library already.
 
-use super::{Check, TLS, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
-        asking::{Asking, Talk},
+        asking::Asking,
         caps::QUERIES_IN_A_RECORD,
+        check::{Check, TLS, no_connection, no_small_zone},
         line::{Loss, Records},
         message::ZoneName,
+        server::Talk,
     },
 };
 

@@ -10,16 +10,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Check, TCP, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
-        asking::{Asking, Server, Talk},
+        asking::Asking,
         caps::{TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
+        check::{Check, TCP, no_connection, no_small_zone},
         exchange::{Exchange, upper},
         line::{Loss, Records},
         message::ZoneName,
+        server::{Server, Talk},
         transfer::Transfer,
     },
 };

@@ -1,12 +1,13 @@
 //! Signed transfers (TSIG, RFC 8945), and whether unsigned ones are served as well.
 
-use super::{Check, TCP, no_connection, no_small_zone};
 use crate::{
     dns::xfr::Ask,
     interrogate::{
         answer::{Answer, Transport},
-        asking::{Asking, Server},
+        asking::Asking,
+        check::{Check, TCP, no_connection, no_small_zone},
         exchange::Exchange,
+        server::Server,
     },
 };
 

@@ -1,10 +1,10 @@
 //! Which messages of a signed transfer bear a signature: RFC 8945 §5.3.1 asks for the first, the last, and at least each
 //! hundredth.
 
-use super::{Check, TCP};
 use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
+    check::{Check, TCP},
 };
 
 pub const CHECK: Check = Check { name: "tsig-every", transports: TCP, ask };

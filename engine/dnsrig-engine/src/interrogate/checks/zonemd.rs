@@ -1,11 +1,11 @@
 //! Whether zones carry a digest of themselves (ZONEMD, RFC 8976), and one that is right.
 
-use super::{Check, TCP};
 use crate::{
     dns::xfr::Outcome,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,
+        check::{Check, TCP},
     },
 };
 

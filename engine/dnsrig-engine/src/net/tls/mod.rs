@@ -3,6 +3,7 @@
 //! A [`Client`] knows whom it trusts and who it is, a [`Session`] is one connection's TLS, and a [`Fault`] a kind of what can
 //! go wrong in it.
 
+pub mod arguments;
 mod client;
 mod fault;
 pub mod identity;

@@ -1,0 +1,57 @@
+//! The zones that a command line names: by name, in a file, by number, or as the members of a catalog.
+
+use std::path::PathBuf;
+
+use super::{
+    catalog::Members,
+    zone_list::{Zones, ZonesError},
+};
+use crate::base::failure::Failure;
+
+/// Which zones a command line names.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub struct ZoneArguments {
+    /// A zone's name; may be given several times
+    #[arg(long = "zone", value_name = "NAME", help_heading = "What")]
+    pub names: Vec<String>,
+    /// A file with a zone a line, such as the zones.list of `dnsrig-engine generate`: what stands behind a TAB is ignored
+    #[arg(long, value_name = "FILE", conflicts_with = "names", help_heading = "What")]
+    pub zones: Option<PathBuf>,
+    /// The members of a catalog zone (RFC 9432), which is transferred first
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["names", "zones"], help_heading = "What")]
+    pub catalog: Option<String>,
+    /// So many zones, z000000.SUFFIX and on, as `generate zones` and `serve zones` name them
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000_000), conflicts_with_all = ["names", "zones", "catalog"], help_heading = "What")]
+    pub count: Option<u32>,
+    /// With --count: the name below which all zones lie
+    #[arg(long, value_name = "NAME", default_value = "example", help_heading = "What")]
+    pub suffix: String,
+}
+
+impl ZoneArguments {
+    /// The zones, in lower case. `transfer` transfers a catalog, the one zone of the list that it is given, to those members;
+    /// its inner error is a sentence.
+    pub fn zones(
+        &self,
+        transfer: impl FnOnce(Zones, Members) -> Result<Result<(), String>, Failure>,
+    ) -> Result<Zones, Failure> {
+        let wrong = |argument: &str, error: String| ZonesError::Name(format!("{argument}: {error}"));
+        let zones = if let Some(path) = &self.zones {
+            Zones::read(path)?
+        } else if let Some(count) = self.count {
+            Zones::numbered(count, &self.suffix).map_err(|error| wrong("--suffix", error))?
+        } else if let Some(name) = &self.catalog {
+            let named = Zones::named(std::slice::from_ref(name)).map_err(|error| wrong("--catalog", error))?;
+            let catalog = named.lower_case();
+            let members = Members::new(catalog.wire(0));
+            let found = transfer(catalog, members.clone())?.and_then(|()| members.take().members());
+            found.map_err(|why| ZonesError::Catalog(name.clone(), why))?
+        } else if self.names.is_empty() {
+            return Err(ZonesError::Unnamed.into());
+        } else {
+            Zones::named(&self.names).map_err(|error| wrong("--zone", error))?
+        };
+        Ok(zones.lower_case())
+    }
+}

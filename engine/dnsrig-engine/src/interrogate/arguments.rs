@@ -1,0 +1,73 @@
+//! The command line of `interrogate`.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use super::{InterrogateError, server::Server, tls::Tls};
+use crate::{
+    base::{
+        failure::Failure,
+        target::{self, Endpoint},
+    },
+    dns::{
+        tsig::{key, verify::Signer},
+        zone_arguments::ZoneArguments,
+    },
+    net::tls::{Versions, arguments::TlsArguments},
+};
+
+/// The port of DNS (RFC 1035 §4.2.2).
+const DNS_PORT: u16 = 53;
+
+/// So many sessions of TLS are kept to be resumed by checks that do not look at them.
+const SESSIONS_MAX: usize = 4;
+
+/// Find out what a primary supports of zone transfer, by asking it, and print a table.
+///
+/// It takes less than a minute, and at most 300 of the zones (the first, the last, others between; 64 MB of them, and of
+/// one zone 8 MB), 200 transfers in one write, 64 connections at a time. Best given a large zone (128 kB and more) and some
+/// small ones, and --tsig if the primary has a key.
+///
+/// The table goes to standard error; into a pipe goes a summary, too (JSON).
+///
+/// Exit codes: 0 the primary was asked, 1 otherwise, 2 bad input.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  \
+    dnsrig-engine interrogate 198.18.0.2 --zones zones.list --tsig hmac-sha256:transfer:c2VjcmV0 --out answers.json")]
+pub struct Arguments {
+    /// The primary: an IP address and perhaps a port [default port: 53]
+    #[arg(value_name = "PRIMARY[:PORT]", value_parser = target::parse_endpoint)]
+    pub primary: Endpoint,
+    /// The port of XoT
+    #[arg(long, value_name = "PORT", default_value_t = 853)]
+    pub xot_port: u16,
+    /// Sign queries for transfers and check all answers (RFC 8945): hmac-sha256, -sha512 … : the key's name : its secret in base64
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
+    pub tsig: Option<String>,
+    /// Write the summary to this file (JSON)
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Print JSON lines on a terminal too
+    #[arg(long)]
+    pub json: bool,
+    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
+    #[arg(long, value_name = "ADDRESS")]
+    pub i_am_authorized: Option<IpAddr>,
+    #[command(flatten)]
+    pub zones: ZoneArguments,
+    #[command(flatten)]
+    pub tls: TlsArguments,
+}
+
+impl Arguments {
+    /// Whom to ask, and with which key.
+    pub fn server(&self) -> Result<Server, Failure> {
+        let signer = self.tsig.as_deref().map(key::read).transpose().map_err(InterrogateError::Tsig)?.map(Signer::new);
+        let make = self.tls.clients(self.primary.address, Versions::Dot, false, SESSIONS_MAX)?;
+        Ok(Server {
+            tcp: self.primary.or_port(DNS_PORT),
+            xot: (self.primary.address, self.xot_port).into(),
+            signer,
+            tls: Tls::new(make()?),
+        })
+    }
+}

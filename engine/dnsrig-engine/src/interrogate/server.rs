@@ -1,0 +1,170 @@
+//! The server: connections to it, and exchanges on them.
+
+use std::{net::SocketAddr, sync::Arc, time::Instant};
+
+use super::{
+    answer::Transport,
+    caps::{EXCHANGE_MAX, LARGE_OCTETS_MAX, QUIET_MAX, SURVEY_OCTETS_MAX},
+    exchange::{Exchange, Now},
+    line::{Line, Loss, Records},
+    message::{ZoneName, framed},
+    tls::{Sessions, Tls},
+    transfer::NO_LIMITS,
+};
+use crate::{
+    base::clock,
+    dns::{
+        tsig::verify::Signer,
+        xfr::{Ask, Incoming, Limits, Outcome, Sink, Step, write_query},
+    },
+};
+
+/// The protocol that a client names for DNS over TLS and for XoT (RFC 7858, RFC 9103 §7.1).
+pub const DOT: &str = "dot";
+
+/// Whom to ask, and with which key.
+#[derive(Clone)]
+pub struct Server {
+    pub tcp: SocketAddr,
+    pub xot: SocketAddr,
+    pub signer: Option<Signer>,
+    pub tls: Tls,
+}
+
+impl Server {
+    /// A new connection.
+    pub fn open(&self, transport: Transport) -> Result<Line, Loss> {
+        match transport {
+            Transport::Tcp => Line::tcp(self.tcp),
+            Transport::Xot => self.open_tls(&[DOT], None),
+        }
+    }
+
+    /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep them.
+    pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Line, Loss> {
+        Line::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
+    }
+
+    /// Sends all queries in one write, before any answer, and takes what comes.
+    pub fn ask_at_once(&self, line: &mut Line, asks: &[(&ZoneName, Ask)], records: Records) -> Exchange {
+        let mut talk = Talk::new(self.signer.clone());
+        let queries: Vec<_> = asks.iter().map(|(zone, ask)| talk.draft(zone, *ask)).collect();
+        talk.note(line.send(&queries, records));
+        talk.listen(line);
+        talk.exchange
+    }
+
+    /// Asks one after another: each when the one before has its answer.
+    pub fn ask_in_turn(&self, line: &mut Line, asks: &[(&ZoneName, Ask)]) -> Exchange {
+        let mut talk = Talk::new(self.signer.clone());
+        for (zone, ask) in asks {
+            let query = talk.draft(zone, *ask);
+            talk.note(line.send(&[query], Records::OneEach));
+            talk.listen(line);
+            if talk.exchange.loss.is_some() {
+                break;
+            }
+        }
+        talk.exchange
+    }
+
+    /// Transfers a zone on a new connection and gives its records to `sink`; errors are sentences.
+    pub fn transfer_to(&self, mut sink: impl Sink, transport: Transport, zone: &ZoneName) -> Result<(), String> {
+        let limits = Limits { octets_max: SURVEY_OCTETS_MAX, ..NO_LIMITS };
+        let mut line = self.open(transport).map_err(|loss| loss.to_string())?;
+        let mut query = Vec::new();
+        write_query(&mut query, 0, zone, Ask::Axfr);
+        let verifier = self.signer.as_ref().map(|signer| Box::new(signer.sign(&mut query, 0, clock::wall_time_s())));
+        line.send(&[framed(&query)], Records::OneEach).map_err(|loss| loss.to_string())?;
+        let mut incoming = Incoming::new(Ask::Axfr, verifier);
+        loop {
+            let message = line.receive(Instant::now() + EXCHANGE_MAX).map_err(|loss| loss.to_string())?;
+            match incoming.take(&message, zone, clock::wall_time_s(), &limits, &mut sink) {
+                Step::More => {}
+                Step::Done(Outcome::Done) => return Ok(()),
+                Step::Done(outcome) => return Err(outcome.word().to_owned()),
+            }
+        }
+    }
+
+    /// Asks one thing on a new connection.
+    pub fn ask_once(&self, transport: Transport, zone: &ZoneName, ask: Ask) -> Result<Exchange, Loss> {
+        Ok(self.ask_in_turn(&mut self.open(transport)?, &[(zone, ask)]))
+    }
+}
+
+/// An exchange in progress, and its clock.
+pub struct Talk {
+    pub exchange: Exchange,
+    signer: Option<Signer>,
+    start: Instant,
+    octets_max: u64,
+}
+
+impl Talk {
+    pub fn new(signer: Option<Signer>) -> Self {
+        Self::since(signer, Instant::now())
+    }
+
+    /// With a beginning that several share.
+    pub fn since(signer: Option<Signer>, start: Instant) -> Self {
+        Talk { exchange: Exchange::default(), signer, start, octets_max: 4 * LARGE_OCTETS_MAX }
+    }
+
+    /// Gives up when more octets came.
+    pub fn at_most(mut self, octets_max: u64) -> Self {
+        self.octets_max = octets_max;
+        self
+    }
+
+    fn now(&self) -> Now {
+        Now { at: self.start.elapsed(), wall_s: clock::wall_time_s() }
+    }
+
+    /// Zones are held against their digests.
+    pub fn check_digests(mut self) -> Self {
+        self.exchange.checks_digests = true;
+        self
+    }
+
+    /// A query, as it is sent.
+    pub fn draft(&mut self, zone: &ZoneName, ask: Ask) -> Vec<u8> {
+        let now = self.now();
+        self.exchange.ask(zone, ask, self.signer.as_ref(), now)
+    }
+
+    /// A query for SOA that asks how long an idle connection stays.
+    pub fn draft_keepalive(&mut self, zone: &ZoneName) -> Vec<u8> {
+        let now = self.now();
+        self.exchange.ask_keepalive(zone, now)
+    }
+
+    /// Keeps the first loss.
+    pub fn note(&mut self, result: Result<(), Loss>) {
+        if let (Err(loss), None) = (result, &self.exchange.loss) {
+            self.exchange.loss = Some(loss);
+        }
+    }
+
+    /// Takes in messages until everything is answered, or there is no hope of it.
+    pub fn listen(&mut self, line: &mut Line) {
+        self.listen_until(line, |_| false);
+    }
+
+    /// Likewise, or until it is enough; asked again after each message.
+    pub fn listen_until(&mut self, line: &mut Line, is_enough: impl Fn(&Exchange) -> bool) {
+        let end = Instant::now() + EXCHANGE_MAX;
+        while self.exchange.open() > 0 && self.exchange.loss.is_none() && !is_enough(&self.exchange) {
+            match line.receive(end.min(Instant::now() + QUIET_MAX)) {
+                Ok(message) => {
+                    let now = self.now();
+                    self.exchange.take(now, &message);
+                }
+                Err(loss) => self.exchange.loss = Some(loss),
+            }
+            if self.exchange.octets() > self.octets_max {
+                self.note(Err(Loss::Enough));
+            }
+        }
+    }
+}
