@@ -9,6 +9,7 @@ pub mod kernel_text;
 pub mod open_files;
 pub mod pacer;
 pub mod random;
+pub mod row_writer;
 pub mod rows;
 pub mod stop;
 pub mod target;

@@ -25,7 +25,6 @@ use delay_queue::DelayQueue;
 use error::LinkError;
 use forwarder::Forwarder;
 use report::Report;
-use rows::Rows;
 use tun::Tun;
 
 /// We look at whether to end this often, and not at each packet.
@@ -49,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let line =
         |spec: &spec::Spec, purpose| DelayQueue::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
     let mut forwarder = Forwarder::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)]);
-    let rows = arguments.out.as_deref().map(Rows::create).transpose()?;
+    let rows = arguments.out.as_deref().map(rows::create).transpose()?;
     let mut report = Report::new(arguments, rows, start_ns, anchors)?;
     carry(&mut forwarder, &mut report, &stop)?;
     report.finish(forwarder)?;

@@ -6,13 +6,14 @@ use super::{
     counters::{Counts, Delay, Late},
     forwarder::{Direction, Forwarder},
     options::{Arguments, End},
-    rows::{DIRECTIONS, Row, Rows},
+    rows::{DIRECTIONS, Row},
     spec::Spec,
 };
 use crate::base::{
     clock,
     events::{self, Anchors, EventError, ProgressTimer, emit},
     failure::Failure,
+    row_writer::RowWriter,
 };
 
 /// Progress is told this often.
@@ -69,14 +70,19 @@ struct OfDirection {
 pub struct Report {
     start_ns: i64,
     progress_timer: ProgressTimer,
-    rows: Option<Rows>,
+    rows: Option<RowWriter<Row>>,
     interval_ns: i64,
     row_due_ns: i64,
 }
 
 impl Report {
     /// A report of the link that began at `start_ns`; prints `ready`.
-    pub fn new(arguments: &Arguments, rows: Option<Rows>, start_ns: i64, anchors: Anchors) -> Result<Self, Failure> {
+    pub fn new(
+        arguments: &Arguments,
+        rows: Option<RowWriter<Row>>,
+        start_ns: i64,
+        anchors: Anchors,
+    ) -> Result<Self, Failure> {
         let Arguments { left, right, mtu, there, back, interval: interval_ns, .. } = arguments;
         emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back })?;
         let progress_timer = ProgressTimer::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
@@ -97,6 +103,8 @@ impl Report {
             self.push_rows(now_ns, forwarder);
         }
         if self.progress_timer.is_progress_due(now_ns)? {
+            // What a crash of the machine may cost. If it failed, the end says so.
+            let _ = self.rows.as_mut().is_none_or(RowWriter::flush);
             let [there, back] = forwarder.directions.each_ref().map(|Direction { line, counters }| Now {
                 counts: counters.counts(),
                 queue_packets: line.waiting_packets(),
@@ -110,7 +118,7 @@ impl Report {
     pub fn finish(mut self, mut forwarder: Forwarder) -> Result<(), Failure> {
         let now_ns = clock::monotonic_ns();
         self.push_rows(now_ns, &mut forwarder);
-        let rows = self.rows.map(Rows::finish).transpose()?;
+        let rows = self.rows.map(RowWriter::finish).transpose()?;
         let missed = forwarder.missed_packets();
         let of = |number: usize| {
             let Direction { line, counters } = &forwarder.directions[number];

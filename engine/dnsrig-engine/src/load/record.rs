@@ -4,12 +4,9 @@ use std::{
     fs::File,
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
-    sync::Arc,
     time::{Duration, UNIX_EPOCH},
 };
 
-use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array, UInt64Array};
-use arrow_schema::{DataType, Field, Schema};
 use hdrhistogram::serialization::{
     V2DeflateSerializer,
     interval_log::{IntervalLogWriterBuilder, Tag},
@@ -17,13 +14,13 @@ use hdrhistogram::serialization::{
 
 use super::{
     answers::Bin,
-    interval_stats::{Interval, Series},
+    interval_stats::{ClientCounts, Counts, Interval, Series},
 };
 use crate::{
     base::{
         clock::Anchor,
         failure::Advice,
-        rows::{RowFile, RowsError},
+        rows::{Columns, RowFile, RowsError},
     },
     stats::histogram::Times,
 };
@@ -52,9 +49,9 @@ pub struct Record {
     end_ns: i64,
     wall_start: Duration,
     begun: bool,
-    intervals: RowFile,
-    clients: RowFile,
-    answers: RowFile,
+    intervals: RowFile<'static, IntervalRow>,
+    clients: RowFile<'static, ClientRow>,
+    answers: RowFile<'static, AnswerRow>,
 }
 
 impl Record {
@@ -77,9 +74,9 @@ impl Record {
             end_ns,
             wall_start: Duration::from_nanos(wall_ns.max(0).unsigned_abs()),
             begun: false,
-            intervals: RowFile::create(&folder.join("intervals.arrow"), &interval_schema())?,
-            clients: RowFile::create(&folder.join("clients.arrow"), &client_schema())?,
-            answers: RowFile::create(&folder.join("answers.arrow"), &answer_schema())?,
+            intervals: RowFile::create(&folder.join("intervals.arrow"), interval_columns())?,
+            clients: RowFile::create(&folder.join("clients.arrow"), client_columns())?,
+            answers: RowFile::create(&folder.join("answers.arrow"), answer_columns())?,
         })
     }
 
@@ -89,9 +86,18 @@ impl Record {
         let duration_ns = self.interval_ns.min(self.end_ns - self.start_ns - from_ns).max(1);
         let written = self.write_times(&interval.series, from_ns, duration_ns);
         written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
-        self.intervals.write(&interval_row(interval, self.start_ns + from_ns, duration_ns))?;
-        self.clients.write(&client_rows(interval, self.start_ns + from_ns))?;
-        Ok(self.answers.write(&answer_rows(interval, self.start_ns + from_ns))?)
+        let start_ns = self.start_ns + from_ns;
+        self.intervals.write(&[IntervalRow {
+            start_ns,
+            duration_ns,
+            counts: interval.counts,
+            busy_ns: interval.busy_ns,
+        }])?;
+        let active = (0..).zip(&interval.clients).filter(|(_, client)| client.answered + client.unanswered > 0);
+        let clients: Vec<_> = active.map(|(number, counts)| ClientRow { start_ns, number, counts: *counts }).collect();
+        self.clients.write(&clients)?;
+        let answers: Vec<_> = interval.bins.used().map(|(into_ns, bin)| (start_ns + into_ns, *bin)).collect();
+        Ok(self.answers.write(&answers)?)
     }
 
     /// Ends the files in order.
@@ -131,99 +137,52 @@ impl Record {
     }
 }
 
-fn fields(columns: &[(&str, DataType)]) -> Arc<Schema> {
-    let field = |(name, kind): &(&str, DataType)| Field::new(*name, kind.clone(), false);
-    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+struct IntervalRow {
+    start_ns: i64,
+    duration_ns: i64,
+    counts: Counts,
+    busy_ns: i64,
 }
 
-fn interval_schema() -> Arc<Schema> {
-    use DataType::{Int64, UInt64};
-    fields(&[
-        ("start_ns", Int64),
-        ("duration_ns", Int64),
-        ("due", UInt64),
-        ("sent", UInt64),
-        ("answered", UInt64),
-        ("timeouts", UInt64),
-        ("lost", UInt64),
-        ("late", UInt64),
-        ("truncated", UInt64),
-        ("busy_ns", Int64),
-    ])
+fn interval_columns() -> Columns<'static, IntervalRow> {
+    Columns::<IntervalRow>::default()
+        .value("start_ns", |row| row.start_ns)
+        .value("duration_ns", |row| row.duration_ns)
+        .value("due", |row| row.counts.due)
+        .value("sent", |row| row.counts.sent)
+        .value("answered", |row| row.counts.answered)
+        .value("timeouts", |row| row.counts.timeouts)
+        .value("lost", |row| row.counts.lost.total())
+        .value("late", |row| row.counts.strays.late)
+        .value("truncated", |row| row.counts.truncated)
+        .value("busy_ns", |row| row.busy_ns)
 }
 
-fn interval_row(interval: &Interval, start_ns: i64, duration_ns: i64) -> RecordBatch {
-    let counts = &interval.counts;
-    let time = |value: i64| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
-    let count = |value: u64| Arc::new(UInt64Array::from(vec![value])) as ArrayRef;
-    let columns = vec![
-        time(start_ns),
-        time(duration_ns),
-        count(counts.due),
-        count(counts.sent),
-        count(counts.answered),
-        count(counts.timeouts),
-        count(counts.lost.total()),
-        count(counts.strays.late),
-        count(counts.truncated),
-        time(interval.busy_ns),
-    ];
-    RecordBatch::try_new(interval_schema(), columns).expect("the columns are made after the schema")
+/// A client that had a query in an interval.
+struct ClientRow {
+    start_ns: i64,
+    number: u32,
+    counts: ClientCounts,
 }
 
-fn client_schema() -> Arc<Schema> {
-    use DataType::{Int64, UInt32};
-    fields(&[
-        ("start_ns", Int64),
-        ("client", UInt32),
-        ("answered", UInt32),
-        ("unanswered", UInt32),
-        ("sum_ns", Int64),
-        ("max_ns", Int64),
-    ])
+fn client_columns() -> Columns<'static, ClientRow> {
+    Columns::<ClientRow>::default()
+        .value("start_ns", |row| row.start_ns)
+        .value("client", |row| row.number)
+        .value("answered", |row| row.counts.answered)
+        .value("unanswered", |row| row.counts.unanswered)
+        .value("sum_ns", |row| row.counts.sum_ns)
+        .value("max_ns", |row| row.counts.max_ns)
 }
 
-/// A row for each client that had a query in the interval.
-fn client_rows(interval: &Interval, start_ns: i64) -> RecordBatch {
-    let active: Vec<_> =
-        (0_u32..).zip(&interval.clients).filter(|(_, client)| client.answered + client.unanswered > 0).collect();
-    let count = |value: fn(&super::interval_stats::ClientCounts) -> u32| {
-        Arc::new(active.iter().map(|(_, client)| Some(value(client))).collect::<UInt32Array>()) as ArrayRef
-    };
-    let time = |value: fn(&super::interval_stats::ClientCounts) -> i64| {
-        Arc::new(active.iter().map(|(_, client)| Some(value(client))).collect::<Int64Array>()) as ArrayRef
-    };
-    let columns = vec![
-        Arc::new(Int64Array::from(vec![start_ns; active.len()])) as ArrayRef,
-        Arc::new(active.iter().map(|(number, _)| Some(*number)).collect::<UInt32Array>()),
-        count(|client| client.answered),
-        count(|client| client.unanswered),
-        time(|client| client.sum_ns),
-        time(|client| client.max_ns),
-    ];
-    RecordBatch::try_new(client_schema(), columns).expect("the columns are made after the schema")
-}
+/// A bin in which anything was sent or answered, and when it begins.
+type AnswerRow = (i64, Bin);
 
-fn answer_schema() -> Arc<Schema> {
-    use DataType::{Int64, UInt32};
-    fields(&[("time_ns", Int64), ("sent", UInt32), ("answered", UInt32), ("first_ns", Int64), ("last_ns", Int64)])
-}
-
-/// A row for each bin in which anything was sent or answered.
-fn answer_rows(interval: &Interval, start_ns: i64) -> RecordBatch {
-    let used: Vec<_> = interval.bins.used().collect();
-    let count = |value: fn(&Bin) -> u32| {
-        Arc::new(used.iter().map(|(_, bin)| Some(value(bin))).collect::<UInt32Array>()) as ArrayRef
-    };
-    let time = |value: fn(&Bin) -> i64| {
-        Arc::new(used.iter().map(|(_, bin)| Some(value(bin))).collect::<Int64Array>()) as ArrayRef
-    };
-    let columns = vec![
-        Arc::new(used.iter().map(|(into_ns, _)| Some(start_ns + into_ns)).collect::<Int64Array>()) as ArrayRef,
-        count(|bin| bin.sent),
-        count(|bin| bin.answered),
-        time(|bin| bin.first_ns),
-        time(|bin| bin.last_ns),
-    ];
-    RecordBatch::try_new(answer_schema(), columns).expect("the columns are made after the schema")
+fn answer_columns() -> Columns<'static, AnswerRow> {
+    Columns::<AnswerRow>::default()
+        .value("time_ns", |(time_ns, _)| *time_ns)
+        .value("sent", |(_, bin)| bin.sent)
+        .value("answered", |(_, bin)| bin.answered)
+        .value("first_ns", |(_, bin)| bin.first_ns)
+        .value("last_ns", |(_, bin)| bin.last_ns)
 }

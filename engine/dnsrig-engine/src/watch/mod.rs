@@ -4,7 +4,6 @@
 //! the parsing and the timing without I/O; [`metrics`] is the list of what is read. [`sockets`] asks the kernel for the
 //! TCP connections of hosts, one by one.
 
-mod buffers;
 mod host;
 pub mod metrics;
 mod rows;
@@ -20,9 +19,9 @@ use crate::base::{
     clock,
     events::{self, Anchors},
     failure::Failure,
+    row_writer::RowWriter,
     stop::{Stop, Wake},
 };
-use buffers::Rows;
 use host::{FILE_OCTETS_MAX, HostArgument, Watched};
 use rows::Row;
 use schedule::Schedule;
@@ -158,7 +157,7 @@ fn finish(sampler: Sampler, schedule: &Schedule) -> Result<ExitCode, Failure> {
 /// Reads all files, and lists sockets, each once a tick of its own.
 struct Sampler {
     watched: Watched,
-    rows: Rows<Row>,
+    rows: RowWriter<Row>,
     sockets: Option<Sockets>,
     buffer: Vec<u8>,
 }

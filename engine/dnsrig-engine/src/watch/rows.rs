@@ -1,13 +1,10 @@
 //! `samples.arrow`: a row is a value of a series.
 
-use std::{path::Path, sync::Arc};
+use std::path::Path;
 
-use arrow_array::{DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, types::Int32Type};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
-
-use super::buffers::Rows;
 use crate::base::{
-    rows::{RowsError, dictionary_field},
+    row_writer::RowWriter,
+    rows::{Columns, RowsError},
     threads::ThreadError,
 };
 
@@ -33,62 +30,39 @@ pub struct Row {
     pub value: i64,
 }
 
-/// Makes the file and starts its writer. `rows_per_buffer` is what a second brings.
-pub fn create(path: &Path, series: &[Series], rows_per_buffer: usize) -> Result<Rows<Row>, ThreadError<RowsError>> {
-    let table = Table::new(series);
-    let schema = table.schema.clone();
-    Rows::create(path, &schema, rows_per_buffer, move |rows| table.batch(rows))
+/// Makes the file and starts its writer. `buffer_rows` is what a second brings.
+pub fn create(path: &Path, series: &[Series], buffer_rows: usize) -> Result<RowWriter<Row>, ThreadError<RowsError>> {
+    let words = |part: fn(&Series) -> &str| {
+        let mut words = Vec::new();
+        let places: Vec<usize> = series.iter().map(|one| place_of(&mut words, part(one))).collect();
+        (words, move |row: &Row| places[row.series as usize])
+    };
+    let [host, source, metric] = [words(|one| &one.host), words(|one| &one.source), words(|one| one.metric)];
+    let columns = Columns::default()
+        .word("host", host.0, host.1)
+        .word("source", source.0, source.1)
+        .word("metric", metric.0, metric.1)
+        .value("time_ns", |row| row.time_ns)
+        .value("value", |row| row.value);
+    RowWriter::create(path, columns, buffer_rows)
 }
 
-/// The words of the rows, as dictionaries that every batch shares.
-struct Table {
-    schema: Arc<Schema>,
-    dictionaries: [Arc<StringArray>; 3],
-    /// By series: the keys of host, source and metric.
-    keys: Vec<[i32; 3]>,
-}
-
-impl Table {
-    fn new(series: &[Series]) -> Self {
-        let mut words: [Vec<String>; 3] = Default::default();
-        let keys = series
-            .iter()
-            .map(|one| {
-                let mut parts = [one.host.as_str(), one.source.as_str(), one.metric].into_iter();
-                words.each_mut().map(|words| key_of(words, parts.next().unwrap_or_default()))
-            })
-            .collect();
-        let mut fields: Vec<Field> = ["host", "source", "metric"].map(dictionary_field).into();
-        fields.extend(["time_ns", "value"].map(|name| Field::new(name, DataType::Int64, false)));
-        Table { schema: Arc::new(Schema::new(fields)), dictionaries: words.map(|words| Arc::new(words.into())), keys }
-    }
-
-    fn batch(&self, rows: &[Row]) -> Result<RecordBatch, ArrowError> {
-        let column = |part: usize| {
-            let keys: Int32Array = rows.iter().map(|row| Some(self.keys[row.series as usize][part])).collect();
-            DictionaryArray::<Int32Type>::try_new(keys, self.dictionaries[part].clone()).map(Arc::new)
-        };
-        let times = Int64Array::from_iter_values(rows.iter().map(|row| row.time_ns));
-        let values = Int64Array::from_iter_values(rows.iter().map(|row| row.value));
-        let columns =
-            vec![column(0)? as _, column(1)? as _, column(2)? as _, Arc::new(times) as _, Arc::new(values) as _];
-        RecordBatch::try_new(self.schema.clone(), columns)
-    }
-}
-
-fn key_of(words: &mut Vec<String>, word: &str) -> i32 {
-    let known = words.iter().position(|known| known == word).unwrap_or_else(|| {
+fn place_of(words: &mut Vec<String>, word: &str) -> usize {
+    words.iter().position(|known| known == word).unwrap_or_else(|| {
         words.push(word.to_owned());
         words.len() - 1
-    });
-    known as i32
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
 
-    use arrow_array::{cast::AsArray, types::Int64Type};
+    use arrow_array::{
+        StringArray,
+        cast::AsArray,
+        types::{Int32Type, Int64Type},
+    };
     use arrow_ipc::reader::StreamReader;
 
     use super::*;

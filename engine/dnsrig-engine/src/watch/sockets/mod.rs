@@ -20,7 +20,6 @@ use nix::sys::{
 use serde::Serialize;
 
 use super::{
-    buffers::Rows,
     host::{HostArgument, HostError},
     sockets::{
         message::{Family, Socket},
@@ -28,7 +27,7 @@ use super::{
     },
 };
 use crate::{
-    base::{clock, failure::Failure, rows::RowsError, threads::ThreadError},
+    base::{clock, failure::Failure, row_writer::RowWriter, rows::RowsError, threads::ThreadError},
     net::namespace::inside,
 };
 
@@ -60,7 +59,7 @@ pub struct SocketSummary {
 /// The hosts whose sockets are listed, and the file that they go to.
 pub struct Sockets {
     hosts: Vec<Asked>,
-    rows: Rows<SocketRow>,
+    rows: RowWriter<SocketRow>,
     buffer: Vec<u8>,
     summary: SocketSummary,
 }

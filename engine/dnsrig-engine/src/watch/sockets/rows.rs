@@ -1,20 +1,12 @@
 //! `sockets.arrow`: a row is a TCP socket at a time.
 
-use std::{path::Path, sync::Arc};
-
-use arrow_array::{
-    ArrayRef, BooleanArray, DictionaryArray, Int32Array, Int64Array, RecordBatch, StringArray, UInt32Array,
-    UInt64Array, types::Int32Type,
-};
-use arrow_schema::{ArrowError, DataType, Field, Schema};
+use std::path::Path;
 
 use super::message::{Socket, State};
-use crate::{
-    base::{
-        rows::{RowsError, dictionary_field},
-        threads::ThreadError,
-    },
-    watch::buffers::Rows,
+use crate::base::{
+    row_writer::RowWriter,
+    rows::{Columns, RowsError},
+    threads::ThreadError,
 };
 
 /// What the kernel said of a socket, when, and on which host.
@@ -28,95 +20,57 @@ pub struct SocketRow {
     pub socket: Socket,
 }
 
-type Number32 = (&'static str, fn(&Socket) -> u32);
-type Number64 = (&'static str, fn(&Socket) -> u64);
-type Flag = (&'static str, fn(&Socket) -> bool);
-
-const NUMBERS_32: &[Number32] = &[
-    ("cwnd", |socket| socket.info.cwnd),
-    ("ssthresh", |socket| socket.info.ssthresh),
-    ("rtt_us", |socket| socket.info.rtt_us),
-    ("rttvar_us", |socket| socket.info.rttvar_us),
-    ("min_rtt_us", |socket| socket.info.min_rtt_us),
-    ("retransmissions", |socket| socket.info.retransmissions),
-    ("lost", |socket| socket.info.lost),
-    ("unacked", |socket| socket.info.unacked),
-    ("sent_data_segments", |socket| socket.info.sent_data_segments),
-    ("send_queue_octets", |socket| socket.send_queue_octets),
-    ("receive_queue_octets", |socket| socket.receive_queue_octets),
-    ("send_buffer_octets", |socket| socket.send_buffer_octets),
-    ("receive_buffer_octets", |socket| socket.receive_buffer_octets),
-    ("mss_octets", |socket| socket.info.mss_octets),
-];
-
-const NUMBERS_64: &[Number64] = &[
-    ("delivery_rate_octets_per_s", |socket| socket.info.delivery_rate_octets_per_s),
-    ("acked_octets", |socket| socket.info.acked_octets),
-    ("received_octets", |socket| socket.info.received_octets),
-    ("busy_us", |socket| socket.info.busy_us),
-    ("receive_window_limited_us", |socket| socket.info.receive_window_limited_us),
-    ("send_buffer_limited_us", |socket| socket.info.send_buffer_limited_us),
-];
-
-const FLAGS: &[Flag] = &[
-    ("sacks", |socket| socket.info.sacks),
-    ("timestamps", |socket| socket.info.timestamps),
-    ("window_scaling", |socket| socket.info.window_scaling),
-];
-
-/// Makes the file and starts its writer. `hosts`: their names; `rows_per_buffer`: what a second brings at most.
+/// Makes the file and starts its writer. `hosts`: their names; `buffer_rows`: what a second brings at most.
 pub fn create(
     path: &Path,
     hosts: &[String],
-    rows_per_buffer: usize,
-) -> Result<Rows<SocketRow>, ThreadError<RowsError>> {
-    let (schema, hosts) = (Arc::new(schema()), Arc::new(StringArray::from_iter_values(hosts)));
-    let columns = schema.clone();
-    Rows::create(path, &schema, rows_per_buffer, move |rows| batch(&columns, &hosts, rows))
+    buffer_rows: usize,
+) -> Result<RowWriter<SocketRow>, ThreadError<RowsError>> {
+    RowWriter::create(path, columns(hosts), buffer_rows)
 }
 
-fn schema() -> Schema {
-    let plain = |kind: DataType| move |name| Field::new(name, kind.clone(), false);
-    let mut fields = vec![plain(DataType::Int64)("time_ns"), dictionary_field("host")];
-    fields.extend(["local", "remote"].map(plain(DataType::Utf8)));
-    fields.extend(["state", "congestion"].map(dictionary_field));
-    fields.extend(NUMBERS_32.iter().map(|(name, _)| *name).map(plain(DataType::UInt32)));
-    fields.extend(NUMBERS_64.iter().map(|(name, _)| *name).map(plain(DataType::UInt64)));
-    fields.extend(FLAGS.iter().map(|(name, _)| *name).map(plain(DataType::Boolean)));
-    Schema::new(fields)
-}
-
-fn batch(schema: &Arc<Schema>, hosts: &Arc<StringArray>, rows: &[SocketRow]) -> Result<RecordBatch, ArrowError> {
-    let sockets = || rows.iter().map(|row| &row.socket);
-    let text = |of: fn(&Socket) -> String| Arc::new(StringArray::from_iter_values(sockets().map(of))) as ArrayRef;
-    let states = Arc::new(StringArray::from_iter_values(State::ALL.map(State::name)));
-    let state = |socket: &Socket| State::ALL.iter().position(|state| *state == socket.state).unwrap_or_default();
-    let congestion: DictionaryArray<Int32Type> = sockets().map(|socket| Some(socket.congestion.name())).collect();
-    let mut columns: Vec<ArrayRef> = vec![
-        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.time_ns))),
-        words(rows.iter().map(|row| row.host), hosts)?,
-        text(|socket| socket.local.to_string()),
-        text(|socket| socket.remote.to_string()),
-        words(sockets().map(state), &states)?,
-        Arc::new(congestion),
-    ];
-    columns.extend(NUMBERS_32.iter().map(|(_, of)| Arc::new(UInt32Array::from_iter_values(sockets().map(of))) as _));
-    columns.extend(NUMBERS_64.iter().map(|(_, of)| Arc::new(UInt64Array::from_iter_values(sockets().map(of))) as _));
-    columns.extend(FLAGS.iter().map(|(_, of)| Arc::new(BooleanArray::from_iter(sockets().map(|s| Some(of(s))))) as _));
-    RecordBatch::try_new(schema.clone(), columns)
-}
-
-/// A column of words, given as places in a list of them.
-fn words(places: impl Iterator<Item = usize>, known: &Arc<StringArray>) -> Result<ArrayRef, ArrowError> {
-    let keys = Int32Array::from_iter_values(places.map(|place| place as i32));
-    Ok(Arc::new(DictionaryArray::<Int32Type>::try_new(keys, known.clone())?))
+fn columns(hosts: &[String]) -> Columns<'static, SocketRow> {
+    let state = |row: &SocketRow| State::ALL.iter().position(|state| *state == row.socket.state).unwrap_or_default();
+    Columns::<SocketRow>::default()
+        .value("time_ns", |row| row.time_ns)
+        .word("host", hosts, |row| row.host)
+        .value("local", |row| row.socket.local.to_string())
+        .value("remote", |row| row.socket.remote.to_string())
+        .word("state", State::ALL.map(State::name), state)
+        .free_word("congestion", |row| row.socket.congestion.name())
+        .value("cwnd", |row| row.socket.info.cwnd)
+        .value("ssthresh", |row| row.socket.info.ssthresh)
+        .value("rtt_us", |row| row.socket.info.rtt_us)
+        .value("rttvar_us", |row| row.socket.info.rttvar_us)
+        .value("min_rtt_us", |row| row.socket.info.min_rtt_us)
+        .value("retransmissions", |row| row.socket.info.retransmissions)
+        .value("lost", |row| row.socket.info.lost)
+        .value("unacked", |row| row.socket.info.unacked)
+        .value("sent_data_segments", |row| row.socket.info.sent_data_segments)
+        .value("send_queue_octets", |row| row.socket.send_queue_octets)
+        .value("receive_queue_octets", |row| row.socket.receive_queue_octets)
+        .value("send_buffer_octets", |row| row.socket.send_buffer_octets)
+        .value("receive_buffer_octets", |row| row.socket.receive_buffer_octets)
+        .value("mss_octets", |row| row.socket.info.mss_octets)
+        .value("delivery_rate_octets_per_s", |row| row.socket.info.delivery_rate_octets_per_s)
+        .value("acked_octets", |row| row.socket.info.acked_octets)
+        .value("received_octets", |row| row.socket.info.received_octets)
+        .value("busy_us", |row| row.socket.info.busy_us)
+        .value("receive_window_limited_us", |row| row.socket.info.receive_window_limited_us)
+        .value("send_buffer_limited_us", |row| row.socket.info.send_buffer_limited_us)
+        .value("sacks", |row| row.socket.info.sacks)
+        .value("timestamps", |row| row.socket.info.timestamps)
+        .value("window_scaling", |row| row.socket.info.window_scaling)
 }
 
 #[cfg(test)]
 mod tests {
     use std::fs::File;
 
-    use arrow_array::{cast::AsArray, types::UInt32Type};
+    use arrow_array::{
+        cast::AsArray,
+        types::{Int32Type, UInt32Type},
+    };
     use arrow_ipc::reader::StreamReader;
 
     use super::*;
