@@ -27,6 +27,7 @@ SYSCTLS = {
 """What was agreed on, as `Trial.sockets` names it, and what turns it off."""
 WORDS = {"sacks": "SACK", "timestamps": "timestamps", "window_scaling": "window scaling"}
 LARGEST_WINDOW_OCTETS = 65_535
+"""The window field has 16 bits (RFC 9293, section 3.1), and scaling alone makes it more."""
 
 
 def after(trial: Trial) -> Conclusion | None:

@@ -32,6 +32,16 @@ def test_ten_questions_have_one_answer_each() -> None:
     assert all(len(re.findall(r"\[`[^`]+: [^`]+`\]", row)) == 1 for row in rows)
 
 
+def test_thresholds_of_traps_are_argued_below_them() -> None:
+    """Those that stand together share what is said below the last."""
+    for path in architecture.PACKAGE.glob("traps/[a-z]*.py"):
+        body = ast.parse(path.read_text()).body
+        for i, node in enumerate(body):
+            if isinstance(node, ast.Assign) and re.match(r"(?!ORDER)[A-Z_]+ = \(?\d", ast.unparse(node)):
+                below = next(other for other in body[i:] if not isinstance(other, ast.Assign))
+                assert isinstance(below, ast.Expr), f"{path}: {ast.unparse(node)}"
+
+
 def test_what_follows_from_the_rest_is_not_drawn() -> None:
     uses = {"cli": {"plan", "lab"}, "plan": {"lab"}, "lab": set(), "report": {"lab"}}
     assert picture.indispensable(uses) == {"cli": {"plan"}, "plan": {"lab"}, "lab": set(), "report": {"lab"}}

@@ -51,6 +51,15 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_of_prose_are_short(page: Path) -> None:
+    if page.name == "CHANGELOG.md" or page.parent.name == "reference":
+        return  # the one is as it was written, the other is generated
+    prose = re.sub(r"^ *```.*?^ *```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    for line in prose.splitlines():
+        assert len(line) <= 120 or line.startswith(("|", "![")), line
+
+
 def tracked() -> list[Path]:
     listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listing.returncode != 0:
