@@ -1,4 +1,4 @@
-//! When queries fall due: by a rate, or as windows become free. No clock, no socket.
+//! Which queries fall due, and when: by a rate, or as windows become free. No clock, no socket.
 
 use std::collections::VecDeque;
 
@@ -25,6 +25,31 @@ pub struct Period {
     pub seed: u64,
 }
 
+/// A query that falls due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Due {
+    pub at_ns: i64,
+    /// The number of the thread's client that sends it; none: whichever client's turn it is.
+    pub client: Option<u32>,
+    /// Its position in the order of queries.
+    pub query: u32,
+}
+
+/// The order of queries: the first comes again after the last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    pub next: u32,
+    pub count: u32,
+}
+
+impl Order {
+    fn take(&mut self) -> u32 {
+        let query = self.next;
+        self.next = if query + 1 == self.count { 0 } else { query + 1 };
+        query
+    }
+}
+
 /// Which of several threads this one is; they share a rate, or the outstanding queries, evenly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Part {
@@ -32,9 +57,11 @@ pub struct Part {
     pub threads: usize,
 }
 
-/// The due times of one thread, from a start to before an end.
+/// The queries of one thread that fall due from a start to before an end.
 pub struct Arrivals {
     end_ns: i64,
+    /// Which query is next.
+    pub order: Order,
     kind: Kind,
 }
 
@@ -45,8 +72,9 @@ enum Kind {
 }
 
 impl Arrivals {
-    /// Of `model`, for the thread `part`; Poisson arrivals are the same for the same `seed`.
-    pub fn new(model: Model, part: Part, start_ns: i64, end_ns: i64, seed: u64) -> Self {
+    /// Of the thread `part`, in `period`; Poisson arrivals are the same for the same seed.
+    pub fn new(period: Period, part: Part, order: Order) -> Self {
+        let Period { model, start_ns, end_ns, seed } = period;
         let kind = match model {
             Model::Rate { qps, poisson: false } => {
                 Kind::Even { start_ns, qps, next: part.thread as u64, step: part.threads as u64 }
@@ -64,7 +92,7 @@ impl Arrivals {
                 Kind::Windows { free_ns }
             }
         };
-        Arrivals { end_ns, kind }
+        Arrivals { end_ns, order, kind }
     }
 
     /// When the next query is due; `i64::MAX` if none will be, as far as is known.
@@ -78,10 +106,10 @@ impl Arrivals {
         if next_ns < self.end_ns { next_ns } else { i64::MAX }
     }
 
-    /// Takes the next due time if it has come.
-    pub fn take(&mut self, now_ns: i64) -> Option<i64> {
-        let due_ns = self.next_due_ns();
-        if due_ns > now_ns {
+    /// Takes the next query if its time has come.
+    pub fn take(&mut self, now_ns: i64) -> Option<Due> {
+        let at_ns = self.next_due_ns();
+        if at_ns > now_ns {
             return None;
         }
         match &mut self.kind {
@@ -91,7 +119,7 @@ impl Arrivals {
                 free_ns.pop_front();
             }
         }
-        Some(due_ns)
+        Some(Due { at_ns, client: None, query: self.order.take() })
     }
 
     /// Takes in that a query ended: with outstanding queries the next is due at that moment.
@@ -127,15 +155,21 @@ mod tests {
 
     const ALONE: Part = Part { thread: 0, threads: 1 };
 
-    fn all(arrivals: &mut Arrivals) -> Vec<i64> {
-        std::iter::from_fn(|| arrivals.take(i64::MAX - 1)).collect()
+    fn arrivals(model: Model, part: Part, start_ns: i64, end_ns: i64) -> Arrivals {
+        Arrivals::new(Period { model, start_ns, end_ns, seed: 7 }, part, Order { next: 1, count: 3 })
+    }
+
+    fn take(arrivals: &mut Arrivals, now_ns: i64) -> Option<i64> {
+        arrivals.take(now_ns).map(|due| due.at_ns)
+    }
+
+    fn all(mut arrivals: Arrivals) -> Vec<i64> {
+        std::iter::from_fn(|| take(&mut arrivals, i64::MAX - 1)).collect()
     }
 
     #[test]
     fn an_even_rate_has_no_error_that_adds_up() {
-        let mut arrivals =
-            Arrivals::new(Model::Rate { qps: 3.0, poisson: false }, ALONE, 1_000, 1_000 + 100_000_000_000, 1);
-        let due_ns = all(&mut arrivals);
+        let due_ns = all(arrivals(Model::Rate { qps: 3.0, poisson: false }, ALONE, 1_000, 1_000 + 100_000_000_000));
         assert_eq!(due_ns.len(), 300);
         assert_eq!(due_ns[..4], [1_000, 333_334_333, 666_667_666, 1_000_001_000]);
         assert_eq!(due_ns[297], 1_000 + 99_000_000_000);
@@ -144,58 +178,67 @@ mod tests {
     #[test]
     fn threads_share_an_even_rate_without_a_gap() {
         let model = Model::Rate { qps: 1000.0, poisson: false };
-        let mut due_ns: Vec<i64> = (0..3)
-            .flat_map(|thread| all(&mut Arrivals::new(model, Part { thread, threads: 3 }, 0, 1_000_000_000, 1)))
-            .collect();
+        let mut due_ns: Vec<i64> =
+            (0..3).flat_map(|thread| all(arrivals(model, Part { thread, threads: 3 }, 0, 1_000_000_000))).collect();
         due_ns.sort_unstable();
         assert_eq!(due_ns, (0..1000).map(|at| at * 1_000_000).collect::<Vec<_>>());
     }
 
     #[test]
     fn nothing_is_due_before_its_time_nor_after_the_end() {
-        let mut arrivals = Arrivals::new(Model::Rate { qps: 10.0, poisson: false }, ALONE, 0, 150_000_000, 1);
-        assert_eq!(arrivals.take(0), Some(0));
-        assert_eq!(arrivals.take(99_999_999), None);
+        let mut arrivals = arrivals(Model::Rate { qps: 10.0, poisson: false }, ALONE, 0, 150_000_000);
+        assert_eq!(take(&mut arrivals, 0), Some(0));
+        assert_eq!(take(&mut arrivals, 99_999_999), None);
         assert_eq!(arrivals.next_due_ns(), 100_000_000);
-        assert_eq!(arrivals.take(100_000_000), Some(100_000_000));
-        assert_eq!((arrivals.next_due_ns(), arrivals.take(i64::MAX - 1)), (i64::MAX, None));
+        assert_eq!(take(&mut arrivals, 100_000_000), Some(100_000_000));
+        assert_eq!((arrivals.next_due_ns(), take(&mut arrivals, i64::MAX - 1)), (i64::MAX, None));
     }
 
     #[test]
     fn poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process() {
         let model = Model::Rate { qps: 10_000.0, poisson: true };
-        let due_ns = all(&mut Arrivals::new(model, ALONE, 0, 10_000_000_000, 7));
+        let due_ns = all(arrivals(model, ALONE, 0, 10_000_000_000));
         // 100,000 expected; the standard deviation is the root of that, 316.
         assert!(due_ns.len().abs_diff(100_000) < 5 * 316, "{}", due_ns.len());
         let gaps: Vec<f64> = due_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
         assert!((0.98..1.02).contains(&(deviation / mean)), "of an exponential distribution they are equal");
-        assert_eq!(due_ns, all(&mut Arrivals::new(model, ALONE, 0, 10_000_000_000, 7)), "the same seed");
+        assert_eq!(due_ns, all(arrivals(model, ALONE, 0, 10_000_000_000)), "the same seed");
     }
 
     #[test]
     fn a_closed_loop_is_due_at_once_and_then_when_a_query_ends() {
-        let mut arrivals = Arrivals::new(Model::Outstanding(2), ALONE, 5, 1_000, 1);
-        assert_eq!([(); 3].map(|()| arrivals.take(5)), [Some(5), Some(5), None]);
+        let mut arrivals = arrivals(Model::Outstanding(2), ALONE, 5, 1_000);
+        assert_eq!([(); 3].map(|()| take(&mut arrivals, 5)), [Some(5), Some(5), None]);
         arrivals.ended(70);
-        assert_eq!((arrivals.take(69), arrivals.take(70)), (None, Some(70)));
+        assert_eq!((take(&mut arrivals, 69), take(&mut arrivals, 70)), (None, Some(70)));
         arrivals.ended(1_000);
         assert_eq!(arrivals.next_due_ns(), i64::MAX, "the end has come");
     }
 
     #[test]
     fn a_query_that_ends_in_the_future_does_not_keep_others_waiting() {
-        let mut arrivals = Arrivals::new(Model::Outstanding(2), ALONE, 5, 1_000, 1);
-        assert_eq!([(); 2].map(|()| arrivals.take(5)), [Some(5), Some(5)]);
+        let mut arrivals = arrivals(Model::Outstanding(2), ALONE, 5, 1_000);
+        assert_eq!([(); 2].map(|()| take(&mut arrivals, 5)), [Some(5), Some(5)]);
         arrivals.ended(500);
         arrivals.ended(70);
-        assert_eq!([arrivals.take(70), arrivals.take(499), arrivals.take(500)], [Some(70), None, Some(500)]);
+        assert_eq!(
+            [take(&mut arrivals, 70), take(&mut arrivals, 499), take(&mut arrivals, 500)],
+            [Some(70), None, Some(500)]
+        );
     }
 
     #[test]
     fn threads_share_the_outstanding_queries() {
-        let count = |thread| all(&mut Arrivals::new(Model::Outstanding(5), Part { thread, threads: 3 }, 0, 9, 1)).len();
+        let count = |thread| all(arrivals(Model::Outstanding(5), Part { thread, threads: 3 }, 0, 9)).len();
         assert_eq!([0, 1, 2].map(count), [2, 2, 1]);
+    }
+    #[test]
+    fn queries_come_in_their_order_and_the_first_after_the_last() {
+        let mut arrivals = arrivals(Model::Outstanding(4), ALONE, 0, 9);
+        let due: Vec<_> = std::iter::from_fn(|| arrivals.take(0)).collect();
+        assert_eq!(due, [1, 2, 0, 1].map(|query| Due { at_ns: 0, client: None, query }));
+        assert_eq!(arrivals.order, Order { next: 2, count: 3 });
     }
 }

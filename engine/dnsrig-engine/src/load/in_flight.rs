@@ -1,13 +1,15 @@
 //! Which queries are outstanding, and what each message that comes back means. No clock, no socket.
 //!
-//! Each client (a source address and port, or a connection) has ids of its own, handed out in turn, and a table of its
-//! queries by id. An id keeps its meaning until the table has gone round once, so late answers and duplicates are told
-//! from messages that nobody asked for.
+//! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of its
+//! queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and duplicates are
+//! told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and answer; a transport
+//! whose messages all have the id 0 remembers which stream a handle belongs to.
 
 use std::sync::Arc;
 
 use super::{
     answer::{self, Verdict},
+    arrivals::Due,
     interval_stats::{End, Ended, IntervalStats},
     lateness::{Lateness, Mark},
     queries::Queries,
@@ -16,6 +18,26 @@ use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
 
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;
+
+/// Names a query among those of its client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handle(u16);
+
+/// A query that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draft {
+    pub handle: Handle,
+    pub length: usize,
+}
+
+/// Which id queries have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageId {
+    /// Their handle: over UDP, TCP and DoT, where nothing else tells whose answer a message is.
+    Handle,
+    /// 0: where each query has a stream of its own (DoH: RFC 8484 §4.1; DoQ: RFC 9250 §4.2.1).
+    Zero,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -31,13 +53,14 @@ struct Query {
     due_ns: i64,
     sent_ns: i64,
     mark: Mark,
-    /// Place in the order of queries.
+    /// Position in the order of queries.
     place: u32,
-    id: u16,
+    handle: Handle,
     state: State,
 }
 
-const UNUSED: Query = Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, place: 0, id: 0, state: State::Unused };
+const UNUSED: Query =
+    Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, place: 0, handle: Handle(0), state: State::Unused };
 
 /// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
 /// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
@@ -58,7 +81,7 @@ impl Sending {
     }
 }
 
-/// Queries of one client. Sequence numbers count from 0; the id is their low 16 bits.
+/// Queries of one client. Sequence numbers count from 0; the handle is their low 16 bits.
 struct Client {
     table: Box<[Query]>,
     /// All before it have ended.
@@ -87,7 +110,7 @@ pub struct InFlight {
     queries: Arc<Queries>,
     signer: Option<Signer>,
     signed_at_s: u64,
-    place: usize,
+    message_id: MessageId,
     timeout_ns: i64,
     clients: Vec<Client>,
     outstanding: usize,
@@ -102,21 +125,18 @@ pub struct InFlight {
 pub struct Settings {
     pub queries: Arc<Queries>,
     pub signer: Option<Signer>,
-    /// Where in the queries to begin.
-    pub first: usize,
+    pub message_id: MessageId,
     /// A query is given up after so long.
     pub timeout_ns: i64,
     pub clients: usize,
     /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
     pub table: usize,
-    /// Whether the times of endings are kept for [`InFlight::take_ended`].
-    pub closed_loop: bool,
 }
 
 impl InFlight {
     /// Without a query outstanding.
     pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
-        let Settings { queries, signer, first, timeout_ns, clients, table, closed_loop } = settings;
+        let Settings { queries, signer, message_id, timeout_ns, clients, table } = settings;
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
         let client =
             || Client { table: vec![UNUSED; table].into_boxed_slice(), oldest: 0, next: 0, drafts: 0, outstanding: 0 };
@@ -124,12 +144,12 @@ impl InFlight {
             queries,
             signer,
             signed_at_s: 0,
-            place: first,
+            message_id,
             timeout_ns,
             clients: (0..clients).map(|_| client()).collect(),
             outstanding: 0,
             lateness: Lateness::new(clients),
-            ended_ns: closed_loop.then(Vec::new),
+            ended_ns: None,
             interval_stats,
         }
     }
@@ -144,11 +164,6 @@ impl InFlight {
         self.signed_at_s = now_s;
     }
 
-    /// How many clients there are.
-    pub fn clients(&self) -> usize {
-        self.clients.len()
-    }
-
     /// How many queries wait for an answer.
     pub fn outstanding(&self) -> usize {
         self.outstanding
@@ -159,37 +174,35 @@ impl InFlight {
         self.clients[client].outstanding as usize
     }
 
-    /// Writes the next query of `client`, due at `due_ns`, into `space` and returns its length.
+    /// Writes the query that is due, as one of `client`, into `space`.
     ///
     /// None if the client's table is full. Follow with [`InFlight::sent`] before anything else is done with the client.
-    pub fn draft(&mut self, client: usize, due_ns: i64, space: &mut [u8]) -> Option<usize> {
+    pub fn draft(&mut self, client: usize, due: Due, space: &mut [u8]) -> Option<Draft> {
         let Client { table, oldest, next, drafts, .. } = &mut self.clients[client];
         let number = *next + *drafts;
         if number - *oldest >= table.len() as u64 {
             return None;
         }
-        let id = number as u16;
-        let query = self.queries.message(self.place);
+        let handle = Handle(number as u16);
+        let query = self.queries.message(due.query as usize);
         space[..query.len()].copy_from_slice(query);
-        space[..2].copy_from_slice(&id.to_be_bytes());
+        if self.message_id == MessageId::Handle {
+            space[..2].copy_from_slice(&handle.0.to_be_bytes());
+        }
         let place = number as usize & (table.len() - 1);
-        table[place] = Query { due_ns, sent_ns: due_ns, place: self.place as u32, id, ..UNUSED };
+        table[place] = Query { due_ns: due.at_ns, sent_ns: due.at_ns, place: due.query, handle, ..UNUSED };
         *drafts += 1;
-        let length = query.len();
-        self.place = if self.place + 1 == self.queries.len() { 0 } else { self.place + 1 };
-        Some(match &mut self.signer {
-            Some(signer) => signer.sign(space, length, self.signed_at_s),
-            None => length,
-        })
+        let length = match &mut self.signer {
+            Some(signer) => signer.sign(space, query.len(), self.signed_at_s),
+            None => query.len(),
+        };
+        Some(Draft { handle, length })
     }
 
-    /// The first `count` drafts of `client`, `octets` in all, were sent; the others were not.
-    ///
-    /// Those come again as the next ones of the order, not necessarily of this client.
+    /// The first `count` drafts of `client`, `octets` in all, were sent; the others were not, and are forgotten.
     pub fn sent(&mut self, client: usize, count: usize, octets: usize, sending: Sending) {
         let number = client;
         let client = &mut self.clients[number];
-        let unsent = client.drafts as usize - count;
         let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
         if self.outstanding == 0 {
             self.lateness.nothing_outstanding();
@@ -205,23 +218,26 @@ impl InFlight {
         client.drafts = 0;
         client.outstanding += count as u32;
         self.outstanding += count;
-        let order = self.queries.len();
-        self.place = (self.place + order - unsent % order) % order;
     }
 
-    /// Takes in a message that `client` received, `length` octets long, of which at least the question is in `octets`.
-    ///
-    /// True if it ended a query.
-    pub fn answer(&mut self, client: usize, octets: &[u8], length: usize, received_ns: i64) -> bool {
-        let number = client;
-        let client = &mut self.clients[number];
+    /// Takes in a message whose id is the handle of its query: see [`InFlight::answer`].
+    pub fn answer_by_id(&mut self, client: usize, octets: &[u8], length: usize, received_ns: i64) -> bool {
         let Some(id) = octets.first_chunk() else {
             self.stray(received_ns).malformed += 1;
             return false;
         };
-        let id = u16::from_be_bytes(*id);
-        let query = *client.query(u64::from(id));
-        if query.id != id || query.state == State::Unused {
+        self.answer(client, Handle(u16::from_be_bytes(*id)), octets, length, received_ns)
+    }
+
+    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` octets long, of which at
+    /// least the question is in `octets`.
+    ///
+    /// True if it ended the query.
+    pub fn answer(&mut self, client: usize, handle: Handle, octets: &[u8], length: usize, received_ns: i64) -> bool {
+        let number = client;
+        let client = &mut self.clients[number];
+        let query = *client.query(u64::from(handle.0));
+        if query.handle != handle || query.state == State::Unused {
             self.stray(received_ns).unexpected += 1;
             return false;
         }
@@ -236,7 +252,7 @@ impl InFlight {
             (Verdict::Answer { rcode, truncated }, State::Outstanding)
                 if received_ns < query.sent_ns + self.timeout_ns =>
             {
-                client.query(u64::from(id)).state = State::Answered;
+                client.query(u64::from(handle.0)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
                 self.interval_stats.at(query.due_ns).counts.octets_received += length as u64;
@@ -273,15 +289,6 @@ impl InFlight {
             lost.outstanding -= 1;
             self.end(client, query, query.sent_ns + self.timeout_ns, End::Lost(loss));
         }
-    }
-
-    /// When the oldest outstanding query times out, if there is any. Looks at every client.
-    pub fn next_timeout_ns(&mut self) -> Option<i64> {
-        (0..self.clients.len())
-            .filter_map(|client| self.oldest_outstanding(client))
-            .map(|query| query.sent_ns)
-            .min()
-            .map(|sent_ns| sent_ns + self.timeout_ns)
     }
 
     /// Calls `each` with the time at which a query ended, for all since the last call, if this is a closed loop.
@@ -329,6 +336,17 @@ pub fn table_for(outstanding: f64, clients: usize) -> Option<usize> {
     let each = outstanding / clients as f64;
     (each * 1.25 < TABLE_MAX as f64)
         .then(|| ((each * 2.0) as usize).clamp(256, TABLE_MAX).next_power_of_two().min(TABLE_MAX))
+}
+
+#[cfg(test)]
+impl InFlight {
+    /// Of clients that send these messages from the time 0 on.
+    pub fn of(messages: impl IntoIterator<Item = Vec<u8>>, clients: usize, table: usize, timeout_ns: i64) -> Self {
+        let queries = Arc::new(Queries::from_messages(messages));
+        let settings = Settings { queries, signer: None, message_id: MessageId::Handle, timeout_ns, clients, table };
+        let interval_ns = 100_000_000_000;
+        InFlight::new(settings, IntervalStats::new(0, interval_ns, interval_ns, clients))
+    }
 }
 
 #[cfg(test)]

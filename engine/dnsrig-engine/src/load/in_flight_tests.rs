@@ -9,22 +9,18 @@ fn query(number: u8) -> Vec<u8> {
 }
 
 fn in_flight(clients: usize, table: usize) -> InFlight {
-    let settings = Settings {
-        queries: Arc::new(Queries::from_messages((0..5).map(query))),
-        signer: None,
-        first: 0,
-        timeout_ns: TIMEOUT_NS,
-        clients,
-        table,
-        closed_loop: true,
-    };
-    InFlight::new(settings, IntervalStats::new(0, 10_000 * MS, 10_000 * MS, clients))
+    InFlight::of((0..5).map(query), clients, table, TIMEOUT_NS)
+}
+
+/// The first query, due at a time.
+fn due(at_ns: i64) -> Due {
+    Due { at_ns, client: None, query: 0 }
 }
 
 /// Sends a query of `client` that was due at `due_ns`, at `sent_ns`, and returns it as sent.
 fn send(in_flight: &mut InFlight, client: usize, due_ns: i64, sent_ns: i64) -> Vec<u8> {
     let mut space = [0; 512];
-    let length = in_flight.draft(client, due_ns, &mut space).expect("there is room");
+    let Draft { length, .. } = in_flight.draft(client, due(due_ns), &mut space).expect("there is room");
     in_flight.sent(client, 1, length, at(sent_ns));
     space[..length].to_vec()
 }
@@ -47,7 +43,7 @@ fn counts(in_flight: &mut InFlight) -> Counts {
 fn latency_from_the_due_time_is_the_twin_and_the_lag() {
     let mut in_flight = in_flight(1, 4);
     let query = send(&mut in_flight, 0, 10 * MS, 17 * MS);
-    assert!(in_flight.answer(0, &answer_to(&query), query.len(), 40 * MS));
+    assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), 40 * MS));
     let query = send(&mut in_flight, 0, 50 * MS, 52 * MS);
     assert_eq!(query[1], 1, "ids are handed out in turn");
     assert_eq!(in_flight.expire(152 * MS), 1);
@@ -66,7 +62,7 @@ fn the_due_time_latency_is_exactly_twin_plus_lag_for_every_query() {
     for number in 0..200_i64 {
         let (due_ns, lag_ns, twin_ns) = (number * 7, number * number % 991, 1 + number * 13 % 977);
         let query = send(&mut in_flight, 0, due_ns, due_ns + lag_ns);
-        in_flight.answer(0, &answer_to(&query), query.len(), due_ns + lag_ns + twin_ns);
+        in_flight.answer_by_id(0, &answer_to(&query), query.len(), due_ns + lag_ns + twin_ns);
         due_sum = in_flight.interval_stats.at(0).clients[0].sum_ns;
         twin_and_lag_sum += lag_ns + twin_ns;
     }
@@ -78,18 +74,18 @@ fn the_lower_end_subtracts_what_queued_behind_itself_and_what_was_held_up() {
     let mut in_flight = in_flight(1, 16);
     // As fast as it gets.
     let query = send(&mut in_flight, 0, 0, 0);
-    in_flight.answer(0, &answer_to(&query), query.len(), MS);
+    in_flight.answer_by_id(0, &answer_to(&query), query.len(), MS);
     // Three queries that were due a millisecond apart, sent at once, answered one after another.
     let burst: Vec<_> = (0..3).map(|number| send(&mut in_flight, 0, (2 + number) * MS, 10 * MS)).collect();
     for (number, query) in (1..).zip(&burst) {
-        in_flight.answer(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
+        in_flight.answer_by_id(0, &answer_to(query), query.len(), (10 + 5 * number) * MS);
     }
     assert_eq!(sums_ms(&mut in_flight), [1 + 13 + 17 + 21, 1 + 5 + 10 + 15, 1 + 5 + 9 + 13]);
     // One whose sending took 50 ms, in the midst of which it may have left.
     let mut space = [0; 512];
-    let length = in_flight.draft(0, 30 * MS, &mut space).unwrap();
+    let Draft { length, .. } = in_flight.draft(0, due(30 * MS), &mut space).unwrap();
     in_flight.sent(0, 1, length, Sending { began_ns: 30 * MS, ended_ns: 80 * MS });
-    in_flight.answer(0, &answer_to(&space[..length]), length, 83 * MS);
+    in_flight.answer_by_id(0, &answer_to(&space[..length]), length, 83 * MS);
     assert_eq!(sums_ms(&mut in_flight), [52 + 53, 31 + 53, 28 + 3]);
     // Without an answer: at the limit, if what was in time.
     send(&mut in_flight, 0, 100 * MS, 100 * MS);
@@ -114,15 +110,15 @@ fn each_message_that_ends_no_query_is_counted_by_kind() {
     let mut other_id = answer.clone();
     other_id[0] = 9;
     for message in [&first[..], &answer[..7], &[][..], &other_question, &other_id] {
-        assert!(!in_flight.answer(0, message, message.len(), MS));
+        assert!(!in_flight.answer_by_id(0, message, message.len(), MS));
     }
-    assert!(!in_flight.answer(1, &answer, answer.len(), MS), "another client never asked");
+    assert!(!in_flight.answer_by_id(1, &answer, answer.len(), MS), "another client never asked");
     assert_eq!(in_flight.outstanding(), 1);
-    assert!(in_flight.answer(0, &answer, answer.len(), MS));
-    assert!(!in_flight.answer(0, &answer, answer.len(), MS), "a duplicate");
+    assert!(in_flight.answer_by_id(0, &answer, answer.len(), MS));
+    assert!(!in_flight.answer_by_id(0, &answer, answer.len(), MS), "a duplicate");
     let second = send(&mut in_flight, 0, 0, 0);
     in_flight.expire(TIMEOUT_NS);
-    assert!(!in_flight.answer(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
+    assert!(!in_flight.answer_by_id(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
     let strays = counts(&mut in_flight).strays;
     assert_eq!((strays.malformed, strays.mismatched, strays.unexpected), (3, 1, 2));
     assert_eq!((strays.duplicates, strays.late), (1, 1));
@@ -132,7 +128,7 @@ fn each_message_that_ends_no_query_is_counted_by_kind() {
 fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
     let mut in_flight = in_flight(1, 4);
     let query = send(&mut in_flight, 0, 0, 0);
-    assert!(!in_flight.answer(0, &answer_to(&query), query.len(), TIMEOUT_NS));
+    assert!(!in_flight.answer_by_id(0, &answer_to(&query), query.len(), TIMEOUT_NS));
     assert_eq!((counts(&mut in_flight).strays.late, in_flight.outstanding()), (1, 1));
     in_flight.expire(TIMEOUT_NS);
     assert_eq!((counts(&mut in_flight).timeouts, in_flight.outstanding()), (1, 0));
@@ -142,29 +138,44 @@ fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
 fn a_full_table_takes_no_more_until_the_oldest_has_ended() {
     let mut in_flight = in_flight(1, 4);
     let sent: Vec<_> = (0..4).map(|_| send(&mut in_flight, 0, 0, 0)).collect();
-    assert_eq!(in_flight.draft(0, 0, &mut [0; 512]), None);
-    in_flight.answer(0, &answer_to(&sent[2]), sent[2].len(), MS);
-    assert_eq!(in_flight.draft(0, 0, &mut [0; 512]), None, "the oldest is still outstanding");
-    in_flight.answer(0, &answer_to(&sent[0]), sent[0].len(), MS);
-    assert!(in_flight.draft(0, 0, &mut [0; 512]).is_some());
+    assert_eq!(in_flight.draft(0, due(0), &mut [0; 512]), None);
+    in_flight.answer_by_id(0, &answer_to(&sent[2]), sent[2].len(), MS);
+    assert_eq!(in_flight.draft(0, due(0), &mut [0; 512]), None, "the oldest is still outstanding");
+    in_flight.answer_by_id(0, &answer_to(&sent[0]), sent[0].len(), MS);
+    assert!(in_flight.draft(0, due(0), &mut [0; 512]).is_some());
 }
 
 #[test]
-fn drafts_that_were_not_sent_come_again() {
-    let mut in_flight = in_flight(2, 16);
+fn a_draft_that_was_not_sent_is_forgotten() {
+    let mut in_flight = in_flight(1, 16);
     let mut space = [0; 512];
-    let names: Vec<u8> = (0..3)
-        .map(|_| {
-            in_flight.draft(0, 0, &mut space).unwrap();
-            space[13]
-        })
+    let drafts: Vec<_> = (0..3)
+        .map(|query| in_flight.draft(0, Due { query, ..due(0) }, &mut space).map(|_| space[13]).unwrap())
         .collect();
-    assert_eq!(names, *b"abc");
+    assert_eq!(drafts, *b"abc", "each as it was due");
     in_flight.sent(0, 1, 20, at(MS));
     assert_eq!((in_flight.outstanding(), counts(&mut in_flight).sent), (1, 1));
-    assert_eq!(send(&mut in_flight, 1, 0, MS)[13], b'b', "of another client, if it is its turn");
-    let next = send(&mut in_flight, 0, 0, MS);
-    assert_eq!((next[13], next[1]), (b'c', 1), "the id of a draft is free again");
+    assert_eq!(send(&mut in_flight, 0, 0, MS)[1], 1, "its id is free again");
+}
+
+#[test]
+fn answers_with_the_same_id_are_told_apart_by_their_handles() {
+    let mut in_flight = InFlight { message_id: MessageId::Zero, ..in_flight(1, 16) };
+    let mut asked = |query| {
+        let mut space = [0; 512];
+        let Draft { handle, length } = in_flight.draft(0, Due { query, ..due(0) }, &mut space).unwrap();
+        in_flight.sent(0, 1, length, at(0));
+        (handle, space[..length].to_vec())
+    };
+    let [(first, one), (second, other)] = [asked(0), asked(1)];
+    assert_eq!((&one[..2], &other[..2], first == second), (&[0, 0][..], &[0, 0][..], false));
+    let (one, other) = (answer_to(&one), answer_to(&other));
+    assert!(!in_flight.answer(0, second, &one, one.len(), MS), "the answer to the first is none to the second");
+    assert!(in_flight.answer(0, second, &other, other.len(), 2 * MS), "answered before the first");
+    assert!(in_flight.answer(0, first, &one, one.len(), 3 * MS));
+    assert!(!in_flight.answer(0, first, &one, one.len(), 4 * MS));
+    let counts = counts(&mut in_flight);
+    assert_eq!((counts.answered, counts.strays.mismatched, counts.strays.duplicates), (2, 1, 1));
 }
 
 #[test]
@@ -185,20 +196,9 @@ fn ids_go_round_and_keep_their_meaning() {
     for number in 0..200_000_u32 {
         let query = send(&mut in_flight, 0, 0, 0);
         assert_eq!(query[..2], (number as u16).to_be_bytes());
-        assert!(in_flight.answer(0, &answer_to(&query), query.len(), 1));
+        assert!(in_flight.answer_by_id(0, &answer_to(&query), query.len(), 1));
     }
     assert_eq!(counts(&mut in_flight).answered, 200_000);
-}
-
-#[test]
-fn the_next_timeout_is_the_oldest_outstanding_querys() {
-    let mut in_flight = in_flight(2, 4);
-    assert_eq!(in_flight.next_timeout_ns(), None);
-    send(&mut in_flight, 1, 0, 7 * MS);
-    let query = send(&mut in_flight, 0, 0, 5 * MS);
-    assert_eq!(in_flight.next_timeout_ns(), Some(105 * MS));
-    in_flight.answer(0, &answer_to(&query), query.len(), 8 * MS);
-    assert_eq!(in_flight.next_timeout_ns(), Some(107 * MS));
 }
 
 #[test]

@@ -14,10 +14,10 @@ use std::{
 use super::{
     Arguments, LoadError,
     arguments::{Plan, Segmentation, TransportKind},
-    arrivals::{Model, Part, Period},
+    arrivals::{Model, Order, Part, Period},
     collect::Collection,
     handover::{Handover, Report},
-    in_flight::{self, InFlight},
+    in_flight::{self, InFlight, MessageId},
     interval_stats::{Counts, Interval, IntervalStats, Series},
     queries::Queries,
     ramp::{Limits, Search, Settings},
@@ -135,14 +135,15 @@ impl Team {
             let settings = in_flight::Settings {
                 queries: queries.clone(),
                 signer: arguments.queries.signer()?,
-                first: queries.len() / part.threads * thread,
+                message_id: MessageId::Handle,
                 timeout_ns: nanoseconds(arguments.timeout_s),
                 clients,
                 table,
-                closed_loop: false,
             };
             let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.interval_s), clients);
             let in_flight = InFlight::new(settings, interval_stats);
+            let count = queries.len() as u32;
+            let order = Order { next: count / part.threads as u32 * thread as u32, count };
             let transport = open(arguments, clients, in_flight.octets_max())?;
             let handover = Handover::new(thread, to_team.clone(), spare);
             let channels = Channels { periods, handover, stop: team.stopping.clone() };
@@ -151,6 +152,8 @@ impl Team {
                 in_flight,
                 transport,
                 channels,
+                now_ns: clock::monotonic_ns,
+                order,
                 timeout_ns: nanoseconds(arguments.timeout_s),
                 wants_real_time: arguments.real_time,
                 real_time: false,

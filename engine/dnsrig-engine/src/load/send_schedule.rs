@@ -2,7 +2,7 @@
 //! No clock, no socket.
 
 use super::{
-    arrivals::{Arrivals, Part, Period},
+    arrivals::{Arrivals, Due, Order, Part, Period},
     in_flight::InFlight,
 };
 use crate::net::udp_batch::BATCH_MAX;
@@ -19,7 +19,7 @@ pub struct SendSchedule {
     timeout_ns: i64,
     arrivals: Arrivals,
     /// Due and not sent.
-    due_ns: Vec<i64>,
+    due: Vec<Due>,
     check_ns: i64,
     last_sent_ns: i64,
     stopped: bool,
@@ -27,36 +27,35 @@ pub struct SendSchedule {
 
 impl SendSchedule {
     /// Prepares the table of queries in flight for `period`.
-    pub fn new(period: Period, part: Part, timeout_ns: i64, in_flight: &mut InFlight) -> Self {
-        let Period { model, start_ns, end_ns, seed } = period;
-        let arrivals = Arrivals::new(model, part, start_ns, end_ns, seed);
+    pub fn new(period: Period, part: Part, order: Order, timeout_ns: i64, in_flight: &mut InFlight) -> Self {
+        let Period { start_ns, end_ns, .. } = period;
+        let arrivals = Arrivals::new(period, part, order);
         in_flight.restart(start_ns, end_ns, arrivals.is_closed_loop());
-        let due_ns = Vec::with_capacity(BATCH_MAX);
         SendSchedule {
             end_ns,
             timeout_ns,
             arrivals,
-            due_ns,
+            due: Vec::with_capacity(BATCH_MAX),
             check_ns: start_ns,
             last_sent_ns: start_ns,
             stopped: false,
         }
     }
 
-    /// When the queries were due that are to be sent now, a batch at most, oldest first.
-    pub fn due(&mut self, now_ns: i64) -> &[i64] {
-        while self.due_ns.len() < BATCH_MAX
-            && let Some(due_ns) = self.arrivals.take(now_ns)
+    /// The queries that are to be sent now, a batch at most, oldest first.
+    pub fn due(&mut self, now_ns: i64) -> &[Due] {
+        while self.due.len() < BATCH_MAX
+            && let Some(due) = self.arrivals.take(now_ns)
         {
-            self.due_ns.push(due_ns);
+            self.due.push(due);
         }
-        &self.due_ns
+        &self.due
     }
 
     /// The first `count` of them were sent.
     pub fn sent(&mut self, count: usize, now_ns: i64) {
         if count > 0 {
-            self.due_ns.drain(..count);
+            self.due.drain(..count);
             self.last_sent_ns = now_ns;
         }
     }
@@ -104,7 +103,7 @@ impl SendSchedule {
     /// Until when there is nothing to do but to receive; it ends `early_ns` before a query is due.
     pub fn idle_until_ns(&self, early_ns: i64) -> i64 {
         // What could not be sent waits for room, not for a time.
-        let next_ns = if self.due_ns.is_empty() { self.arrivals.next_due_ns() } else { i64::MAX };
+        let next_ns = if self.due.is_empty() { self.arrivals.next_due_ns() } else { i64::MAX };
         next_ns.saturating_sub(early_ns).min(self.check_ns)
     }
 
@@ -113,18 +112,26 @@ impl SendSchedule {
         self.arrivals.is_closed_loop()
     }
 
+    /// Where the next period goes on.
+    pub fn order(&self) -> Order {
+        self.arrivals.order
+    }
+
     /// When the last query was sent.
     pub fn last_sent_ns(&self) -> i64 {
         self.last_sent_ns
     }
 
     fn next_due_ns(&self) -> i64 {
-        self.due_ns.first().copied().unwrap_or(i64::MAX).min(self.arrivals.next_due_ns())
+        self.due.first().map_or(i64::MAX, |due| due.at_ns).min(self.arrivals.next_due_ns())
     }
 
     fn give_up(&mut self, in_flight: &mut InFlight) {
-        let unsent_ns = self.due_ns.drain(..).chain(std::iter::from_fn(|| self.arrivals.take(i64::MAX - 1)));
-        unsent_ns.for_each(|due_ns| in_flight.interval_stats.given_up(due_ns));
+        // These queries are the first of the next period.
+        let next = self.due.first().map_or(self.arrivals.order.next, |due| due.query);
+        let unsent = self.due.drain(..).chain(std::iter::from_fn(|| self.arrivals.take(i64::MAX - 1)));
+        unsent.for_each(|due| in_flight.interval_stats.given_up(due.at_ns));
+        self.arrivals.order.next = next;
     }
 }
 

@@ -1,6 +1,6 @@
 //! What moves queries and answers: the interface between a thread's loop and UDP, TCP or DoT.
 
-use super::{LoadError, in_flight::InFlight};
+use super::{LoadError, arrivals::Due, in_flight::InFlight};
 
 /// Connections since the start; zero over UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -32,18 +32,25 @@ impl Connections {
 ///
 /// It moves octets and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`InFlight`]'s.
 pub trait Transport: Send {
-    /// Sends queries due at the times `due_ns`, in this order, and returns how many were sent: fewer if no client can.
+    /// Sends queries in this order, each from the client that it names, if any, and returns how many were sent: fewer if no
+    /// client can, or the next one's.
     ///
     /// For each it calls [`InFlight::draft`], then [`InFlight::sent`] with the time right before they left.
-    fn send(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<usize, LoadError>;
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
-    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`]; returns how many messages that
-    /// were, or events of connections: 0 if there was nothing to do.
+    /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`], and does what is due by
+    /// [`Transport::due_ns`]; returns how many messages that were, or events of connections: 0 if there was nothing to do.
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
     /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel keeps the
     /// time at which it came, only if it is `wanted` at once.
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError>;
+
+    /// When it has something to do of its own, whether anything comes or not: the timers of a protocol. Then
+    /// [`Transport::receive`] is called.
+    fn due_ns(&self) -> i64 {
+        i64::MAX
+    }
 
     /// Its connections since the start.
     fn connections(&self) -> Connections {

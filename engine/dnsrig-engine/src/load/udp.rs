@@ -15,6 +15,7 @@ use nix::sys::{
 
 use super::{
     LoadError,
+    arrivals::Due,
     in_flight::{InFlight, Sending},
     transport::Transport,
 };
@@ -103,13 +104,15 @@ impl Udp {
     }
 
     /// Drafts and sends queries of one client; returns how many were sent, and whether more may be at once.
-    fn send_burst(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<(usize, bool), LoadError> {
-        let client = self.turn;
+    fn send_burst(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<(usize, bool), LoadError> {
+        let named = due[0].client;
+        let client = named.map_or(self.turn, |client| client as usize);
+        self.turn = client;
         let mut octets = 0;
-        for due_ns in due_ns.iter().take(self.burst) {
-            let Some(length) = in_flight.draft(client, *due_ns, self.sender.space()) else { break };
-            self.sender.push(length, None);
-            octets += length;
+        for due in due.iter().take(self.burst).take_while(|due| due.client == named) {
+            let Some(draft) = in_flight.draft(client, *due, self.sender.space()) else { break };
+            self.sender.push(draft.length, None);
+            octets += draft.length;
         }
         let drafts = self.sender.len();
         let began_ns = clock::monotonic_ns();
@@ -120,7 +123,7 @@ impl Udp {
                 in_flight.sent(client, count, octets * count / drafts.max(1), sending);
                 self.wait_for_room(false)?;
                 self.turn = (client + 1) % self.sockets.len();
-                Ok((count, count == drafts))
+                Ok((count, count == drafts && (count > 0 || named.is_none())))
             }
             Err(error) => {
                 in_flight.sent(client, 0, 0, sending);
@@ -170,7 +173,7 @@ impl Udp {
                 self.refresh_offset(now_ns);
                 for datagram in self.receiver.datagrams() {
                     let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
-                    in_flight.answer(client, datagram.octets, datagram.length, received_ns(stamp_ns, now_ns));
+                    in_flight.answer_by_id(client, datagram.octets, datagram.length, received_ns(stamp_ns, now_ns));
                 }
                 Ok(count)
             }
@@ -194,14 +197,14 @@ impl Udp {
 }
 
 impl Transport for Udp {
-    fn send(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let mut sent = 0;
         // A client whose table is full sends nothing; then it is the next one's turn. Each gets two.
-        for _ in 0..2 * self.sockets.len() + due_ns.len() {
-            if sent == due_ns.len() {
+        for _ in 0..2 * self.sockets.len() + due.len() {
+            if sent == due.len() {
                 break;
             }
-            let (count, again) = self.send_burst(&due_ns[sent..], in_flight)?;
+            let (count, again) = self.send_burst(&due[sent..], in_flight)?;
             sent += count;
             if !again {
                 break;

@@ -8,7 +8,7 @@ use std::sync::{
 
 use super::{
     LoadError,
-    arrivals::{Part, Period},
+    arrivals::{Order, Part, Period},
     handover::{Ended, Handover, Report},
     in_flight::InFlight,
     priority,
@@ -31,6 +31,10 @@ pub struct Worker {
     pub in_flight: InFlight,
     pub transport: Box<dyn Transport>,
     pub channels: Channels,
+    /// The clock of all times but the wall's.
+    pub now_ns: fn() -> i64,
+    /// Which query is next.
+    pub order: Order,
     pub timeout_ns: i64,
     /// Whether to go before everything else on the CPU, and whether it does.
     pub wants_real_time: bool,
@@ -57,13 +61,13 @@ impl Worker {
     /// One period; returns from the start to the last sending, in nanoseconds.
     fn work(&mut self, period: Period) -> Result<i64, LoadError> {
         (self.real_time, self.waking) = priority::choose(self.wants_real_time, period.model, self.part);
-        let mut send_schedule = SendSchedule::new(period, self.part, self.timeout_ns, &mut self.in_flight);
+        let mut send_schedule = SendSchedule::new(period, self.part, self.order, self.timeout_ns, &mut self.in_flight);
         // Before the first query: one that is signed for another time is refused (BADTIME, RFC 8945 §5.2.3).
         self.in_flight.set_wall_time(clock::wall_time_s());
-        let mut now_ns = clock::monotonic_ns();
+        let mut now_ns = (self.now_ns)();
         loop {
-            let due_ns = send_schedule.due(now_ns);
-            let sent = if due_ns.is_empty() { 0 } else { self.transport.send(due_ns, &mut self.in_flight)? };
+            let due = send_schedule.due(now_ns);
+            let sent = if due.is_empty() { 0 } else { self.transport.send(due, &mut self.in_flight)? };
             send_schedule.sent(sent, now_ns);
             let received = self.transport.receive(&mut self.in_flight)?;
             send_schedule.learn(&mut self.in_flight);
@@ -75,6 +79,7 @@ impl Worker {
             }
             if send_schedule.is_over(now_ns, &self.in_flight) {
                 self.channels.handover.give(&mut self.in_flight.interval_stats, i64::MAX);
+                self.order = send_schedule.order();
                 return Ok(send_schedule.last_sent_ns() - period.start_ns);
             }
             now_ns = self.pause(now_ns, sent + received > 0, &send_schedule)?;
@@ -83,18 +88,23 @@ impl Worker {
 
     /// Ends a turn that began at `turn_ns`: waits if it had no work, and returns the time.
     fn pause(&mut self, turn_ns: i64, had_work: bool, send_schedule: &SendSchedule) -> Result<i64, LoadError> {
-        let now_ns = clock::monotonic_ns();
+        let now_ns = (self.now_ns)();
         if had_work {
             self.in_flight.interval_stats.at(now_ns).busy_ns += now_ns - turn_ns;
             return Ok(now_ns);
         }
-        let wait_ns = send_schedule.idle_until_ns(self.waking.early_ns()) - now_ns;
+        let until_ns = send_schedule.idle_until_ns(self.waking.early_ns()).min(self.transport.due_ns());
+        let wait_ns = until_ns - now_ns;
         if wait_ns <= 0 {
             return Ok(now_ns);
         }
         self.transport.wait(wait_ns, send_schedule.is_closed_loop())?;
-        let woke_ns = clock::monotonic_ns();
+        let woke_ns = (self.now_ns)();
         self.waking.woke(woke_ns - now_ns - wait_ns);
         Ok(woke_ns)
     }
 }
+
+#[cfg(test)]
+#[path = "worker_tests.rs"]
+mod tests;

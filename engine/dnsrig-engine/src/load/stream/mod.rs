@@ -17,6 +17,7 @@ use nix::sys::epoll::EpollFlags;
 
 use super::{
     LoadError,
+    arrivals::Due,
     in_flight::{InFlight, Sending},
     stream::{
         frames::Frames,
@@ -132,14 +133,15 @@ impl Stream {
     }
 
     /// Drafts queries of one slot, and sends them or has them wait for its connection.
-    fn take_turn(&mut self, slot: usize, due_ns: &[i64], in_flight: &mut InFlight) -> Result<Turn, LoadError> {
+    fn take_turn(&mut self, slot: usize, due: &[Due], in_flight: &mut InFlight) -> Result<Turn, LoadError> {
         let (mut count, mut framed) = (0, 0);
-        for due_ns in due_ns.iter().take(self.slots.room(slot)) {
+        let named = due[0].client;
+        for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
             let space = &mut self.burst[framed..framed + PREFIX_OCTETS + self.octets_max];
             let (prefix, message) = space.split_at_mut(PREFIX_OCTETS);
-            let Some(length) = in_flight.draft(slot, *due_ns, message) else { break };
-            prefix.copy_from_slice(&(length as u16).to_be_bytes());
-            (count, framed) = (count + 1, framed + PREFIX_OCTETS + length);
+            let Some(draft) = in_flight.draft(slot, *due, message) else { break };
+            prefix.copy_from_slice(&(draft.length as u16).to_be_bytes());
+            (count, framed) = (count + 1, framed + PREFIX_OCTETS + draft.length);
         }
         let began_ns = clock::monotonic_ns();
         if count == 0 {
@@ -250,7 +252,7 @@ impl Stream {
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
             let answer = |(octets, length): (&[u8], usize)| {
-                in_flight.answer(slot, octets, length, now_ns);
+                in_flight.answer_by_id(slot, octets, length, now_ns);
                 count += 1;
             };
             let read = self.lines[slot].read(&mut self.buffers, answer).and_then(|reading| {
@@ -299,14 +301,15 @@ impl Stream {
 }
 
 impl Transport for Stream {
-    fn send(&mut self, due_ns: &[i64], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let (mut sent, mut without_id) = (0, 0);
-        while sent < due_ns.len()
+        while sent < due.len()
             && without_id < self.slots.taking()
-            && let Some(slot) = self.slots.turn()
+            && let Some(slot) = self.slots.turn(due[sent].client)
         {
-            match self.take_turn(slot, &due_ns[sent..], in_flight)? {
+            match self.take_turn(slot, &due[sent..], in_flight)? {
                 Turn::Sent(count) => (sent, without_id) = (sent + count, 0),
+                Turn::NoId if due[sent].client.is_some() => break,
                 Turn::NoId => without_id += 1,
                 Turn::NoPort => break,
             }

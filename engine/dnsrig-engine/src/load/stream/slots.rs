@@ -79,9 +79,12 @@ impl Slots {
         self.slots[slot].state
     }
 
-    /// Whose turn it is to take queries, if any can.
-    pub fn turn(&self) -> Option<usize> {
-        self.ready.first().or_else(|| self.opening.first())
+    /// The slot that is to take queries: that of the client, if one is named, or else whose turn it is; none if it cannot.
+    pub fn turn(&self, client: Option<u32>) -> Option<usize> {
+        match client.map(|client| client as usize) {
+            None => self.ready.first().or_else(|| self.opening.first()),
+            Some(slot) => (self.ready.contains(slot) || self.opening.contains(slot)).then_some(slot),
+        }
     }
 
     /// How many slots can take queries.

@@ -21,7 +21,7 @@ fn open(slots: &mut Slots, slot: usize, count: usize) {
 fn slots_take_turns() {
     let mut slots = slots(3, 0);
     for expected in [0, 1, 2, 0, 1] {
-        let slot = slots.turn().unwrap();
+        let slot = slots.turn(None).unwrap();
         assert_eq!(slot, expected);
         if slots.state(slot) == State::Idle {
             open(&mut slots, slot, 1);
@@ -37,18 +37,19 @@ fn a_connection_that_is_being_opened_comes_after_those_that_are_not() {
     let mut slots = slots(2, 0);
     slots.began(0, 0);
     slots.took(0, 1, 0);
-    assert_eq!(slots.turn(), Some(1), "it can begin at once");
+    assert_eq!(slots.turn(None), Some(1), "it can begin at once");
     slots.began(1, 0);
     slots.took(1, 1, 0);
-    assert_eq!(slots.turn(), Some(0), "all are being opened");
+    assert_eq!(slots.turn(None), Some(0), "all are being opened");
     slots.established(1, false, 5);
-    assert_eq!(slots.turn(), Some(1));
+    assert_eq!(slots.turn(None), Some(1));
     slots.set_blocked(1, true, 6);
-    assert_eq!(slots.turn(), Some(0), "there is no room in the socket of the other");
+    assert_eq!(slots.turn(None), Some(0), "there is no room in the socket of the other");
+    assert_eq!([0, 1].map(|client| slots.turn(Some(client))), [Some(0), None], "a client that is named, if it can");
     slots.filled(0);
-    assert_eq!((slots.turn(), slots.taking()), (None, 0));
+    assert_eq!((slots.turn(None), slots.taking()), (None, 0));
     assert_eq!(slots.established(0, true, 9), 0);
-    assert_eq!((slots.turn(), slots.connections().resumed), (Some(0), 1));
+    assert_eq!((slots.turn(None), slots.connections().resumed), (Some(0), 1));
     slots.set_blocked(1, false, 9);
     assert_eq!(slots.taking(), 2);
 }
@@ -60,9 +61,9 @@ fn a_used_up_connection_takes_no_more_until_it_is_closed() {
     open(&mut slots, 0, BURST);
     assert_eq!((slots.room(0), slots.is_used_up(0)), (4, false));
     slots.took(0, 4, 30);
-    assert!(slots.is_used_up(0) && slots.turn().is_none());
+    assert!(slots.is_used_up(0) && slots.turn(None).is_none());
     slots.ended(0, false);
-    assert_eq!((slots.turn(), slots.room(0), slots.connections().failed), (Some(0), BURST, 0));
+    assert_eq!((slots.turn(None), slots.room(0), slots.connections().failed), (Some(0), BURST, 0));
 }
 
 #[test]
@@ -83,13 +84,13 @@ fn a_connection_that_does_not_open_gets_no_new_queries_after_a_timeout_and_is_cl
     slots.began(0, 0);
     slots.took(0, 1, 0);
     slots.took(0, 1, 60);
-    assert_eq!(slots.turn(), Some(0));
+    assert_eq!(slots.turn(None), Some(0));
     assert_eq!(slots.overdue(100, |_| 1), None);
-    assert_eq!(slots.turn(), None, "the first query has timed out");
+    assert_eq!(slots.turn(None), None, "the first query has timed out");
     assert_eq!(slots.overdue(199, |_| 0), None);
     assert_eq!(slots.overdue(200, |_| 0), Some(0));
     slots.ended(0, false);
-    assert_eq!((slots.connections().failed, slots.turn()), (1, Some(0)));
+    assert_eq!((slots.connections().failed, slots.turn(None)), (1, Some(0)));
 }
 
 #[test]
@@ -132,7 +133,7 @@ proptest! {
         for (slot, step) in steps {
             let state = slots.state(slot);
             match step {
-                0 | 1 => if let Some(slot) = slots.turn() {
+                0 | 1 => if let Some(slot) = slots.turn(None) {
                     let room = slots.room(slot);
                     prop_assert!(room > 0 && !slots.is_used_up(slot));
                     if slots.state(slot) == State::Idle {

@@ -1,0 +1,168 @@
+//! A thread's loop, with a server and a link in virtual time: no real time passes.
+
+use std::{cell::Cell, collections::VecDeque};
+
+use super::*;
+use crate::load::{
+    arrivals::{Due, Model},
+    in_flight::Sending,
+    interval_stats::{Counts, Series},
+};
+
+const US: i64 = 1_000;
+const MS: i64 = 1_000 * US;
+const SECOND: i64 = 1_000 * MS;
+
+thread_local! {
+    static NOW_NS: Cell<i64> = const { Cell::new(0) };
+    /// From when to when something else keeps the instrument from working.
+    static BUSY_NS: Cell<(i64, i64)> = const { Cell::new((0, 0)) };
+}
+
+/// To look at the clock takes a microsecond.
+fn now_ns() -> i64 {
+    let (from_ns, until_ns) = BUSY_NS.get();
+    let now_ns = NOW_NS.get() + US;
+    NOW_NS.set(if (from_ns..until_ns).contains(&now_ns) { until_ns } else { now_ns });
+    NOW_NS.get()
+}
+
+/// What is between the thread and a server.
+struct Link {
+    /// When an answer to a query sent at a time arrives.
+    server: fn(i64) -> Option<i64>,
+    on_the_way: VecDeque<(i64, Vec<u8>)>,
+    /// When a timer of the protocol is due, how long after that again, and how late the thread was each time.
+    timer_ns: i64,
+    timer_interval_ns: i64,
+    late_ns: mpsc::Sender<i64>,
+}
+
+impl Transport for Link {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        for due in due {
+            let (mut space, now_ns) = ([0; 64], NOW_NS.get());
+            let draft = in_flight.draft(0, *due, &mut space).expect("the table is large");
+            in_flight.sent(0, 1, draft.length, Sending { began_ns: now_ns, ended_ns: now_ns });
+            space[2] |= 0x80;
+            if let Some(answered_ns) = (self.server)(now_ns) {
+                self.on_the_way.push_back((answered_ns, space[..draft.length].to_vec()));
+            }
+        }
+        Ok(due.len())
+    }
+
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        if self.timer_ns <= NOW_NS.get() {
+            let _ = self.late_ns.send(NOW_NS.get() - self.timer_ns);
+            self.timer_ns += self.timer_interval_ns;
+        }
+        let mut count = 0;
+        while let Some((arrived_ns, message)) = self.on_the_way.pop_front_if(|(at_ns, _)| *at_ns <= NOW_NS.get()) {
+            in_flight.answer_by_id(0, &message, message.len(), arrived_ns);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
+        let until_ns = NOW_NS.get() + timeout_ns;
+        let arrives_ns = self.on_the_way.front().filter(|_| wanted).map_or(i64::MAX, |(arrives_ns, _)| *arrives_ns);
+        NOW_NS.set(until_ns.min(arrives_ns.max(NOW_NS.get())));
+        Ok(())
+    }
+
+    fn due_ns(&self) -> i64 {
+        self.timer_ns
+    }
+}
+
+impl Link {
+    fn to(server: fn(i64) -> Option<i64>) -> Self {
+        let (late_ns, _) = mpsc::channel();
+        Link { server, on_the_way: VecDeque::new(), timer_ns: i64::MAX, timer_interval_ns: 0, late_ns }
+    }
+
+    /// Works through a period; returns when it is over, what was counted and what was timed.
+    fn work(self, model: Model, end_ns: i64) -> (i64, Counts, Series) {
+        let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+        let ((_to_worker, periods), (reports, collected), (_give_back, spare)) =
+            (mpsc::channel(), mpsc::channel(), mpsc::channel());
+        let handover = Handover::new(0, reports, spare);
+        let mut worker = Worker {
+            part: Part { thread: 0, threads: 1 },
+            in_flight: InFlight::of([query], 1, 1 << 14, SECOND),
+            transport: Box::new(self),
+            channels: Channels { periods, handover, stop: Arc::default() },
+            now_ns,
+            order: Order { next: 0, count: 1 },
+            timeout_ns: SECOND,
+            wants_real_time: false,
+            real_time: false,
+            waking: Waking::always(0),
+        };
+        NOW_NS.set(0);
+        worker.work(Period { model, start_ns: 0, end_ns, seed: 1 }).unwrap();
+        BUSY_NS.set((0, 0));
+        let Ok((0, Report::Interval(whole))) = collected.try_recv() else { panic!("one interval") };
+        (NOW_NS.get(), whole.counts, whole.series)
+    }
+}
+
+/// Answers after 1 ms, but nothing in the first 200 ms of each second, and then all that waits at once.
+fn stalls(sent_ns: i64) -> Option<i64> {
+    let within_ns = sent_ns % SECOND;
+    Some(sent_ns - within_ns + within_ns.max(200 * MS) + MS)
+}
+
+#[test]
+fn a_periodic_stall_shows_as_it_is_computed_by_hand() {
+    let model = Model::Rate { qps: 1000.0, poisson: false };
+    let (_, counts, series) = Link::to(stalls).work(model, 10 * SECOND);
+    assert_eq!((counts.due, counts.sent, counts.answered), (10_000, 10_000, 10_000));
+    // Of each second's 1,000 queries, due at 0, 1, 2 … ms, those at 0 to 199 take 201 down to 2 ms, the others 1 ms.
+    for (percent, expected_ms) in [(50.0, 1.0), (80.0, 1.0), (85.0, 51.0), (90.0, 101.0), (99.0, 191.0), (100.0, 201.0)]
+    {
+        let found_ms = series.due.value_at_quantile(percent / 100.0) as f64 / MS as f64;
+        assert!((found_ms / expected_ms - 1.0).abs() < 0.011, "{percent} %: {found_ms} ms, not {expected_ms}");
+    }
+    assert!(series.lag.max() < 10 * US as u64);
+}
+
+#[test]
+fn an_instrument_that_stalls_itself_says_so_in_the_lag_and_the_due_latency_only() {
+    let model = Model::Rate { qps: 1000.0, poisson: false };
+    BUSY_NS.set((400 * MS, 600 * MS));
+    let (_, counts, series) = Link::to(|sent_ns| Some(sent_ns + MS)).work(model, SECOND);
+    assert_eq!(counts.answered, 1_000);
+    assert_eq!(series.sent.max() / MS as u64, 1);
+    assert!((200..=201).contains(&(series.lag.max() / MS as u64)));
+    assert!((201..=202).contains(&(series.due.max() / MS as u64)));
+}
+
+#[test]
+fn a_closed_loop_hides_the_stall_as_every_closed_loop_does() {
+    let (_, counts, series) = Link::to(stalls).work(Model::Outstanding(1), SECOND);
+    assert!(counts.answered > 350);
+    assert!(series.due.value_at_quantile(0.99) / MS as u64 <= 2, "of hundreds of queries one met the stall");
+}
+
+#[test]
+fn a_server_that_never_answers_costs_a_timeout_and_ends() {
+    let model = Model::Rate { qps: 100.0, poisson: true };
+    let (ended_ns, counts, series) = Link::to(|_| None).work(model, SECOND);
+    assert_eq!((counts.answered, counts.timeouts), (0, counts.sent));
+    assert!(counts.sent > 50 && ended_ns <= 2 * SECOND + 5 * MS);
+    assert!(series.sent.min() >= 999 * MS as u64, "each is recorded at the limit");
+}
+
+#[test]
+fn a_transport_with_a_timer_is_woken_for_it() {
+    let (late_ns, told) = mpsc::channel();
+    let timer =
+        Link { timer_ns: 130 * US, timer_interval_ns: 300 * US, late_ns, ..Link::to(|sent_ns| Some(sent_ns + MS)) };
+    timer.work(Model::Rate { qps: 10.0, poisson: false }, SECOND);
+    let late_ns: Vec<_> = told.try_iter().collect();
+    assert!(late_ns.len() as i64 >= (SECOND - MS) / (300 * US), "{}", late_ns.len());
+    assert!(late_ns.iter().all(|late_ns| *late_ns < 10 * US), "{late_ns:?}");
+}
