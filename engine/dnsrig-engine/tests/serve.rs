@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::{base::clock::monotonic_ns, net::tls::identity};
+use dnsrig_engine::{base::clock::monotonic_ns, net::tls::DOT};
 use rustls::{
     ClientConfig, ClientConnection, HandshakeKind, RootCertStore, StreamOwned,
     pki_types::{CertificateDer, ServerName, pem::PemObject},
@@ -236,7 +236,7 @@ fn dns_over_tls_answers_and_resumes_on_any_thread() {
     fs::write(&key, made.signing_key.serialize_pem()).unwrap();
     let files = format!("--certificate {} --key {}", certificate.display(), key.display());
     let echo = Echo::start(&format!("--transport dot --threads 2 {files}"));
-    let config = client_config(CertificateDer::from_pem_file(&certificate).unwrap(), &[identity::ALPN]);
+    let config = client_config(CertificateDer::from_pem_file(&certificate).unwrap(), &[DOT.alpn]);
     for attempt in 0..6 {
         let mut stream = connect_tls(&echo, &config);
         stream.write_all(&framed((0..100).map(query))).unwrap();

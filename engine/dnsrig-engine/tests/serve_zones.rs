@@ -21,7 +21,7 @@ use arrow_array::{
 use arrow_ipc::reader::StreamReader;
 use dnsrig_engine::{
     dns::xfr::{Ask, Incoming, Limits, Outcome, Step, write_query},
-    net::tls::identity::ALPN,
+    net::tls::DOT,
 };
 use domain::{
     base::{Message, MessageBuilder, Name, ParsedName, Rtype},
@@ -442,7 +442,7 @@ fn client_config(
         Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
         None => builder.with_no_client_auth(),
     };
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.alpn_protocols = vec![DOT.alpn.to_vec()];
     Arc::new(config)
 }
 
@@ -464,7 +464,7 @@ fn transfers_come_over_tls_13_which_can_be_resumed() {
         let mut stream = connect_tls(&zones, &config);
         stream.write_all(&framed_transfers(0..400)).unwrap();
         assert_eq!(outcomes(&mut stream, 0..400), all_done(0..400));
-        assert_eq!(stream.conn.alpn_protocol(), Some(ALPN));
+        assert_eq!(stream.conn.alpn_protocol(), Some(DOT.alpn));
         assert_eq!(stream.conn.handshake_kind() == Some(HandshakeKind::Resumed), attempt > 0);
         stream.conn.send_close_notify();
         stream.flush().unwrap();

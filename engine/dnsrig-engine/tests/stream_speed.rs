@@ -21,7 +21,7 @@ use dnsrig_engine::net::{
     },
     framing::{self, Frames},
     poller::sleep_until_readable,
-    tls::{Client, Settings, identity},
+    tls::{Client, DOT, Settings, identity},
 };
 use nix::time::{ClockId, clock_gettime};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -96,7 +96,7 @@ fn read_only(message_octets: usize, read_octets: usize) -> Speed {
 fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let config = || identity::server_config(identity::make_identity(address.ip()).unwrap()).unwrap();
+    let config = || identity::server_config(identity::make_identity(address.ip()).unwrap(), DOT, None).unwrap();
     let client = tls.then(|| Client::new(address.ip(), Settings::default()).unwrap());
     let options = SocketOptions::default();
     let Begun::Connecting(socket) = socket::begin(address, None, &options).unwrap() else { panic!("no connection") };

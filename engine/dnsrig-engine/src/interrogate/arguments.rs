@@ -12,7 +12,7 @@ use crate::{
         tsig::{key, verify::Signer},
         zone_arguments::ZoneArguments,
     },
-    net::tls::{Versions, arguments::TlsArguments},
+    net::tls::{DOT, arguments::TlsArguments},
 };
 
 /// The port of DNS (RFC 1035 §4.2.2).
@@ -62,7 +62,7 @@ impl Arguments {
     /// Whom to ask, and with which key.
     pub fn server(&self) -> Result<Server, Failure> {
         let signer = self.tsig.as_deref().map(key::read).transpose().map_err(InterrogateError::Tsig)?.map(Signer::new);
-        let make = self.tls.clients(self.primary.address, Versions::Dot, false, SESSIONS_MAX)?;
+        let make = self.tls.clients(self.primary.address, DOT, false, SESSIONS_MAX)?;
         Ok(Server {
             tcp: self.primary.or_port(DNS_PORT),
             xot: (self.primary.address, self.xot_port).into(),

@@ -34,6 +34,7 @@ use crate::{
     base::{
         clock, events::Anchors, failure::Failure, open_files, stop::Stop, target, threads::Threads, units::nanoseconds,
     },
+    net::tls::DOT,
     stats::percentiles::{Distribution, percentile},
 };
 
@@ -351,7 +352,7 @@ fn open(arguments: &Arguments, clients: usize, octets_max: usize) -> Result<Box<
     let server = arguments.server();
     let burst = arguments.burst();
     let settings = stream::Settings {
-        tls: arguments.transport == TransportKind::Dot,
+        tls: (arguments.transport == TransportKind::Dot).then_some(DOT),
         queries_per_connection: arguments.queries_per_connection,
         burst,
         resumption: !arguments.no_resumption,

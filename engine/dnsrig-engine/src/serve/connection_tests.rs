@@ -4,7 +4,10 @@ use proptest::{collection::vec, prelude::*};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, pki_types::ServerName};
 
 use super::*;
-use crate::net::{framing, tls::identity};
+use crate::net::{
+    framing,
+    tls::{DOT, identity},
+};
 
 /// A socket that takes `room` octets and then would block.
 struct Narrow {
@@ -52,8 +55,8 @@ fn configs() -> (Arc<ClientConfig>, Arc<ServerConfig>) {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    client.alpn_protocols = vec![identity::ALPN.to_vec()];
-    (Arc::new(client), identity::server_config(identity).unwrap())
+    client.alpn_protocols = vec![DOT.alpn.to_vec()];
+    (Arc::new(client), identity::server_config(identity, DOT, None).unwrap())
 }
 
 fn client(config: &Arc<ClientConfig>) -> ClientConnection {

@@ -19,7 +19,7 @@ use crate::{
     dns::{xfr::Limits, zone_arguments::ZoneArguments},
     net::{
         connection::{Close, SocketOptions},
-        tls::{Client, Versions, arguments::TlsArguments},
+        tls::{Client, XOT, arguments::TlsArguments},
     },
 };
 
@@ -308,7 +308,7 @@ impl Arguments {
         let SessionArguments { no_resumption, require_alpn } = self.sessions;
         let kept = (self.connections.count as usize * SESSIONS_A_CONNECTION).min(SESSIONS_MAX);
         let sessions_max = if no_resumption { 0 } else { kept };
-        let make = self.tls.clients(self.primary.address, Versions::Xot, require_alpn, sessions_max)?;
+        let make = self.tls.clients(self.primary.address, XOT, require_alpn, sessions_max)?;
         (0..self.connections.secondaries).map(|_| make()).collect()
     }
 

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use dnsrig_engine::net::tls::identity;
+use dnsrig_engine::net::tls::{DOT, identity};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use serde_json::Value;
 
@@ -115,7 +115,7 @@ pub fn answer_all(stream: &mut (impl Read + Write)) {
 
 /// Settings of a server with a certificate of its own.
 pub fn tls_config() -> Arc<ServerConfig> {
-    identity::server_config(identity::make_identity([127, 0, 0, 1].into()).unwrap()).unwrap()
+    identity::server_config(identity::make_identity([127, 0, 0, 1].into()).unwrap(), DOT, None).unwrap()
 }
 
 pub fn answer_all_over_tls(stream: TcpStream, config: Arc<ServerConfig>) {

@@ -54,7 +54,8 @@ const SESSIONS_MAX: usize = 4_096;
 /// How connections are used.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
-    pub tls: bool,
+    /// With TLS, and what is spoken inside it; none: over TCP alone.
+    pub tls: Option<tls::Protocol>,
     /// A connection is closed after so many queries; 0: never.
     pub queries_per_connection: u32,
     /// So many queries in a row go on one connection, with one write.
@@ -110,8 +111,11 @@ impl Stream {
     pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
         let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
-        let client = || Client::new(server.ip(), tls::Settings { sessions_max, ..tls::Settings::default() });
-        let tls = settings.tls.then(|| client().map_err(|error| failed(io::Error::other(error))));
+        let client = |protocol| {
+            let settings = tls::Settings { protocol, sessions_max, ..tls::Settings::default() };
+            Client::new(server.ip(), settings).map_err(|error| failed(io::Error::other(error)))
+        };
+        let tls = settings.tls.map(client);
         let policy = Policy {
             per_connection: settings.queries_per_connection,
             burst: settings.burst,

@@ -156,7 +156,7 @@ fn acknowledging(socket: BorrowedFd<'_>, set: Option<libc::c_int>) -> libc::c_in
 #[test]
 fn queries_wait_for_the_handshake_and_answers_come_whole_over_tls() {
     let (listener, address) = listen();
-    let config = identity::server_config(identity::make_identity(address.ip()).unwrap()).unwrap();
+    let config = identity::server_config(identity::make_identity(address.ip()).unwrap(), tls::DOT, None).unwrap();
     let server = std::thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         let mut stream = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);

@@ -3,7 +3,7 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use super::{
-    Client, Pin, Settings, SetupError, Trust, Versions,
+    Client, Pin, Protocol, Settings, SetupError, Trust,
     identity::{Identity, read_identity},
     read_authorities, read_name,
 };
@@ -50,7 +50,7 @@ impl TlsArguments {
     pub fn clients(
         &self,
         server: IpAddr,
-        versions: Versions,
+        protocol: Protocol,
         alpn_required: bool,
         sessions_max: usize,
     ) -> Result<impl Fn() -> Result<Client, Failure>, Failure> {
@@ -68,10 +68,10 @@ impl TlsArguments {
                 Verify::Pin => Trust::Pin(self.pins()?),
             };
             let settings = Settings {
+                protocol,
                 trust,
                 name: name.clone(),
                 identity: identity.as_ref().map(again),
-                versions,
                 alpn_required,
                 sessions_max,
             };

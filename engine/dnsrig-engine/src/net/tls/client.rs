@@ -3,43 +3,30 @@
 use std::{net::IpAddr, sync::Arc};
 
 use rustls::{
-    ClientConfig, RootCertStore, SupportedProtocolVersion,
+    ClientConfig, RootCertStore,
     client::{Resumption, WebPkiServerVerifier, danger::ServerCertVerifier},
     crypto::{CryptoProvider, ring},
     pki_types::{CertificateDer, ServerName},
-    version::TLS13,
 };
 
 use super::{
-    SetupError, Trust,
-    identity::{ALPN, Identity},
+    Protocol, SetupError, Trust,
+    identity::Identity,
     sessions::Sessions,
     verify::{Pinned, Unchecked},
 };
 
-/// What RFC 9103 §7.2 allows.
-static XOT: &[&SupportedProtocolVersion] = &[&TLS13];
-
-/// Which versions of TLS a client offers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Versions {
-    /// TLS 1.3 and 1.2, as for DNS over TLS (RFC 7858).
-    #[default]
-    Dot,
-    /// TLS 1.3 alone, as for zone transfers over TLS (RFC 9103 §7.2).
-    Xot,
-}
-
-/// Whom a client trusts, who it is, and what it insists on.
+/// What a client speaks, whom it trusts, who it is, and what it insists on.
 #[derive(Debug, Default)]
 pub struct Settings {
+    pub protocol: Protocol,
     pub trust: Trust,
     /// The server's name: it is sent (SNI), and a certificate must be for it if an authority vouches. None: its address.
     pub name: Option<ServerName<'static>>,
     /// The client's own certificate and key, for servers that ask (mutual TLS, RFC 9103 §9.3.2).
     pub identity: Option<Identity>,
-    pub versions: Versions,
-    /// The server must agree on `dot`, as RFC 9103 §7.1 has it; without, one that agrees on nothing is taken as well.
+    /// The server must agree on the protocol by its name, as RFC 9103 §7.1 has it; without, one that agrees on nothing is
+    /// taken as well.
     pub alpn_required: bool,
     /// So many sessions are kept to be resumed; with 0, none is.
     pub sessions_max: usize,
@@ -50,28 +37,30 @@ pub struct Settings {
 pub struct Client {
     pub config: Arc<ClientConfig>,
     pub name: ServerName<'static>,
-    pub alpn_required: bool,
+    /// What the server must agree on, if on anything.
+    pub alpn_required: Option<&'static [u8]>,
 }
 
 impl Client {
     /// A client of the server at this address.
     pub fn new(server: IpAddr, settings: Settings) -> Result<Self, SetupError> {
-        let Settings { trust, name, identity, versions, alpn_required, sessions_max } = settings;
+        let Settings { protocol, trust, name, identity, alpn_required, sessions_max } = settings;
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_protocol_versions(versions.offered())?
+            .with_protocol_versions(protocol.versions)?
             .dangerous()
             .with_custom_certificate_verifier(verifier(trust, provider)?);
         let mut config = match identity {
             Some((chain, key)) => builder.with_client_auth_cert(chain, key).map_err(SetupError::Identity)?,
             None => builder.with_no_client_auth(),
         };
-        config.alpn_protocols = vec![ALPN.to_vec()];
+        config.alpn_protocols = vec![protocol.alpn.to_vec()];
         config.resumption = if sessions_max > 0 {
             Resumption::store(Arc::new(Sessions::new(sessions_max)))
         } else {
             Resumption::disabled()
         };
+        let alpn_required = alpn_required.then_some(protocol.alpn);
         Ok(Client { config: Arc::new(config), name: name.unwrap_or(ServerName::from(server)), alpn_required })
     }
 }
@@ -85,15 +74,6 @@ impl Client {
     /// The server's name.
     pub fn name(&self) -> &ServerName<'static> {
         &self.name
-    }
-}
-
-impl Versions {
-    fn offered(self) -> &'static [&'static SupportedProtocolVersion] {
-        match self {
-            Versions::Dot => rustls::DEFAULT_VERSIONS,
-            Versions::Xot => XOT,
-        }
     }
 }
 

@@ -8,7 +8,7 @@ use rustls::{
 use super::*;
 use crate::{
     base::failure::Advice,
-    net::tls::{Fault, Pin, identity, pair::Pair, read_authorities, read_name},
+    net::tls::{DOT, Fault, Pin, XOT, identity, pair::Pair, read_authorities, read_name},
 };
 
 const SERVER: [u8; 4] = [192, 0, 2, 1];
@@ -50,7 +50,7 @@ fn pin_of(identity: &Identity) -> Pin {
 }
 
 fn serving(identity: &Identity) -> Arc<ServerConfig> {
-    identity::server_config((identity.0.clone(), identity.1.clone_key())).unwrap()
+    identity::server_config((identity.0.clone(), identity.1.clone_key()), DOT, None).unwrap()
 }
 
 /// How the handshake ends at the client. What the server says of the client's certificate it hears behind it.
@@ -112,10 +112,10 @@ fn a_certificate_that_a_server_signed_itself_is_its_own_authority() {
 fn one_of_the_pins_must_be_the_keys() {
     let identity = identity::make_identity([203, 0, 113, 7].into()).unwrap();
     let (right, wrong) = (pin_of(&identity), Pin([7; 32]));
-    for versions in [Versions::Dot, Versions::Xot] {
+    for protocol in [DOT, XOT] {
         for (pins, expected) in [(vec![wrong, right], Ok(())), (vec![wrong], Err(Fault::Pin))] {
-            let settings = Settings { trust: Trust::Pin(pins), versions, ..Settings::default() };
-            assert_eq!(outcome(settings, &serving(&identity)), expected, "{versions:?}");
+            let settings = Settings { trust: Trust::Pin(pins), protocol, ..Settings::default() };
+            assert_eq!(outcome(settings, &serving(&identity)), expected, "{protocol:?}");
         }
     }
 }
@@ -126,13 +126,13 @@ fn who_has_the_certificate_but_not_its_key_is_no_one() {
     let (_, another_key) = identity::make_identity(SERVER.into()).unwrap();
     let impostor = Arc::new(Impostor((identity.0.clone(), another_key)));
     for trust in [Trust::Pin(vec![pin_of(&identity)]), Trust::Ca(identity.0.clone())] {
-        for version in [&rustls::version::TLS12, &TLS13] {
+        for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
             let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
                 .with_protocol_versions(&[version])
                 .unwrap()
                 .with_no_client_auth()
                 .with_cert_resolver(impostor.clone());
-            config.alpn_protocols = vec![ALPN.to_vec()];
+            config.alpn_protocols = vec![DOT.alpn.to_vec()];
             let settings = Settings { trust: trust.clone(), ..Settings::default() };
             assert_eq!(outcome(settings, &Arc::new(config)), Err(Fault::Certificate), "{trust:?}");
         }
@@ -164,7 +164,7 @@ fn a_client_shows_its_certificate_to_who_asks() {
         .with_client_cert_verifier(asking)
         .with_single_cert(chain, key)
         .unwrap();
-    server.alpn_protocols = vec![ALPN.to_vec()];
+    server.alpn_protocols = vec![DOT.alpn.to_vec()];
     let server = Arc::new(server);
     let with = |identity| Settings { identity, trust: authority.trusted(), ..Settings::default() };
     assert_eq!(outcome(with(Some(authority.issue(&["client.example"], |_| ()))), &server), Ok(()));
@@ -185,12 +185,22 @@ fn changed(change: impl FnOnce(&mut ServerConfig)) -> Arc<ServerConfig> {
 #[test]
 fn a_server_that_does_not_agree_on_dot_is_told_or_taken() {
     let (without, other) = (changed(|config| config.alpn_protocols.clear()), b"h2".to_vec());
-    let with = |alpn_required| Settings { alpn_required, versions: Versions::Xot, ..Settings::default() };
+    let with = |alpn_required| Settings { alpn_required, protocol: XOT, ..Settings::default() };
     assert_eq!(outcome(with(true), &changed(|_| ())), Ok(()));
     assert_eq!(outcome(with(true), &without), Err(Fault::Alpn));
     assert_eq!(outcome(with(false), &without), Ok(()));
     let other = changed(|config| config.alpn_protocols = vec![other]);
     assert_eq!(outcome(with(false), &other), Err(Fault::Alpn), "it refuses by itself");
+}
+
+#[test]
+fn the_protocol_is_a_setting_of_both_sides() {
+    let doh = Protocol { alpn: b"h2", ..DOT };
+    let serving = |protocol| identity::server_config(identity::make_identity(SERVER.into()).unwrap(), protocol, None);
+    for (server, expected) in [(doh, Ok(())), (DOT, Err(Fault::Alpn))] {
+        let settings = Settings { protocol: doh, alpn_required: true, ..Settings::default() };
+        assert_eq!(outcome(settings, &serving(server).unwrap()), expected, "{server:?}");
+    }
 }
 
 #[test]
@@ -202,11 +212,11 @@ fn zone_transfers_take_no_older_tls() {
         .with_no_client_auth()
         .with_single_cert(identity.0, identity.1)
         .unwrap();
-    server.alpn_protocols = vec![ALPN.to_vec()];
+    server.alpn_protocols = vec![DOT.alpn.to_vec()];
     let server = Arc::new(server);
-    let with = |versions| Settings { versions, ..Settings::default() };
-    assert_eq!(outcome(with(Versions::Dot), &server), Ok(()));
-    assert_eq!(outcome(with(Versions::Xot), &server), Err(Fault::Version));
+    let with = |protocol| Settings { protocol, ..Settings::default() };
+    assert_eq!(outcome(with(DOT), &server), Ok(()));
+    assert_eq!(outcome(with(XOT), &server), Err(Fault::Version));
 }
 
 #[test]

@@ -8,20 +8,17 @@ use std::{
 
 use rcgen::{CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, SanType};
 use rustls::{
-    RootCertStore, ServerConfig, SupportedProtocolVersion,
+    RootCertStore, ServerConfig,
     crypto::ring,
     pki_types::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
     },
     server::{VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
-    version::TLS13,
 };
 
+use super::Protocol;
 use crate::base::failure::Advice;
-
-/// The protocol's name in the handshake (ALPN), as registered for DNS over TLS.
-pub const ALPN: &[u8] = b"dot";
 
 /// The name in a certificate that we make ourselves, besides the address.
 const NAME: &str = "echo.dnsrig.test";
@@ -105,22 +102,27 @@ pub fn make_identity(address: IpAddr) -> Result<Identity, TlsError> {
     Ok((vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into())))
 }
 
-/// Settings for all connections: TLS 1.3 and 1.2, resumption by tickets, no early data (0-RTT).
+/// Settings for all connections: resumption by tickets, no early data (0-RTT).
 ///
-/// Tickets carry their own state (RFC 5077, RFC 8446 §4.6.1), so a connection may resume on any thread.
-pub fn server_config(identity: Identity) -> Result<Arc<ServerConfig>, TlsError> {
-    settings(identity, rustls::DEFAULT_VERSIONS, WebPkiClientVerifier::no_client_auth())
-}
-
-/// Settings for zone transfers over TLS: TLS 1.3 only (RFC 9103 §7.1), all else as in [`server_config`].
-///
-/// With `client_ca`, certificates in PEM, a client has to have one that these signed (RFC 9103 §9.3.3).
-pub fn xot_config(identity: Identity, client_ca: Option<&PathBuf>) -> Result<Arc<ServerConfig>, TlsError> {
+/// Tickets carry their own state (RFC 5077, RFC 8446 §4.6.1), so a connection may resume on any thread. With `client_ca`,
+/// certificates in PEM, a client has to have one that these signed (RFC 9103 §9.3.3).
+pub fn server_config(
+    (chain, key): Identity,
+    protocol: Protocol,
+    client_ca: Option<&PathBuf>,
+) -> Result<Arc<ServerConfig>, TlsError> {
     let verifier = match client_ca {
         Some(path) => client_verifier(path)?,
         None => WebPkiClientVerifier::no_client_auth(),
     };
-    settings(identity, &[&TLS13], verifier)
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(protocol.versions)?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain, key)?;
+    config.alpn_protocols = vec![protocol.alpn.to_vec()];
+    config.ticketer = ring::Ticketer::new()?;
+    config.max_early_data_size = 0;
+    Ok(Arc::new(config))
 }
 
 /// The same settings, but without session tickets: over TLS 1.3 no session can be resumed (RFC 8446 §4.6.1).
@@ -137,19 +139,4 @@ fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsErr
     }
     let provider = Arc::new(ring::default_provider());
     Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
-}
-
-fn settings(
-    (chain, key): Identity,
-    versions: &[&'static SupportedProtocolVersion],
-    verifier: Arc<dyn ClientCertVerifier>,
-) -> Result<Arc<ServerConfig>, TlsError> {
-    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(versions)?
-        .with_client_cert_verifier(verifier)
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
-    config.ticketer = ring::Ticketer::new()?;
-    config.max_early_data_size = 0;
-    Ok(Arc::new(config))
 }

@@ -1,4 +1,4 @@
-//! TLS of a client's connection (RFC 7858, RFC 8446, RFC 9103): octets in, octets out, no socket.
+//! TLS of a connection (RFC 7858, RFC 8446, RFC 9103): octets in, octets out, no socket.
 //!
 //! A [`Client`] knows whom it trusts and who it is, a [`Session`] is one connection's TLS, and a [`Fault`] a kind of what can
 //! go wrong in it.
@@ -15,10 +15,33 @@ mod setup;
 mod trust;
 mod verify;
 
+use rustls::{SupportedProtocolVersion, version::TLS13};
+
 pub use self::{
-    client::{Client, Settings, Versions},
+    client::{Client, Settings},
     fault::Fault,
     session::{Progress, Session},
     setup::SetupError,
     trust::{Pin, Trust, read_authorities, read_name},
 };
+
+/// What is spoken inside TLS.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocol {
+    /// Its name in the handshake (ALPN, RFC 7301).
+    pub alpn: &'static [u8],
+    /// The versions of TLS that it allows.
+    pub versions: &'static [&'static SupportedProtocolVersion],
+}
+
+/// DNS over TLS (RFC 7858).
+pub const DOT: Protocol = Protocol { alpn: b"dot", versions: rustls::DEFAULT_VERSIONS };
+
+/// Zone transfers over TLS (RFC 9103 §7.1 and §7.2): TLS 1.3 alone.
+pub const XOT: Protocol = Protocol { alpn: DOT.alpn, versions: &[&TLS13] };
+
+impl Default for Protocol {
+    fn default() -> Self {
+        DOT
+    }
+}

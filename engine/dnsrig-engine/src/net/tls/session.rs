@@ -6,7 +6,7 @@ use rustls::{
     unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus, WriteTraffic},
 };
 
-use super::{client::Client, identity::ALPN};
+use super::client::Client;
 
 /// Longer than all that TLS adds to a record: 22 octets in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
 const RECORD_OCTETS_MAX: usize = 64;
@@ -28,8 +28,8 @@ pub struct Progress {
 /// The client's side of one connection.
 pub struct Session {
     connection: UnbufferedClientConnection,
-    /// The protocol must have been agreed on by the end of the handshake; false once it was looked at.
-    alpn_wanted: bool,
+    /// What must have been agreed on by the end of the handshake; none once it was looked at.
+    alpn_wanted: Option<&'static [u8]>,
 }
 
 impl Session {
@@ -52,11 +52,11 @@ impl Session {
         mut each: impl FnMut(&[u8]),
     ) -> Result<Progress, Error> {
         let progress = self.advance(incoming, reply, &mut each)?;
-        if self.alpn_wanted && progress.open {
-            self.alpn_wanted = false;
-            if self.connection.alpn_protocol() != Some(ALPN) {
-                return Err(Error::NoApplicationProtocol);
-            }
+        if progress.open
+            && let Some(alpn) = self.alpn_wanted.take()
+            && self.connection.alpn_protocol() != Some(alpn)
+        {
+            return Err(Error::NoApplicationProtocol);
         }
         Ok(progress)
     }

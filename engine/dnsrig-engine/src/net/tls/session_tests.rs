@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use super::*;
 use crate::{
     base::testing::inputs,
-    net::tls::{Settings, identity, pair::Pair},
+    net::tls::{DOT, Settings, identity, pair::Pair},
 };
 
 fn client(sessions_max: usize) -> Client {
@@ -18,7 +18,7 @@ fn client(sessions_max: usize) -> Client {
 
 fn server_config() -> Arc<ServerConfig> {
     let identity = identity::make_identity([192, 0, 2, 1].into()).unwrap();
-    identity::server_config(identity).unwrap()
+    identity::server_config(identity, DOT, None).unwrap()
 }
 
 #[test]

@@ -11,7 +11,10 @@ use super::{
 };
 use crate::{
     base::{failure::Failure, open_files},
-    net::{connection::limits::Limits, tls::identity},
+    net::{
+        connection::limits::Limits,
+        tls::{DOT, identity},
+    },
     serve::{
         error::ServeError,
         listeners::{Asked, Listeners},
@@ -43,7 +46,7 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
     let identity = |address: SocketAddr| {
         identity::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip())
     };
-    let config = listeners.tls.map(|address| identity::server_config(identity(address)?)).transpose()?;
+    let config = listeners.tls.map(|address| identity::server_config(identity(address)?, DOT, None)).transpose()?;
     if listeners.has_streams() {
         open_files::allow(open_files::of_threads(threads) + u64::from(arguments.connections_max), "--connections-max")?;
     }

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     base::{failure::Failure, open_files},
-    net::tls::identity,
+    net::tls::{XOT, identity},
     serve::{
         error::ServeError,
         listeners::{Asked, Listener, Listeners},
@@ -55,6 +55,6 @@ pub fn bind(arguments: &Arguments) -> Result<(Bound, Vec<Sockets>), Failure> {
 
 fn server_config(arguments: &Arguments, address: SocketAddr) -> Result<Arc<ServerConfig>, identity::TlsError> {
     let identity = identity::identity(arguments.certificate.as_ref().zip(arguments.key.as_ref()), address.ip())?;
-    let config = identity::xot_config(identity, arguments.client_ca.as_ref())?;
+    let config = identity::server_config(identity, XOT, arguments.client_ca.as_ref())?;
     Ok(if arguments.fault.contains(&Fault::NoTickets) { identity::without_tickets(&config) } else { config })
 }
