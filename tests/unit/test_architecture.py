@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
-from types import ModuleType
 
-ROOT = Path(__file__).parents[2]
+import architecture
+from architecture import SHARED, folder, reached
 
-
-def reader() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("architecture", ROOT / "docs/architecture.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+USES = architecture.engine_uses()
+REACHED = {file: reached(USES, file) for file in USES}
 
 
-architecture = reader()
+def is_subcommands(file: str) -> bool:
+    return folder(file) not in (*SHARED, "lib", "main")
+
+
+def test_subcommands_use_only_what_lies_below_them() -> None:
+    arrows = [(file, other) for file in USES for other in USES[file] if folder(other) != folder(file)]
+    assert [a for a in arrows if is_subcommands(a[0]) and is_subcommands(a[1])] == [], "between two subcommands"
+    below = {name: SHARED[:number] for number, name in enumerate(SHARED)}
+    assert [a for a in arrows if folder(a[0]) in SHARED and folder(a[1]) not in below[folder(a[0])]] == [], "upwards"
+
+
+def test_no_files_use_each_other_in_a_circle() -> None:
+    circles = {tuple(sorted(other for other in REACHED[file] if file in REACHED[other])) for file in USES}
+    assert circles == {()}
 
 
 def test_uses_are_read_past_re_exports_and_without_tests(tmp_path: Path) -> None:

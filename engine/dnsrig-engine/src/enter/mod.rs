@@ -8,24 +8,19 @@
 //! thread alive. And the kernel forgets it when the command changes its user (as `named -u` does): such a server is
 //! left to the rig's cleaning.
 
+mod error;
 mod mounts;
 mod path;
 mod process;
 mod root;
 
-use std::{convert::Infallible, ffi::OsString, fs::File, io, path::PathBuf};
+use std::{convert::Infallible, ffi::OsString, fs::File, path::PathBuf};
 
 use nix::unistd::getppid;
 
-use crate::base::failure::{Advice, Failure};
+use crate::base::failure::Failure;
+use error::{EnterError, step};
 use path::Bind;
-
-/// The exit code when a step before the command failed, as chroot(1), env(1) and nice(1) have it.
-const EXIT_STEP_FAILED: u8 = 125;
-/// The exit code when the command was found but could not be started.
-const EXIT_CANNOT_START: u8 = 126;
-/// The exit code when the command was not found.
-const EXIT_NOT_FOUND: u8 = 127;
 
 /// Start a command on a host (what the rig does for every server).
 ///
@@ -73,59 +68,6 @@ pub struct Arguments {
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
-}
-
-/// A step on the way to the command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum EnterError {
-    /// The parent was gone before we had asked to die with it.
-    #[error("the process that started us has ended")]
-    Orphan,
-    /// A system call failed.
-    #[error("cannot {step} {}: {source}", path.display())]
-    Step { step: &'static str, path: PathBuf, source: io::Error },
-    /// A path leads out of the new root.
-    #[error("{} passes through a symbolic link, which may lead out of the root", path.display())]
-    Link { path: PathBuf },
-    /// A path that we must not create does not exist.
-    #[error("{} does not exist for the command, and is not ours to create", path.display())]
-    NoDestination { path: PathBuf },
-    /// The command is nowhere in the search path.
-    #[error("there is no command {}", command.display())]
-    NotFound { command: OsString },
-}
-
-impl Advice for EnterError {
-    fn hint(&self) -> String {
-        match self {
-            EnterError::Orphan => "start it again from a process that stays".into(),
-            EnterError::Step { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => "run as root, with CAP_SYS_ADMIN".into(),
-                io::ErrorKind::NotFound => "check the path: namespace, cgroup and root are made before".into(),
-                _ => "see `dnsrig-engine enter --help` for what each step needs; dmesg may say more".into(),
-            },
-            EnterError::Link { .. } => "name the place that the link leads to".into(),
-            EnterError::NoDestination { .. } => {
-                "bind to a path under /mnt or /run (with --root), or one that exists".into()
-            }
-            EnterError::NotFound { .. } => {
-                "check that the package is installed in the root, or give the full path".into()
-            }
-        }
-    }
-
-    fn exit_code(&self) -> u8 {
-        match self {
-            EnterError::NotFound { .. } => EXIT_NOT_FOUND,
-            EnterError::Step { step: process::START, .. } => EXIT_CANNOT_START,
-            _ => EXIT_STEP_FAILED,
-        }
-    }
-}
-
-/// Makes a system error into "cannot STEP PATH: …".
-fn step<E: Into<io::Error>>(step: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(E) -> EnterError {
-    move |source| EnterError::Step { step, path: path.into(), source: source.into() }
 }
 
 /// Becomes the command. Comes back only if that fails.

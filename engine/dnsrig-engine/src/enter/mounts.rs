@@ -8,9 +8,8 @@ use nix::{
 };
 
 use super::{
-    EnterError,
+    error::{EnterError, step},
     path::{Bind, prepare},
-    step,
 };
 
 const NONE: Option<&str> = None;

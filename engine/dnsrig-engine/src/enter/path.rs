@@ -5,7 +5,7 @@ use std::{
     path::{Component, Path, PathBuf},
 };
 
-use super::{EnterError, step};
+use super::error::{EnterError, step};
 
 /// The directories of a new root that are ours: fresh memory, where a destination may be created.
 const CREATABLE: [&str; 2] = ["/mnt", "/run"];

@@ -23,11 +23,8 @@ use nix::{
 };
 use serde::Serialize;
 
-use super::{EnterError, step};
+use super::error::{EnterError, START, step};
 use crate::base::clock::{self, Anchor};
-
-/// The step whose failure means that the command was found but could not be started.
-pub const START: &str = "start";
 
 /// Where to look for a command if the environment has no PATH: the standard places of the servers' packages.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

@@ -5,9 +5,9 @@ use std::{fs, os::unix::fs::symlink, path::Path};
 use nix::{mount::MsFlags, unistd};
 
 use super::{
-    EnterError, mounts,
+    error::{EnterError, step},
+    mounts,
     path::{Bind, inside},
-    step,
 };
 
 /// The harmless devices: all that a DNS server needs.

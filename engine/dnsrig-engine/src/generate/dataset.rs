@@ -10,11 +10,27 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    Common,
     catalog::Catalog,
     error::{DatasetError, writing},
 };
-use crate::dns::dataset::DESCRIPTION;
+use crate::dns::{catalog::Schema, dataset::DESCRIPTION};
+
+/// Where to, and from which seed: what all kinds share.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Common {
+    /// The directory to make; it must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Another seed gives other names and addresses of the same kind
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// The serial of every zone's SOA record, the catalog's included
+    #[arg(long, default_value_t = 1)]
+    pub serial: u32,
+    /// The version of the catalog zone's schema: 2 is RFC 9432, 1 what BIND before 9.18.3 follows
+    #[arg(long, value_enum, default_value_t)]
+    pub catalog_schema: Schema,
+}
 
 /// What `dataset.json` says.
 #[derive(Clone, Debug, Serialize)]
@@ -121,7 +137,6 @@ impl Dataset {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::catalog::Schema;
 
     #[test]
     fn a_directory_with_files_is_left_alone() {

@@ -9,15 +9,12 @@ pub mod error;
 pub mod tld;
 pub mod zones;
 
-use std::{path::PathBuf, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Subcommand;
 use serde::Serialize;
 
-use crate::{
-    base::{clock, events, failure::Failure},
-    dns::catalog::Schema,
-};
+use crate::base::{clock, events, failure::Failure};
 use dataset::Described;
 
 /// Make the data of an experiment: zones of any number or size, from a seed.
@@ -35,23 +32,6 @@ pub struct Arguments {
 enum Kind {
     Zones(zones::Arguments),
     Tld(tld::Arguments),
-}
-
-/// Where to, and from which seed: what all kinds share.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Common {
-    /// The directory to make; it must not exist, or be empty
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Another seed gives other names and addresses of the same kind
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// The serial of every zone's SOA record, the catalog's included
-    #[arg(long, default_value_t = 1)]
-    pub serial: u32,
-    /// The version of the catalog zone's schema: 2 is RFC 9432, 1 what BIND before 9.18.3 follows
-    #[arg(long, value_enum, default_value_t)]
-    pub catalog_schema: Schema,
 }
 
 #[derive(Serialize)]

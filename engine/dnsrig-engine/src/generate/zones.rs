@@ -20,8 +20,7 @@ use nix::{
 };
 
 use super::{
-    Common,
-    dataset::{Dataset, Described, Details},
+    dataset::{Common, Dataset, Described, Details},
     error::{DatasetError, writing},
 };
 use crate::{

@@ -4,6 +4,9 @@ use std::{io, path::PathBuf};
 
 use crate::base::failure::Advice;
 
+/// The step that fails when there is no such namespace, or it may not be entered.
+pub const OPEN_NETNS: &str = "open the network namespace for";
+
 /// A link could not be made, or had to end.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -39,7 +42,7 @@ impl Advice for LinkError {
                 Some(libc::EBUSY) => {
                     "the interface is there already: take it away (ip link delete), or give another name".into()
                 }
-                Some(libc::ENOENT) if *step == super::tun::OPEN_NETNS => {
+                Some(libc::ENOENT) if *step == OPEN_NETNS => {
                     format!("make the namespace before (ip netns add), {} is where `ip` keeps it", netns.display())
                 }
                 Some(libc::ENOENT | libc::ENODEV | libc::ENXIO) => {

@@ -15,14 +15,14 @@ use nix::{
     sys::socket::{AddressFamily, SockFlag, SockType, socket},
 };
 
-use super::{error::LinkError, options::End};
+use super::{
+    error::{LinkError, OPEN_NETNS},
+    options::End,
+};
 use crate::{
     base::kernel_text::{Column, content, lines, locate, words},
     net::namespace::inside,
 };
-
-/// The step that fails when there is no such namespace, or it may not be entered.
-pub const OPEN_NETNS: &str = "open the network namespace for";
 
 /// A name has at most so many octets, and a zero after them.
 const NAME_OCTETS: usize = libc::IFNAMSIZ;

@@ -15,7 +15,6 @@ use nix::sys::{
     socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt},
 };
 
-use super::worker::NOTIFY_NUMBERS;
 use crate::{
     dns::zone_list::Zones,
     net::{
@@ -166,6 +165,9 @@ pub struct Listeners {
     /// None is accepted until the next sweep.
     is_paused: bool,
 }
+
+/// Numbers of descriptors from here on are those of the NOTIFY side; below are slots.
+pub const NOTIFY_NUMBERS: u64 = 1 << 32;
 
 /// The descriptors' numbers.
 const UDP: u64 = NOTIFY_NUMBERS;

@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     lines::Connections,
-    notify::Listeners,
+    notify::{Listeners, NOTIFY_NUMBERS},
     row_buffer::Batch,
     schedule::{Order, Schedule},
 };
@@ -30,9 +30,6 @@ const LOOK_INTERVAL_NS: i64 = 20_000_000;
 
 /// How often it is looked, at the end, whether the primary has ended its side of connections too.
 const FAREWELL_INTERVAL: Duration = Duration::from_millis(2);
-
-/// Numbers of descriptors from here on are those of the NOTIFY side; below are slots.
-pub const NOTIFY_NUMBERS: u64 = 1 << 32;
 
 /// How far a thread is.
 #[derive(Clone, Copy, Debug, Default)]

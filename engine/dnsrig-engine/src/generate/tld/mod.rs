@@ -33,8 +33,7 @@ use std::{
 };
 
 use super::{
-    Common,
-    dataset::{Dataset, Described, Details},
+    dataset::{Common, Dataset, Described, Details},
     error::{DatasetError, writing},
 };
 use crate::{

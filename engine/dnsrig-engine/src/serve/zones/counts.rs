@@ -4,7 +4,10 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
-use super::{content::Content, notify::Told, query::kind, secondaries::Secondaries};
+use super::{
+    notify::Told,
+    secondaries::{Secondaries, Transfers},
+};
 use crate::net::connection::counts::Connections;
 
 /// What was asked and what became of it.
@@ -35,19 +38,6 @@ pub struct Counts {
     pub cpu_ns: i64,
 }
 
-/// Transfers by what they bring.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Transfers {
-    /// Whole zones that were asked for with AXFR.
-    pub axfr: u64,
-    /// Changes.
-    pub ixfr: u64,
-    /// Whole zones that were asked for with IXFR: the serial is too old, or from nowhere.
-    pub axfr_for_ixfr: u64,
-    /// Nothing but a SOA: there is no newer version.
-    pub up_to_date: u64,
-}
-
 /// How answers ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcomes {
@@ -65,18 +55,6 @@ pub struct Outcomes {
     pub notimp: u64,
 }
 
-impl Transfers {
-    /// Counts one that was asked for as `asked` and brings `content`.
-    pub fn count(&mut self, asked: u16, content: Content) {
-        *match (asked, content) {
-            (kind::AXFR, _) => &mut self.axfr,
-            (_, Content::Soa) => &mut self.up_to_date,
-            (_, Content::Whole | Content::Endless) => &mut self.axfr_for_ixfr,
-            (_, Content::Changes { .. } | Content::Backwards { .. }) => &mut self.ixfr,
-        } += 1;
-    }
-}
-
 impl AddAssign<&Counts> for Counts {
     fn add_assign(&mut self, other: &Counts) {
         self.queries += other.queries;
@@ -90,15 +68,6 @@ impl AddAssign<&Counts> for Counts {
         self.notify += other.notify;
         self.secondaries.add(&other.secondaries);
         self.cpu_ns += other.cpu_ns;
-    }
-}
-
-impl AddAssign for Transfers {
-    fn add_assign(&mut self, other: Transfers) {
-        self.axfr += other.axfr;
-        self.ixfr += other.ixfr;
-        self.axfr_for_ixfr += other.axfr_for_ixfr;
-        self.up_to_date += other.up_to_date;
     }
 }
 

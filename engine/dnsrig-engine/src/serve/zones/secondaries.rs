@@ -3,14 +3,49 @@
 use std::{
     collections::{BTreeMap, HashMap},
     net::IpAddr,
+    ops::AddAssign,
 };
 
 use serde::Serialize;
 
-use super::counts::Transfers;
+use super::{content::Content, query::kind};
 
 /// So many are told apart; what more of them ask is not counted here.
 const SECONDARIES_MAX: usize = 65_536;
+
+/// Transfers by what they bring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Transfers {
+    /// Whole zones that were asked for with AXFR.
+    pub axfr: u64,
+    /// Changes.
+    pub ixfr: u64,
+    /// Whole zones that were asked for with IXFR: the serial is too old, or from nowhere.
+    pub axfr_for_ixfr: u64,
+    /// Nothing but a SOA: there is no newer version.
+    pub up_to_date: u64,
+}
+
+impl Transfers {
+    /// Counts one that was asked for as `asked` and brings `content`.
+    pub fn count(&mut self, asked: u16, content: Content) {
+        *match (asked, content) {
+            (kind::AXFR, _) => &mut self.axfr,
+            (_, Content::Soa) => &mut self.up_to_date,
+            (_, Content::Whole | Content::Endless) => &mut self.axfr_for_ixfr,
+            (_, Content::Changes { .. } | Content::Backwards { .. }) => &mut self.ixfr,
+        } += 1;
+    }
+}
+
+impl AddAssign for Transfers {
+    fn add_assign(&mut self, other: Transfers) {
+        self.axfr += other.axfr;
+        self.ixfr += other.ixfr;
+        self.axfr_for_ixfr += other.axfr_for_ixfr;
+        self.up_to_date += other.up_to_date;
+    }
+}
 
 /// What one of them did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -3,7 +3,7 @@
 use super::{
     Schedule,
     answers::is_newer,
-    secondaries::Job,
+    secondaries::{Job, Standing},
     slots::{Ended, Handshake, State},
     timers::Timer,
 };
@@ -29,17 +29,6 @@ const CHECKS_A_TIMEOUT: i64 = 16;
 
 /// When all failed, and zones are to be transferred again and again, the next round begins after this.
 const ROUND_PAUSE_NS: i64 = 1_000_000_000;
-
-/// How a zone stands that is asked for when NOTIFY comes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Standing {
-    #[default]
-    Rest,
-    /// It is being transferred, or will be.
-    Asked,
-    /// Likewise, and another NOTIFY has come since.
-    AskedAgain,
-}
 
 impl Schedule {
     /// A connection is open.

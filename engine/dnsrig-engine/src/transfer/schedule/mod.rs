@@ -22,7 +22,7 @@ use super::{
     counters::Counters,
     row_buffer::RowBuffer,
     schedule::{
-        secondaries::{Job, Secondary},
+        secondaries::{Job, Secondary, Standing},
         slots::{Slot, State},
         timers::{Timer, Timers},
         transfers::{Transfer, Transfers},
@@ -94,7 +94,7 @@ pub struct Schedule {
     closing: VecDeque<u32>,
     connections: u32,
     /// With NOTIFY: how each zone of each secondary stands, and the serial it has.
-    states: Vec<losses::Standing>,
+    states: Vec<Standing>,
     serials: Vec<u32>,
     /// Zones of all secondaries that are not ended in this round.
     left: u64,
@@ -131,7 +131,7 @@ impl Schedule {
             pacer: settings.rate.map_or(Pacer::UNLIMITED, |rate| Pacer::new(rate, BEHIND_NS_MAX)),
             secondaries: (0..share.secondaries).map(|_| Secondary::new(listed)).collect(),
             slots: (0..share.secondaries * slots_each).map(slot).collect(),
-            states: vec![losses::Standing::default(); places],
+            states: vec![Standing::default(); places],
             serials: serials.map_or(Vec::new(), |serial| vec![serial; places]),
             left: u64::from(listed) * u64::from(share.secondaries),
             settings,

@@ -4,6 +4,17 @@ use std::collections::VecDeque;
 
 use crate::dns::xfr::Outcome;
 
+/// How a zone stands that is asked for when NOTIFY comes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Standing {
+    #[default]
+    Rest,
+    /// It is being transferred, or will be.
+    Asked,
+    /// Likewise, and another NOTIFY has come since.
+    AskedAgain,
+}
+
 /// Zones whose serial was asked for over UDP wait for a connection; with so many no further serial is asked for.
 const CLEARED_MAX: usize = 16_384;
 
