@@ -19,7 +19,7 @@ use dnsrig_engine::net::{
         Buffers, Connection, SocketOptions,
         socket::{self, Begun},
     },
-    framing::{self, Frames},
+    framing,
     poller::sleep_until_readable,
     tls::{Client, DOT, Settings, identity},
 };
@@ -100,7 +100,7 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
     let client = tls.then(|| Client::new(address.ip(), Settings::default()).unwrap());
     let options = SocketOptions::default();
     let Begun::Connecting(socket) = socket::begin(address, None, &options).unwrap() else { panic!("no connection") };
-    let mut line = Connection::<Frames>::default();
+    let mut line = Connection::default();
     line.begin(socket, &options, client.as_ref()).unwrap();
     let mut buffers = Buffers::new(read_octets);
     line.connected(&mut buffers).unwrap();
@@ -113,7 +113,7 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
         while !closed && messages < stretches * count {
             sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap();
             loop {
-                let reading = line.read(&mut buffers, |message: &[u8]| messages += message.len().min(1)).unwrap();
+                let reading = line.read(&mut buffers, |message| messages += message.len().min(1)).unwrap();
                 closed = reading.closed;
                 if closed || !reading.full {
                     break;

@@ -1,5 +1,9 @@
 //! Room for packets, set aside once: no allocation while packets flow.
 
+use std::mem;
+
+use slab::Slab;
+
 /// Slots are a multiple of so many octets long: a cache line.
 const ALIGN_OCTETS: usize = 64;
 
@@ -10,10 +14,9 @@ const ALIGN_OCTETS: usize = 64;
 pub struct Slots {
     octets: Box<[u8]>,
     slot_octets: usize,
-    /// The slots from here on were never used.
-    fresh: u32,
-    free: Vec<u32>,
-    spare: u32,
+    /// The slots in use, and the spare one.
+    taken: Slab<()>,
+    spare: usize,
 }
 
 impl Slots {
@@ -21,29 +24,26 @@ impl Slots {
     pub fn new(waiting: u32, mtu_octets: u16) -> Self {
         let slot_octets = slot_octets(mtu_octets);
         let octets = vec![0; (waiting as usize + 1) * slot_octets].into_boxed_slice();
-        Slots { octets, slot_octets, fresh: 1, free: Vec::with_capacity(waiting as usize + 1), spare: 0 }
+        let mut taken = Slab::with_capacity(waiting as usize + 1);
+        let spare = taken.insert(());
+        Slots { octets, slot_octets, taken, spare }
     }
 
     /// The slot that is not in use, and stays so until [`Slots::keep`].
     pub fn spare(&mut self) -> &mut [u8] {
-        let start = self.spare as usize * self.slot_octets;
+        let start = self.spare * self.slot_octets;
         &mut self.octets[start..start + self.slot_octets]
     }
 
     /// Takes the spare slot into use, and makes another one spare. At most one fewer than all may be in use.
     pub fn keep(&mut self) -> u32 {
-        let kept = self.spare;
-        self.spare = self.free.pop().unwrap_or_else(|| {
-            self.fresh += 1;
-            self.fresh - 1
-        });
-        debug_assert!((self.spare as usize) < self.octets.len() / self.slot_octets);
-        kept
+        debug_assert!(self.taken.len() < self.octets.len() / self.slot_octets);
+        mem::replace(&mut self.spare, self.taken.insert(())) as u32
     }
 
     /// Gives a slot back. What it holds stays until it is spare and written to.
     pub fn release(&mut self, slot: u32) {
-        self.free.push(slot);
+        self.taken.remove(slot as usize);
     }
 
     /// The first `length` octets of a slot.

@@ -15,6 +15,7 @@ use nix::sys::{
 
 use super::{
     LoadError,
+    answer::CHECKED_OCTETS_MAX,
     arrivals::Due,
     in_flight::{InFlight, Sending},
     transport::Transport,
@@ -26,9 +27,6 @@ use crate::{
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
 };
-
-/// Of an answer so much is looked at: a header and a question with the longest name (RFC 1035 §4.1).
-const ANSWER_OCTETS: usize = 12 + 255 + 4;
 
 /// Receive buffer of a socket, in octets: some thousand answers, so that a burst is not lost on our side.
 const RECEIVE_BUFFER_OCTETS: usize = 8 << 20;
@@ -95,7 +93,7 @@ impl Udp {
             sender: Sender::new(octets_max, segmentation),
             segmentation,
             burst: burst.min(BATCH_MAX),
-            receiver: Receiver::new(ANSWER_OCTETS),
+            receiver: Receiver::new(CHECKED_OCTETS_MAX),
             turn: 0,
             full: false,
             offset_ns: 0,

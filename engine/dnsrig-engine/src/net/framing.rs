@@ -88,6 +88,16 @@ pub fn append(to: &mut Vec<u8>, message: &[u8]) -> usize {
     to.len() - message.len()
 }
 
+/// Cuts what was framed here into its frames, lengths included.
+pub fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (message, _) = split_first(frames)?;
+        let (frame, rest) = frames.split_at(PREFIX_OCTETS + message.len());
+        frames = rest;
+        Some(frame)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::{collection::vec, prelude::*};

@@ -3,7 +3,6 @@
 //! Nothing here decides which query goes where.
 
 pub mod connection;
-pub mod cut;
 pub mod framing;
 pub mod namespace;
 pub mod poller;

@@ -26,7 +26,6 @@ use crate::net::{
         chain::Chain,
         socket::{self, Begun},
     },
-    framing::Frames,
     poller::Poller,
     tcp_info,
     tls::{Client, Fault},
@@ -57,7 +56,7 @@ pub struct Dial {
 /// The sockets of one thread.
 pub struct Connections {
     dial: Dial,
-    lines: Box<[Connection<Frames>]>,
+    lines: Box<[Connection]>,
     /// For slots that ask over UDP.
     askers: Vec<Option<Asker>>,
     /// Open, for TLS behind its handshake.

@@ -1,10 +1,9 @@
 //! Queries over TCP (RFC 7766) and TLS (RFC 7858).
 //!
 //! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
-//! has served its time, [`frames`] finds messages in a stream; neither knows a socket. A [`Connection`] is the connection
+//! has served its time; it knows no socket. A [`Connection`] is the connection
 //! itself, and [`Stream`] moves octets between all of these and the [`InFlight`].
 
-pub mod frames;
 pub mod slots;
 
 use std::{
@@ -19,10 +18,7 @@ use super::{
     LoadError,
     arrivals::Due,
     in_flight::{InFlight, Sending},
-    stream::{
-        frames::Frames,
-        slots::{Policy, Slots, State},
-    },
+    stream::slots::{Policy, Slots, State},
     transport::{Connections, Transport},
 };
 use crate::{
@@ -86,7 +82,7 @@ pub struct Stream {
     options: SocketOptions,
     tls: Option<Client>,
     slots: Slots,
-    lines: Box<[Connection<Frames>]>,
+    lines: Box<[Connection]>,
     /// Those that were read [`READS_MAX`] times and may have more.
     unread: Chain,
     poller: Poller,
@@ -255,8 +251,8 @@ impl Stream {
         self.unread.remove(slot);
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
-            let answer = |(octets, length): (&[u8], usize)| {
-                in_flight.answer_by_id(slot, octets, length, now_ns);
+            let answer = |message: &[u8]| {
+                in_flight.answer_by_id(slot, message, message.len(), now_ns);
                 count += 1;
             };
             let read = self.lines[slot].read(&mut self.buffers, answer).and_then(|reading| {

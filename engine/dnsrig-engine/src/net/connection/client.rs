@@ -6,8 +6,7 @@ use nix::sys::socket::{getsockopt, sockopt};
 
 use super::{close_reason::CloseReason, options::SocketOptions, socket};
 use crate::net::{
-    cut::Framer,
-    framing::PREFIX_OCTETS,
+    framing::{Frames, each_frame},
     tls::{Client, Fault, Progress, Session},
 };
 
@@ -45,16 +44,16 @@ pub struct Reading {
     pub closed: bool,
 }
 
-/// A connection, or the place of one. `C` is how its stream is cut into messages.
+/// A connection, or the place of one.
 #[derive(Default)]
-pub struct Connection<C> {
+pub struct Connection {
     socket: Option<OwnedFd>,
     /// What comes is acknowledged at once.
     quickack: bool,
     /// TCP is connected.
     connected: bool,
     session: Option<Box<Session>>,
-    incoming: C,
+    incoming: Frames,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
     /// Octets that the socket had no room for.
@@ -63,7 +62,7 @@ pub struct Connection<C> {
     unread: Vec<u8>,
 }
 
-impl<C: Framer> Connection<C> {
+impl Connection {
     /// Takes a socket that is connecting, made with `options`; `tls` says how to go on from there, and with whom.
     pub fn begin(&mut self, socket: OwnedFd, options: &SocketOptions, tls: Option<&Client>) -> Result<(), CloseReason> {
         self.socket = Some(socket);
@@ -141,11 +140,7 @@ impl<C: Framer> Connection<C> {
     }
 
     /// Reads once, and calls `each` with the messages that have come.
-    pub fn read(
-        &mut self,
-        buffers: &mut Buffers,
-        mut each: impl FnMut(C::Message<'_>),
-    ) -> Result<Reading, CloseReason> {
+    pub fn read(&mut self, buffers: &mut Buffers, mut each: impl FnMut(&[u8])) -> Result<Reading, CloseReason> {
         let Some(socket) = &self.socket else { return Ok(Reading::default()) };
         let Buffers { read: space, wire } = buffers;
         let start = self.unread.len();
@@ -159,13 +154,13 @@ impl<C: Framer> Connection<C> {
         }
         let mut reading = Reading { octets: count, full: count == room, closed: count == 0, ..Reading::default() };
         let Some(session) = &mut self.session else {
-            self.incoming.push(&space[..count], each);
+            self.incoming.feed(&space[..count], each);
             return Ok(reading);
         };
         wire.clear();
         let incoming = &mut space[..start + count];
         let messages = &mut self.incoming;
-        let driven = session.drive(incoming, wire, |octets| messages.push(octets, &mut each));
+        let driven = session.drive(incoming, wire, |octets| messages.feed(octets, &mut each));
         let Progress { used, open, closed } = driven.map_err(fault)?;
         self.unread.clear();
         self.unread.extend_from_slice(&incoming[used..]);
@@ -216,16 +211,6 @@ impl<C: Framer> Connection<C> {
 
 fn fault(error: rustls::Error) -> CloseReason {
     CloseReason::Tls(Fault::from(&error))
-}
-
-/// Cuts what was framed here into its frames, lengths included.
-fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let length = usize::from(u16::from_be_bytes(*frames.first_chunk()?));
-        let (frame, rest) = frames.split_at_checked(PREFIX_OCTETS + length)?;
-        frames = rest;
-        Some(frame)
-    })
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use rustls::{ServerConnection, StreamOwned};
 use super::*;
 use crate::net::{
     connection::{options::Close, socket::Begun},
-    framing::{self, Frames},
+    framing,
     poller::sleep_until_readable,
     tls::{self, identity},
 };
@@ -17,7 +17,7 @@ use crate::net::{
 const PATIENCE_NS: i64 = 5_000_000_000;
 
 /// A line to a listener that has not accepted it yet.
-fn begin(server: SocketAddr, source: [u8; 4], options: &SocketOptions, tls: Option<&Client>) -> Connection<Frames> {
+fn begin(server: SocketAddr, source: [u8; 4], options: &SocketOptions, tls: Option<&Client>) -> Connection {
     let Begun::Connecting(socket) = socket::begin(server, Some(source.into()), options).unwrap() else {
         panic!("loopback refuses")
     };
@@ -33,7 +33,7 @@ fn listen() -> (TcpListener, SocketAddr) {
 }
 
 /// A plain connection, both ends.
-fn connect(options: &SocketOptions, buffers: &mut Buffers) -> (Connection<Frames>, TcpStream) {
+fn connect(options: &SocketOptions, buffers: &mut Buffers) -> (Connection, TcpStream) {
     let (listener, address) = listen();
     let mut line = begin(address, [127, 0, 0, 1], options, None);
     let (server, _) = listener.accept().unwrap();
@@ -42,11 +42,11 @@ fn connect(options: &SocketOptions, buffers: &mut Buffers) -> (Connection<Frames
 }
 
 /// Reads until `wanted` messages came, or until the connection ends.
-fn receive(line: &mut Connection<Frames>, buffers: &mut Buffers, wanted: usize) -> Result<Vec<Vec<u8>>, CloseReason> {
+fn receive(line: &mut Connection, buffers: &mut Buffers, wanted: usize) -> Result<Vec<Vec<u8>>, CloseReason> {
     let mut messages = Vec::new();
     while messages.len() < wanted {
         assert!(sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap(), "nothing comes");
-        let reading = line.read(buffers, |message: &[u8]| messages.push(message.to_vec()))?;
+        let reading = line.read(buffers, |message| messages.push(message.to_vec()))?;
         if reading.closed {
             return Err(CloseReason::Closed);
         }
@@ -105,7 +105,7 @@ fn who_listens_nowhere_refuses() {
         Begun::Failed(error) => socket::loss(error),
         Begun::NoPort => panic!("there are ports"),
         Begun::Connecting(socket) => {
-            let mut line = Connection::<Frames>::default();
+            let mut line = Connection::default();
             line.begin(socket, &SocketOptions::default(), None).unwrap();
             sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap();
             socket::loss(line.error())
@@ -175,7 +175,7 @@ fn queries_wait_for_the_handshake_and_answers_come_whole_over_tls() {
     let mut was_open = false;
     while messages.len() < 2 {
         assert!(sleep_until_readable(line.socket().unwrap(), PATIENCE_NS).unwrap(), "nothing comes");
-        let reading = line.read(&mut buffers, |message: &[u8]| messages.push(message.to_vec())).unwrap();
+        let reading = line.read(&mut buffers, |message| messages.push(message.to_vec())).unwrap();
         if reading.open && !was_open {
             was_open = true;
             line.send_queue(&mut buffers).unwrap();

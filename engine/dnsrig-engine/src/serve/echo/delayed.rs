@@ -2,6 +2,8 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
+use slab::Slab;
+
 /// An answer that waits has at most so many octets: what fits one packet (1,232 octets is the EDNS size that the DNS
 /// flag day of 2020 settled on).
 pub const OCTETS_MAX: usize = 1232;
@@ -15,9 +17,8 @@ pub struct Delayed<T> {
     order: BinaryHeap<Reverse<(i64, u64, u32)>>,
     pushed: u64,
     /// Where each slot's answer goes, and its length.
-    slots: Vec<(T, u16)>,
+    slots: Slab<(T, u16)>,
     octets: Box<[u8]>,
-    free: Vec<u32>,
 }
 
 impl<T: Copy> Delayed<T> {
@@ -27,10 +28,9 @@ impl<T: Copy> Delayed<T> {
             capacity,
             order: BinaryHeap::with_capacity(capacity),
             pushed: 0,
-            slots: Vec::with_capacity(capacity),
+            slots: Slab::with_capacity(capacity),
             // Zeroed pages come from the kernel, each when it is first written to.
             octets: vec![0; capacity * OCTETS_MAX].into_boxed_slice(),
-            free: Vec::with_capacity(capacity),
         }
     }
 
@@ -38,20 +38,13 @@ impl<T: Copy> Delayed<T> {
     pub fn push(&mut self, due_ns: i64, to: T, octets: &[u8]) -> bool {
         let length = u16::try_from(octets.len()).unwrap_or(u16::MAX);
         assert!(octets.len() <= OCTETS_MAX);
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = (to, length);
-                slot
-            }
-            None if self.slots.len() < self.capacity => {
-                self.slots.push((to, length));
-                self.slots.len() as u32 - 1
-            }
-            None => return false,
-        };
-        let start = slot as usize * OCTETS_MAX;
+        if self.slots.len() >= self.capacity {
+            return false;
+        }
+        let slot = self.slots.insert((to, length));
+        let start = slot * OCTETS_MAX;
         self.octets[start..start + octets.len()].copy_from_slice(octets);
-        self.order.push(Reverse((due_ns, self.pushed, slot)));
+        self.order.push(Reverse((due_ns, self.pushed, slot as u32)));
         self.pushed += 1;
         true
     }
@@ -67,8 +60,7 @@ impl<T: Copy> Delayed<T> {
             return None;
         }
         let Reverse((_, _, slot)) = self.order.pop()?;
-        self.free.push(slot);
-        let (to, length) = self.slots[slot as usize];
+        let (to, length) = self.slots.remove(slot as usize);
         let start = slot as usize * OCTETS_MAX;
         Some((to, &self.octets[start..start + usize::from(length)]))
     }

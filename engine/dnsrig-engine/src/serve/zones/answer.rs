@@ -10,9 +10,10 @@ use super::{
     primary::{Now, Primary},
     query::{self, CLASS_IN, HEADER_OCTETS, Message, Query, kind},
     shape::Zone,
-    transfer::{LENGTH_OCTETS, Progress, RESPONSE, Transfer},
+    transfer::{Progress, RESPONSE, Transfer},
     tsig::{Chain, Key, Refusal},
 };
+use crate::net::framing::PREFIX_OCTETS;
 
 /// Response codes (RFC 1035 §4.1.1, RFC 2136 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +34,7 @@ const NOTIFY: u8 = 4;
 const AHEAD_MAX: u32 = 1 << 31;
 
 /// An answer without records has at most so many octets: header, question, TSIG with names and MAC of any length.
-const BARE_OCTETS_MAX: usize = LENGTH_OCTETS + HEADER_OCTETS + 259 + 255 + 10 + 255 + 8 + 64 + 16;
+const BARE_OCTETS_MAX: usize = PREFIX_OCTETS + HEADER_OCTETS + 259 + 255 + 10 + 255 + 8 + 64 + 16;
 
 /// How a query came, and from whom as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,8 +266,8 @@ impl Asked<'_> {
         let [high, low] = id.to_be_bytes();
         to.put(&[0, 0, high, low, RESPONSE | opcode << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);
         to.put(question);
-        sign(&mut to, LENGTH_OCTETS);
-        to.set_u16(0, (to.at() - LENGTH_OCTETS) as u16);
+        sign(&mut to, PREFIX_OCTETS);
+        to.set_u16(0, (to.at() - PREFIX_OCTETS) as u16);
         Answer::Ready(to.written().into())
     }
 }

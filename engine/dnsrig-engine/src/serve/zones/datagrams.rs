@@ -7,11 +7,13 @@ use super::{
     counts::Counts,
     message_writer::MessageWriter,
     primary::{Now, Primary},
-    transfer::LENGTH_OCTETS,
 };
 use crate::{
     base::clock,
-    net::udp_batch::{BATCH_MAX, Receiver, Sender},
+    net::{
+        framing::PREFIX_OCTETS,
+        udp_batch::{BATCH_MAX, Receiver, Sender},
+    },
     serve::sockets,
 };
 
@@ -56,10 +58,10 @@ impl Datagrams {
                 let via = Via::Datagram { peer: datagram.peer.map(|peer| peer.ip()) };
                 let Some(mut answer) = decide(datagram.octets, via, primary, now, counts) else { continue };
                 // The length that a stream has before each message is written first and then overwritten.
-                let mut octets = [0; OCTETS_MAX + LENGTH_OCTETS];
+                let mut octets = [0; OCTETS_MAX + PREFIX_OCTETS];
                 let mut to = MessageWriter::new(&mut octets, 0);
                 answer.message(primary, &mut to, now.wall_s);
-                let message = &to.written()[LENGTH_OCTETS..];
+                let message = &to.written()[PREFIX_OCTETS..];
                 self.sender.space()[..message.len()].copy_from_slice(message);
                 self.sender.push(message.len(), datagram.peer);
                 counts.messages += 1;

@@ -12,9 +12,11 @@ use super::{
     message_writer::MessageWriter,
     primary::{Cut, Now, Order, Period, Primary},
     shape::{Shape, tests::shape},
-    transfer::LENGTH_OCTETS,
 };
-use crate::dns::xfr::{Ask, write_query};
+use crate::{
+    dns::xfr::{Ask, write_query},
+    net::framing,
+};
 
 pub const NOW: Now = Now { monotonic_ns: 0, wall_s: 1_700_000_000 };
 
@@ -70,15 +72,8 @@ pub fn ask(primary: &Primary, zone: &[u8], ask: Ask) -> Vec<Vec<u8>> {
 }
 
 fn split(octets: &[u8]) -> Vec<Vec<u8>> {
-    let mut rest = octets;
-    let mut messages = Vec::new();
-    while let Some((length, after)) = rest.split_first_chunk::<LENGTH_OCTETS>() {
-        let (message, after) = after.split_at(u16::from_be_bytes(*length).into());
-        messages.push(message.to_vec());
-        rest = after;
-    }
-    assert!(rest.is_empty());
-    messages
+    assert_eq!(framing::each_frame(octets).map(<[u8]>::len).sum::<usize>(), octets.len());
+    framing::each_frame(octets).map(|frame| frame[framing::PREFIX_OCTETS..].to_vec()).collect()
 }
 
 /// The answers in messages: owner, type and data as text.

@@ -13,9 +13,7 @@ use super::{
     shape::Zone,
     tsig::Chain,
 };
-
-/// The length before a message.
-pub const LENGTH_OCTETS: usize = 2;
+use crate::net::framing::PREFIX_OCTETS;
 
 /// The third octet of an answer: a response, authoritative.
 pub const RESPONSE: u8 = 0x84;
@@ -116,13 +114,13 @@ impl Transfer {
     /// Writes the next message, its length before it.
     pub fn message(&mut self, primary: &Primary, to: &mut MessageWriter<'_>, now_s: u64) -> Progress {
         if self.faulty && self.messages == 0 && primary.faults.has(Fault::LengthZero) {
-            to.put(&[0; LENGTH_OCTETS]);
+            to.put(&[0; PREFIX_OCTETS]);
         }
         if self.faulty && primary.faults.cut_after() == Some(self.messages) {
             return Progress::Cut;
         }
         let records = Records::new(&primary.shape, self.zone);
-        let start = to.at() + LENGTH_OCTETS;
+        let start = to.at() + PREFIX_OCTETS;
         self.head(primary, &records, to);
         let with_opt = self.has_opt && self.messages == 0;
         let tail = if with_opt { OPT.len() } else { 0 } + if self.chain.is_some() { primary.key_octets() } else { 0 };
@@ -139,7 +137,7 @@ impl Transfer {
         if is_last && self.has(primary, Fault::Truncated) {
             to.return_to(to.at() - TRUNCATED_OCTETS);
         }
-        to.set_u16(start - LENGTH_OCTETS, (to.at() - start) as u16);
+        to.set_u16(start - PREFIX_OCTETS, (to.at() - start) as u16);
         if is_last { Progress::Done } else { Progress::More }
     }
 

@@ -36,6 +36,7 @@ use crate::{
         xfr::{Ask, Incoming, write_query},
         zone_list::Zones,
     },
+    net::framing::PREFIX_OCTETS,
 };
 
 /// After a pause no more than this of the rate is caught up with.
@@ -43,9 +44,6 @@ const BEHIND_NS_MAX: f64 = 1e7;
 
 /// Queries are written in pieces of about this size, so that those of one connection do not keep the others waiting.
 const FILL_OCTETS_MAX: usize = 128 << 10;
-
-/// The length before a message (RFC 1035 §4.2.2).
-const LENGTH_OCTETS: usize = 2;
 
 /// SOAs that one secondary asks for over UDP at a time.
 const UDP_WINDOW: u32 = 64;
@@ -363,7 +361,7 @@ impl Schedule {
         let id = place.ids.take(transfer).expect("a slot with room has an id left");
         let zone = self.zones.wire(job.zone);
         let start = to.len();
-        let message = if place.is_udp { start } else { start + LENGTH_OCTETS };
+        let message = if place.is_udp { start } else { start + PREFIX_OCTETS };
         to.resize(message, 0);
         write_query(to, id, zone, ask);
         let verifier = self.signer.as_ref().map(|signer| Box::new(signer.sign(to, message, self.wall_s)));

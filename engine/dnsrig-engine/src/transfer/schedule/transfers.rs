@@ -1,5 +1,7 @@
 //! The transfers that are under way: their memory, and their order on each connection.
 
+use slab::Slab;
+
 use super::secondaries::Job;
 use crate::{dns::xfr::Incoming, transfer::sinks::Paper};
 
@@ -80,15 +82,12 @@ impl Transfer {
 
 /// All transfers of a thread. Places are used again, so nothing is allocated once as many were under way as ever are.
 #[derive(Default)]
-pub struct Transfers {
-    places: Vec<Option<Transfer>>,
-    free: Vec<u32>,
-}
+pub struct Transfers(Slab<Transfer>);
 
 impl Transfers {
     /// The place that the next one will have.
     pub fn next_place(&self) -> u32 {
-        self.free.last().copied().unwrap_or(self.places.len() as u32)
+        self.0.vacant_key() as u32
     }
 
     /// Puts a transfer to the end of its connection's line, at [`Transfers::next_place`].
@@ -101,16 +100,12 @@ impl Transfers {
             self.get_mut(line.tail).next = place;
         }
         (line.tail, line.count) = (place, line.count + 1);
-        match self.free.pop() {
-            Some(place) => self.places[place as usize] = Some(transfer),
-            None => self.places.push(Some(transfer)),
-        }
+        self.0.insert(transfer);
     }
 
     /// Takes a transfer out of its line at `now_ns`; whether one that was asked for earlier is still in it.
     pub fn leave(&mut self, place: u32, line: &mut InFlightList, now_ns: i64) -> (Transfer, bool) {
-        let transfer = self.places[place as usize].take().expect("a place in a line is taken");
-        self.free.push(place);
+        let transfer = self.0.remove(place as usize);
         let Transfer { previous, next, ahead_ns, .. } = transfer;
         if previous == NONE {
             line.head = next;
@@ -129,11 +124,11 @@ impl Transfers {
     }
 
     pub fn get(&self, place: u32) -> &Transfer {
-        self.places[place as usize].as_ref().expect("a place that was found is taken")
+        &self.0[place as usize]
     }
 
     pub fn get_mut(&mut self, place: u32) -> &mut Transfer {
-        self.places[place as usize].as_mut().expect("a place that was found is taken")
+        &mut self.0[place as usize]
     }
 
     /// A line from its head on, with places.

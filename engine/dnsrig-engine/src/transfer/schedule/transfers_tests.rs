@@ -25,7 +25,7 @@ fn the_order_of_asking_is_kept_whoever_leaves() {
     assert!(transfers.leave(places[3], &mut line, 7).1);
     asked(&mut transfers, &mut line, 9, 8);
     assert_eq!(zones(&transfers, line), [2, 9]);
-    assert_eq!(transfers.places.len(), 4, "places are used again");
+    assert!(transfers.next_place() < 4, "places are used again");
     assert!(!transfers.leave(places[2], &mut line, 9).1);
     let last = line.head;
     transfers.leave(last, &mut line, 9);

@@ -250,9 +250,9 @@ impl World {
 
     fn take_queries(&mut self, slot: u32, mut queries: &[u8]) {
         let is_udp = self.schedule.is_udp(slot);
-        while queries.len() > LENGTH_OCTETS {
+        while queries.len() > PREFIX_OCTETS {
             let length = if is_udp { queries.len() } else { usize::from(u16::from_be_bytes([queries[0], queries[1]])) };
-            let start = if is_udp { 0 } else { LENGTH_OCTETS };
+            let start = if is_udp { 0 } else { PREFIX_OCTETS };
             let query = queries[start..start + length].to_vec();
             queries = &queries[start + length..];
             self.take_query(slot, &query, is_udp);
