@@ -39,13 +39,13 @@ def load_stream(bench: Bench) -> None:
         "signed": f"--transport tcp --tsig {KEY}",
         "dot": "--transport dot --no-resumption",
         "alone": "--transport tcp --clients 1 --queries-per-connection 7",
+        "threads": "--transport tcp --clients 4 --threads 2",
     }
     with bench.serving("echo", "serve echo 127.0.0.1 --threads 1"), without_tls(853, 53):
         for name, options in runs.items():
             # What takes TLS off has a thread for each connection.
-            view = View(
-                key=KEY if name == "signed" else None, merged=name != "alone", in_order=name != "dot", closes=False
-            )
+            in_order = name not in ("dot", "threads")
+            view = View(key=KEY if name == "signed" else None, merged=name != "alone", in_order=in_order, closes=False)
             _load(bench, name, f"{common} {options}", view, tls=name == "dot")
 
 

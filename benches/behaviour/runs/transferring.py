@@ -38,6 +38,8 @@ def transfer(bench: Bench) -> None:
             _transfer(bench, name, options)
         shared = View(merged=True, in_order=False, closes=False)
         _transfer(bench, "connections", "--count 24 --policy reused --connections 3", shared, shared=True)
+        threads = "--count 6 --secondaries 4 --source 127.0.0.5-127.0.0.8 --threads 2 --policy one"
+        _transfer(bench, "threads", threads, shared=True)
     for file in sorted((bench.folder / "written").iterdir()):
         bench.keep(file.name, file.read_text().splitlines())
 
