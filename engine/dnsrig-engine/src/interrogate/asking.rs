@@ -5,9 +5,9 @@ use std::cell::OnceCell;
 use super::{
     answer::Transport,
     caps::PIPELINED,
+    connection::{CloseReason, Records},
     exchange::Exchange,
     idle::Idle,
-    line::{Loss, Records},
     message::ZoneName,
     server::Server,
     survey::{Known, Survey},
@@ -19,8 +19,8 @@ pub struct Asking {
     pub server: Server,
     pub survey: Survey,
     pub idle: [Idle; 2],
-    mixed: [OnceCell<Result<Exchange, Loss>>; 2],
-    pipelined: [OnceCell<Result<Exchange, Loss>>; 2],
+    mixed: [OnceCell<Result<Exchange, CloseReason>>; 2],
+    pipelined: [OnceCell<Result<Exchange, CloseReason>>; 2],
 }
 
 impl Asking {
@@ -39,22 +39,22 @@ impl Asking {
     }
 
     /// Fifty small zones asked for in one write, before any answer.
-    pub fn pipelined(&self, transport: Transport) -> Result<&Exchange, &Loss> {
+    pub fn pipelined(&self, transport: Transport) -> Result<&Exchange, &CloseReason> {
         self.pipelined[transport as usize]
             .get_or_init(|| {
-                let mut line = self.server.open(transport)?;
-                Ok(self.server.ask_at_once(&mut line, &self.small_zones(PIPELINED), Records::OneEach))
+                let mut connection = self.server.open(transport)?;
+                Ok(self.server.ask_at_once(&mut connection, &self.small_zones(PIPELINED), Records::OneEach))
             })
             .as_ref()
     }
 
     /// The same large zone twice and small ones behind it, in one write. None without a large zone and a small one.
-    pub fn mixed(&self, transport: Transport) -> Option<Result<&Exchange, &Loss>> {
+    pub fn mixed(&self, transport: Transport) -> Option<Result<&Exchange, &CloseReason>> {
         let large = (&self.survey.large()?.name, Ask::Axfr);
         let small = self.small_zones(LARGE_FIRST * 10);
         let exchange = self.mixed[transport as usize].get_or_init(|| {
-            let mut line = self.server.open(transport)?;
-            Ok(self.server.ask_at_once(&mut line, &[vec![large; LARGE_FIRST], small].concat(), Records::OneEach))
+            let mut connection = self.server.open(transport)?;
+            Ok(self.server.ask_at_once(&mut connection, &[vec![large; LARGE_FIRST], small].concat(), Records::OneEach))
         });
         Some(exchange.as_ref())
     }

@@ -5,8 +5,8 @@
 use super::{
     answer::{Answer, Transport},
     asking::Asking,
+    connection::CloseReason,
     exchange::Exchange,
-    line::Loss,
 };
 
 /// One thing that is asked.
@@ -36,10 +36,10 @@ pub fn no_large_zone() -> Answer {
 }
 
 /// The connection did not come about.
-pub fn no_connection(transport: Transport, loss: &Loss) -> Answer {
+pub fn no_connection(transport: Transport, close_reason: &CloseReason) -> Answer {
     Answer::cannot_tell(match transport {
-        Transport::Tcp => format!("no connection: {loss}"),
-        Transport::Xot => format!("no connection with TLS: {loss}"),
+        Transport::Tcp => format!("no connection: {close_reason}"),
+        Transport::Xot => format!("no connection with TLS: {close_reason}"),
     })
 }
 
@@ -50,8 +50,8 @@ pub fn with_counts(answer: Answer, exchange: &Exchange) -> Answer {
         .with("done", exchange.done())
         .with("refused", exchange.refused())
         .with("unanswered", exchange.open());
-    match &exchange.loss {
-        Some(loss) => answer.with("ended", loss.to_string()),
+    match &exchange.close_reason {
+        Some(close_reason) => answer.with("ended", close_reason.to_string()),
         None => answer,
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    line::Loss,
+    connection::CloseReason,
     message::{ZoneName, add_keepalive, framed, id},
     transfer::Transfer,
 };
@@ -34,7 +34,7 @@ pub struct Exchange {
     pub transfers: Vec<Transfer>,
     pub arrivals: Vec<Arrival>,
     /// Why it ended early; None: nothing is missing, or it is not over.
-    pub loss: Option<Loss>,
+    pub close_reason: Option<CloseReason>,
     /// Whether zones are held against their ZONEMD records.
     pub checks_digests: bool,
 }
@@ -135,8 +135,8 @@ impl Exchange {
         let refusals = self.refusals().into_iter().map(|(refusal, count)| format!("{} {count}", upper(refusal)));
         let broken = self.transfers.iter().filter(|it| !it.is_open() && !it.is_done() && it.refusal().is_none());
         let broken = broken.filter_map(|transfer| transfer.outcome).take(1).map(|outcome| outcome.word().to_owned());
-        let loss = self.loss.iter().map(ToString::to_string);
-        refusals.chain(broken).chain(loss).collect::<Vec<_>>().join(", ")
+        let close_reason = self.close_reason.iter().map(ToString::to_string);
+        refusals.chain(broken).chain(close_reason).collect::<Vec<_>>().join(", ")
     }
 }
 

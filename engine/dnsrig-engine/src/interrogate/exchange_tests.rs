@@ -112,8 +112,8 @@ impl Script {
         self.message(&message)
     }
 
-    pub fn lost(mut self, loss: Loss) -> Self {
-        self.exchange.loss = Some(loss);
+    pub fn lost(mut self, close_reason: CloseReason) -> Self {
+        self.exchange.close_reason = Some(close_reason);
         self
     }
 

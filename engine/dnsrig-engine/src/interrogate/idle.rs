@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{answer::Transport, caps::IDLE_MAX, line::Loss, message::ZoneName, server::Server};
+use super::{answer::Transport, caps::IDLE_MAX, connection::CloseReason, message::ZoneName, server::Server};
 use crate::{
     base::threads::{Thread, ThreadError},
     dns::xfr::Ask,
@@ -19,7 +19,7 @@ pub enum Idleness {
     /// It stayed for as long as it was watched.
     Stayed(Duration),
     /// There was none.
-    Lost(Loss),
+    Lost(CloseReason),
 }
 
 /// A connection on which one query was answered, and nothing happens since.
@@ -41,7 +41,7 @@ impl Idle {
 
     /// Waits for its end.
     pub fn outcome(&self) -> Idleness {
-        let lost = || State::Over(Idleness::Lost(Loss::TimedOut));
+        let lost = || State::Over(Idleness::Lost(CloseReason::TimedOut));
         let outcome = match self.0.replace(lost()) {
             State::Watched(thread) => thread.and_then(Thread::join).unwrap_or_else(|error| panic!("{error}")),
             State::Over(outcome) => outcome,
@@ -51,22 +51,22 @@ impl Idle {
     }
 }
 
-fn observe(server: &Server, transport: Transport, zone: &ZoneName) -> Result<Idleness, Loss> {
-    let mut line = server.open(transport)?;
-    if let Some(loss) = server.ask_in_turn(&mut line, &[(zone, Ask::Soa)]).loss {
-        return Err(loss);
+fn observe(server: &Server, transport: Transport, zone: &ZoneName) -> Result<Idleness, CloseReason> {
+    let mut connection = server.open(transport)?;
+    if let Some(close_reason) = server.ask_in_turn(&mut connection, &[(zone, Ask::Soa)]).close_reason {
+        return Err(close_reason);
     }
     let start = Instant::now();
     let end = loop {
         // A message that nobody asked for ends nothing.
-        match line.receive(start + IDLE_MAX) {
+        match connection.receive(start + IDLE_MAX) {
             Ok(_) => {}
-            Err(loss) => break loss,
+            Err(close_reason) => break close_reason,
         }
     };
     Ok(match end {
-        Loss::TimedOut => Idleness::Stayed(IDLE_MAX),
-        Loss::Closed | Loss::Reset => Idleness::Ended(start.elapsed()),
+        CloseReason::TimedOut => Idleness::Stayed(IDLE_MAX),
+        CloseReason::Closed | CloseReason::Reset => Idleness::Ended(start.elapsed()),
         other => Idleness::Lost(other),
     })
 }

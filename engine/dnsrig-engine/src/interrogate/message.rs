@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use domain::base::{Message, opt::TcpKeepalive};
 
+use crate::net::framing;
+
 /// A name of a zone in wire format: not compressed, lower case, with the octet of the root.
 pub type ZoneName = Vec<u8>;
 
@@ -33,9 +35,9 @@ pub fn id(message: &[u8]) -> Option<u16> {
 
 /// Puts the length before a query, as on a stream (RFC 1035 §4.2.2).
 pub fn framed(query: &[u8]) -> Vec<u8> {
-    // A few hundred octets.
-    let length = query.len() as u16;
-    [&length.to_be_bytes(), query].concat()
+    let mut framed = Vec::new();
+    framing::append(&mut framed, query);
+    framed
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! `interrogate`: what a primary supports, found by asking it and never by its version.
 //!
-//! A list of [`checks`], each in a file of its own, ask over [`line`]s and judge by [`exchange`]s: what was asked on a
+//! A list of [`checks`], each in a file of its own, ask over [`connection`]s and judge by [`exchange`]s: what was asked on a
 //! connection, and what came when. Speed does not matter here; sockets block, and every wait has a limit ([`caps`]).
 //! What decides (messages, the course of a transfer, judgements) is apart from what touches sockets, and is tested
 //! without any.
@@ -11,9 +11,9 @@ mod asking;
 mod caps;
 mod check;
 mod checks;
+mod connection;
 mod exchange;
 mod idle;
-mod line;
 mod message;
 mod server;
 mod survey;
@@ -43,8 +43,8 @@ use answer::{Answer, Feature, Transport};
 use asking::Asking;
 use caps::INTERROGATION_MAX;
 use checks::CHECKS;
+use connection::CloseReason;
 use idle::Idle;
-use line::Loss;
 use message::ZoneName;
 use server::Server;
 
@@ -52,7 +52,7 @@ use server::Server;
 #[derive(Debug, thiserror::Error)]
 pub enum InterrogateError {
     #[error("nothing answers at {0}: {1}; and on port {2}: {3}")]
-    Nobody(SocketAddr, Loss, u16, Loss),
+    Nobody(SocketAddr, CloseReason, u16, CloseReason),
     #[error("--tsig: {0}")]
     Tsig(&'static str),
     #[error("cannot write {}: {}", .0.display(), .1)]

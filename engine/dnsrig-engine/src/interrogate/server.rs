@@ -5,8 +5,8 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 use super::{
     answer::Transport,
     caps::{EXCHANGE_MAX, LARGE_OCTETS_MAX, QUIET_MAX, SURVEY_OCTETS_MAX},
+    connection::{CloseReason, Connection, Records},
     exchange::{Exchange, Now},
-    line::{Line, Loss, Records},
     message::{ZoneName, framed},
     tls::{Sessions, Tls},
     transfer::NO_LIMITS,
@@ -33,35 +33,35 @@ pub struct Server {
 
 impl Server {
     /// A new connection.
-    pub fn open(&self, transport: Transport) -> Result<Line, Loss> {
+    pub fn open(&self, transport: Transport) -> Result<Connection, CloseReason> {
         match transport {
-            Transport::Tcp => Line::tcp(self.tcp),
+            Transport::Tcp => Connection::tcp(self.tcp),
             Transport::Xot => self.open_tls(&[DOT], None),
         }
     }
 
     /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep them.
-    pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Line, Loss> {
-        Line::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
+    pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Connection, CloseReason> {
+        Connection::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
     }
 
     /// Sends all queries in one write, before any answer, and takes what comes.
-    pub fn ask_at_once(&self, line: &mut Line, asks: &[(&ZoneName, Ask)], records: Records) -> Exchange {
+    pub fn ask_at_once(&self, connection: &mut Connection, asks: &[(&ZoneName, Ask)], records: Records) -> Exchange {
         let mut talk = Talk::new(self.signer.clone());
         let queries: Vec<_> = asks.iter().map(|(zone, ask)| talk.draft(zone, *ask)).collect();
-        talk.note(line.send(&queries, records));
-        talk.listen(line);
+        talk.note(connection.send(&queries, records));
+        talk.listen(connection);
         talk.exchange
     }
 
     /// Asks one after another: each when the one before has its answer.
-    pub fn ask_in_turn(&self, line: &mut Line, asks: &[(&ZoneName, Ask)]) -> Exchange {
+    pub fn ask_in_turn(&self, connection: &mut Connection, asks: &[(&ZoneName, Ask)]) -> Exchange {
         let mut talk = Talk::new(self.signer.clone());
         for (zone, ask) in asks {
             let query = talk.draft(zone, *ask);
-            talk.note(line.send(&[query], Records::OneEach));
-            talk.listen(line);
-            if talk.exchange.loss.is_some() {
+            talk.note(connection.send(&[query], Records::OneEach));
+            talk.listen(connection);
+            if talk.exchange.close_reason.is_some() {
                 break;
             }
         }
@@ -71,14 +71,15 @@ impl Server {
     /// Transfers a zone on a new connection and gives its records to `sink`; errors are sentences.
     pub fn transfer_to(&self, mut sink: impl Sink, transport: Transport, zone: &ZoneName) -> Result<(), String> {
         let limits = Limits { octets_max: SURVEY_OCTETS_MAX, ..NO_LIMITS };
-        let mut line = self.open(transport).map_err(|loss| loss.to_string())?;
+        let mut connection = self.open(transport).map_err(|close_reason| close_reason.to_string())?;
         let mut query = Vec::new();
         write_query(&mut query, 0, zone, Ask::Axfr);
         let verifier = self.signer.as_ref().map(|signer| Box::new(signer.sign(&mut query, 0, clock::wall_time_s())));
-        line.send(&[framed(&query)], Records::OneEach).map_err(|loss| loss.to_string())?;
+        connection.send(&[framed(&query)], Records::OneEach).map_err(|close_reason| close_reason.to_string())?;
         let mut incoming = Incoming::new(Ask::Axfr, verifier);
         loop {
-            let message = line.receive(Instant::now() + EXCHANGE_MAX).map_err(|loss| loss.to_string())?;
+            let message =
+                connection.receive(Instant::now() + EXCHANGE_MAX).map_err(|close_reason| close_reason.to_string())?;
             match incoming.take(&message, zone, clock::wall_time_s(), &limits, &mut sink) {
                 Step::More => {}
                 Step::Done(Outcome::Done) => return Ok(()),
@@ -88,7 +89,7 @@ impl Server {
     }
 
     /// Asks one thing on a new connection.
-    pub fn ask_once(&self, transport: Transport, zone: &ZoneName, ask: Ask) -> Result<Exchange, Loss> {
+    pub fn ask_once(&self, transport: Transport, zone: &ZoneName, ask: Ask) -> Result<Exchange, CloseReason> {
         Ok(self.ask_in_turn(&mut self.open(transport)?, &[(zone, ask)]))
     }
 }
@@ -139,31 +140,31 @@ impl Talk {
         self.exchange.ask_keepalive(zone, now)
     }
 
-    /// Keeps the first loss.
-    pub fn note(&mut self, result: Result<(), Loss>) {
-        if let (Err(loss), None) = (result, &self.exchange.loss) {
-            self.exchange.loss = Some(loss);
+    /// Keeps the first reason.
+    pub fn note(&mut self, result: Result<(), CloseReason>) {
+        if let (Err(close_reason), None) = (result, &self.exchange.close_reason) {
+            self.exchange.close_reason = Some(close_reason);
         }
     }
 
     /// Takes in messages until everything is answered, or there is no hope of it.
-    pub fn listen(&mut self, line: &mut Line) {
-        self.listen_until(line, |_| false);
+    pub fn listen(&mut self, connection: &mut Connection) {
+        self.listen_until(connection, |_| false);
     }
 
     /// Likewise, or until it is enough; asked again after each message.
-    pub fn listen_until(&mut self, line: &mut Line, is_enough: impl Fn(&Exchange) -> bool) {
+    pub fn listen_until(&mut self, connection: &mut Connection, is_enough: impl Fn(&Exchange) -> bool) {
         let end = Instant::now() + EXCHANGE_MAX;
-        while self.exchange.open() > 0 && self.exchange.loss.is_none() && !is_enough(&self.exchange) {
-            match line.receive(end.min(Instant::now() + QUIET_MAX)) {
+        while self.exchange.open() > 0 && self.exchange.close_reason.is_none() && !is_enough(&self.exchange) {
+            match connection.receive(end.min(Instant::now() + QUIET_MAX)) {
                 Ok(message) => {
                     let now = self.now();
                     self.exchange.take(now, &message);
                 }
-                Err(loss) => self.exchange.loss = Some(loss),
+                Err(close_reason) => self.exchange.close_reason = Some(close_reason),
             }
             if self.exchange.octets() > self.octets_max {
-                self.note(Err(Loss::Enough));
+                self.note(Err(CloseReason::Enough));
             }
         }
     }

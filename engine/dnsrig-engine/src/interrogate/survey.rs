@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     answer::Transport,
     caps::{LARGE_OCTETS_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX, SURVEY_OCTETS_MAX, ZONES_MAX},
-    line::{Line, Loss, Records},
+    connection::{CloseReason, Connection, Records},
     message::ZoneName,
     server::{Server, Talk},
     transfer::Transfer,
@@ -48,13 +48,13 @@ pub struct Survey {
     /// What was asked for, in that order.
     pub zones: Vec<Known>,
     /// How the last connection ended, if not by us.
-    pub loss: Option<Loss>,
+    pub close_reason: Option<CloseReason>,
     pub connections: u32,
 }
 
 impl Survey {
     pub fn new(transport: Transport) -> Self {
-        Survey { transport, zones: Vec::new(), loss: None, connections: 0 }
+        Survey { transport, zones: Vec::new(), close_reason: None, connections: 0 }
     }
 
     pub fn done(&self) -> impl Iterator<Item = &Known> + Clone {
@@ -118,12 +118,12 @@ pub fn sample<T>(names: impl ExactSizeIterator<Item = T>) -> Vec<T> {
 pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey {
     let start = Instant::now();
     let mut survey = Survey::new(transport);
-    let (mut line, mut octets): (Option<Line>, u64) = (None, 0);
+    let (mut connection, mut octets): (Option<Connection>, u64) = (None, 0);
     for name in names.iter().take(ZONES_MAX) {
         if start.elapsed() > SURVEY_MAX || octets > SURVEY_OCTETS_MAX {
             break;
         }
-        if line.is_none() {
+        if connection.is_none() {
             if survey.connections == SURVEY_CONNECTIONS_MAX {
                 break;
             }
@@ -131,24 +131,24 @@ pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey
             match server.open(transport) {
                 Ok(mut opened) => {
                     opened.acknowledge_at_once();
-                    line = Some(opened);
+                    connection = Some(opened);
                 }
-                Err(loss) => {
-                    survey.loss = Some(loss);
+                Err(close_reason) => {
+                    survey.close_reason = Some(close_reason);
                     break;
                 }
             }
         }
-        let Some(open) = &mut line else { break };
+        let Some(open) = &mut connection else { break };
         let mut talk = Talk::new(server.signer.clone()).at_most(LARGE_OCTETS_MAX).check_digests();
         let query = talk.draft(name, Ask::Axfr);
         talk.note(open.send(&[query], Records::OneEach));
         talk.listen(open);
         octets += talk.exchange.octets();
         let message_octets = talk.exchange.arrivals.iter().map(|arrival| arrival.octets).collect();
-        if talk.exchange.loss.is_some() {
-            survey.loss = talk.exchange.loss;
-            line = None;
+        if talk.exchange.close_reason.is_some() {
+            survey.close_reason = talk.exchange.close_reason;
+            connection = None;
         }
         survey.zones.extend(talk.exchange.transfers.pop().map(|transfer| Known {
             name: name.clone(),

@@ -6,7 +6,7 @@ use crate::{
         answer::{Answer, Transport},
         asking::Asking,
         check::{Check, TLS, no_connection, no_small_zone},
-        line::{Loss, Records},
+        connection::{CloseReason, Records},
     },
 };
 
@@ -16,24 +16,24 @@ pub const CHECK: Check = Check { name: "alpn-dot-required", transports: TLS, ask
 const OTHER: &str = "http/1.1";
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {
-    if let Err(loss) = asking.server.open(transport) {
-        return no_connection(transport, &loss);
+    if let Err(close_reason) = asking.server.open(transport) {
+        return no_connection(transport, &close_reason);
     }
     let Some(zone) = asking.small() else { return no_small_zone() };
-    let transfers_with = |alpn: &[&str]| -> Result<bool, Loss> {
-        let mut line = asking.server.open_tls(alpn, None)?;
-        let exchange = asking.server.ask_at_once(&mut line, &[(&zone.name, Ask::Axfr)], Records::OneEach);
-        exchange.loss.clone().map_or(Ok(exchange.done() > 0), Err)
+    let transfers_with = |alpn: &[&str]| -> Result<bool, CloseReason> {
+        let mut connection = asking.server.open_tls(alpn, None)?;
+        let exchange = asking.server.ask_at_once(&mut connection, &[(&zone.name, Ask::Axfr)], Records::OneEach);
+        exchange.close_reason.clone().map_or(Ok(exchange.done() > 0), Err)
     };
     judge(&transfers_with(&[]), &transfers_with(&[OTHER]))
 }
 
 /// Whether a transfer came without ALPN, and with another protocol than `dot`.
-fn judge(without: &Result<bool, Loss>, with_other: &Result<bool, Loss>) -> Answer {
-    let said = |outcome: &Result<bool, Loss>| match outcome {
+fn judge(without: &Result<bool, CloseReason>, with_other: &Result<bool, CloseReason>) -> Answer {
+    let said = |outcome: &Result<bool, CloseReason>| match outcome {
         Ok(true) => "served".to_owned(),
         Ok(false) => "refused".to_owned(),
-        Err(loss) => loss.to_string(),
+        Err(close_reason) => close_reason.to_string(),
     };
     let answer = match (without, with_other) {
         (Ok(true), Ok(true)) => Answer::no("transfers without ALPN, and with another protocol named"),
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn it_is_required_if_nothing_comes_without() {
-        let failed = || Err(Loss::Tls("no application protocol".into()));
+        let failed = || Err(CloseReason::Tls("no application protocol".into()));
         assert_eq!(judge(&Ok(true), &Ok(true)).verdict, Verdict::No);
         assert_eq!(judge(&Ok(true), &failed()).verdict, Verdict::No);
         assert_eq!(judge(&Ok(false), &failed()).verdict, Verdict::Yes);

@@ -6,8 +6,8 @@ use crate::{
         answer::{Answer, Transport},
         asking::Asking,
         check::{Check, TCP, no_connection, no_small_zone},
+        connection::{CloseReason, Handshake, Records},
         exchange::Exchange,
-        line::{Handshake, Loss, Records},
         survey::Survey,
     },
 };
@@ -24,7 +24,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     match asking.server.ask_once(transport, &zone.name, Ask::Axfr) {
         Ok(exchange) if exchange.done() > 0 => Answer::yes("serves whole zones"),
         Ok(exchange) => Answer::no(format!("serves them over TLS only: {}", exchange.complaint())),
-        Err(loss) => Answer::no(format!("serves them over TLS only: {loss}")),
+        Err(close_reason) => Answer::no(format!("serves them over TLS only: {close_reason}")),
     }
 }
 
@@ -35,7 +35,7 @@ fn judge(survey: &Survey) -> Answer {
         Some(outcome) => Some(outcome.word().to_owned()),
         None => None,
     });
-    let why = why.or_else(|| survey.loss.as_ref().map(ToString::to_string)).unwrap_or_default();
+    let why = why.or_else(|| survey.close_reason.as_ref().map(ToString::to_string)).unwrap_or_default();
     let answer = match (asked, done) {
         (0, _) if why.is_empty() => Answer::cannot_tell("no zone was given"),
         (_, 0) => Answer::no(format!("none of {asked} zones could be transferred: {why}")),
@@ -47,13 +47,13 @@ fn judge(survey: &Survey) -> Answer {
 
 /// A transfer over TLS, and what its handshake came to.
 pub fn over_tls(asking: &Asking, transport: Transport) -> Answer {
-    let mut line = match asking.server.open(transport) {
-        Ok(line) => line,
-        Err(loss) => return Answer::no(format!("port {}: {loss}", asking.server.xot.port())),
+    let mut connection = match asking.server.open(transport) {
+        Ok(connection) => connection,
+        Err(close_reason) => return Answer::no(format!("port {}: {close_reason}", asking.server.xot.port())),
     };
-    let Some(handshake) = line.handshake() else { return no_connection(transport, &Loss::Closed) };
+    let Some(handshake) = connection.handshake() else { return no_connection(transport, &CloseReason::Closed) };
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
-    let exchange = asking.server.ask_at_once(&mut line, &[(&zone.name, Ask::Axfr)], Records::OneEach);
+    let exchange = asking.server.ask_at_once(&mut connection, &[(&zone.name, Ask::Axfr)], Records::OneEach);
     judge_over_tls(&exchange, &handshake)
 }
 

@@ -9,7 +9,7 @@ use crate::{
         asking::Asking,
         caps::CONNECTIONS_AT_ONCE,
         check::{Check, TCP, no_small_zone},
-        line::Loss,
+        connection::CloseReason,
         message::ZoneName,
         server::Server,
     },
@@ -25,26 +25,26 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 }
 
 /// Opens all, asks for SOA on each, and closes none before each was answered or given up.
-fn open_all(server: &Server, transport: Transport, zone: &ZoneName) -> Vec<Result<(), Loss>> {
+fn open_all(server: &Server, transport: Transport, zone: &ZoneName) -> Vec<Result<(), CloseReason>> {
     let barrier = Barrier::new(CONNECTIONS_AT_ONCE);
     let open = || {
-        let mut line = server.open(transport);
-        let outcome = match &mut line {
-            Ok(line) => server.ask_in_turn(line, &[(zone, Ask::Soa)]).loss.map_or(Ok(()), Err),
-            Err(loss) => Err(loss.clone()),
+        let mut connection = server.open(transport);
+        let outcome = match &mut connection {
+            Ok(connection) => server.ask_in_turn(connection, &[(zone, Ask::Soa)]).close_reason.map_or(Ok(()), Err),
+            Err(close_reason) => Err(close_reason.clone()),
         };
         barrier.wait();
         outcome
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..CONNECTIONS_AT_ONCE).map(|_| scope.spawn(open)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Loss::TimedOut))).collect()
+        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(CloseReason::TimedOut))).collect()
     })
 }
 
-fn judge(connections: &[Result<(), Loss>]) -> Answer {
+fn judge(connections: &[Result<(), CloseReason>]) -> Answer {
     let (asked, served) = (connections.len(), connections.iter().filter(|outcome| outcome.is_ok()).count());
-    let waiting = connections.iter().filter(|outcome| **outcome == Err(Loss::TimedOut)).count();
+    let waiting = connections.iter().filter(|outcome| **outcome == Err(CloseReason::TimedOut)).count();
     let answer = if served == asked {
         Answer::no(format!("all of {asked} open at a time were answered")).value(format!("none up to {asked}"))
     } else if served == 0 {
@@ -69,13 +69,13 @@ mod tests {
 
     #[test]
     fn a_limit_leaves_some_unanswered() {
-        let served = |count: usize, loss: Loss| -> Vec<_> {
-            (0..64).map(|number| if number < count { Ok(()) } else { Err(loss.clone()) }).collect()
+        let served = |count: usize, close_reason: CloseReason| -> Vec<_> {
+            (0..64).map(|number| if number < count { Ok(()) } else { Err(close_reason.clone()) }).collect()
         };
-        let met = judge(&served(20, Loss::TimedOut));
+        let met = judge(&served(20, CloseReason::TimedOut));
         assert_eq!((met.verdict, met.value.as_deref()), (Verdict::Yes, Some("about 20")));
-        assert!(judge(&served(20, Loss::Closed)).detail.ends_with("closed"));
-        assert_eq!(judge(&served(64, Loss::Closed)).verdict, Verdict::No);
-        assert_eq!(judge(&served(0, Loss::Refused)).verdict, Verdict::CannotTell);
+        assert!(judge(&served(20, CloseReason::Closed)).detail.ends_with("closed"));
+        assert_eq!(judge(&served(64, CloseReason::Closed)).verdict, Verdict::No);
+        assert_eq!(judge(&served(0, CloseReason::Refused)).verdict, Verdict::CannotTell);
     }
 }

@@ -8,8 +8,8 @@ use crate::interrogate::{
     asking::Asking,
     caps::IN_TURN,
     check::{Check, TCP, milliseconds, no_connection, no_small_zone},
+    connection::CloseReason,
     exchange::Exchange,
-    line::Loss,
 };
 
 pub const CHECK: Check = Check { name: "delayed-ack-pause", transports: TCP, ask };
@@ -22,16 +22,16 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     if zones.is_empty() {
         return no_small_zone();
     }
-    let measure = |acknowledges_at_once: bool| -> Result<Exchange, Loss> {
-        let mut line = asking.server.open(transport)?;
+    let measure = |acknowledges_at_once: bool| -> Result<Exchange, CloseReason> {
+        let mut connection = asking.server.open(transport)?;
         if acknowledges_at_once {
-            line.acknowledge_at_once();
+            connection.acknowledge_at_once();
         }
-        Ok(asking.server.ask_in_turn(&mut line, &zones))
+        Ok(asking.server.ask_in_turn(&mut connection, &zones))
     };
     match (measure(false), measure(true)) {
         (Ok(usual), Ok(at_once)) => judge(&usual, &at_once),
-        (Err(loss), _) | (_, Err(loss)) => no_connection(transport, &loss),
+        (Err(close_reason), _) | (_, Err(close_reason)) => no_connection(transport, &close_reason),
     }
 }
 

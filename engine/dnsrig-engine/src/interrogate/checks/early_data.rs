@@ -10,7 +10,7 @@ use crate::{
         answer::{Answer, Transport},
         asking::Asking,
         check::{Check, TLS, no_connection, no_small_zone},
-        line::{Line, Loss, Records},
+        connection::{CloseReason, Connection, Records},
         message::ZoneName,
         server::{DOT, Talk},
         tls::Sessions,
@@ -28,7 +28,7 @@ struct Early {
     /// When another query had come behind it.
     is_answered_then: bool,
     /// Why nothing more came.
-    loss: Option<Loss>,
+    close_reason: Option<CloseReason>,
 }
 
 /// A server may reject early data that it took a moment ago and would take again, e.g. because the ticket looks too old or too new to
@@ -41,8 +41,8 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     loop {
         attempts += 1;
         let sessions = Arc::new(Sessions::default());
-        if let Err(loss) = take_ticket(asking, &zone.name, &sessions) {
-            return no_connection(transport, &loss);
+        if let Err(close_reason) = take_ticket(asking, &zone.name, &sessions) {
+            return no_connection(transport, &close_reason);
         }
         let early = use_ticket(asking, &zone.name, &sessions);
         let is_rejected = matches!(early, Ok(Early { is_sent: true, is_accepted: false, .. }));
@@ -53,50 +53,50 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 }
 
 /// A connection whose tickets come into `sessions`.
-fn take_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<(), Loss> {
-    let mut line = asking.server.open_tls(&[DOT], Some(sessions))?;
-    asking.server.ask_in_turn(&mut line, &[(zone, Ask::Soa)]);
+fn take_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<(), CloseReason> {
+    let mut connection = asking.server.open_tls(&[DOT], Some(sessions))?;
+    asking.server.ask_in_turn(&mut connection, &[(zone, Ask::Soa)]);
     Ok(())
 }
 
 /// A connection that is resumed, with a query in its first flight.
-fn use_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<Early, Loss> {
+fn use_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Result<Early, CloseReason> {
     let (config, name) = (asking.server.tls.config(&[DOT], Some(sessions)), asking.server.tls.name());
     let mut talk = Talk::new(None);
     let query = talk.draft(zone, Ask::Soa);
-    let (mut line, is_sent) = Line::tls_with_early_data(asking.server.xot, &config, name, &query)?;
-    let is_accepted = line.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
+    let (mut connection, is_sent) = Connection::tls_with_early_data(asking.server.xot, &config, name, &query)?;
+    let is_accepted = connection.handshake().is_some_and(|handshake| handshake.is_early_data_accepted);
     let mut early = Early { is_sent, is_accepted, ..Early::default() };
     if is_accepted {
-        talk.listen(&mut line);
+        talk.listen(&mut connection);
         early.is_answered = talk.exchange.done() > 0;
     }
-    if is_accepted && talk.exchange.loss == Some(Loss::TimedOut) {
-        talk.exchange.loss = None;
+    if is_accepted && talk.exchange.close_reason == Some(CloseReason::TimedOut) {
+        talk.exchange.close_reason = None;
         let another = talk.draft(zone, Ask::Soa);
-        talk.note(line.send(&[another], Records::OneEach));
-        talk.listen(&mut line);
+        talk.note(connection.send(&[another], Records::OneEach));
+        talk.listen(&mut connection);
         early.is_answered_then = talk.exchange.transfers[0].is_done();
     }
-    early.loss = talk.exchange.loss;
+    early.close_reason = talk.exchange.close_reason;
     Ok(early)
 }
 
 /// By the octets that the server's tickets permit.
-fn judge(permitted_octets: u32, early: &Result<Early, Loss>) -> Answer {
+fn judge(permitted_octets: u32, early: &Result<Early, CloseReason>) -> Answer {
     let answer = match early {
         _ if permitted_octets == 0 => Answer::no("its tickets permit none"),
         Ok(Early { is_accepted: true, is_answered: true, .. }) => Answer::yes("accepted, and the query in it answered"),
         Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
             Answer::partly("accepted, but the query in it waits until another comes behind it")
         }
-        Ok(Early { is_accepted: true, loss, .. }) => {
-            let why = loss.as_ref().map(ToString::to_string).unwrap_or_default();
+        Ok(Early { is_accepted: true, close_reason, .. }) => {
+            let why = close_reason.as_ref().map(ToString::to_string).unwrap_or_default();
             Answer::partly(format!("accepted, but the query in it was not answered: {why}"))
         }
         Ok(Early { is_sent: true, .. }) => Answer::no("its tickets permit it, but it was rejected"),
         Ok(_) => Answer::cannot_tell("none could be sent"),
-        Err(loss) => Answer::no(format!("its tickets permit it, but the connection failed: {loss}")),
+        Err(close_reason) => Answer::no(format!("its tickets permit it, but the connection failed: {close_reason}")),
     };
     answer.with("permitted_octets", permitted_octets)
 }
@@ -117,6 +117,6 @@ mod tests {
         assert_eq!(judge(16_384, &early(true, false, false)).verdict, Verdict::No);
         assert_eq!(judge(16_384, &early(false, false, false)).verdict, Verdict::CannotTell);
         assert_eq!(judge(0, &early(false, false, false)).verdict, Verdict::No);
-        assert_eq!(judge(16_384, &Err(Loss::Reset)).verdict, Verdict::No);
+        assert_eq!(judge(16_384, &Err(CloseReason::Reset)).verdict, Verdict::No);
     }
 }

@@ -27,7 +27,7 @@ fn judge(transport: Transport, idleness: &Idleness) -> Answer {
                 .value(format!("> {watched_s} s"))
                 .with("watched_s", watched_s)
         }
-        Idleness::Lost(loss) => no_connection(transport, loss),
+        Idleness::Lost(close_reason) => no_connection(transport, close_reason),
     }
 }
 
@@ -36,13 +36,13 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::interrogate::{answer::Verdict, line::Loss};
+    use crate::interrogate::{answer::Verdict, connection::CloseReason};
 
     #[test]
     fn an_end_has_a_time() {
         let ended = judge(Transport::Tcp, &Idleness::Ended(Duration::from_millis(5_040)));
         assert_eq!((ended.verdict, ended.value.as_deref()), (Verdict::Yes, Some("5.0 s")));
         assert_eq!(judge(Transport::Tcp, &Idleness::Stayed(Duration::from_secs(12))).verdict, Verdict::No);
-        assert_eq!(judge(Transport::Xot, &Idleness::Lost(Loss::Refused)).verdict, Verdict::CannotTell);
+        assert_eq!(judge(Transport::Xot, &Idleness::Lost(CloseReason::Refused)).verdict, Verdict::CannotTell);
     }
 }

@@ -13,7 +13,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     match asking.mixed(transport) {
         None => no_large_zone(),
         Some(Ok(exchange)) => judge(exchange),
-        Some(Err(loss)) => no_connection(transport, loss),
+        Some(Err(close_reason)) => no_connection(transport, close_reason),
     }
 }
 

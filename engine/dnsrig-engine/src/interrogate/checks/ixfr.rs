@@ -31,8 +31,8 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
         return no_small_zone();
     }
     match asking.server.open(transport) {
-        Ok(mut line) => judge(&asking.server.ask_in_turn(&mut line, &asks)),
-        Err(loss) => no_connection(transport, &loss),
+        Ok(mut connection) => judge(&asking.server.ask_in_turn(&mut connection, &asks)),
+        Err(close_reason) => no_connection(transport, &close_reason),
     }
 }
 

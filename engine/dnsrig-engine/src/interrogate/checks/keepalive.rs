@@ -6,8 +6,8 @@ use crate::interrogate::{
     answer::{Answer, Transport},
     asking::Asking,
     check::{BOTH, Check, no_connection, no_small_zone},
+    connection::Records,
     exchange::Exchange,
-    line::Records,
     server::Talk,
 };
 
@@ -16,14 +16,14 @@ pub const CHECK: Check = Check { name: "keepalive", transports: BOTH, ask };
 fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
     match asking.server.open(transport) {
-        Ok(mut line) => {
+        Ok(mut connection) => {
             let mut talk = Talk::new(None);
             let query = talk.draft_keepalive(&zone.name);
-            talk.note(line.send(&[query], Records::OneEach));
-            talk.listen(&mut line);
+            talk.note(connection.send(&[query], Records::OneEach));
+            talk.listen(&mut connection);
             judge(&talk.exchange)
         }
-        Err(loss) => no_connection(transport, &loss),
+        Err(close_reason) => no_connection(transport, &close_reason),
     }
 }
 

@@ -16,11 +16,11 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
         return no_small_zone();
     }
     match asking.server.open(transport) {
-        Ok(mut line) => {
-            line.acknowledge_at_once();
-            judge(&asking.server.ask_in_turn(&mut line, &zones))
+        Ok(mut connection) => {
+            connection.acknowledge_at_once();
+            judge(&asking.server.ask_in_turn(&mut connection, &zones))
         }
-        Err(loss) => no_connection(transport, &loss),
+        Err(close_reason) => no_connection(transport, &close_reason),
     }
 }
 
@@ -38,11 +38,11 @@ fn judge(exchange: &Exchange) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{answer::Verdict, exchange::tests::Script, line::Loss};
+    use crate::interrogate::{answer::Verdict, connection::CloseReason, exchange::tests::Script};
 
     #[test]
     fn it_is_as_many_as_come_before_the_end() {
-        let after = |count: usize| (0..count).fold(Script::asked(count + 1), Script::whole).lost(Loss::Closed);
+        let after = |count: usize| (0..count).fold(Script::asked(count + 1), Script::whole).lost(CloseReason::Closed);
         assert_eq!(judge(&after(0).exchange()).verdict, Verdict::CannotTell);
         assert_eq!(judge(&after(1).exchange()).verdict, Verdict::No);
         assert_eq!(judge(&after(5).exchange()).verdict, Verdict::Partly);

@@ -16,7 +16,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     match (asking.pipelined(transport), asking.mixed(transport)) {
         (Ok(small), None) => judge(small, None),
         (Ok(small), Some(Ok(mixed))) => judge(small, Some(mixed)),
-        (Err(loss), _) | (_, Some(Err(loss))) => no_connection(transport, loss),
+        (Err(close_reason), _) | (_, Some(Err(close_reason))) => no_connection(transport, close_reason),
     }
 }
 

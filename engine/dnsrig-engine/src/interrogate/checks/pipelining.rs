@@ -15,7 +15,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
     }
     match asking.pipelined(transport) {
         Ok(exchange) => judge(exchange),
-        Err(loss) => no_connection(transport, loss),
+        Err(close_reason) => no_connection(transport, close_reason),
     }
 }
 
@@ -36,15 +36,15 @@ fn judge(exchange: &Exchange) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::interrogate::{answer::Verdict, exchange::tests::Script, line::Loss};
+    use crate::interrogate::{answer::Verdict, connection::CloseReason, exchange::tests::Script};
 
     #[test]
     fn every_query_wants_its_answer() {
         let verdict = |script: Script| judge(&script.exchange()).verdict;
         assert_eq!(verdict(Script::asked(3).whole(0).whole(2).whole(1)), Verdict::Yes);
         assert_eq!(verdict(Script::asked(3).whole(0).refused(2).whole(1)), Verdict::Partly);
-        assert_eq!(verdict(Script::asked(3).whole(0).whole(1).lost(Loss::TimedOut)), Verdict::Partly);
-        assert_eq!(verdict(Script::asked(3).whole(0).lost(Loss::Closed)), Verdict::No);
-        assert_eq!(verdict(Script::asked(3).lost(Loss::Reset)), Verdict::CannotTell);
+        assert_eq!(verdict(Script::asked(3).whole(0).whole(1).lost(CloseReason::TimedOut)), Verdict::Partly);
+        assert_eq!(verdict(Script::asked(3).whole(0).lost(CloseReason::Closed)), Verdict::No);
+        assert_eq!(verdict(Script::asked(3).lost(CloseReason::Reset)), Verdict::CannotTell);
     }
 }

@@ -8,7 +8,7 @@ use crate::{
         answer::{Answer, Transport},
         asking::Asking,
         check::{Check, TLS, no_connection, no_small_zone},
-        line::Loss,
+        connection::CloseReason,
         server::DOT,
         tls::Sessions,
     },
@@ -19,25 +19,25 @@ pub const CHECK: Check = Check { name: "tls-resumption", transports: TLS, ask };
 fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.small().or(asking.survey.zones.first()) else { return no_small_zone() };
     let sessions = Arc::new(Sessions::default());
-    let is_resumed = || -> Result<bool, Loss> {
-        let mut line = asking.server.open_tls(&[DOT], Some(&sessions))?;
+    let is_resumed = || -> Result<bool, CloseReason> {
+        let mut connection = asking.server.open_tls(&[DOT], Some(&sessions))?;
         // Tickets come after the handshake: an answer to a query stands behind them.
-        asking.server.ask_in_turn(&mut line, &[(&zone.name, Ask::Soa)]);
-        Ok(line.handshake().is_some_and(|handshake| handshake.is_resumed))
+        asking.server.ask_in_turn(&mut connection, &[(&zone.name, Ask::Soa)]);
+        Ok(connection.handshake().is_some_and(|handshake| handshake.is_resumed))
     };
     match is_resumed() {
         Ok(_) => judge(sessions.received(), &is_resumed()),
-        Err(loss) => no_connection(transport, &loss),
+        Err(close_reason) => no_connection(transport, &close_reason),
     }
 }
 
 /// By the tickets that the first connection brought, and whether the second resumed.
-fn judge(tickets: u32, second: &Result<bool, Loss>) -> Answer {
+fn judge(tickets: u32, second: &Result<bool, CloseReason>) -> Answer {
     let answer = match second {
         Ok(true) => Answer::yes(format!("the second connection resumed; the first brought {tickets} tickets")),
         Ok(false) if tickets == 0 => Answer::no("gives no tickets: every connection makes a full handshake"),
         Ok(false) => Answer::no(format!("gives {tickets} tickets, but did not resume with one")),
-        Err(loss) => Answer::cannot_tell(format!("the second connection failed: {loss}")),
+        Err(close_reason) => Answer::cannot_tell(format!("the second connection failed: {close_reason}")),
     };
     answer.with("tickets", tickets)
 }
@@ -52,6 +52,6 @@ mod tests {
         assert_eq!(judge(2, &Ok(true)).verdict, Verdict::Yes);
         assert_eq!(judge(2, &Ok(false)).verdict, Verdict::No);
         assert_eq!(judge(0, &Ok(false)).verdict, Verdict::No);
-        assert_eq!(judge(2, &Err(Loss::Reset)).verdict, Verdict::CannotTell);
+        assert_eq!(judge(2, &Err(CloseReason::Reset)).verdict, Verdict::CannotTell);
     }
 }

@@ -17,8 +17,8 @@ use crate::{
         asking::Asking,
         caps::{TRANSFERS_AT_ONCE, TRANSFERS_IN_ONE_WRITE},
         check::{Check, TCP, no_connection, no_small_zone},
+        connection::{CloseReason, Records},
         exchange::{Exchange, upper},
-        line::{Loss, Records},
         message::ZoneName,
         server::{Server, Talk},
         transfer::Transfer,
@@ -30,11 +30,11 @@ pub const CHECK: Check = Check { name: "transfers-at-once-limit", transports: TC
 fn ask(asking: &Asking, transport: Transport) -> Answer {
     let Some(zone) = asking.survey.large().or(asking.small()) else { return no_small_zone() };
     let many = match asking.server.open(transport) {
-        Ok(mut line) => {
+        Ok(mut connection) => {
             let zones = asking.small_zones(TRANSFERS_IN_ONE_WRITE);
-            asking.server.ask_at_once(&mut line, &zones, Records::OneEach)
+            asking.server.ask_at_once(&mut connection, &zones, Records::OneEach)
         }
-        Err(loss) => return no_connection(transport, &loss),
+        Err(close_reason) => return no_connection(transport, &close_reason),
     };
     judge(&on_connections(&asking.server, transport, &zone.name), &many)
 }
@@ -42,23 +42,23 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
 /// One transfer on each of several connections, all asked for at the same moment, after they were opened.
 ///
 /// They end when each has begun or was refused: that says it all, and spares the server the rest.
-fn on_connections(server: &Server, transport: Transport, zone: &ZoneName) -> Vec<Result<Exchange, Loss>> {
+fn on_connections(server: &Server, transport: Transport, zone: &ZoneName) -> Vec<Result<Exchange, CloseReason>> {
     let (barrier, start, answered) = (Barrier::new(TRANSFERS_AT_ONCE), Instant::now(), AtomicUsize::new(0));
     let transfer = || {
-        let line = server.open(transport);
+        let connection = server.open(transport);
         barrier.wait();
-        let mut line = line.inspect_err(|_| count(&answered))?;
+        let mut connection = connection.inspect_err(|_| count(&answered))?;
         let mut talk = Talk::since(server.signer.clone(), start);
         let query = talk.draft(zone, Ask::Axfr);
-        talk.note(line.send(&[query], Records::OneEach));
-        talk.listen_until(&mut line, |exchange| !exchange.arrivals.is_empty());
+        talk.note(connection.send(&[query], Records::OneEach));
+        talk.listen_until(&mut connection, |exchange| !exchange.arrivals.is_empty());
         count(&answered);
-        talk.listen_until(&mut line, |_| answered.load(Ordering::Relaxed) == TRANSFERS_AT_ONCE);
+        talk.listen_until(&mut connection, |_| answered.load(Ordering::Relaxed) == TRANSFERS_AT_ONCE);
         Ok(talk.exchange)
     };
     thread::scope(|scope| {
         let threads: Vec<_> = (0..TRANSFERS_AT_ONCE).map(|_| scope.spawn(transfer)).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(Loss::TimedOut))).collect()
+        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(CloseReason::TimedOut))).collect()
     })
 }
 
@@ -67,7 +67,7 @@ fn count(answered: &AtomicUsize) {
 }
 
 /// By one transfer on each of several connections, and many on one.
-fn judge(connections: &[Result<Exchange, Loss>], many: &Exchange) -> Answer {
+fn judge(connections: &[Result<Exchange, CloseReason>], many: &Exchange) -> Answer {
     let exchanges: Vec<_> = connections.iter().flatten().collect();
     let (served, refused): (usize, usize) =
         (exchanges.iter().map(|one| one.count(is_served)).sum(), exchanges.iter().map(|one| one.refused()).sum());
@@ -126,7 +126,7 @@ mod tests {
     use crate::interrogate::{answer::Verdict, exchange::tests::Script};
 
     /// `served` transfers of several messages, and `refused` that were refused at once.
-    fn connections(served: usize, refused: usize) -> Vec<Result<Exchange, Loss>> {
+    fn connections(served: usize, refused: usize) -> Vec<Result<Exchange, CloseReason>> {
         // As they are left: the second half has not ended.
         let slow = |number| match Script::asked(1).first(0).after(Duration::from_millis(30)) {
             script if number < served / 2 => script.last(0).exchange(),
@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(judge(&connections(32, 0), &many).verdict, Verdict::No);
         let some_refused = Script::asked(2).whole(0).refused(1).exchange();
         assert_eq!(judge(&connections(32, 0), &some_refused).verdict, Verdict::Yes);
-        let unanswered = connections(3, 0).into_iter().chain([Err(Loss::TimedOut)]).collect::<Vec<_>>();
+        let unanswered = connections(3, 0).into_iter().chain([Err(CloseReason::TimedOut)]).collect::<Vec<_>>();
         assert_eq!(judge(&unanswered, &many).verdict, Verdict::Partly);
     }
 }

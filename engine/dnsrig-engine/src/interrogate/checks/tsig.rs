@@ -24,7 +24,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
         unsigned.ask_once(transport, &zone.name, Ask::Axfr),
     ) {
         (Ok(signed), Ok(unsigned)) => judge(&signed, &unsigned),
-        (Err(loss), _) | (_, Err(loss)) => no_connection(transport, &loss),
+        (Err(close_reason), _) | (_, Err(close_reason)) => no_connection(transport, &close_reason),
     }
 }
 

@@ -1,8 +1,11 @@
 //! A connection, plain or with TLS, that blocks: what touches sockets here.
 //!
-//! Simple rather than fast: an interrogation waits most of its time.
+//! Simple rather than fast: an interrogation waits most of its time. It has its own TLS beside that of
+//! [`net::connection`](crate::net::connection), because checks do on purpose what that never does: several queries in one TLS
+//! record, early data, other protocols than `dot`; and they tell what a handshake came to.
 
 use std::{
+    collections::VecDeque,
     fmt,
     io::{self, Read, Write},
     net::{SocketAddr, TcpStream},
@@ -14,13 +17,14 @@ use std::{
 use rustls::{ClientConfig, ClientConnection, HandshakeKind, pki_types::ServerName};
 
 use super::caps::CONNECT_MAX;
+use crate::net::framing::Frames;
 
 /// How many octets are read at once.
 const READ_OCTETS: usize = 16_384;
 
 /// Why nothing (more) came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Loss {
+pub enum CloseReason {
     /// In the time that it had.
     TimedOut,
     /// The server ended the connection in order.
@@ -36,37 +40,37 @@ pub enum Loss {
     Enough,
 }
 
-impl fmt::Display for Loss {
+impl fmt::Display for CloseReason {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Loss::TimedOut => formatter.write_str("nothing came in time"),
-            Loss::Closed => formatter.write_str("the server closed the connection"),
-            Loss::Reset => formatter.write_str("the server reset the connection"),
-            Loss::Refused => formatter.write_str("nothing listens there"),
-            Loss::Network(reason) => formatter.write_str(reason),
-            Loss::Tls(reason) => write!(formatter, "TLS failed: {reason}"),
-            Loss::Enough => formatter.write_str("there was more than an interrogation takes"),
+            CloseReason::TimedOut => formatter.write_str("nothing came in time"),
+            CloseReason::Closed => formatter.write_str("the server closed the connection"),
+            CloseReason::Reset => formatter.write_str("the server reset the connection"),
+            CloseReason::Refused => formatter.write_str("nothing listens there"),
+            CloseReason::Network(reason) => formatter.write_str(reason),
+            CloseReason::Tls(reason) => write!(formatter, "TLS failed: {reason}"),
+            CloseReason::Enough => formatter.write_str("there was more than an interrogation takes"),
         }
     }
 }
 
-impl From<io::Error> for Loss {
+impl From<io::Error> for CloseReason {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Loss::TimedOut,
-            io::ErrorKind::ConnectionRefused => Loss::Refused,
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => CloseReason::TimedOut,
+            io::ErrorKind::ConnectionRefused => CloseReason::Refused,
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
-                Loss::Reset
+                CloseReason::Reset
             }
-            io::ErrorKind::UnexpectedEof => Loss::Closed,
-            _ => Loss::Network(error.to_string()),
+            io::ErrorKind::UnexpectedEof => CloseReason::Closed,
+            _ => CloseReason::Network(error.to_string()),
         }
     }
 }
 
-impl From<rustls::Error> for Loss {
+impl From<rustls::Error> for CloseReason {
     fn from(error: rustls::Error) -> Self {
-        Loss::Tls(error.to_string())
+        CloseReason::Tls(error.to_string())
     }
 }
 
@@ -80,11 +84,12 @@ pub enum Records {
 }
 
 /// A connection.
-pub struct Line {
+pub struct Connection {
     socket: TcpStream,
     tls: Option<Box<ClientConnection>>,
-    /// What came and was not taken as a message yet.
-    unread: Vec<u8>,
+    incoming: Frames,
+    /// Messages that came and were not taken yet.
+    messages: VecDeque<Vec<u8>>,
     acknowledges_at_once: bool,
 }
 
@@ -98,18 +103,24 @@ pub struct Handshake {
     pub is_early_data_accepted: bool,
 }
 
-impl Line {
+impl Connection {
     /// Connects.
-    pub fn tcp(server: SocketAddr) -> Result<Self, Loss> {
+    pub fn tcp(server: SocketAddr) -> Result<Self, CloseReason> {
         let socket = TcpStream::connect_timeout(&server, CONNECT_MAX)?;
         socket.set_nodelay(true)?;
         socket.set_write_timeout(Some(CONNECT_MAX))?;
-        Ok(Line { socket, tls: None, unread: Vec::new(), acknowledges_at_once: false })
+        Ok(Connection {
+            socket,
+            tls: None,
+            incoming: Frames::default(),
+            messages: VecDeque::new(),
+            acknowledges_at_once: false,
+        })
     }
 
     /// Connects and makes the handshake.
-    pub fn tls(server: SocketAddr, config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, Loss> {
-        Self::tls_with_early_data(server, config, name, &[]).map(|(line, _)| line)
+    pub fn tls(server: SocketAddr, config: &Arc<ClientConfig>, name: ServerName<'static>) -> Result<Self, CloseReason> {
+        Self::tls_with_early_data(server, config, name, &[]).map(|(connection, _)| connection)
     }
 
     /// Likewise; sends `early` as early data (0-RTT) if the session that is resumed permits it, and tells whether it did.
@@ -118,23 +129,23 @@ impl Line {
         config: &Arc<ClientConfig>,
         name: ServerName<'static>,
         early: &[u8],
-    ) -> Result<(Self, bool), Loss> {
-        let mut line = Self::tcp(server)?;
+    ) -> Result<(Self, bool), CloseReason> {
+        let mut connection = Self::tcp(server)?;
         let mut tls = ClientConnection::new(config.clone(), name)?;
         let mut is_sent = false;
         if let Some(mut writer) = tls.early_data().filter(|_| !early.is_empty()) {
             is_sent = writer.write(early)? == early.len();
         }
-        line.tls = Some(Box::new(tls));
+        connection.tls = Some(Box::new(tls));
         let deadline = Instant::now() + CONNECT_MAX;
-        while line.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
-            line.flush()?;
-            if line.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
-                line.fill(deadline)?;
+        while connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+            connection.flush()?;
+            if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
+                connection.fill(deadline)?;
             }
         }
-        line.flush()?;
-        Ok((line, is_sent))
+        connection.flush()?;
+        Ok((connection, is_sent))
     }
 
     /// Has the kernel acknowledge what comes at once (TCP_QUICKACK, tcp(7)).
@@ -158,7 +169,7 @@ impl Line {
     }
 
     /// Sends messages that have their length before them, with one write of the socket.
-    pub fn send(&mut self, messages: &[Vec<u8>], records: Records) -> Result<(), Loss> {
+    pub fn send(&mut self, messages: &[Vec<u8>], records: Records) -> Result<(), CloseReason> {
         let Some(tls) = &mut self.tls else {
             return Ok(self.socket.write_all(&messages.concat())?);
         };
@@ -175,43 +186,35 @@ impl Line {
     }
 
     /// The next message, without its length.
-    pub fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, Loss> {
+    pub fn receive(&mut self, deadline: Instant) -> Result<Vec<u8>, CloseReason> {
         loop {
-            if let Some(message) = self.take_message() {
+            if let Some(message) = self.messages.pop_front() {
                 return Ok(message);
             }
             self.fill(deadline)?;
         }
     }
 
-    fn take_message(&mut self) -> Option<Vec<u8>> {
-        let (length, rest) = self.unread.split_first_chunk::<2>()?;
-        let length = usize::from(u16::from_be_bytes(*length));
-        let message = rest.get(..length)?.to_vec();
-        self.unread.drain(..2 + length);
-        Some(message)
-    }
-
     /// Waits for octets and takes them in.
-    fn fill(&mut self, deadline: Instant) -> Result<(), Loss> {
+    fn fill(&mut self, deadline: Instant) -> Result<(), CloseReason> {
         let mut buffer = [0; READ_OCTETS];
         let count = self.read_socket(&mut buffer, deadline)?;
         let Some(tls) = &mut self.tls else {
             if count == 0 {
-                return Err(Loss::Closed);
+                return Err(CloseReason::Closed);
             }
-            self.unread.extend_from_slice(&buffer[..count]);
+            self.incoming.feed(&buffer[..count], |message| self.messages.push_back(message.to_vec()));
             return Ok(());
         };
         let mut incoming = &buffer[..count];
         loop {
             let taken = tls.read_tls(&mut incoming)?;
             let state = tls.process_new_packets()?;
-            let start = self.unread.len();
-            self.unread.resize(start + state.plaintext_bytes_to_read(), 0);
-            tls.reader().read_exact(&mut self.unread[start..])?;
+            let mut plain = vec![0; state.plaintext_bytes_to_read()];
+            tls.reader().read_exact(&mut plain)?;
+            self.incoming.feed(&plain, |message| self.messages.push_back(message.to_vec()));
             if state.peer_has_closed() || count == 0 {
-                return if self.unread.len() > start { Ok(()) } else { Err(Loss::Closed) };
+                return if plain.is_empty() { Err(CloseReason::Closed) } else { Ok(()) };
             }
             if taken == 0 || incoming.is_empty() {
                 break;
@@ -220,11 +223,11 @@ impl Line {
         self.flush()
     }
 
-    fn read_socket(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<usize, Loss> {
+    fn read_socket(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<usize, CloseReason> {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(Loss::TimedOut);
+                return Err(CloseReason::TimedOut);
             }
             // The kernel counts in milliseconds; a wait of none would be one without end.
             self.socket.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
@@ -240,7 +243,7 @@ impl Line {
     }
 
     /// Sends what TLS itself has to say.
-    fn flush(&mut self) -> Result<(), Loss> {
+    fn flush(&mut self) -> Result<(), CloseReason> {
         if let Some(tls) = &mut self.tls {
             while tls.wants_write() {
                 tls.write_tls(&mut self.socket)?;
