@@ -82,7 +82,7 @@ pub struct Stream {
     options: SocketOptions,
     tls: Option<Client>,
     slots: Slots,
-    lines: Box<[Connection]>,
+    connections: Box<[Connection]>,
     /// Those that were read [`READS_MAX`] times and may have more.
     unread: Chain,
     poller: Poller,
@@ -123,7 +123,7 @@ impl Stream {
             options: SocketOptions { close: settings.close, ..SocketOptions::default() },
             tls: tls.transpose()?,
             slots: Slots::new(clients, policy),
-            lines: (0..clients).map(|_| Connection::default()).collect(),
+            connections: (0..clients).map(|_| Connection::default()).collect(),
             unread: Chain::new(clients),
             poller: Poller::new().map_err(failed)?,
             buffers: Buffers::new(READ_OCTETS),
@@ -164,9 +164,9 @@ impl Stream {
         let frames = &self.burst[..framed];
         let mut filled = false;
         if self.slots.state(slot) == State::Open {
-            lost = self.lines[slot].send(frames, &mut self.buffers).err();
+            lost = self.connections[slot].send(frames, &mut self.buffers).err();
         } else {
-            filled = self.lines[slot].queue(frames) >= QUEUE_OCTETS_MAX;
+            filled = self.connections[slot].queue(frames) >= QUEUE_OCTETS_MAX;
         }
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
         in_flight.sent(slot, count, framed - count * PREFIX_OCTETS, sending);
@@ -176,7 +176,7 @@ impl Stream {
         }
         match lost {
             Some(loss) => self.end(slot, Some(loss), in_flight),
-            None => self.slots.set_blocked(slot, self.lines[slot].is_blocked(), began_ns),
+            None => self.slots.set_blocked(slot, self.connections[slot].is_blocked(), began_ns),
         }
         Ok(Turn::Sent(count))
     }
@@ -191,7 +191,7 @@ impl Stream {
         // Edges, so that what is watched for need never be changed: a connection costs one system call here.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
-        Ok(self.lines[slot].begin(socket, &self.options, self.tls.as_ref()))
+        Ok(self.connections[slot].begin(socket, &self.options, self.tls.as_ref()))
     }
 
     /// Counts why connecting failed.
@@ -219,20 +219,20 @@ impl Stream {
 
     /// Goes on with connecting, or with sending what had no room.
     fn attend(&mut self, slot: usize, flags: EpollFlags, in_flight: &mut InFlight) -> Result<(), CloseReason> {
-        let line = &mut self.lines[slot];
-        if !line.is_connected() {
+        let connection = &mut self.connections[slot];
+        if !connection.is_connected() {
             let now_ns = clock::monotonic_ns();
             if flags.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
-                let error = line.error();
+                let error = connection.error();
                 return Err(self.failure(error, now_ns, in_flight));
             }
-            if line.connected(&mut self.buffers)? {
+            if connection.connected(&mut self.buffers)? {
                 self.established(slot, in_flight)?;
             }
-        } else if flags.intersects(EpollFlags::EPOLLOUT) && line.is_blocked() {
-            line.flush()?;
+        } else if flags.intersects(EpollFlags::EPOLLOUT) && connection.is_blocked() {
+            connection.flush()?;
         }
-        let blocked = self.lines[slot].is_blocked();
+        let blocked = self.connections[slot].is_blocked();
         self.slots.set_blocked(slot, blocked, clock::monotonic_ns());
         Ok(())
     }
@@ -240,9 +240,9 @@ impl Stream {
     /// The handshakes are done, and what waited for that can go.
     fn established(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<(), CloseReason> {
         let now_ns = clock::monotonic_ns();
-        let started_ns = self.slots.established(slot, self.lines[slot].is_resumed(), now_ns);
+        let started_ns = self.slots.established(slot, self.connections[slot].is_resumed(), now_ns);
         in_flight.interval_stats.established(started_ns, now_ns);
-        self.lines[slot].send_queue(&mut self.buffers)
+        self.connections[slot].send_queue(&mut self.buffers)
     }
 
     /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages came.
@@ -255,7 +255,7 @@ impl Stream {
                 in_flight.answer_by_id(slot, message, message.len(), now_ns);
                 count += 1;
             };
-            let read = self.lines[slot].read(&mut self.buffers, answer).and_then(|reading| {
+            let read = self.connections[slot].read(&mut self.buffers, answer).and_then(|reading| {
                 if reading.open && self.slots.state(slot) == State::Opening {
                     self.established(slot, in_flight)?;
                 }
@@ -275,7 +275,7 @@ impl Stream {
                         self.end(slot, None, in_flight);
                         return count;
                     }
-                    let blocked = self.lines[slot].is_blocked();
+                    let blocked = self.connections[slot].is_blocked();
                     self.slots.set_blocked(slot, blocked, now_ns);
                     if drained || !(full || to_the_end) {
                         return count;
@@ -294,7 +294,7 @@ impl Stream {
             in_flight.lose(slot, loss);
         }
         let farewell = lost.is_none() && self.options.close == Close::Fin && self.slots.state(slot) == State::Open;
-        self.lines[slot].close(farewell, &mut self.buffers);
+        self.connections[slot].close(farewell, &mut self.buffers);
         self.unread.remove(slot);
         self.slots.ended(slot, broken);
     }
@@ -346,5 +346,33 @@ impl Transport for Stream {
 
     fn connections(&self) -> Connections {
         self.slots.connections()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn a_query_leaves_on_the_connection_of_the_client_that_it_names() {
+        let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = Settings {
+            tls: None,
+            queries_per_connection: 0,
+            burst: 16,
+            resumption: false,
+            close: Close::Rst,
+            octets_max: query.len(),
+            timeout_ns: 1_000_000_000,
+        };
+        let mut stream = Stream::open(listener.local_addr().unwrap(), &[], 3, settings).unwrap();
+        // A table has room for four.
+        let mut in_flight = InFlight::of([query], 3, 4, 1_000_000_000);
+        let due = [2, 2, 0, 2, 2, 2, 0].map(|client| Due { at_ns: 0, client: Some(client), query: 0 });
+        assert_eq!(stream.send(&due, &mut in_flight).unwrap(), 5, "the sixth waits for its client");
+        assert_eq!([0, 1, 2].map(|client| in_flight.outstanding_of(client)), [1, 0, 4]);
     }
 }
