@@ -125,15 +125,15 @@ PLACES = [
         "--lib load::",
     ),
     Place(
-        ENGINE + "dns/soa.rs",
-        "1..=0x7fff_ffff => Verdict::Newer",
-        "1..=0xffff_ffff => Verdict::Newer",
+        ENGINE + "dns/serial.rs",
+        "Serial(serial) > Serial(than)",
+        "serial > than",
         "--lib dns::",
     ),
     Place(
         ENGINE + "propagation/core.rs",
-        "(1..1 << 31).contains(&serial.wrapping_sub(than))",
-        "serial > than",
+        "serial == change.serial || is_newer(serial, change.serial)",
+        "serial == change.serial",
         "--lib propagation::",
     ),
     Place(
@@ -144,8 +144,8 @@ PLACES = [
     ),
     Place(
         ENGINE + "dns/tsig/sign.rs",
-        "        context.update(&variables.fudge);\n",
-        "",
+        "(&variables.fudge);\n        context.update(&variables.error);",
+        "(&variables.error);",
         "--lib dns::tsig",
     ),
     Place(

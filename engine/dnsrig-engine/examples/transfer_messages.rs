@@ -6,10 +6,15 @@
 use std::{fmt::Debug, hint::black_box, sync::Arc, time::Duration};
 
 use dnsrig_engine::dns::{
-    tsig::{key, verify},
+    tsig::{
+        key::{self, Parts},
+        sign::{Signer, parse_key},
+        verify::Verifier,
+    },
     xfr::{Ask, Incoming, Limits, Outcome, Sink, Step, write_query},
-    zonefile, zonemd,
+    zonemd,
 };
+use dnsrig_engine::transfer::zonefile;
 use domain::{
     base::{Message, MessageBuilder, Name, Rtype, Serial, StaticCompressor, Ttl, iana::Class, wire::Composer},
     rdata::{A, Ns, Soa, tsig::Time48},
@@ -34,7 +39,7 @@ fn main() {
     let tiny: Zone = "z000000.example".parse().expect("a name");
     let large: Zone = "example".parse().expect("a name");
     let compressed = || StaticCompressor::new(Vec::new());
-    let signer = verify::Signer::new(key::read(KEY).expect("a key"));
+    let signer = parse_key(KEY).expect("a key");
 
     let messages = answer(&tiny, 4, compressed, None);
     report("tiny zone of 4 records", &messages, &measure(&tiny, &messages, None, || ()));
@@ -57,9 +62,10 @@ fn main() {
 fn asked(zone: &Zone) -> Sequence {
     let mut query = Vec::new();
     write_query(&mut query, 0, zone.as_slice(), Ask::Axfr);
-    let _ = verify::Signer::new(key::read(KEY).expect("a key")).sign(&mut query, 0, NOW_S);
+    let _ = Verifier::sign(&parse_key(KEY).expect("a key"), &mut query, 0, NOW_S);
     let mut query = Message::from_octets(query).expect("a message");
-    let key = key::parse(KEY).expect("a key");
+    let Parts { algorithm, name, secret } = key::read(KEY).expect("a key");
+    let key = Arc::new(Key::new(algorithm, &secret, name, None, None).expect("a key"));
     ServerSequence::request(&key, &mut query, Time48::from_u64(NOW_S)).ok().flatten().expect("signed by the key")
 }
 
@@ -111,17 +117,12 @@ struct Measured {
     records: u64,
 }
 
-fn measure<S: Sink>(
-    zone: &Zone,
-    messages: &[Vec<u8>],
-    signer: Option<&verify::Signer>,
-    sink: impl Fn() -> S,
-) -> Measured {
+fn measure<S: Sink>(zone: &Zone, messages: &[Vec<u8>], signer: Option<&Arc<Signer>>, sink: impl Fn() -> S) -> Measured {
     let mut query = Vec::new();
     let mut transfer = || {
         query.clear();
         write_query(&mut query, 0, zone.as_slice(), Ask::Axfr);
-        let verifier = signer.map(|signer| Box::new(signer.sign(&mut query, 0, NOW_S)));
+        let verifier = signer.map(|signer| Box::new(Verifier::sign(signer, &mut query, 0, NOW_S)));
         let mut incoming = Incoming::new(Ask::Axfr, verifier);
         let mut sink = sink();
         let mut step = Step::More;

@@ -7,15 +7,16 @@ use std::{
     time::Duration,
 };
 
-use domain::tsig::Key;
-
 use crate::{
     base::{
         failure::Advice,
         target,
         units::{parse_changes_per_s, parse_seconds},
     },
-    dns::{tsig::key, update::TooLong},
+    dns::{
+        tsig::sign::{Signer, parse_key},
+        update::TooLong,
+    },
 };
 
 /// Changes a second that a foreign target gets at most.
@@ -76,8 +77,8 @@ pub struct Arguments {
     #[arg(long, value_name = "S", default_value = "5", value_parser = parse_seconds)]
     pub timeout_s: Duration,
     /// Sign updates with this key
-    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = key::parse)]
-    pub tsig: Option<Arc<Key>>,
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = parse_key)]
+    pub tsig: Option<Arc<Signer>>,
     /// Write a row for each change to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

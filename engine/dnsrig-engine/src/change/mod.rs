@@ -17,7 +17,7 @@ use std::{
     sync::Arc,
 };
 
-use domain::{base::Name, tsig::Key};
+use domain::base::Name;
 
 pub use self::arguments::{Arguments, ChangeError};
 use crate::{
@@ -34,7 +34,8 @@ use crate::{
             Churn,
             rows::{self, Row},
         },
-        update::{self, Transaction},
+        tsig::{sign::Signer, verify::Verifier},
+        update,
         zone_list::Zones,
     },
     net::udp_client::{self, UdpClient},
@@ -57,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let start_ns = clock::monotonic_ns();
     let mut stream = Stream {
         key: arguments.tsig.clone(),
-        transactions: HashMap::new(),
+        verifiers: HashMap::new(),
         core: Core::new(settings(arguments, start_ns)?, start_ns),
         report: Report::new(start_ns, anchors),
         plan,
@@ -101,9 +102,9 @@ fn settings(arguments: &Arguments, start_ns: i64) -> Result<Settings, ChangeErro
 }
 
 struct Stream {
-    key: Option<Arc<Key>>,
+    key: Option<Arc<Signer>>,
     /// By id: what checks the answers that are waited for.
-    transactions: HashMap<u16, Transaction>,
+    verifiers: HashMap<u16, Verifier>,
     plan: Plan,
     core: Core,
     report: Report,
@@ -113,12 +114,13 @@ impl Stream {
     fn send(&mut self, socket: &UdpSocket, id: u16, number: u64) -> Result<(), ChangeError> {
         let change = self.plan.change(number);
         let edits = self.plan.edits(number, change)?;
-        let (octets, transaction) = update::write_update(id, self.plan.edited(change), &edits, self.key.as_ref())?;
+        let (zone, now_s) = (self.plan.edited(change), clock::wall_time_s());
+        let (update, verifier) = update::write_update(id, zone, &edits, self.key.as_ref(), now_s)?;
         // An error may be that of an earlier datagram (ICMP): this one was not sent all the same.
-        if socket.send(&octets).is_err() {
+        if socket.send(&update).is_err() {
             self.core.on_not_sent(id);
-        } else if let Some(transaction) = transaction {
-            self.transactions.insert(id, transaction);
+        } else if let Some(verifier) = verifier {
+            self.verifiers.insert(id, verifier);
         }
         Ok(())
     }
@@ -160,7 +162,8 @@ impl UdpClient for Stream {
             self.report.count_unexpected();
             return Ok(());
         };
-        if self.transactions.remove(&id).is_some_and(|transaction| !update::is_signed(message, &transaction)) {
+        let is_signed = |verifier| update::is_signed(message, &verifier, clock::wall_time_s());
+        if self.verifiers.remove(&id).is_some_and(|verifier| !is_signed(verifier)) {
             self.report.count_unsigned();
         }
         match self.core.on_answer(now_ns, id, rcode) {

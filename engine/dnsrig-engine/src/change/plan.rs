@@ -3,7 +3,7 @@
 use domain::base::{Name, Rtype};
 
 use crate::dns::{
-    catalog::member_label,
+    catalog::{ZONES, member_label},
     churn::{Change, Churn, Kind},
     update::{Edit, TooLong, below, touch},
     zone_list::Zones,
@@ -62,7 +62,7 @@ impl Plan {
 /// The owner of a member's PTR record, as `generate` makes it.
 fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, TooLong> {
     let label = member_label(u64::from(member));
-    let labels = [&[label.len() as u8], label.as_bytes(), b"\x05zones"].concat();
+    let labels = [&[label.len() as u8], label.as_bytes(), ZONES].concat();
     below(&labels, Name::from_slice(catalog.as_slice()).expect("it is a name"))
 }
 

@@ -3,18 +3,18 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use domain::base::Rtype;
+
 use super::{
-    xfr::{Answered, Change, Outcome, Record, Sink},
+    record::Record,
+    xfr::{Answered, Change, Outcome, Sink},
     zone_list::Zones,
 };
 
-/// TYPE PTR and TXT (RFC 1035 §3.2.2).
-const TYPE_PTR: u16 = 12;
-const TYPE_TXT: u16 = 16;
-
-/// The labels of the schema (RFC 9432 §4.2.1, §4.1), and a label of a member before the latter.
-const VERSION: &[u8] = b"\x07version";
-const ZONES: &[u8] = b"\x05zones";
+/// The labels before a catalog's name of the record with its version, and of the zone of its members, in wire format
+/// (RFC 9432 §4.2.1, §4.1).
+pub const VERSION: &[u8] = b"\x07version";
+pub const ZONES: &[u8] = b"\x05zones";
 
 /// The version of a catalog's schema. They differ, for what is listed here, in one record only; yet a server that knows
 /// one of them refuses the other.
@@ -98,13 +98,13 @@ impl Members {
     }
 
     /// Notes what one record says. `owner` is not compressed, `target` the name that its data begins with.
-    fn note(&self, owner: &[u8], rtype: u16, data: &[u8], target: impl FnOnce() -> Option<Vec<u8>>) {
+    fn note(&self, owner: &[u8], rtype: Rtype, data: &[u8], target: impl FnOnce() -> Option<Vec<u8>>) {
         let Some(labels) = owner.strip_suffix(&*self.catalog) else { return };
         let mut found = self.lock();
-        if rtype == TYPE_TXT && labels == VERSION {
+        if rtype == Rtype::TXT && labels == VERSION {
             found.version = data.split_first().map(|(_, text)| text.to_vec());
         }
-        if rtype == TYPE_PTR && is_member(labels) {
+        if rtype == Rtype::PTR && is_member(labels) {
             let added =
                 target().ok_or_else(|| "a name that is none".to_owned()).and_then(|name| found.zones.add(&name));
             if let Err(error) = added {
@@ -154,13 +154,13 @@ mod tests {
     fn members_are_what_stands_below_zones() {
         let members = Members::new(b"\x03cat\0");
         let name = |text: &'static [u8]| move || Some(text.to_vec());
-        members.note(b"\x01a\x05zones\x03cat\0", TYPE_PTR, &[], name(b"\x01x\0"));
-        members.note(b"\x01b\x05zones\x03cat\0", TYPE_PTR, &[], name(b"\x01y\0"));
-        members.note(b"\x05group\x01b\x05zones\x03cat\0", TYPE_PTR, &[], name(b"\x01n\0"));
-        members.note(b"\x05zones\x03cat\0", TYPE_PTR, &[], name(b"\x01n\0"));
-        members.note(b"\x01c\x05zones\x03dog\0", TYPE_PTR, &[], name(b"\x01n\0"));
-        members.note(b"\x01a\x05zones\x03cat\0", TYPE_TXT, b"\x01n", name(b"\x01n\0"));
-        members.note(b"\x07version\x03cat\0", TYPE_TXT, b"\x012", name(b"\x01n\0"));
+        members.note(b"\x01a\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01x\0"));
+        members.note(b"\x01b\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01y\0"));
+        members.note(b"\x05group\x01b\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01n\0"));
+        members.note(b"\x05zones\x03cat\0", Rtype::PTR, &[], name(b"\x01n\0"));
+        members.note(b"\x01c\x05zones\x03dog\0", Rtype::PTR, &[], name(b"\x01n\0"));
+        members.note(b"\x01a\x05zones\x03cat\0", Rtype::TXT, b"\x01n", name(b"\x01n\0"));
+        members.note(b"\x07version\x03cat\0", Rtype::TXT, b"\x012", name(b"\x01n\0"));
         let found = members.take();
         let names: Vec<_> = (0..found.zones.count()).map(|zone| found.zones.wire(zone).to_vec()).collect();
         assert_eq!(names, [b"\x01x\0", b"\x01y\0"]);

@@ -1,14 +1,21 @@
-//! DNS as octets: names, records, queries, signatures, transfers and zone files, and what generated datasets agree on.
+//! DNS as bytes: names, records, queries, signatures and transfers, and what generated datasets agree on.
 //!
 //! No socket and no clock. What walks over received messages is written by hand, because it is on the hot path; the
 //! rest uses the `domain` crate.
+//!
+//! All that reads bytes from elsewhere is here, with tests that give it bytes of any kind: [`name`], [`record`], [`rdata`],
+//! [`soa`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone reads, with the walks of this folder:
+//! `load::answer`, `serve::zones::query` and `transfer::notify`.
 
 pub mod catalog;
 pub mod churn;
 pub mod dataset;
-mod name;
+pub mod header;
+pub mod name;
 pub mod query;
+mod rdata;
 pub mod record;
+pub mod serial;
 pub mod soa;
 #[cfg(test)]
 pub mod testing;
@@ -18,5 +25,4 @@ pub mod update;
 pub mod xfr;
 pub mod zone_arguments;
 pub mod zone_list;
-pub mod zonefile;
 pub mod zonemd;

@@ -4,10 +4,11 @@
 //! lies in the zone is asked for every record, and its name is nearly always some labels and a pointer to a name that
 //! was looked at before: what was found out there is remembered for the rest of the message.
 
-use super::xfr::Outcome;
-
 /// The longest name, the root's octet included (RFC 1035 §2.3.4).
-pub const NAME_OCTETS_MAX: usize = 255;
+pub const NAME_BYTES_MAX: usize = 255;
+
+/// The longest label (RFC 1035 §2.3.4).
+pub const LABEL_BYTES_MAX: usize = 63;
 
 /// What is wrong with a message's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,15 +17,6 @@ pub enum Wrong {
     Form,
     /// A pointer that does not lead backwards.
     Loop,
-}
-
-impl From<Wrong> for Outcome {
-    fn from(wrong: Wrong) -> Self {
-        match wrong {
-            Wrong::Form => Outcome::BadMessage,
-            Wrong::Loop => Outcome::CompressionLoop,
-        }
-    }
 }
 
 /// A piece of a name.
@@ -58,7 +50,7 @@ pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) 
             Piece::Root => return Ok(behind.unwrap_or(position + 1)),
             Piece::Label(first, end) => {
                 octets += end - position;
-                if octets > NAME_OCTETS_MAX {
+                if octets > NAME_BYTES_MAX {
                     return Err(Wrong::Form);
                 }
                 each(message.get(first..end).ok_or(Wrong::Form)?);
@@ -73,13 +65,26 @@ pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) 
 }
 
 /// What lies behind the name at `at`, of which only the piece before a pointer is looked at.
+#[inline]
 pub fn skip(message: &[u8], at: usize) -> Result<usize, Wrong> {
+    skip_before(message, at, at)
+}
+
+/// What lies behind the name at `at`, which must not be compressed.
+#[inline]
+pub fn skip_plain(message: &[u8], at: usize) -> Result<usize, Wrong> {
+    skip_before(message, at, 0)
+}
+
+/// Passes over the name at `at`; a pointer has to lead to before `start`.
+#[inline(always)]
+fn skip_before(message: &[u8], at: usize, start: usize) -> Result<usize, Wrong> {
     let mut position = at;
     loop {
-        match piece(message, position, at)? {
+        match piece(message, position, start)? {
             Piece::Root => return Ok(position + 1),
             Piece::Pointer(_) => return Ok(position + 2),
-            Piece::Label(_, end) if end - at >= NAME_OCTETS_MAX => return Err(Wrong::Form),
+            Piece::Label(_, end) if end - at >= NAME_BYTES_MAX => return Err(Wrong::Form),
             Piece::Label(_, end) => position = end,
         }
     }
@@ -141,7 +146,7 @@ impl<'z> Owners<'z> {
         let mut position = at;
         loop {
             match piece(message, position, at)? {
-                Piece::Label(_, end) if end - at >= NAME_OCTETS_MAX => return Err(Wrong::Form),
+                Piece::Label(_, end) if end - at >= NAME_BYTES_MAX => return Err(Wrong::Form),
                 Piece::Label(_, end) => position = end,
                 Piece::Root => return self.place_whole(&message[at..=position], at, position + 1),
                 Piece::Pointer(target) => {
@@ -149,7 +154,7 @@ impl<'z> Owners<'z> {
                         return self.place_unknown(message, at, position, target);
                     };
                     let octets = position - at + suffix;
-                    if octets > NAME_OCTETS_MAX {
+                    if octets > NAME_BYTES_MAX {
                         return Err(Wrong::Form);
                     }
                     return Ok((self.within(at, octets), position + 2));
@@ -204,7 +209,7 @@ impl<'z> Owners<'z> {
         position: usize,
         target: usize,
     ) -> Result<(Place, usize), Wrong> {
-        let mut name = Vec::with_capacity(NAME_OCTETS_MAX);
+        let mut name = Vec::with_capacity(NAME_BYTES_MAX);
         expand(message, at, &mut name)?;
         if !ends_with(&name, self.zone) {
             return Ok((Place::Outside, position + 2));

@@ -1,10 +1,17 @@
 //! The query that asks for a zone, for its changes, or for its serial.
 
-/// TYPE SOA (RFC 1035 §3.2.2), IXFR (RFC 1995 §3) and AXFR (RFC 5936 §2); CLASS IN.
-pub const TYPE_SOA: u16 = 6;
-const TYPE_IXFR: u16 = 251;
-const TYPE_AXFR: u16 = 252;
-pub const CLASS_IN: u16 = 1;
+use domain::base::{Rtype, iana::Class};
+
+use super::{
+    header::HEADER_BYTES,
+    name::{self, NAME_BYTES_MAX},
+};
+
+/// QTYPE and QCLASS, behind the name of a question.
+pub const TAIL_BYTES: usize = 4;
+
+/// The longest query without further records.
+pub const QUERY_BYTES_MAX: usize = HEADER_BYTES + NAME_BYTES_MAX + TAIL_BYTES;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,26 +26,42 @@ pub enum Ask {
 
 impl Ask {
     /// The QTYPE.
-    pub fn qtype(self) -> u16 {
+    pub fn qtype(self) -> Rtype {
         match self {
-            Ask::Soa => TYPE_SOA,
-            Ask::Axfr => TYPE_AXFR,
-            Ask::Ixfr { .. } => TYPE_IXFR,
+            Ask::Soa => Rtype::SOA,
+            Ask::Axfr => Rtype::AXFR,
+            Ask::Ixfr { .. } => Rtype::IXFR,
         }
     }
 }
 
+/// The question of a query, whose name is not compressed: name, type and class.
+///
+/// Of bytes that are no such message it is what there is of it, or nothing.
+#[inline]
+pub fn question(message: &[u8]) -> &[u8] {
+    let end = name::skip_plain(message, HEADER_BYTES).map_or(message.len(), |end| message.len().min(end + TAIL_BYTES));
+    message.get(HEADER_BYTES..end).unwrap_or_default()
+}
+
+/// The query for the SOA of a zone.
+pub fn soa_query(id: u16, zone: &[u8]) -> Vec<u8> {
+    let mut query = Vec::with_capacity(QUERY_BYTES_MAX);
+    write_query(&mut query, id, zone, Ask::Soa);
+    query
+}
+
 /// Appends a query (no length before it) to `to`.
 ///
-/// `zone` is the name in wire format: not compressed, lower case, with the octet of the root. No flag is set. An IXFR
+/// `zone` is the name in wire format: not compressed, lower case, with the byte of the root. No flag is set. An IXFR
 /// query has an SOA in its authority section, of which a server reads the serial only (RFC 1995 §3).
 pub fn write_query(to: &mut Vec<u8>, id: u16, zone: &[u8], ask: Ask) {
     let authority = u8::from(matches!(ask, Ask::Ixfr { .. }));
     to.extend_from_slice(&id.to_be_bytes());
     to.extend_from_slice(&[0, 0, 0, 1, 0, 0, 0, authority, 0, 0]);
     to.extend_from_slice(zone);
-    to.extend_from_slice(&ask.qtype().to_be_bytes());
-    to.extend_from_slice(&CLASS_IN.to_be_bytes());
+    to.extend_from_slice(&ask.qtype().to_int().to_be_bytes());
+    to.extend_from_slice(&Class::IN.to_int().to_be_bytes());
     if let Ask::Ixfr { serial } = ask {
         // Owner (a pointer to the question), TYPE SOA, CLASS IN, TTL 0, 22 octets: two roots, serial, four timers.
         to.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
@@ -49,10 +72,7 @@ pub fn write_query(to: &mut Vec<u8>, id: u16, zone: &[u8], ask: Ask) {
 
 #[cfg(test)]
 mod tests {
-    use domain::{
-        base::{Message, Rtype, iana::Class},
-        rdata::Soa,
-    };
+    use domain::{base::Message, rdata::Soa};
 
     use super::*;
     use crate::dns::testing::name;

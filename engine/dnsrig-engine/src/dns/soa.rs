@@ -1,4 +1,4 @@
-//! The query and what its answer says: octets in, verdict out, no socket.
+//! What the answer to an SOA query says: bytes in, verdict out, no socket.
 
 use domain::{
     base::{Message, ParsedName, Rtype, ToName, iana::Rcode},
@@ -6,17 +6,7 @@ use domain::{
 };
 use serde::Serialize;
 
-/// The largest answer that is read, in octets: without EDNS, a server sends no more over UDP (RFC 1035 §4.2.1).
-pub const ANSWER_OCTETS_MAX: usize = 512;
-
-/// A query: header, name of at most 255 octets, type and class.
-pub const QUERY_OCTETS_MAX: usize = 12 + 255 + 4;
-
-/// Flags and counts of a standard query with one question, recursion not desired (RFC 1035 §4.1.1).
-const QUERY_HEADER: [u8; 10] = [0, 0, 0, 1, 0, 0, 0, 0, 0, 0];
-
-/// QTYPE SOA and QCLASS IN.
-const QUERY_TAIL: [u8; 4] = [0, 6, 0, 1];
+use super::serial::is_newer;
 
 /// What an answer says about its zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,16 +66,6 @@ impl Verdicts {
     }
 }
 
-/// Writes the query for the SOA of `name` (wire format) into `buffer` and returns its length.
-pub fn write_query(buffer: &mut [u8; QUERY_OCTETS_MAX], id: u16, name: &[u8]) -> usize {
-    let mut length = 0;
-    for part in [&id.to_be_bytes(), &QUERY_HEADER[..], name, &QUERY_TAIL] {
-        buffer[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
-    }
-    length
-}
-
 /// The id of a message, and its RCODE as the number in the header, if it is a response.
 pub fn response_id(message: &[u8]) -> Option<(u16, u8)> {
     let header = Message::from_octets(message).ok()?.header();
@@ -126,12 +106,11 @@ fn soa_serial(message: Message<&[u8]>, name: &impl ToName) -> Result<Option<u32>
     Ok(None)
 }
 
-/// Serial number arithmetic (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: not newer.
 fn compare(serial: u32, awaited: Option<u32>) -> Verdict {
-    match awaited.map_or(0, |awaited| serial.wrapping_sub(awaited)) {
-        0 => Verdict::Seen { serial },
-        1..=0x7fff_ffff => Verdict::Newer { serial },
-        _ => Verdict::Older,
+    match awaited {
+        Some(awaited) if is_newer(serial, awaited) => Verdict::Newer { serial },
+        Some(awaited) if serial != awaited => Verdict::Older,
+        _ => Verdict::Seen { serial },
     }
 }
 

@@ -6,6 +6,10 @@ use domain::base::Name;
 use proptest::prelude::*;
 
 use super::*;
+use crate::dns::{
+    header::UDP_BYTES_MAX,
+    query::{QUERY_BYTES_MAX, TAIL_BYTES, soa_query},
+};
 
 /// Flags of an authoritative response: QR and AA.
 const AUTHORITATIVE: [u8; 2] = [0x84, 0];
@@ -19,7 +23,7 @@ fn wire(name: &str) -> Vec<u8> {
 fn answer(name: &str, owner: &str, flags: [u8; 2], serial: u32) -> Vec<u8> {
     let mut octets = vec![0, 7, flags[0], flags[1], 0, 1, 0, 1, 0, 0, 0, 0];
     octets.extend(wire(name));
-    octets.extend(QUERY_TAIL);
+    octets.extend([0, 6, 0, 1]);
     octets.extend(wire(owner));
     // Type SOA, class IN, TTL 0, 22 octets of data: two root names, serial, four timers.
     octets.extend([0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
@@ -38,13 +42,12 @@ fn soa(flags: [u8; 2], serial: u32, awaited: Option<u32>) -> Verdict {
 
 #[test]
 fn a_query_asks_for_the_soa_without_recursion() {
-    let mut buffer = [0; QUERY_OCTETS_MAX];
-    let length = write_query(&mut buffer, 0x1234, &wire("z1.example"));
-    let message = Message::from_octets(&buffer[..length]).unwrap();
+    let query = soa_query(0x1234, &wire("z1.example"));
+    let message = Message::from_octets(&query[..]).unwrap();
     assert_eq!((message.header().id(), message.header().qr(), message.header().rd()), (0x1234, false, false));
     let question = message.sole_question().unwrap();
     assert_eq!((question.qname().to_string().as_str(), question.qtype()), ("z1.example", Rtype::SOA));
-    assert!(write_query(&mut buffer, 0, &[0; 255]) <= QUERY_OCTETS_MAX);
+    assert_eq!(soa_query(0, &[0; 255]).len(), QUERY_BYTES_MAX);
 }
 
 #[test]
@@ -83,7 +86,7 @@ fn the_soa_must_be_of_that_zone() {
 #[test]
 fn a_message_cut_short_is_malformed() {
     let whole = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
-    let question_end = 12 + wire("z1.example").len() + QUERY_TAIL.len();
+    let question_end = 12 + wire("z1.example").len() + TAIL_BYTES;
     for length in question_end..whole.len() {
         assert_eq!(read(&whole[..length], None), Verdict::Malformed, "{length} octets");
     }
@@ -105,7 +108,7 @@ proptest! {
 
     /// 20,000 inputs of any octets.
     #[test]
-    fn any_octets_are_read_without_panic(octets in proptest::collection::vec(any::<u8>(), 0..ANSWER_OCTETS_MAX + 1)) {
+    fn any_octets_are_read_without_panic(octets in proptest::collection::vec(any::<u8>(), 0..UDP_BYTES_MAX + 1)) {
         response_id(&octets);
         let seen = matches!(read(&octets, None), Verdict::Seen { .. });
         prop_assert!(!seen);

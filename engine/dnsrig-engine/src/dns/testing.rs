@@ -1,14 +1,20 @@
 //! Messages for tests, octet by octet, so that they can be wrong in every way.
 
+use std::sync::Arc;
+
 use domain::{
     base::{Name, Rtype, rdata::ComposeRecordData, scan::IterScanner},
     rdata::ZoneRecordData,
+    tsig::Key,
     utils::base16,
 };
 
 use super::{
-    record::{Header, Walk},
-    xfr::{Ask, Change, Outcome, Record, Sink},
+    header::Header,
+    query::Ask,
+    record::{Record, Walk},
+    tsig::key::{self, Parts},
+    xfr::{Change, Outcome, Sink},
 };
 
 pub const SOA: u16 = 6;
@@ -23,6 +29,12 @@ pub const QUESTION: &[u8] = &[0xc0, 12];
 /// A name in wire format.
 pub fn name(text: &str) -> Vec<u8> {
     text.parse::<Name<Vec<u8>>>().expect(text).as_slice().to_vec()
+}
+
+/// A key, `ALGORITHM:NAME:SECRET`, in the hands of the other library.
+pub fn key_of_domain(text: &str) -> Arc<Key> {
+    let Parts { algorithm, name, secret } = key::read(text).expect(text);
+    Arc::new(Key::new(algorithm, &secret, name, None, None).expect(text))
 }
 
 /// A record as it is to stand in a message.
@@ -79,7 +91,7 @@ pub fn response_with(question: Option<(&[u8], Ask)>, answers: &[Rr], additional:
     message.extend_from_slice(&(additional.len() as u16).to_be_bytes());
     if let Some((zone, ask)) = question {
         message.extend_from_slice(zone);
-        message.extend_from_slice(&ask.qtype().to_be_bytes());
+        message.extend_from_slice(&ask.qtype().to_int().to_be_bytes());
         message.extend_from_slice(&[0, 1]);
     }
     answers.iter().chain(additional).for_each(|record| record.compose(&mut message));
@@ -97,7 +109,7 @@ impl Sink for Kept {
     fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
         let mut owner = Vec::new();
         record.owner_into(&mut owner)?;
-        self.records.push((owner, record.rtype, record.data().to_vec(), change));
+        self.records.push((owner, record.rtype.to_int(), record.data().to_vec(), change));
         Ok(())
     }
 

@@ -1,28 +1,19 @@
-//! The dynamic update (RFC 2136) and its answer: octets in and out, no socket.
+//! The dynamic update (RFC 2136) and its answer: bytes in and out, no socket.
 
 use std::sync::Arc;
 
-use domain::{
-    base::{
-        Message, MessageBuilder, Name, Record, Rtype, Ttl,
-        iana::{Class, Opcode},
-        message_builder::PushError,
-        rdata::UnknownRecordData,
-    },
-    rdata::tsig::Time48,
-    tsig::{ClientTransaction, Key},
+use domain::base::{
+    Message, MessageBuilder, Name, Record, Rtype, Ttl,
+    iana::{Class, Opcode},
+    message_builder::PushError,
+    rdata::UnknownRecordData,
 };
 
+use super::{
+    header::{Header, UDP_BYTES_MAX},
+    tsig::{sign::Signer, verify::Verifier},
+};
 use crate::base::failure::Advice;
-
-/// The largest update that is sent, in octets: what a server must take over UDP (RFC 1035 §4.2.1).
-pub const UPDATE_OCTETS_MAX: usize = 512;
-
-/// The largest answer that is read; one to an update has no records but a TSIG.
-pub const ANSWER_OCTETS_MAX: usize = 512;
-
-/// What makes the answer to a signed update trustworthy.
-pub type Transaction = ClientTransaction<Arc<Key>>;
 
 /// The label, below the apex of an ordinary zone, whose TXT record is changed.
 const CHANGED_LABEL: &[u8] = b"\x06dnsrig";
@@ -41,7 +32,7 @@ pub enum Edit {
 
 /// An update that does not fit into a datagram.
 #[derive(Debug, thiserror::Error)]
-#[error("an update of {0} takes more than {UPDATE_OCTETS_MAX} octets")]
+#[error("an update of {0} takes more than {UDP_BYTES_MAX} octets")]
 pub struct TooLong(pub String);
 
 impl Advice for TooLong {
@@ -54,16 +45,17 @@ impl Advice for TooLong {
     }
 }
 
-/// The update of `zone` by `edits`, signed if there is a key, and what checks its answer then.
+/// The update of `zone` by `edits`, signed if there is a key, and what checks its answer then; `now_s` is wall time.
 pub fn write_update(
     id: u16,
     zone: &Name<[u8]>,
     edits: &[Edit],
-    key: Option<&Arc<Key>>,
-) -> Result<(Vec<u8>, Option<Transaction>), TooLong> {
+    key: Option<&Arc<Signer>>,
+    now_s: u64,
+) -> Result<(Vec<u8>, Option<Verifier>), TooLong> {
     let too_long = |_: PushError| TooLong(zone.to_string());
     let mut builder = MessageBuilder::new_vec();
-    builder.set_push_limit(UPDATE_OCTETS_MAX);
+    builder.set_push_limit(UDP_BYTES_MAX - key.map_or(0, |key| key.bytes()));
     let header = builder.header_mut();
     header.set_id(id);
     header.set_opcode(Opcode::UPDATE);
@@ -72,12 +64,9 @@ pub fn write_update(
     // The sections of an update have other names but the same places: zone, prerequisites, updates, additional.
     let mut updates = zones.authority();
     edits.iter().try_for_each(|edit| updates.push(record(edit))).map_err(too_long)?;
-    let mut additional = updates.additional();
-    let transaction = key
-        .map(|key| ClientTransaction::request(key.clone(), &mut additional, Time48::now()))
-        .transpose()
-        .map_err(too_long)?;
-    Ok((additional.finish(), transaction))
+    let mut update = updates.finish();
+    let verifier = key.map(|key| Verifier::sign(key, &mut update, 0, now_s));
+    Ok((update, verifier))
 }
 
 fn record(edit: &Edit) -> Record<&Name<Vec<u8>>, UnknownRecordData<&[u8]>> {
@@ -95,10 +84,9 @@ pub fn read_answer(octets: &[u8]) -> Option<(u16, u8)> {
     (header.qr() && header.opcode() == Opcode::UPDATE).then(|| (header.id(), header.rcode().to_int()))
 }
 
-/// Whether the answer bears the signature that `transaction` asks for. A server that refuses a key says so unsigned.
-pub fn is_signed(octets: &[u8], transaction: &Transaction) -> bool {
-    Message::from_octets(octets.to_vec())
-        .is_ok_and(|mut message| transaction.answer(&mut message, Time48::now()).is_ok())
+/// Whether the answer is signed as it must be. A server that refuses a key says so unsigned.
+pub fn is_signed(answer: &[u8], verifier: &Verifier, now_s: u64) -> bool {
+    Header::read(answer).is_ok_and(|header| verifier.clone().check(answer, &header, now_s) == Ok(true))
 }
 
 /// The data of a TXT record of one short string (RFC 1035 §3.3.14).

@@ -2,10 +2,14 @@
 
 use std::str::FromStr;
 
-use domain::{base::iana::Rcode, tsig::ServerTransaction};
+use domain::{base::iana::Rcode, rdata::tsig::Time48, tsig::ServerTransaction};
 use proptest::prelude::*;
 
 use super::*;
+use crate::dns::{testing::key_of_domain, tsig::sign::parse_key};
+
+const KEY: &str = "hmac-sha256:transfer:c2VjcmV0IG9mIHRoaXJ0eS10d28gb2N0ZXRzIG9yIHNv";
+const NOW_S: u64 = 1_700_000_000;
 
 fn name(text: &str) -> Name<Vec<u8>> {
     Name::from_str(text).unwrap()
@@ -19,13 +23,9 @@ fn edits() -> [Edit; 2] {
     ]
 }
 
-fn update(key: Option<&Arc<Key>>) -> (Vec<u8>, Option<Transaction>) {
-    write_update(7, name("z1.example").as_ref(), &edits(), key).unwrap()
-}
-
-fn key(secret: &[u8]) -> Arc<Key> {
-    let name = FromStr::from_str("transfer").unwrap();
-    Arc::new(Key::new(domain::tsig::Algorithm::Sha256, secret, name, None, None).unwrap())
+fn update(key: Option<&str>) -> (Vec<u8>, Option<Verifier>) {
+    let key = key.map(|key| parse_key(key).unwrap());
+    write_update(7, name("z1.example").as_ref(), &edits(), key.as_ref(), NOW_S).unwrap()
 }
 
 #[test]
@@ -43,17 +43,19 @@ fn an_update_is_as_rfc_2136_says() {
 
 #[test]
 fn a_signature_is_what_the_server_expects() {
-    let key = key(b"secret of thirty-two octets or so");
-    let (octets, transaction) = update(Some(&key));
+    let now = Time48::from_u64(NOW_S);
+    let key = key_of_domain(KEY);
+    let (octets, verifier) = update(Some(KEY));
     let mut message = Message::from_octets(octets).unwrap();
-    let server = ServerTransaction::request(&key, &mut message, Time48::now()).unwrap().expect("it is signed");
+    let server = ServerTransaction::request(&key, &mut message, now).unwrap().expect("it is signed");
     let mut answer = MessageBuilder::new_vec().start_answer(&message, Rcode::NOERROR).unwrap().additional();
     answer.header_mut().set_opcode(Opcode::UPDATE);
     let unsigned = answer.as_slice().to_vec();
-    server.answer(&mut answer, Time48::now()).unwrap();
-    let transaction = transaction.unwrap();
-    assert!(is_signed(answer.as_slice(), &transaction));
-    assert!(!is_signed(&unsigned, &transaction));
+    server.answer(&mut answer, now).unwrap();
+    let verifier = verifier.unwrap();
+    assert!(!is_signed(&unsigned, &verifier, NOW_S));
+    assert!(is_signed(answer.as_slice(), &verifier, NOW_S), "also after one that is not");
+    assert!(!is_signed(answer.as_slice(), &verifier, NOW_S + 301));
     assert_eq!(read_answer(answer.as_slice()), Some((7, 0)));
 }
 
@@ -71,7 +73,7 @@ fn what_does_not_fit_is_refused() {
     let long = name(&format!("{0}.{0}.{0}", "a".repeat(63)));
     let edit = |_| Edit::Add { owner: long.clone(), rtype: Rtype::TXT, ttl_s: 0, data: txt(&"x".repeat(300)) };
     let edits: Vec<_> = (0..2).map(edit).collect();
-    assert!(write_update(0, long.as_ref(), &edits, None).is_err());
+    assert!(write_update(0, long.as_ref(), &edits, None, NOW_S).is_err());
     assert_eq!(txt(&"x".repeat(300)).len(), 256);
 }
 
@@ -79,6 +81,6 @@ proptest! {
     #[test]
     fn no_octets_are_too_strange(octets: Vec<u8>) {
         read_answer(&octets);
-        is_signed(&octets, &update(Some(&key(b"another secret of enough octets"))).1.unwrap());
+        is_signed(&octets, &update(Some(KEY)).1.unwrap(), NOW_S);
     }
 }

@@ -4,15 +4,13 @@
 //! owner and its data, not compressed, and 18 octets. What is kept has a limit; twice as much may be reserved, and
 //! three times while a buffer grows.
 
+use domain::base::{Rtype, iana::Class};
 use ring::digest;
 
 use super::{
-    query::{CLASS_IN, TYPE_SOA},
-    xfr::{Answered, Change, Outcome, Record, Sink},
+    record::Record,
+    xfr::{Answered, Change, Outcome, Sink},
 };
-
-const TYPE_RRSIG: u16 = 46;
-const TYPE_ZONEMD: u16 = 63;
 
 /// Scheme SIMPLE, the only one there is (RFC 8976 §5.2).
 const SCHEME_SIMPLE: u8 = 1;
@@ -85,10 +83,10 @@ impl Digest {
         let start = self.octets.len();
         push_owner_key(&self.owner, &mut self.octets);
         let owner_octets = self.octets.len() - start;
-        if record.rtype == TYPE_SOA && self.entries.is_empty() {
+        if record.rtype == Rtype::SOA && self.entries.is_empty() {
             self.apex = self.octets[start..self.octets.len() - 1].to_vec();
         }
-        self.octets.extend_from_slice(&record.rtype.to_be_bytes());
+        self.octets.extend_from_slice(&record.rtype.to_int().to_be_bytes());
         let data = self.octets.len();
         record.canonical_data_into(&mut self.octets)?;
         let data_octets = self.octets.len() - data;
@@ -107,17 +105,17 @@ impl Digest {
 
     /// Whether the record that begins at `start` is part of the digest. The apex' ZONEMD records are not, and are kept
     /// aside; their signatures are not; nor is what lies outside of the zone.
-    fn is_digested(&mut self, rtype: u16, start: usize, owner_octets: usize) -> bool {
+    fn is_digested(&mut self, rtype: Rtype, start: usize, owner_octets: usize) -> bool {
         let (owner, rest) = self.octets[start..].split_at(owner_octets);
         let data = &rest[2..];
         let is_apex = owner[..owner_octets - 1] == self.apex;
         match rtype {
-            TYPE_ZONEMD if is_apex => {
+            Rtype::ZONEMD if is_apex => {
                 // One that is no ZONEMD record by its form cannot be checked.
                 self.zonemds.extend(Zonemd::read(data));
                 false
             }
-            TYPE_RRSIG if is_apex => data.first_chunk() != Some(&TYPE_ZONEMD.to_be_bytes()),
+            Rtype::RRSIG if is_apex => data.first_chunk() != Some(&Rtype::ZONEMD.to_int().to_be_bytes()),
             _ => owner.starts_with(&self.apex),
         }
     }
@@ -158,7 +156,7 @@ impl Digest {
             wire.clear();
             push_owner(owner, &mut wire);
             wire.extend_from_slice(rtype);
-            wire.extend_from_slice(&CLASS_IN.to_be_bytes());
+            wire.extend_from_slice(&Class::IN.to_int().to_be_bytes());
             wire.extend_from_slice(&entry.ttl_s.to_be_bytes());
             wire.extend_from_slice(&entry.data_octets.to_be_bytes());
             wire.extend_from_slice(&data[..usize::from(entry.data_octets)]);
@@ -172,10 +170,8 @@ impl Sink for Digest {
     fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
         match change {
             Change::Add => {
-                if self.entries.is_empty()
-                    && let Some(soa) = super::record::Soa::read(record)?
-                {
-                    self.serial = soa.serial;
+                if self.entries.is_empty() && record.rtype == Rtype::SOA {
+                    self.serial = record.serial()?;
                 }
                 self.keep(record)
             }

@@ -8,10 +8,7 @@ use crate::{
         failure::Failure,
         target::{self, Endpoint},
     },
-    dns::{
-        tsig::{key, verify::Signer},
-        zone_arguments::ZoneArguments,
-    },
+    dns::{tsig::sign::parse_key, zone_arguments::ZoneArguments},
     net::tls::{DOT, arguments::TlsArguments},
 };
 
@@ -61,7 +58,7 @@ pub struct Arguments {
 impl Arguments {
     /// Whom to ask, and with which key.
     pub fn server(&self) -> Result<Server, Failure> {
-        let signer = self.tsig.as_deref().map(key::read).transpose().map_err(InterrogateError::Tsig)?.map(Signer::new);
+        let signer = self.tsig.as_deref().map(parse_key).transpose().map_err(InterrogateError::Tsig)?;
         let make = self.tls.clients(self.primary.address, DOT, false, SESSIONS_MAX)?;
         Ok(Server {
             tcp: self.primary.or_port(DNS_PORT),

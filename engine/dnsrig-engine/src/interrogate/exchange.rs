@@ -1,6 +1,6 @@
 //! What was asked on one connection, and what came: the material of every judgement. No socket and no clock.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use super::{
     connection::CloseReason,
@@ -8,7 +8,7 @@ use super::{
     transfer::Transfer,
 };
 use crate::dns::{
-    tsig::verify::Signer,
+    tsig::{sign::Signer, verify::Verifier},
     xfr::{Ask, Outcome, write_query},
 };
 
@@ -42,10 +42,10 @@ pub struct Exchange {
 impl Exchange {
     /// Adds a query, signed if it is for a transfer and there is a key, and gives it as it is sent, with its length
     /// before it. Its id is the number of the transfer.
-    pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Signer>, now: Now) -> Vec<u8> {
+    pub fn ask(&mut self, zone: &ZoneName, ask: Ask, signer: Option<&Arc<Signer>>, now: Now) -> Vec<u8> {
         let mut query = self.draft(zone, ask);
         let signer = signer.filter(|_| ask != Ask::Soa);
-        let verifier = signer.map(|signer| signer.sign(&mut query, 0, now.wall_s));
+        let verifier = signer.map(|signer| Verifier::sign(signer, &mut query, 0, now.wall_s));
         let transfer = Transfer::new(zone.clone(), ask, verifier, now.at, self.checks_digests);
         self.transfers.push(transfer);
         framed(&query)

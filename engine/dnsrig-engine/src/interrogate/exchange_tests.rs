@@ -1,6 +1,6 @@
 use domain::{
     base::{
-        Message, MessageBuilder, Name, Rtype, Serial, Ttl,
+        Message, MessageBuilder, Name, Serial, Ttl,
         iana::{Class, Rcode},
         opt::TcpKeepalive,
     },
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    dns::tsig::key,
+    dns::tsig::sign::parse_key,
     interrogate::{
         answer::Transport,
         survey::{Known, Survey},
@@ -140,7 +140,7 @@ fn answer(number: usize, ask: Ask, serials: &[Option<u32>], keepalive: Option<Du
     builder.header_mut().set_id(number as u16);
     builder.header_mut().set_qr(true);
     let mut question = builder.question();
-    question.push((zone(), Rtype::from_int(ask.qtype()), Class::IN)).unwrap();
+    question.push((zone(), ask.qtype(), Class::IN)).unwrap();
     let mut answer = question.answer();
     for serial in serials {
         match serial {
@@ -192,7 +192,7 @@ fn order_is_that_of_the_ends() {
 
 #[test]
 fn only_transfers_are_signed_and_then_their_answers_must_be() {
-    let signer = Signer::new(key::read("hmac-sha256:k:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz").unwrap());
+    let signer = parse_key("hmac-sha256:k:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz").unwrap();
     let mut exchange = Exchange::default();
     let lengths =
         [Ask::Soa, Ask::Axfr].map(|ask| exchange.ask(&ZONE.to_vec(), ask, Some(&signer), now(Duration::ZERO)).len());

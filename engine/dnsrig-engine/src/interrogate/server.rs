@@ -14,7 +14,7 @@ use super::{
 use crate::{
     base::clock,
     dns::{
-        tsig::verify::Signer,
+        tsig::{sign::Signer, verify::Verifier},
         xfr::{Ask, Incoming, Limits, Outcome, Sink, Step, write_query},
     },
 };
@@ -27,7 +27,7 @@ pub const DOT: &str = "dot";
 pub struct Server {
     pub tcp: SocketAddr,
     pub xot: SocketAddr,
-    pub signer: Option<Signer>,
+    pub signer: Option<Arc<Signer>>,
     pub tls: Tls,
 }
 
@@ -74,7 +74,8 @@ impl Server {
         let mut connection = self.open(transport).map_err(|close_reason| close_reason.to_string())?;
         let mut query = Vec::new();
         write_query(&mut query, 0, zone, Ask::Axfr);
-        let verifier = self.signer.as_ref().map(|signer| Box::new(signer.sign(&mut query, 0, clock::wall_time_s())));
+        let signed = |signer| Box::new(Verifier::sign(signer, &mut query, 0, clock::wall_time_s()));
+        let verifier = self.signer.as_ref().map(signed);
         connection.send(&[framed(&query)], Records::OneEach).map_err(|close_reason| close_reason.to_string())?;
         let mut incoming = Incoming::new(Ask::Axfr, verifier);
         loop {
@@ -97,18 +98,18 @@ impl Server {
 /// An exchange in progress, and its clock.
 pub struct Talk {
     pub exchange: Exchange,
-    signer: Option<Signer>,
+    signer: Option<Arc<Signer>>,
     start: Instant,
     octets_max: u64,
 }
 
 impl Talk {
-    pub fn new(signer: Option<Signer>) -> Self {
+    pub fn new(signer: Option<Arc<Signer>>) -> Self {
         Self::since(signer, Instant::now())
     }
 
     /// With a beginning that several share.
-    pub fn since(signer: Option<Signer>, start: Instant) -> Self {
+    pub fn since(signer: Option<Arc<Signer>>, start: Instant) -> Self {
         Talk { exchange: Exchange::default(), signer, start, octets_max: 4 * LARGE_OCTETS_MAX }
     }
 

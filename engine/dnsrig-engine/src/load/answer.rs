@@ -3,28 +3,10 @@
 //! Only header and question are read. The records behind them are what the server is measured for, but their octets
 //! tell nothing about whose answer it is, and a load generator that parses them has less left for asking.
 
-use super::queries::Queries;
-
-/// Header, the longest name, type and class (RFC 1035 §4.1): a buffer of this size holds all that [`check`] reads.
-pub const CHECKED_OCTETS_MAX: usize = HEADER_OCTETS + 255 + TAIL_OCTETS;
-
-/// The header of a message (RFC 1035 §4.1.1).
-const HEADER_OCTETS: usize = 12;
-
-/// QTYPE and QCLASS, behind the name of a question.
-const TAIL_OCTETS: usize = 4;
-
-/// QR, in the third octet of a message.
-const QR: u8 = 0x80;
-
-/// The opcode, in the third octet.
-const OPCODE: u8 = 0x78;
-
-/// TC, in the third octet.
-const TC: u8 = 0x02;
-
-/// The RCODE, in the fourth octet.
-const RCODE: u8 = 0x0f;
+use crate::dns::{
+    header::{HEADER_BYTES, OPCODE, QR, RCODE, TC},
+    query::{TAIL_BYTES, question},
+};
 
 /// What a message is, seen from the query whose id it has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,14 +22,14 @@ pub enum Verdict {
 /// What `answer` is to `query`, a prepared message whose id was compared already.
 ///
 /// `length` is the length of the answer on the wire, of which `answer` may hold only the beginning: a question that
-/// does not fit the buffer is compared as far as it is there, see [`CHECKED_OCTETS_MAX`].
+/// does not fit the buffer is compared as far as it is there, see [`QUERY_BYTES_MAX`](crate::dns::query::QUERY_BYTES_MAX).
 ///
 /// The question must be the query's own; the case of letters does not matter (RFC 4343 §3). Some servers leave it out
 /// of an answer that reports an error, FORMERR or REFUSED mostly, which is taken as it is meant. NOERROR and NXDOMAIN
 /// say something about a name, so there it must stand.
 pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
     let (Some((header, rest)), Some((query_header, _))) =
-        (answer.split_first_chunk::<HEADER_OCTETS>(), query.split_first_chunk::<HEADER_OCTETS>())
+        (answer.split_first_chunk::<HEADER_BYTES>(), query.split_first_chunk::<HEADER_BYTES>())
     else {
         return Verdict::Malformed;
     };
@@ -57,7 +39,7 @@ pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
     let rcode = header[3] & RCODE;
     let answered = match u16::from_be_bytes([header[4], header[5]]) {
         0 => !matches!(rcode, 0 | 3),
-        1 => begins_with(rest, length.saturating_sub(HEADER_OCTETS), Queries::question_octets(query)),
+        1 => begins_with(rest, length.saturating_sub(HEADER_BYTES), question(query)),
         _ => false,
     };
     if answered { Verdict::Answer { rcode, truncated: header[2] & TC != 0 } } else { Verdict::Mismatched }
@@ -69,7 +51,7 @@ fn begins_with(body: &[u8], length: usize, question: &[u8]) -> bool {
         return false;
     }
     let there = body.len().min(question.len());
-    let name_octets = question.len().saturating_sub(TAIL_OCTETS).min(there);
+    let name_octets = question.len().saturating_sub(TAIL_BYTES).min(there);
     let (body, question) = (&body[..there], &question[..there]);
     body == question || same_but_case(body, question, name_octets)
 }

@@ -4,7 +4,7 @@ use domain::base::{MessageBuilder, Name, iana::Rtype};
 use proptest::prelude::*;
 
 use super::*;
-use crate::base::testing::inputs;
+use crate::{base::testing::inputs, dns::query::QUERY_BYTES_MAX};
 
 /// Flags of a response that is authoritative: QR and AA; without an error.
 const AUTHORITATIVE: [u8; 2] = [0x84, 0];
@@ -51,9 +51,9 @@ fn an_answer_has_its_rcode_and_may_be_truncated() {
 fn the_case_of_the_name_does_not_matter_and_all_else_does() {
     let query = query("z1.example", Rtype::HTTPS);
     let whole = answer(&query, AUTHORITATIVE);
-    let name_end = query.len() - TAIL_OCTETS;
+    let name_end = query.len() - TAIL_BYTES;
     let mut shouted = whole.clone();
-    shouted[HEADER_OCTETS..name_end].make_ascii_uppercase();
+    shouted[HEADER_BYTES..name_end].make_ascii_uppercase();
     assert_ne!(shouted, whole);
     assert_eq!(verdict(&shouted, &query), answered(0));
     // HTTPS is 65, an A in ASCII; 97, an a, is another type.
@@ -61,7 +61,7 @@ fn the_case_of_the_name_does_not_matter_and_all_else_does() {
     assert_eq!(other_type[name_end + 1], b'A');
     other_type[name_end + 1] = b'a';
     assert_eq!(verdict(&other_type, &query), Verdict::Mismatched);
-    for index in HEADER_OCTETS..query.len() {
+    for index in HEADER_BYTES..query.len() {
         let mut other = whole.clone();
         other[index] ^= 1;
         assert_eq!(verdict(&other, &query), Verdict::Mismatched, "octet {index}");
@@ -72,7 +72,7 @@ fn the_case_of_the_name_does_not_matter_and_all_else_does() {
 fn what_is_no_response_to_a_query_is_malformed() {
     let query = a_query();
     let whole = answer(&query, AUTHORITATIVE);
-    for length in 0..HEADER_OCTETS {
+    for length in 0..HEADER_BYTES {
         assert_eq!(verdict(&whole[..length], &query), Verdict::Malformed, "{length} octets");
     }
     assert_eq!(verdict(&query, &query), Verdict::Malformed, "our own query, come back");
@@ -86,7 +86,7 @@ fn what_is_no_response_to_a_query_is_malformed() {
 fn a_question_that_is_cut_short_is_not_ours() {
     let query = a_query();
     let whole = answer(&query, AUTHORITATIVE);
-    for length in HEADER_OCTETS..query.len() {
+    for length in HEADER_BYTES..query.len() {
         assert_eq!(verdict(&whole[..length], &query), Verdict::Mismatched, "{length} octets");
     }
     assert_eq!(verdict(&whole[..query.len()], &query), answered(0), "the records are not read");
@@ -96,17 +96,17 @@ fn a_question_that_is_cut_short_is_not_ours() {
 fn a_small_buffer_is_compared_as_far_as_it_goes() {
     let query = a_query();
     let mut whole = answer(&query, AUTHORITATIVE);
-    whole[HEADER_OCTETS..query.len() - TAIL_OCTETS].make_ascii_uppercase();
-    for size in HEADER_OCTETS..query.len() {
+    whole[HEADER_BYTES..query.len() - TAIL_BYTES].make_ascii_uppercase();
+    for size in HEADER_BYTES..query.len() {
         assert_eq!(check(&whole[..size], whole.len(), &query), answered(0), "{size} octets");
-        if size > HEADER_OCTETS {
+        if size > HEADER_BYTES {
             let mut other = whole[..size].to_vec();
             other[size - 1] ^= 1;
             assert_eq!(check(&other, whole.len(), &query), Verdict::Mismatched, "{size} octets");
         }
     }
     let longest = query_of_longest_name();
-    assert!(longest.len() <= CHECKED_OCTETS_MAX && longest.len() > CHECKED_OCTETS_MAX - 4);
+    assert!(longest.len() <= QUERY_BYTES_MAX && longest.len() > QUERY_BYTES_MAX - 4);
 }
 
 fn query_of_longest_name() -> Vec<u8> {
@@ -177,13 +177,13 @@ proptest! {
         let [bare, refused, truncated, other_case, with_record] = flags;
         let mut octets = answer(&query, [if truncated { 0x86 } else { 0x84 }, if refused { 5 } else { 0 }]);
         if other_case {
-            octets[HEADER_OCTETS..query.len() - TAIL_OCTETS].make_ascii_uppercase();
+            octets[HEADER_BYTES..query.len() - TAIL_BYTES].make_ascii_uppercase();
         }
         if !with_record {
             octets.truncate(query.len());
         }
         if bare {
-            octets.truncate(HEADER_OCTETS);
+            octets.truncate(HEADER_BYTES);
             octets[5] = 0;
         }
         for (index, octet) in changes {

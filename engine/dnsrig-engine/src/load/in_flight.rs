@@ -156,7 +156,7 @@ impl InFlight {
 
     /// The longest message that [`InFlight::draft`] writes.
     pub fn octets_max(&self) -> usize {
-        self.queries.octets_max() + self.signer.as_ref().map_or(0, Signer::octets)
+        self.queries.octets_max() + self.signer.as_ref().map_or(0, Signer::bytes)
     }
 
     /// The time that signatures bear, in seconds since 1970; needed with a signer only.

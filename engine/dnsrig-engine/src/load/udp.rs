@@ -15,13 +15,13 @@ use nix::sys::{
 
 use super::{
     LoadError,
-    answer::CHECKED_OCTETS_MAX,
     arrivals::Due,
     in_flight::{InFlight, Sending},
     transport::Transport,
 };
 use crate::{
     base::{clock, target},
+    dns::query::QUERY_BYTES_MAX,
     net::{
         poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
@@ -93,7 +93,7 @@ impl Udp {
             sender: Sender::new(octets_max, segmentation),
             segmentation,
             burst: burst.min(BATCH_MAX),
-            receiver: Receiver::new(CHECKED_OCTETS_MAX),
+            receiver: Receiver::new(QUERY_BYTES_MAX),
             turn: 0,
             full: false,
             offset_ns: 0,

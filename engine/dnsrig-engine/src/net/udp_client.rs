@@ -11,16 +11,19 @@ use std::{
 use nix::sys::socket::{setsockopt, sockopt};
 
 use super::udp_batch::is_unreachable;
-use crate::base::{
-    clock,
-    failure::{Advice, Failure},
-    stop::{Outcome, Stop, Wake},
-    target,
+use crate::{
+    base::{
+        clock,
+        failure::{Advice, Failure},
+        stop::{Outcome, Stop, Wake},
+        target,
+    },
+    dns::header::UDP_BYTES_MAX,
 };
 
-/// The longest message that is read: without EDNS a server sends no more over UDP (RFC 1035 §4.2.1). A byte more tells a
-/// message that is too long from one that just fits.
-const MESSAGE_BYTES_MAX: usize = 512 + 1;
+/// The longest message that is read. A byte more than a server sends tells a message that is too long from one that just
+/// fits.
+const MESSAGE_BYTES_MAX: usize = UDP_BYTES_MAX + 1;
 
 /// What a small datagram takes in a receive buffer, by the kernel's accounting (its `truesize`, for a 512-byte answer
 /// rounded up generously).

@@ -26,7 +26,8 @@ use crate::{
         units::{nanoseconds, parse_seconds},
     },
     dns::{
-        soa::{self, QUERY_OCTETS_MAX, Verdict},
+        query::soa_query,
+        soa::{self, Verdict},
         zone_list::Zones,
     },
     net::{
@@ -167,9 +168,7 @@ struct Probe {
 
 impl Probe {
     fn send(&mut self, socket: &UdpSocket, id: u16, zone: u32) {
-        let mut query = [0; QUERY_OCTETS_MAX];
-        let length = soa::write_query(&mut query, id, self.zones.name(zone).as_slice());
-        if let Err(error) = socket.send(&query[..length]) {
+        if let Err(error) = socket.send(&soa_query(id, self.zones.wire(zone))) {
             let now_ns = clock::monotonic_ns();
             self.core.on_not_sent(now_ns, id);
             if is_unreachable(&error) {

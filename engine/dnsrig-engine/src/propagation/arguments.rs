@@ -7,15 +7,13 @@ use std::{
     time::Duration,
 };
 
-use domain::tsig::Key;
-
 use crate::{
     base::{
         failure::Advice,
         target,
         units::{parse_changes_per_s, parse_seconds},
     },
-    dns::tsig::key,
+    dns::tsig::sign::{Signer, parse_key},
 };
 
 /// Measure how long a change on a primary takes to each of its secondaries.
@@ -78,8 +76,8 @@ pub struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub poll_rate_per_s: Option<u32>,
     /// Sign updates with this key
-    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = key::parse)]
-    pub tsig: Option<Arc<Key>>,
+    #[arg(long, value_name = "ALGORITHM:NAME:SECRET", value_parser = parse_key)]
+    pub tsig: Option<Arc<Signer>>,
     /// Write a row for each change and secondary to this file (Arrow IPC stream)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use crate::base::pacer::Pacer;
+use crate::{base::pacer::Pacer, dns::serial::is_newer};
 
 /// At most so many secondaries: they are the bits of a word.
 pub const SECONDARIES_MAX: usize = 64;
@@ -416,11 +416,6 @@ fn part(number: usize) -> f64 {
 /// The serial after this one (RFC 1982 §3.1). Some servers take 0 for none, so it is left out.
 fn after(serial: u32) -> u32 {
     serial.wrapping_add(1).max(1)
-}
-
-/// Serial number arithmetic (RFC 1982 §3.2).
-fn is_newer(serial: u32, than: u32) -> bool {
-    (1..1 << 31).contains(&serial.wrapping_sub(than))
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ use crate::{
         units::nanoseconds,
     },
     dns::{
-        soa::{self, QUERY_OCTETS_MAX, Verdict},
+        query::soa_query,
+        soa::{self, Verdict},
         update,
         zone_list::{Zones, ZonesError},
     },
@@ -181,9 +182,7 @@ impl Propagation {
     }
 
     fn poll(&mut self, socket: &UdpSocket, id: u16, secondary: usize, zone: u32) {
-        let mut query = [0; QUERY_OCTETS_MAX];
-        let length = soa::write_query(&mut query, id, self.zones.name(zone).as_slice());
-        if socket.send_to(&query[..length], self.secondaries[secondary]).is_err() {
+        if socket.send_to(&soa_query(id, self.zones.wire(zone)), self.secondaries[secondary]).is_err() {
             self.report.count_send_error();
         }
     }

@@ -14,14 +14,16 @@ use std::{
 use domain::{
     base::{Message, Name, ParsedName, Rtype, Serial, ToName},
     rdata::Soa,
-    tsig::Key,
 };
 
 use crate::{
-    base::failure::Advice,
+    base::{clock, failure::Advice},
     dns::{
-        soa::{ANSWER_OCTETS_MAX, QUERY_OCTETS_MAX, Verdict, read_answer, write_query},
-        update::{Edit, TooLong, Transaction, is_signed, touch, write_update},
+        header::{RCODE, UDP_BYTES_MAX},
+        query::soa_query,
+        soa::{Verdict, read_answer},
+        tsig::{sign::Signer, verify::Verifier},
+        update::{Edit, TooLong, is_signed, touch, write_update},
         zone_list::Zones,
     },
 };
@@ -63,10 +65,10 @@ struct SoaParts {
 /// A primary whose zones are known.
 pub struct Primary {
     address: SocketAddr,
-    key: Option<Arc<Key>>,
+    key: Option<Arc<Signer>>,
     zones: Vec<SoaParts>,
     /// By id: what checks the answers that are waited for.
-    transactions: HashMap<u16, Transaction>,
+    verifiers: HashMap<u16, Verifier>,
 }
 
 impl Primary {
@@ -75,10 +77,10 @@ impl Primary {
         socket: &UdpSocket,
         address: SocketAddr,
         zones: &Zones,
-        key: Option<Arc<Key>>,
+        key: Option<Arc<Signer>>,
     ) -> Result<Self, LearnError> {
         let known = (0..zones.count()).map(|zone| ask(socket, address, zones.name(zone))).collect::<Result<_, _>>()?;
-        Ok(Primary { address, key, zones: known, transactions: HashMap::new() })
+        Ok(Primary { address, key, zones: known, verifiers: HashMap::new() })
     }
 
     /// Where it is.
@@ -97,28 +99,28 @@ impl Primary {
         let data = [&soa.names, &serial.to_be_bytes()[..], &soa.timers].concat();
         let mut edits = touch(name, u64::from(number))?;
         edits.push(Edit::Add { owner: name.to_vec(), rtype: Rtype::SOA, ttl_s: soa.ttl_s, data });
-        let (octets, transaction) = write_update(number as u16, name, &edits, self.key.as_ref())?;
-        if let Some(transaction) = transaction {
-            self.transactions.insert(number as u16, transaction);
+        let now_s = clock::wall_time_s();
+        let (update, verifier) = write_update(number as u16, name, &edits, self.key.as_ref(), now_s)?;
+        if let Some(verifier) = verifier {
+            self.verifiers.insert(number as u16, verifier);
         }
-        Ok(octets)
+        Ok(update)
     }
 
     /// Whether an answer to the update with this id is signed as it must be, if updates are.
-    pub fn is_genuine(&mut self, id: u16, octets: &[u8]) -> bool {
+    pub fn is_genuine(&self, id: u16, answer: &[u8]) -> bool {
         // A refusal may come unsigned (RFC 8945 §5.2): then it is one all the same.
-        let refused = octets.get(3).is_some_and(|flags| flags & 0xf != 0);
-        self.key.is_none() || refused || self.transactions.get(&id).is_some_and(|t| is_signed(octets, t))
+        let refused = answer.get(3).is_some_and(|flags| flags & RCODE != 0);
+        let is_signed = |verifier| is_signed(answer, verifier, clock::wall_time_s());
+        self.key.is_none() || refused || self.verifiers.get(&id).is_some_and(is_signed)
     }
 }
 
 fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>) -> Result<SoaParts, LearnError> {
     let failed = |error| LearnError::Socket(address, error);
-    let mut query = [0; QUERY_OCTETS_MAX];
-    let mut buffer = [0; ANSWER_OCTETS_MAX + 1];
+    let mut buffer = [0; UDP_BYTES_MAX + 1];
     for id in 0..TRIES {
-        let length = write_query(&mut query, id, name.as_slice());
-        socket.send_to(&query[..length], address).map_err(failed)?;
+        socket.send_to(&soa_query(id, name.as_slice()), address).map_err(failed)?;
         let give_up = Instant::now() + TRY;
         while let Some(rest) = give_up.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero()) {
             socket.set_read_timeout(Some(rest)).map_err(failed)?;
@@ -177,7 +179,7 @@ mod tests {
         let known = read_soa(&answer(), name).unwrap();
         assert_eq!((known.serial, known.ttl_s), (7, 60));
         let address = "127.0.0.1:53".parse().unwrap();
-        let mut primary = Primary { address, key: None, zones: vec![known], transactions: HashMap::new() };
+        let mut primary = Primary { address, key: None, zones: vec![known], verifiers: HashMap::new() };
         assert_eq!(primary.serials(), [7]);
         let octets = primary.update(3, name, 0, 8).unwrap();
         let message = Message::from_octets(&octets[..]).unwrap();

@@ -20,6 +20,7 @@ pub mod sinks;
 pub mod soa;
 pub mod summary;
 pub mod worker;
+pub mod zonefile;
 
 use std::{io, net::SocketAddr};
 

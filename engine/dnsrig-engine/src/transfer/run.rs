@@ -36,10 +36,7 @@ use crate::{
         threads::{self, Threads},
         units::nanoseconds,
     },
-    dns::{
-        tsig::{key, verify::Signer},
-        zone_list::Zones,
-    },
+    dns::{tsig::sign::parse_key, zone_list::Zones},
     net::{poller::Poller, tls::Client},
 };
 
@@ -151,8 +148,8 @@ impl Part {
             }
             false => None,
         };
-        let signer = arguments.connections.tsig.as_deref().map(key::read).transpose();
-        let signer = signer.map_err(|error| TransferError::Arguments(format!("--tsig: {error}")))?.map(Signer::new);
+        let signer = arguments.connections.tsig.as_deref().map(parse_key).transpose();
+        let signer = signer.map_err(|error| TransferError::Arguments(format!("--tsig: {error}")))?;
         let dial = Dial {
             server: arguments.server(),
             server_udp: arguments.server_udp(),

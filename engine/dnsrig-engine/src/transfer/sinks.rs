@@ -9,10 +9,11 @@ use std::{
 
 use domain::base::Name;
 
+use super::zonefile;
 use crate::dns::{
     catalog::Members,
     xfr::{Answered, Change, Outcome, Record, Sink},
-    zonefile, zonemd,
+    zonemd,
 };
 
 /// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few files.

@@ -1,9 +1,9 @@
 //! A TSIG key as a command line names it: `ALGORITHM:NAME:SECRET`, e.g. `hmac-sha256:transfer:c2VjcmV0…`.
 
-use std::{str::FromStr, sync::Arc};
+use std::str::FromStr;
 
 use domain::{
-    tsig::{Algorithm, Key, KeyName},
+    tsig::{Algorithm, KeyName},
     utils::base64,
 };
 
@@ -31,26 +31,5 @@ pub fn read(text: &str) -> Result<Parts, &'static str> {
     match base64::decode::<Vec<u8>>(secret) {
         Ok(secret) if (1..=SECRET_OCTETS_MAX).contains(&secret.len()) => Ok(Parts { algorithm, name, secret }),
         _ => Err("the secret is no base64, empty, or longer than 256 octets"),
-    }
-}
-
-/// Reads a key that signs and checks updates.
-pub fn parse(text: &str) -> Result<Arc<Key>, String> {
-    let Parts { algorithm, name, secret } = read(text)?;
-    Key::new(algorithm, &secret, name, None, None).map(Arc::new).map_err(|error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_has_three_parts() {
-        let key = parse("hmac-sha256:transfer:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz").unwrap();
-        assert_eq!((key.name().to_string().as_str(), key.algorithm()), ("transfer", Algorithm::Sha256));
-        for wrong in ["", "hmac-sha256:transfer", "md9:transfer:c2Vj", "hmac-sha256:a..b:c2Vj"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-        assert!(!parse("hmac-sha256:transfer:not/base64!").unwrap_err().contains("not/base64!"));
     }
 }

@@ -1,25 +1,25 @@
-//! TSIG records of one key (RFC 8945): what signs a query, and what the signature of an answer is made of.
+//! Signatures of one key (RFC 8945): of a query, and of messages that follow each other.
 //!
 //! A signature is the last thing that is done to a message, for it covers the id. What does not change from message to
 //! message is prepared once: key schedule, names, the record. Signing then costs the digests, four blocks of SHA-256
 //! for a query of usual size, and allocates nothing.
 
-use std::fmt;
+use std::{fmt, mem, sync::Arc};
 
-use domain::tsig::Algorithm;
+use domain::{
+    base::{Rtype, iana::Class},
+    tsig::Algorithm,
+};
 use ring::hmac;
 
 use super::key;
+use crate::dns::header;
 
 /// By how much the clocks of client and server may differ, in seconds: the recommended value (RFC 8945 §10).
 pub const FUDGE_S: u16 = 300;
 
-/// TYPE TSIG, CLASS ANY (RFC 8945 §4.2).
-pub const TYPE_TSIG: u16 = 250;
-pub const CLASS_ANY: u16 = 255;
-
-/// Where ARCOUNT stands in a message (RFC 1035 §4.1.1).
-const ARCOUNT: std::ops::Range<usize> = 10..12;
+/// CLASS and TTL of a TSIG record (RFC 8945 §4.2).
+const CLASS_AND_TTL: [u8; 6] = [0, Class::ANY.to_int() as u8, 0, 0, 0, 0];
 
 /// What of a TSIG record is signed beside message, names and class (RFC 8945 §4.3.3).
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ pub struct Signer {
     /// The TSIG record, with time, signature and id to be filled in.
     record: Vec<u8>,
     record_time: usize,
-    mac_octets: usize,
+    mac_bytes: usize,
 }
 
 impl fmt::Debug for Signer {
@@ -63,39 +63,35 @@ impl fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Prepares a key.
-    pub fn new(parts: &key::Parts) -> Self {
+    /// Prepares a key from its text, see [`key::read`].
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        key::read(text).map(|parts| Self::new(&parts))
+    }
+
+    fn new(parts: &key::Parts) -> Self {
         let hmac_algorithm = match parts.algorithm {
             Algorithm::Sha1 => hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY,
             Algorithm::Sha256 => hmac::HMAC_SHA256,
             Algorithm::Sha384 => hmac::HMAC_SHA384,
             Algorithm::Sha512 => hmac::HMAC_SHA512,
         };
-        let mac = vec![0; parts.algorithm.native_len()];
         // Names are digested in canonical form: lower case, not compressed. Lengths of labels are no letters.
         let name = parts.name.as_slice().to_ascii_lowercase();
         let algorithm = parts.algorithm.to_name().into_octets();
-        let (time, fudge) = ([0; 6], FUDGE_S.to_be_bytes());
-        let mac_octets = (mac.len() as u16).to_be_bytes();
-        let data_octets = (algorithm.len() + time.len() + 10 + mac.len()) as u16;
-
-        let (class, ttl, none) = (CLASS_ANY.to_be_bytes(), [0; 4], [0; 4]); // no error, no other data
-        let owner = [&name, &TYPE_TSIG.to_be_bytes()[..], &class, &ttl, &data_octets.to_be_bytes()].concat();
-        let id = [0; 2];
-        let data = [algorithm, &time, &fudge, &mac_octets, &mac, &id, &none].concat();
+        let mac_bytes = parts.algorithm.native_len();
         Signer {
             key: hmac::Key::new(hmac_algorithm, &parts.secret),
-            variables: [&name, &class[..], &ttl, algorithm].concat(),
+            variables: [&name, &CLASS_AND_TTL[..], algorithm].concat(),
+            record: record([&name, algorithm], &Variables::at(0), &vec![0; mac_bytes], [0; 2]),
+            record_time: name.len() + 10 + algorithm.len(),
             name,
             algorithm,
-            record_time: owner.len() + algorithm.len(),
-            record: [owner, data].concat(),
-            mac_octets: mac.len(),
+            mac_bytes,
         }
     }
 
-    /// The octets that a signature adds to each message.
-    pub fn octets(&self) -> usize {
+    /// The bytes that a signature adds to each message.
+    pub fn bytes(&self) -> usize {
         self.record.len()
     }
 
@@ -109,13 +105,12 @@ impl Signer {
         self.algorithm
     }
 
-    /// The start of a signature.
-    pub fn context(&self) -> hmac::Context {
+    fn context(&self) -> hmac::Context {
         hmac::Context::with_key(&self.key)
     }
 
     /// Adds the TSIG variables (RFC 8945 §4.3.3) to a signature.
-    pub fn digest(&self, context: &mut hmac::Context, variables: &Variables<'_>) {
+    fn digest(&self, context: &mut hmac::Context, variables: &Variables<'_>) {
         context.update(&self.variables);
         context.update(&variables.time);
         context.update(&variables.fudge);
@@ -124,21 +119,23 @@ impl Signer {
         context.update(variables.other);
     }
 
-    /// Signs the message that takes the first `length` octets of `buffer` and has its id; gives its length afterwards.
+    /// Signs the message that takes the first `length` bytes of `buffer` and has its id; gives its length afterwards.
     ///
     /// `time_s` is wall time in seconds since 1970.
     ///
     /// # Panics
     ///
-    /// If `length` is less than a header, or less than [`Signer::octets`] octets are left in `buffer`.
+    /// If `length` is less than a header, or less than [`Signer::bytes`] bytes are left in `buffer`.
     pub fn sign(&self, buffer: &mut [u8], length: usize, time_s: u64) -> usize {
         let variables = Variables::at(time_s);
         let mut context = self.context();
         context.update(&buffer[..length]);
         self.digest(&mut context, &variables);
-        let mac = context.sign();
-        let mac = mac.as_ref();
+        self.append(buffer, length, &variables, context.sign().as_ref())
+    }
 
+    /// Appends the prepared record to a message, with this signature.
+    fn append(&self, buffer: &mut [u8], length: usize, variables: &Variables<'_>, mac: &[u8]) -> usize {
         let id = [buffer[0], buffer[1]];
         let end = length + self.record.len();
         let record = &mut buffer[length..end];
@@ -148,16 +145,121 @@ impl Signer {
         rest[..6].copy_from_slice(&variables.time);
         rest[10..][..mac.len()].copy_from_slice(mac);
         rest[10 + mac.len()..][..2].copy_from_slice(&id);
-        let records = u16::from_be_bytes([buffer[ARCOUNT.start], buffer[ARCOUNT.start + 1]]);
-        buffer[ARCOUNT].copy_from_slice(&records.wrapping_add(1).to_be_bytes());
+        header::count_additional(buffer);
         end
     }
 
-    /// The signature in a message that [`Signer::sign`] signed: all but the last six octets, of id, error and no data.
+    /// The signature in a message that [`Signer::sign`] signed: all but the last six bytes, of id, error and no data.
     pub fn mac<'m>(&self, signed: &'m [u8]) -> &'m [u8] {
         let end = signed.len() - 6;
-        &signed[end - self.mac_octets..end]
+        &signed[end - self.mac_bytes..end]
     }
+}
+
+/// Reads a key that may be shared, as a command line gives it.
+pub fn parse_key(text: &str) -> Result<Arc<Signer>, &'static str> {
+    Signer::parse(text).map(Arc::new)
+}
+
+/// The signatures of messages that follow each other: each covers the one before it and whatever was sent unsigned since
+/// then (RFC 8945 §5.3.1).
+#[derive(Clone)]
+pub struct Chain {
+    /// What the next signature covers of what came before its message.
+    context: hmac::Context,
+    /// Whether the next signature is the first, which covers the names of key and algorithm too.
+    is_first: bool,
+    unsigned: u32,
+}
+
+impl fmt::Debug for Chain {
+    /// Digests stay unsaid.
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Chain").field("unsigned", &self.unsigned).finish_non_exhaustive()
+    }
+}
+
+impl Chain {
+    /// Of a query alone.
+    pub(super) fn new(signer: &Signer) -> Self {
+        Chain { context: signer.context(), is_first: true, unsigned: 0 }
+    }
+
+    /// Of the answers to a query with this signature.
+    pub fn after(signer: &Signer, mac: &[u8]) -> Self {
+        let mut chain = Chain::new(signer);
+        chain.cover(mac);
+        chain
+    }
+
+    fn cover(&mut self, mac: &[u8]) {
+        self.context.update(&(mac.len() as u16).to_be_bytes());
+        self.context.update(mac);
+    }
+
+    /// Whether nothing was signed yet.
+    pub fn is_first(&self) -> bool {
+        self.is_first
+    }
+
+    /// How many messages were passed since the last that was signed.
+    pub fn unsigned(&self) -> u32 {
+        self.unsigned
+    }
+
+    /// Takes in a message without a signature: the next one covers it.
+    pub fn pass(&mut self, message: &[u8]) {
+        self.context.update(message);
+        self.unsigned += 1;
+    }
+
+    /// The signature of the next message, which comes in parts and without its TSIG record.
+    pub fn next(&mut self, signer: &Signer, message: &[&[u8]], variables: &Variables<'_>) -> hmac::Tag {
+        let mut context = mem::replace(&mut self.context, signer.context());
+        message.iter().for_each(|part| context.update(part));
+        if self.is_first {
+            signer.digest(&mut context, variables);
+        } else {
+            context.update(&variables.time);
+            context.update(&variables.fudge);
+        }
+        let mac = context.sign();
+        self.cover(mac.as_ref());
+        (self.is_first, self.unsigned) = (false, 0);
+        mac
+    }
+
+    /// Signs the next message in a buffer: like [`Signer::sign`].
+    pub fn sign(&mut self, signer: &Signer, buffer: &mut [u8], length: usize, time_s: u64) -> usize {
+        let variables = Variables::at(time_s);
+        let mac = self.next(signer, &[&buffer[..length]], &variables);
+        signer.append(buffer, length, &variables, mac.as_ref())
+    }
+}
+
+/// Appends a TSIG record of this key, algorithm and signature to the message that takes the first `length` bytes of
+/// `buffer`; gives its length afterwards.
+pub(super) fn append(
+    buffer: &mut [u8],
+    length: usize,
+    names: [&[u8]; 2],
+    variables: &Variables<'_>,
+    mac: &[u8],
+) -> usize {
+    let record = record(names, variables, mac, [buffer[0], buffer[1]]);
+    let end = length + record.len();
+    buffer[length..end].copy_from_slice(&record);
+    header::count_additional(buffer);
+    end
+}
+
+/// The TSIG record (RFC 8945 §4.2) of the message with this id; the names are those of key and algorithm.
+fn record([name, algorithm]: [&[u8]; 2], variables: &Variables<'_>, mac: &[u8], id: [u8; 2]) -> Vec<u8> {
+    let Variables { time, fudge, error, other } = variables;
+    let [mac_bytes, other_bytes] = [mac, other].map(|field| (field.len() as u16).to_be_bytes());
+    let data = [algorithm, time, fudge, &mac_bytes, mac, &id, error, &other_bytes, other].concat();
+    let data_bytes = (data.len() as u16).to_be_bytes();
+    [name, &Rtype::TSIG.to_int().to_be_bytes(), &CLASS_AND_TTL, &data_bytes, &data].concat()
 }
 
 #[cfg(test)]

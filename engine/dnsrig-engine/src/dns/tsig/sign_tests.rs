@@ -22,10 +22,6 @@ fn key(algorithm: &str, secret: &str) -> Arc<Key> {
     Arc::new(Key::new(algorithm.parse().unwrap(), &secret, name, None, None).unwrap())
 }
 
-fn parse(text: &str) -> Result<Signer, &'static str> {
-    key::read(text).map(|parts| Signer::new(&parts))
-}
-
 fn query(edns: bool) -> Vec<u8> {
     let mut question = MessageBuilder::new_vec().question();
     question.push((Name::vec_from_str("www.z1.example").unwrap(), Rtype::A)).unwrap();
@@ -47,7 +43,7 @@ fn signed(signer: &Signer, query: &[u8], id: u16, time_s: u64) -> Vec<u8> {
     buffer[..2].copy_from_slice(&id.to_be_bytes());
     buffer.resize(512, 0xee);
     let length = signer.sign(&mut buffer, query.len(), time_s);
-    assert_eq!(length, query.len() + signer.octets());
+    assert_eq!(length, query.len() + signer.bytes());
     assert!(buffer[length..].iter().all(|octet| *octet == 0xee));
     buffer.truncate(length);
     buffer
@@ -63,7 +59,7 @@ fn verify(octets: &[u8], key: &Arc<Key>, time_s: u64) -> Option<Vec<u8>> {
 #[test]
 fn every_algorithm_is_verified_by_another_library() {
     for algorithm in ["hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"] {
-        let signer = parse(&format!("{algorithm}:KEY.example.:{SECRET}")).unwrap();
+        let signer = Signer::parse(&format!("{algorithm}:KEY.example.:{SECRET}")).unwrap();
         let key = key(algorithm, SECRET);
         for query in [query(false), query(true)] {
             // Twice with the same signer: nothing of the first query is left in the second.
@@ -79,7 +75,7 @@ fn every_algorithm_is_verified_by_another_library() {
 
 #[test]
 fn another_key_time_or_message_is_not_verified() {
-    let signer = parse(&format!("hmac-sha256:key.example:{SECRET}")).unwrap();
+    let signer = Signer::parse(&format!("hmac-sha256:key.example:{SECRET}")).unwrap();
     let octets = signed(&signer, &query(false), 1, NOW_S);
     let right = key("hmac-sha256", SECRET);
     assert!(verify(&octets, &right, NOW_S + u64::from(FUDGE_S)).is_some());
@@ -102,13 +98,13 @@ fn what_is_no_key_is_told_without_its_secret() {
         ("hmac-sha256:key:hidden!", "secret"),
         ("hmac-sha256:key:c2VjcmV0:x", "secret"),
     ] {
-        let sentence = parse(wrong).unwrap_err();
+        let sentence = Signer::parse(wrong).unwrap_err();
         assert!(sentence.contains(part) && !sentence.contains("hidden"), "{wrong}: {sentence}");
     }
     let longest = |octets: usize| base64::encode_string(&vec![7; octets]);
-    assert!(parse(&format!("hmac-sha512:key:{}", longest(256))).is_ok());
-    assert!(parse(&format!("hmac-sha512:key:{}", longest(257))).is_err());
-    let signer = parse(&format!("hmac-sha256.:key:{SECRET}")).unwrap();
+    assert!(Signer::parse(&format!("hmac-sha512:key:{}", longest(256))).is_ok());
+    assert!(Signer::parse(&format!("hmac-sha512:key:{}", longest(257))).is_err());
+    let signer = Signer::parse(&format!("hmac-sha256.:key:{SECRET}")).unwrap();
     assert!(!format!("{signer:?}").contains(SECRET));
 }
 
@@ -121,7 +117,7 @@ proptest! {
         secret in proptest::collection::vec(any::<u8>(), 1..=256), id: u16, time_s in 1000_u64..1 << 40,
     ) {
         let secret = base64::encode_string(&secret);
-        let signer = parse(&format!("hmac-sha512:key.EXAMPLE:{secret}")).unwrap();
+        let signer = Signer::parse(&format!("hmac-sha512:key.EXAMPLE:{secret}")).unwrap();
         let octets = signed(&signer, &query(false), id, time_s);
         prop_assert!(verify(&octets, &key("hmac-sha512", &secret), time_s).is_some());
     }
@@ -129,7 +125,7 @@ proptest! {
     /// 500 texts of any kind are a key or an error.
     #[test]
     fn any_text_is_a_key_or_an_error(text in "(hmac-sha256:)?[a-zA-Z0-9.:=+/]{0,40}|\\PC{0,40}") {
-        if let Ok(signer) = parse(&text) {
+        if let Ok(signer) = Signer::parse(&text) {
             signed(&signer, &query(false), 1, NOW_S);
         }
     }

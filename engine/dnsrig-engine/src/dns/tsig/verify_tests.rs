@@ -14,7 +14,8 @@ use crate::{
     base::testing::inputs,
     dns::{
         testing::{name, *},
-        xfr::{Ask, Incoming, Limits, Step, write_query},
+        tsig::sign::parse_key,
+        xfr::{Ask, Incoming, Limits, Outcome, Step, write_query},
     },
 };
 
@@ -26,12 +27,12 @@ fn text(algorithm: &str) -> String {
     format!("{algorithm}:Key.Example:c2VjcmV0IG9mIGEga2V5IQ==")
 }
 
-fn signer(algorithm: &str) -> Signer {
-    Signer::new(key::read(&text(algorithm)).unwrap())
+fn signer(algorithm: &str) -> Arc<Signer> {
+    parse_key(&text(algorithm)).unwrap()
 }
 
 fn other_library(algorithm: &str) -> Arc<Key> {
-    key::parse(&text(algorithm)).unwrap()
+    key_of_domain(&text(algorithm))
 }
 
 fn zone() -> Vec<u8> {
@@ -39,10 +40,10 @@ fn zone() -> Vec<u8> {
 }
 
 /// A signed query for the zone, behind something else in the buffer, and what checks its answers.
-fn asked(signer: &Signer) -> (Vec<u8>, Verifier) {
+fn asked(signer: &Arc<Signer>) -> (Vec<u8>, Verifier) {
     let mut buffer = vec![0xee; 7];
     write_query(&mut buffer, ID, &zone(), Ask::Axfr);
-    let verifier = signer.sign(&mut buffer, 7, NOW_S);
+    let verifier = Verifier::sign(signer, &mut buffer, 7, NOW_S);
     (buffer.split_off(7), verifier)
 }
 
@@ -108,26 +109,16 @@ fn outcome(verifier: Verifier, messages: &[Vec<u8>], now_s: u64) -> Outcome {
 
 /// A server that signs only some messages: those whose number, from 0, is in `signed`.
 fn sign_some(signer: &Signer, query: &[u8], messages: &[Vec<u8>], signed: impl Fn(usize) -> bool) -> Vec<Vec<u8>> {
-    let mut context = chain(&signer.0, signer.0.mac(query));
-    let mut first = true;
+    let mut chain = Chain::after(signer, signer.mac(query));
     let mut sent = Vec::new();
     for (number, message) in messages.iter().enumerate() {
-        context.update(message);
-        if !signed(number) {
-            sent.push(message.clone());
-            continue;
-        }
-        let variables = Variables::at(NOW_S);
-        if first {
-            signer.0.digest(&mut context, &variables);
+        if signed(number) {
+            let mac = chain.next(signer, &[message], &Variables::at(NOW_S));
+            sent.push(with_tsig(signer, message, mac.as_ref(), NOW_S, 0));
         } else {
-            context.update(&variables.time);
-            context.update(&variables.fudge);
+            chain.pass(message);
+            sent.push(message.clone());
         }
-        let mac = context.sign();
-        sent.push(with_tsig(signer, message, mac.as_ref(), NOW_S, 0));
-        context = chain(&signer.0, mac.as_ref());
-        first = false;
     }
     sent
 }
@@ -137,9 +128,8 @@ fn with_tsig(signer: &Signer, message: &[u8], mac: &[u8], time_s: u64, error: u1
     let time = &time_s.to_be_bytes()[2..];
     let octets = (mac.len() as u16).to_be_bytes();
     let fudge = 300_u16.to_be_bytes();
-    let data =
-        [signer.0.algorithm(), time, &fudge, &octets, mac, &message[..2], &error.to_be_bytes(), &[0, 0]].concat();
-    let record = [signer.0.name(), &[0, 250, 0, 255, 0, 0, 0, 0], &(data.len() as u16).to_be_bytes(), &data].concat();
+    let data = [signer.algorithm(), time, &fudge, &octets, mac, &message[..2], &error.to_be_bytes(), &[0, 0]].concat();
+    let record = [signer.name(), &[0, 250, 0, 255, 0, 0, 0, 0], &(data.len() as u16).to_be_bytes(), &data].concat();
     let mut message = [message, &record].concat();
     message[11] += 1;
     message
@@ -233,7 +223,7 @@ fn another_key_time_place_or_length_is_wrong() {
     assert_eq!(of(&right, NOW_S + 301), Outcome::TsigWrong);
     assert_eq!(of(&right, NOW_S - 301), Outcome::TsigWrong);
     assert_eq!(of(&sign_some(&signer("hmac-sha512"), &query, &messages, |_| true), NOW_S), Outcome::TsigWrong);
-    let other_key = Signer::new(key::read("hmac-sha256:other:c2VjcmV0IG9mIGEga2V5IQ==").unwrap());
+    let other_key = parse_key("hmac-sha256:other:c2VjcmV0IG9mIGEga2V5IQ==").unwrap();
     assert_eq!(of(&sign_some(&other_key, &query, &messages, |_| true), NOW_S), Outcome::TsigWrong);
     // Of another query.
     let other_query = [&query[..query.len() - 1], &[1]].concat();

@@ -14,8 +14,7 @@ use crate::{
     base::testing::inputs,
     dns::{
         testing::name,
-        tsig::{key, verify::Signer},
-        zonefile,
+        tsig::{sign::parse_key, verify::Verifier},
         zonemd::Digest,
     },
 };
@@ -41,7 +40,7 @@ fn entries(ask: Ask, messages: &[Vec<u8>]) -> Option<Vec<Entry>> {
         let zone: Name<Vec<u8>> = ZONE.parse().unwrap();
         for question in message.question() {
             let question = question.ok()?;
-            let asked = (question.qtype().to_int(), question.qclass()) == (ask.qtype(), Class::IN);
+            let asked = (question.qtype(), question.qclass()) == (ask.qtype(), Class::IN);
             if !asked || question.qname() != &zone {
                 return None;
             }
@@ -142,12 +141,12 @@ fn check(ask: Ask, messages: &[Vec<u8>]) -> Result<(), TestCaseError> {
         }
     }
     // With every sink, and with a signature to be checked, it is no panic either.
-    let mut sinks = (zonefile::Writer::new(std::io::sink()), Digest::new(4096));
+    let mut sinks = (crate::transfer::zonefile::Writer::new(std::io::sink()), Digest::new(4096));
     _ = take(&mut Incoming::new(ask, None), messages, &mut sinks);
-    let key = key::read("hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5IQ==").unwrap();
+    let signer = parse_key("hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5IQ==").unwrap();
     let mut query = Vec::new();
     super::write_query(&mut query, 0, &name(ZONE), ask);
-    let verifier = Signer::new(key).sign(&mut query, 0, NOW_S);
+    let verifier = Verifier::sign(&signer, &mut query, 0, NOW_S);
     let (_, step) = take(&mut Incoming::new(ask, Some(Box::new(verifier))), messages, &mut ());
     prop_assert!(!matches!(step, Step::Done(outcome) if outcome.is_good()), "nothing was signed");
     Ok(())
@@ -205,7 +204,7 @@ fn compose(ask: Ask, lines: &[Line], cuts: u32, questions: bool) -> Vec<Vec<u8>>
         builder.header_mut().set_qr(true);
         let mut question = builder.question();
         if questions || messages.is_empty() {
-            question.push((&zone, Rtype::from_int(ask.qtype()), Class::IN)).unwrap();
+            question.push((&zone, ask.qtype(), Class::IN)).unwrap();
         }
         let mut answer = question.answer();
         for line in &rest[..end] {

@@ -1,11 +1,14 @@
 //! One zone's transfer as it arrives: the order of records that RFC 5936 §2.2 and RFC 1995 §4 ask for.
 
-use super::{Answered, Ask, Change, Cut, Outcome, Record, Sink};
+use domain::base::iana::Class;
+
+use super::{Answered, Ask, Change, Cut, Outcome, Record, Sink, soa::Soa};
 use crate::dns::{
+    header::Header,
     name::{Owners, Place},
-    query::CLASS_IN,
-    record::{Header, Soa, Walk},
-    tsig::verify,
+    record::Walk,
+    serial::is_newer,
+    tsig::verify::{Refusal, Verifier},
 };
 
 /// What a transfer may take; beyond it ends as [`Outcome::Endless`].
@@ -69,12 +72,12 @@ pub struct Incoming {
     /// The first SOA, once there is one.
     newest: Soa,
     counts: Counts,
-    verifier: Option<Box<verify::Verifier>>,
+    verifier: Option<Box<Verifier>>,
 }
 
 impl Incoming {
     /// A transfer that was asked for; `verifier` is there if the query was signed.
-    pub fn new(ask: Ask, verifier: Option<Box<verify::Verifier>>) -> Self {
+    pub fn new(ask: Ask, verifier: Option<Box<Verifier>>) -> Self {
         let newest = Soa { serial: 0, fingerprint: 0 };
         Incoming { ask, state: State::Start, newest, counts: Counts::default(), verifier }
     }
@@ -118,6 +121,9 @@ impl Incoming {
             return Err(Outcome::BadMessage);
         }
         let header = Header::read(message)?;
+        if !header.is_answer() {
+            return Err(Outcome::BadMessage);
+        }
         self.verify(message, &header, now_s)?;
 
         let mut owners = Owners::new(zone);
@@ -136,7 +142,7 @@ impl Incoming {
             return Err(Outcome::Endless);
         }
         self.take_answers(&mut walk, &mut owners, header.answers, sink)?;
-        for _ in 0..header.others {
+        for _ in u32::from(header.answers)..header.records() {
             walk.any_record()?;
         }
         walk.end()?;
@@ -152,8 +158,8 @@ impl Incoming {
                 self.counts.signed += u32::from(signed);
                 Ok(())
             }
-            Err(Outcome::TsigMissing) if header.rcode != 0 => Ok(()),
-            Err(outcome) => Err(outcome),
+            Err(Refusal::Missing) if header.rcode != 0 => Ok(()),
+            Err(refusal) => Err(refusal.into()),
         }
     }
 
@@ -167,7 +173,7 @@ impl Incoming {
     ) -> Result<(), Outcome> {
         for _ in 0..answers {
             let (record, place) = walk.record(owners)?;
-            if place == Place::Outside || record.class != CLASS_IN {
+            if place == Place::Outside || record.class != Class::IN {
                 return Err(Outcome::OutOfZone);
             }
             let soa = Soa::read(&record)?;
@@ -302,11 +308,6 @@ impl Incoming {
             Cut::TimedOut => Outcome::TimedOut,
         }
     }
-}
-
-/// Serial number arithmetic (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: not newer.
-fn is_newer(serial: u32, than: u32) -> bool {
-    matches!(serial.wrapping_sub(than), 1..=0x7fff_ffff)
 }
 
 #[cfg(test)]

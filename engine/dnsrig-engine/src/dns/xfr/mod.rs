@@ -5,12 +5,12 @@
 //! ([`zonefile`](crate::dns::zonefile)), or the check of a digest ([`zonemd`](crate::dns::zonemd)). Who asks when, on which connection, and how often, is not
 //! decided here.
 
-mod data;
 #[cfg(test)]
 mod fuzz_tests;
 mod incoming;
 mod outcome;
 mod sink;
+mod soa;
 
 pub use self::{
     incoming::{Counts, Incoming, Limits, Step},

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::dns::{name::Wrong, tsig::verify::Refusal};
+
 /// How one attempt to transfer a zone ended. [`Outcome::word`] is what files and reports say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Outcome {
@@ -144,6 +146,26 @@ impl Outcome {
             5 => Outcome::Refused,
             9 => Outcome::Notauth,
             _ => Outcome::OtherRcode,
+        }
+    }
+}
+
+impl From<Wrong> for Outcome {
+    fn from(wrong: Wrong) -> Self {
+        match wrong {
+            Wrong::Form => Outcome::BadMessage,
+            Wrong::Loop => Outcome::CompressionLoop,
+        }
+    }
+}
+
+impl From<Refusal> for Outcome {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Malformed(wrong) => wrong.into(),
+            Refusal::Missing => Outcome::TsigMissing,
+            Refusal::Wrong => Outcome::TsigWrong,
+            Refusal::Error => Outcome::TsigError,
         }
     }
 }

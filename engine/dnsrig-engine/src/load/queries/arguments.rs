@@ -11,10 +11,7 @@ use super::{
     popularity::Popularity,
     text,
 };
-use crate::{
-    base::units::parse_share,
-    dns::tsig::{key, sign::Signer},
-};
+use crate::{base::units::parse_share, dns::tsig::sign::Signer};
 
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;
@@ -105,8 +102,7 @@ impl QueryArguments {
 
     /// What signs the queries, if anything.
     pub fn signer(&self) -> Result<Option<Signer>, QueryError> {
-        let key = self.tsig.as_ref().map(|KeyText(text)| key::read(text)).transpose().map_err(QueryError::Tsig)?;
-        Ok(key.map(|parts| Signer::new(&parts)))
+        self.tsig.as_ref().map(|KeyText(text)| Signer::parse(text)).transpose().map_err(QueryError::Tsig)
     }
 
     fn options(&self) -> Result<Options, QueryError> {

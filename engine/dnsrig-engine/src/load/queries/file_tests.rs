@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     base::{failure::Advice, testing::inputs},
+    dns::query,
     load::queries::{asked, options::Edns},
 };
 
@@ -82,8 +83,7 @@ fn more_types_than_are_remembered_are_read_as_well() {
     let text: String = (1..100).map(|number| format!("a TYPE{number}\n")).collect();
     let queries = parse_bytes(text.as_bytes()).unwrap();
     for at in 0..99 {
-        let question = Queries::question_octets(queries.message(at));
-        assert_eq!(question, [1, b'a', 0, 0, at as u8 + 1, 0, 1]);
+        assert_eq!(query::question(queries.message(at)), [1, b'a', 0, 0, at as u8 + 1, 0, 1]);
     }
 }
 
@@ -107,7 +107,7 @@ fn any_bytes_are_queries_or_an_error(bytes: &[u8]) -> Result<(), TestCaseError> 
                 let mut expected = question.qname().to_vec().into_octets();
                 expected.extend(question.qtype().to_int().to_be_bytes());
                 expected.extend([0, 1]);
-                prop_assert_eq!(Queries::question_octets(octets), expected);
+                prop_assert_eq!(query::question(octets), expected);
                 prop_assert!(octets.len() <= queries.octets_max());
             }
         }

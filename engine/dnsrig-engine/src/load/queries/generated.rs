@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     base::random::Random,
-    dns::{dataset::DESCRIPTION, tld_names::Names, zone_list::Zones},
+    dns::{dataset::DESCRIPTION, name::NAME_BYTES_MAX, tld_names::Names, zone_list::Zones},
 };
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
@@ -37,9 +37,6 @@ const MISSING_LETTERS: usize = 12;
 /// The end of a missing label. No name of `generate` has a hyphen, and letters come first, so that missing names are
 /// spread over the whole zone as existing ones are.
 const MISSING_END: &[u8] = b"-nx";
-
-/// A name in wire format is at most so long (RFC 1035 §2.3.4).
-const NAME_OCTETS_MAX: usize = 255;
 
 /// What to make of a list of zones.
 #[derive(Clone, Debug)]
@@ -159,9 +156,9 @@ impl Questions {
 fn push_below(octets: &mut Vec<u8>, label: &[u8], zones: &Zones, zone: u32) -> Result<(), String> {
     let name = zones.name(zone);
     if !label.is_empty() {
-        if 1 + label.len() + name.as_slice().len() > NAME_OCTETS_MAX {
+        if 1 + label.len() + name.as_slice().len() > NAME_BYTES_MAX {
             let label = text::show(label);
-            return Err(format!("`{label}` before `{name}` makes a name of more than {NAME_OCTETS_MAX} octets"));
+            return Err(format!("`{label}` before `{name}` makes a name of more than {NAME_BYTES_MAX} octets"));
         }
         octets.push(label.len() as u8);
         octets.extend_from_slice(label);

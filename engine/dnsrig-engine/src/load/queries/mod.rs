@@ -12,9 +12,10 @@ pub mod options;
 pub mod popularity;
 pub mod text;
 
-use domain::base::iana::Rtype;
+use domain::base::iana::{Class, Rtype};
 
 pub use self::{arguments::QueryArguments, error::QueryError};
+use crate::dns::header::HEADER_BYTES;
 use options::Options;
 
 /// At most so many queries: with names of the usual length, three quarters of a gigabyte.
@@ -22,15 +23,6 @@ pub const QUERIES_MAX: usize = 1 << 24;
 
 /// At most so many octets of messages, so that a place among them fits 32 bits.
 const OCTETS_MAX: usize = u32::MAX as usize;
-
-/// The header of a message (RFC 1035 §4.1.1).
-const HEADER_OCTETS: usize = 12;
-
-/// QTYPE and QCLASS, behind the name of a question.
-const TAIL_OCTETS: usize = 4;
-
-/// QCLASS IN.
-const CLASS_IN: [u8; 2] = [0, 1];
 
 /// Queries in the order in which they are asked; there is at least one.
 #[derive(Debug, PartialEq, Eq)]
@@ -68,18 +60,6 @@ impl Queries {
     pub fn distinct(&self) -> (usize, usize) {
         (self.offsets.len() - 1, self.messages.len())
     }
-
-    /// The question section of a prepared message: its name, not compressed, type and class; OPT and TSIG lie behind.
-    ///
-    /// Of octets that are no such message it is what there is of it, or nothing.
-    pub fn question_octets(message: &[u8]) -> &[u8] {
-        let rest = message.get(HEADER_OCTETS..).unwrap_or_default();
-        let mut end = 0;
-        while let Some(&length @ 1..) = rest.get(end) {
-            end += 1 + usize::from(length);
-        }
-        &rest[..rest.len().min(end + 1 + TAIL_OCTETS)]
-    }
 }
 
 #[cfg(test)]
@@ -98,7 +78,7 @@ impl Queries {
 
 /// Queries being prepared.
 struct Builder {
-    header: [u8; HEADER_OCTETS],
+    header: [u8; HEADER_BYTES],
     opt: Vec<u8>,
     messages: Vec<u8>,
     offsets: Vec<u32>,
@@ -120,7 +100,7 @@ impl Builder {
         self.messages.extend_from_slice(&self.header);
         write_name(&mut self.messages)?;
         self.messages.extend_from_slice(&qtype.to_int().to_be_bytes());
-        self.messages.extend_from_slice(&CLASS_IN);
+        self.messages.extend_from_slice(&Class::IN.to_int().to_be_bytes());
         self.messages.extend_from_slice(&self.opt);
         let end = self.messages.len();
         if index == QUERIES_MAX || end > OCTETS_MAX {

@@ -1,7 +1,6 @@
 //! What all queries have in common beside their questions: the header's flags, and EDNS.
 
-/// RD, in the third octet of a message (RFC 1035 §4.1.1).
-const RD: u8 = 0x01;
+use crate::dns::header::{HEADER_BYTES, RD};
 
 /// DO, the first of the flags in the TTL of OPT (RFC 3225 §3, RFC 6891 §6.1.4).
 const DO: u8 = 0x80;
@@ -29,7 +28,7 @@ pub struct Edns {
 
 impl Options {
     /// The header of a query with one question: id 0, opcode QUERY.
-    pub fn header(self) -> [u8; 12] {
+    pub fn header(self) -> [u8; HEADER_BYTES] {
         let flags = if self.recursion_desired { RD } else { 0 };
         let additional = u8::from(self.edns.is_some());
         [0, 0, flags, 0, 0, 1, 0, 0, 0, 0, 0, additional]

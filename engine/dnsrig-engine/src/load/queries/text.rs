@@ -2,9 +2,7 @@
 
 use domain::base::iana::Rtype;
 
-/// A name in wire format is at most so long, and a label (RFC 1035 §2.3.4).
-const NAME_OCTETS_MAX: usize = 255;
-const LABEL_OCTETS_MAX: usize = 63;
+use crate::dns::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 
 /// Splits a line at the end of its first word: at white space that no backslash stands before.
 pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
@@ -26,8 +24,8 @@ pub fn push_name(octets: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
     while !rest.is_empty() {
         rest = push_label(octets, rest)?;
         // The root's octet is still to come.
-        if octets.len() - start >= NAME_OCTETS_MAX {
-            return Err(format!("a name of more than {NAME_OCTETS_MAX} octets"));
+        if octets.len() - start >= NAME_BYTES_MAX {
+            return Err(format!("a name of more than {NAME_BYTES_MAX} octets"));
         }
     }
     octets.push(0);
@@ -52,8 +50,8 @@ fn push_label<'a>(octets: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], Stri
                 behind
             }
         };
-        if octets.len() - length_at > 1 + LABEL_OCTETS_MAX {
-            return Err(format!("a label of more than {LABEL_OCTETS_MAX} octets"));
+        if octets.len() - length_at > 1 + LABEL_BYTES_MAX {
+            return Err(format!("a label of more than {LABEL_BYTES_MAX} octets"));
         }
     }
     match octets.len() - length_at - 1 {

@@ -23,7 +23,8 @@ use crate::{
         target::{self, Authority},
     },
     dns::{
-        soa::{self, QUERY_OCTETS_MAX, Verdict, Verdicts},
+        query::soa_query,
+        soa::{self, Verdict, Verdicts},
         zone_list::Zones,
     },
     net::udp_client::{self, UdpClient},
@@ -123,10 +124,8 @@ impl UdpClient for Follow {
     fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure> {
         if self.core.due_ns() <= now_ns {
             let (id, zone) = self.core.ask(now_ns);
-            let mut query = [0; QUERY_OCTETS_MAX];
-            let length = soa::write_query(&mut query, id, self.zones.wire(zone));
             // What is not sent is not answered either.
-            let _ = socket.send(&query[..length]);
+            let _ = socket.send(&soa_query(id, self.zones.wire(zone)));
         }
         Ok(ControlFlow::Continue(self.core.due_ns()))
     }

@@ -1,19 +1,11 @@
 //! What is a query, and the answer that an echo gives to it. No I/O.
 
-/// A DNS message begins with so many octets (RFC 1035 §4.1.1).
-pub const HEADER_OCTETS: usize = 12;
-
-// Bits of the third octet: a response, authoritative, truncated.
-const QR: u8 = 0x80;
-const AA: u8 = 0x04;
-const TC: u8 = 0x02;
-/// The response code, in the fourth octet.
-const RCODE: u8 = 0x0f;
+use crate::dns::header::{AA, HEADER_BYTES, QR, RCODE, TC};
 
 /// Whether it is a query at all: a header that is whole, and no answer, lest two servers answer each other for ever.
 #[inline]
 pub fn is_query(octets: &[u8]) -> bool {
-    octets.len() >= HEADER_OCTETS && octets[2] & QR == 0
+    octets.len() >= HEADER_BYTES && octets[2] & QR == 0
 }
 
 /// Makes a query its own answer: QR and AA set, TC clear, NOERROR. All else stays as it came, OPT and TSIG too.

@@ -2,18 +2,33 @@
 
 use std::net::IpAddr;
 
+use domain::base::{
+    Rtype,
+    iana::{Class, Opcode},
+};
+
 use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
     message_writer::MessageWriter,
     primary::{Now, Primary},
-    query::{self, CLASS_IN, HEADER_OCTETS, Message, Query, kind},
+    query::{self, Message, Query},
     shape::Zone,
     transfer::{Progress, RESPONSE, Transfer},
-    tsig::{Chain, Key, Refusal},
 };
-use crate::net::framing::PREFIX_OCTETS;
+use crate::{
+    dns::{
+        header::{HEADER_BYTES, OPCODE, RD},
+        record::Record,
+        serial::is_newer,
+        tsig::{
+            serve::{self as tsig, Refusal},
+            sign::Chain,
+        },
+    },
+    net::framing::PREFIX_OCTETS,
+};
 
 /// Response codes (RFC 1035 §4.1.1, RFC 2136 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,14 +42,8 @@ enum Rcode {
     NotAuth = 9,
 }
 
-/// The operation NOTIFY (RFC 1996), which a secondary may pass on to its primary.
-const NOTIFY: u8 = 4;
-
-/// Serials are compared in a circle: what is further ahead than this lies behind (RFC 1982 §3.2).
-const AHEAD_MAX: u32 = 1 << 31;
-
 /// An answer without records has at most so many octets: header, question, TSIG with names and MAC of any length.
-const BARE_OCTETS_MAX: usize = PREFIX_OCTETS + HEADER_OCTETS + 259 + 255 + 10 + 255 + 8 + 64 + 16;
+const BARE_OCTETS_MAX: usize = PREFIX_OCTETS + HEADER_BYTES + 259 + 255 + 10 + 255 + 8 + 64 + 16;
 
 /// How a query came, and from whom as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +104,7 @@ pub fn decide(message: &[u8], via: Via, primary: &Primary, now: Now, counts: &mu
         }
     };
     counts.queries += 1;
-    let mut asked = Asked { query, message, via, primary, now, counts };
+    let mut asked = Asked { query, via, primary, now, counts };
     Some(match asked.authenticate() {
         Ok(chain) => asked.answer(chain),
         Err(answer) => answer,
@@ -105,7 +114,6 @@ pub fn decide(message: &[u8], via: Via, primary: &Primary, now: Now, counts: &mu
 /// A query and all that an answer depends on.
 struct Asked<'a> {
     query: Query<'a>,
-    message: &'a [u8],
     via: Via,
     primary: &'a Primary,
     now: Now,
@@ -115,34 +123,35 @@ struct Asked<'a> {
 impl Asked<'_> {
     /// Checks the signature, or that there is none where none is needed: only transfers need one, as with most primaries.
     fn authenticate(&mut self) -> Result<Option<Box<Chain>>, Answer> {
-        match (&self.primary.key, self.query.tsig_at) {
+        match (&self.primary.key, self.query.tsig) {
             (None, None) => Ok(None),
-            (Some(_), None) if matches!(self.query.kind, kind::AXFR | kind::IXFR) => {
+            (Some(_), None) if matches!(self.query.kind, Rtype::AXFR | Rtype::IXFR) => {
                 Err(self.bare(Rcode::Refused, None))
             }
             (Some(_), None) => Ok(None),
-            (None, Some(tsig_at)) => Err(self.denied(tsig_at, Refusal::Unsigned(super::tsig::Error::BadKey))),
-            (Some(key), Some(tsig_at)) => {
-                let verified = key.verify(self.message, tsig_at, self.now.wall_s);
-                verified.map(Some).map_err(|refusal| self.denied(tsig_at, refusal))
+            (None, Some(record)) => Err(self.denied(&record, Refusal::Unsigned(tsig::Error::BadKey))),
+            (Some(key), Some(record)) => {
+                let verified = tsig::verify(key, &record, self.now.wall_s);
+                verified.map(Some).map_err(|refusal| self.denied(&record, refusal))
             }
         }
     }
 
     fn answer(&mut self, chain: Option<Box<Chain>>) -> Answer {
         match self.query.opcode {
-            0 => {}
-            NOTIFY => return self.bare(Rcode::NoError, chain),
+            Opcode::QUERY => {}
+            // A secondary may pass it on to its primary (RFC 1996).
+            Opcode::NOTIFY => return self.bare(Rcode::NoError, chain),
             _ => return self.bare(Rcode::NotImp, chain),
         }
-        if self.query.class != CLASS_IN {
+        if self.query.class != Class::IN {
             return self.bare(Rcode::Refused, chain);
         }
         let zone = self.primary.shape.find(self.query.name);
         match (self.query.kind, zone) {
-            (kind::SOA, Some(zone)) => self.soa(zone, chain),
-            (kind::AXFR | kind::IXFR, Some(zone)) => self.transfer(zone, chain),
-            (kind::AXFR | kind::IXFR, None) => self.bare(Rcode::NotAuth, chain),
+            (Rtype::SOA, Some(zone)) => self.soa(zone, chain),
+            (Rtype::AXFR | Rtype::IXFR, Some(zone)) => self.transfer(zone, chain),
+            (Rtype::AXFR | Rtype::IXFR, None) => self.bare(Rcode::NotAuth, chain),
             _ => self.bare(Rcode::Refused, chain),
         }
     }
@@ -161,8 +170,8 @@ impl Asked<'_> {
         let is_datagram = matches!(self.via, Via::Datagram { .. });
         let content = match (self.query.kind, self.query.serial) {
             // RFC 5936 §4.2: not over UDP.
-            (kind::AXFR, _) if is_datagram => return self.bare(Rcode::FormErr, chain),
-            (kind::AXFR, _) => Content::Whole,
+            (Rtype::AXFR, _) if is_datagram => return self.bare(Rcode::FormErr, chain),
+            (Rtype::AXFR, _) => Content::Whole,
             // RFC 1995 §2: what finds no room is answered with the SOA; the secondary comes again over TCP.
             (_, Some(_)) if is_datagram => Content::Soa,
             (_, Some(serial)) => self.since(zone, serial, version),
@@ -201,7 +210,7 @@ impl Asked<'_> {
         let behind = shape.serial(version).wrapping_sub(serial);
         match u64::from(behind) {
             0 => Content::Soa,
-            _ if behind > AHEAD_MAX => Content::Soa,
+            _ if is_newer(serial, shape.serial(version)) => Content::Soa,
             behind if behind <= version.min(shape.changes.kept) => Content::Changes { from: version - behind },
             _ => Content::Whole,
         }
@@ -225,32 +234,29 @@ impl Asked<'_> {
     fn bare(&mut self, rcode: Rcode, chain: Option<Box<Chain>>) -> Answer {
         let now_s = self.now.wall_s;
         let key = self.primary.key.as_ref();
-        self.ready(rcode, |to, start| {
-            if let (Some(mut chain), Some(key)) = (chain, key) {
-                chain.sign(key, to, start, now_s);
-            }
+        self.ready(rcode, |buffer, length| match (chain, key) {
+            (Some(mut chain), Some(key)) => chain.sign(key, buffer, length, now_s),
+            _ => length,
         })
     }
 
     /// The answer to a signature that is not accepted (RFC 8945 §5.2).
-    fn denied(&mut self, tsig_at: usize, refusal: Refusal) -> Answer {
-        let (now_s, message) = (self.now.wall_s, self.message);
+    fn denied(&mut self, record: &Record<'_>, refusal: Refusal) -> Answer {
+        let now_s = self.now.wall_s;
         let key = self.primary.key.as_ref();
-        match refusal {
-            Refusal::Malformed => self.ready(Rcode::FormErr, |_, _| {}),
-            Refusal::Unsigned(error) => self.ready(Rcode::NotAuth, |to, start| {
-                Key::deny(to, start, message, tsig_at, error, now_s);
-            }),
-            Refusal::Late(mut chain) => self.ready(Rcode::NotAuth, |to, start| {
-                if let Some(key) = key {
-                    chain.sign_late(key, to, start, now_s);
-                }
+        match (refusal, key) {
+            (Refusal::Malformed, _) => self.ready(Rcode::FormErr, |_, length| length),
+            (Refusal::Unsigned(error), _) => {
+                self.ready(Rcode::NotAuth, |buffer, length| tsig::deny(record, error, buffer, length, now_s))
+            }
+            (Refusal::Late(mut chain), key) => self.ready(Rcode::NotAuth, |buffer, length| {
+                key.map_or(length, |key| tsig::sign_late(&mut chain, key, buffer, length, now_s))
             }),
         }
     }
 
-    /// Header, question, and what `sign` puts behind them.
-    fn ready(&mut self, rcode: Rcode, sign: impl FnOnce(&mut MessageWriter<'_>, usize)) -> Answer {
+    /// Header, question, and what `sign` appends to such a message, whose new length it gives.
+    fn ready(&mut self, rcode: Rcode, sign: impl FnOnce(&mut [u8], usize) -> usize) -> Answer {
         let outcomes = &mut self.counts.outcomes;
         *match rcode {
             Rcode::NoError => &mut outcomes.done,
@@ -264,9 +270,9 @@ impl Asked<'_> {
         let mut to = MessageWriter::new(&mut octets, 0);
         let Query { id, opcode, rd, question, .. } = self.query;
         let [high, low] = id.to_be_bytes();
-        to.put(&[0, 0, high, low, RESPONSE | opcode << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);
+        to.put(&[0, 0, high, low, RESPONSE | opcode.to_int() << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);
         to.put(question);
-        sign(&mut to, PREFIX_OCTETS);
+        to.extend(PREFIX_OCTETS, sign);
         to.set_u16(0, (to.at() - PREFIX_OCTETS) as u16);
         Answer::Ready(to.written().into())
     }
@@ -274,7 +280,11 @@ impl Asked<'_> {
 
 /// FORMERR to what has a header and nothing else that we understand.
 fn malformed(message: &[u8]) -> Answer {
-    let flags = RESPONSE | message[2] & 0x79;
-    let header = [0, HEADER_OCTETS as u8, message[0], message[1], flags, Rcode::FormErr as u8];
+    let flags = RESPONSE | message[2] & (OPCODE | RD);
+    let header = [0, HEADER_BYTES as u8, message[0], message[1], flags, Rcode::FormErr as u8];
     Answer::Ready([&header[..], &[0; 8]].concat().into())
 }
+
+#[cfg(test)]
+#[path = "tsig_tests.rs"]
+mod tests;

@@ -1,12 +1,12 @@
+use domain::base::Rtype;
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::{
-    dns::xfr::Ask,
+    dns::{header::HEADER_BYTES, xfr::Ask},
     serve::zones::{
         faults::Fault,
         primary::Concurrent,
-        query::{HEADER_OCTETS, kind},
         shape::{Shape, tests::shape},
         testing::{NOW, converse, faulty, primary, query, records, zone},
     },
@@ -144,29 +144,29 @@ fn an_endless_zone_does_not_end() {
 #[test]
 fn what_is_not_served_is_refused_by_its_proper_name() {
     let primary = primary(shape(2, 4));
-    let with_kind = |name: &[u8], kind: u16| {
+    let with_kind = |name: &[u8], kind: Rtype| {
         let mut octets = query(1, name, Ask::Axfr);
         let at = octets.len() - 4;
-        octets[at..at + 2].copy_from_slice(&kind.to_be_bytes());
+        octets[at..at + 2].copy_from_slice(&kind.to_int().to_be_bytes());
         octets
     };
-    let with_class = |class: u8| [&query(1, &zone(0), Ask::Axfr)[..HEADER_OCTETS + 17 + 3], &[class]].concat();
+    let with_class = |class: u8| [&query(1, &zone(0), Ask::Axfr)[..HEADER_BYTES + 17 + 3], &[class]].concat();
     let with_opcode = |opcode: u8| {
         let mut octets = query(1, &zone(0), Ask::Soa);
         octets[2] |= opcode << 3;
         octets
     };
     for (query, rcode_of_it) in [
-        (with_kind(&zone(0), kind::AXFR), 0),
-        (with_kind(&zone(2), kind::AXFR), 9),
-        (with_kind(&zone(2), kind::SOA), 5),
-        (with_kind(&zone(0), 1), 5),
-        (with_kind(&zone(0), kind::IXFR), 1),
+        (with_kind(&zone(0), Rtype::AXFR), 0),
+        (with_kind(&zone(2), Rtype::AXFR), 9),
+        (with_kind(&zone(2), Rtype::SOA), 5),
+        (with_kind(&zone(0), Rtype::A), 5),
+        (with_kind(&zone(0), Rtype::IXFR), 1),
         (with_class(3), 5),
         (with_class(1), 0),
         (with_opcode(4), 0),
         (with_opcode(5), 4),
-        (query(1, &zone(0), Ask::Soa)[..HEADER_OCTETS + 3].to_vec(), 1),
+        (query(1, &zone(0), Ask::Soa)[..HEADER_BYTES + 3].to_vec(), 1),
     ] {
         let (messages, ..) = answers(&primary, std::slice::from_ref(&query));
         assert_eq!(rcode(&messages[0]), rcode_of_it, "{query:?}");
@@ -178,7 +178,7 @@ fn what_is_not_served_is_refused_by_its_proper_name() {
 fn names_are_found_in_any_case_and_options_are_answered() {
     let primary = primary(shape(2, 4));
     let mut octets = query(1, &zone(1), Ask::Axfr);
-    octets[HEADER_OCTETS..HEADER_OCTETS + 17].make_ascii_uppercase();
+    octets[HEADER_BYTES..HEADER_BYTES + 17].make_ascii_uppercase();
     octets[11] = 1;
     octets.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
     let (messages, ..) = answers(&primary, &[octets]);
@@ -194,7 +194,7 @@ proptest! {
     ) {
         let message = [prefix, octets].concat();
         let (messages, _, counts) = answers(&primary(shape(2, 4)), std::slice::from_ref(&message));
-        let is_query = message.len() >= HEADER_OCTETS && message[2] & 0x80 == 0;
+        let is_query = message.len() >= HEADER_BYTES && message[2] & 0x80 == 0;
         prop_assert_eq!((counts.queries, counts.ignored), (is_query.into(), (!is_query).into()));
         prop_assert_eq!(!messages.is_empty(), is_query);
         prop_assert!(messages.iter().all(|message| message[2] & 0x80 != 0));

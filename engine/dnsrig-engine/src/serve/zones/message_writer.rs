@@ -52,6 +52,12 @@ impl<'a> MessageWriter<'a> {
         block
     }
 
+    /// Has `append` write behind what was written from `start` on. It gets all the room from there, and the length of what
+    /// was written; it gives the new length.
+    pub fn extend(&mut self, start: usize, append: impl FnOnce(&mut [u8], usize) -> usize) {
+        self.at = start + append(&mut self.octets[start..], self.at - start);
+    }
+
     /// Writes a number, the most significant octet first.
     #[inline]
     pub fn put_u16(&mut self, number: u16) {

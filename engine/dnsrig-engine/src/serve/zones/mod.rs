@@ -2,7 +2,7 @@
 //! is tested against.
 //!
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
-//! [`query`] and [`tsig`] (what is asked and by whom), [`answer`] (what a query gets), [`transfer`] (an answer cut into
+//! [`query`] (what is asked), [`answer`] (what a query gets), [`transfer`] (an answer cut into
 //! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`secondaries`] (what
 //! each of them asked), [`faults`]. Shells: [`datagrams`], [`streams`] and [`notifications`] (sockets), [`changing`]
 //! (signals, rows), [`worker`] (one thread's loop).
@@ -29,7 +29,6 @@ pub mod streams;
 #[cfg(test)]
 pub mod testing;
 pub mod transfer;
-pub mod tsig;
 pub mod worker;
 
 use std::{

@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use domain::base::{Rtype, iana::Class};
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 
 use super::{
@@ -15,13 +16,12 @@ use super::{
     message_writer::MessageWriter,
     notify::{Notifier, Notify},
     primary::Primary,
-    query::{CLASS_IN, HEADER_OCTETS, kind},
     records::Records,
     secondaries::Secondaries,
-    tsig::Chain,
 };
 use crate::{
     base::clock,
+    dns::header::{AA, Header, NOTIFY, OPCODE, QR},
     net::{
         poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
@@ -36,12 +36,6 @@ const OCTETS_MAX: usize = 1232;
 const STOP: u64 = 0;
 const SOCKET: u64 = 1;
 const SIGNALS: u64 = 2;
-
-/// The third octet: operation NOTIFY, authoritative (RFC 1996 §3.6).
-const NOTIFY: u8 = 4 << 3 | 0x04;
-/// Of an answer: a response of this operation.
-const RESPONSE: u8 = 0x80 | 4 << 3;
-const RESPONSE_MASK: u8 = 0xf8;
 
 /// What the thread is made of.
 pub struct Parts {
@@ -129,9 +123,8 @@ impl Teller {
                 Err(error) => return Err(error),
             };
             for datagram in receiver.datagrams() {
-                let [high, low, flags, ..] = *datagram.octets else { continue };
-                let id = u16::from_be_bytes([high, low]);
-                let is_answer = datagram.octets.len() >= HEADER_OCTETS && flags & RESPONSE_MASK == RESPONSE;
+                let Ok(Header { id, flags, .. }) = Header::read(datagram.octets) else { continue };
+                let is_answer = flags & (QR | OPCODE) == QR | NOTIFY;
                 let asked = notifier.asked(id).map(|to| notified[to as usize]);
                 if is_answer && asked.is_some() && asked == datagram.peer {
                     notifier.answer(id);
@@ -150,13 +143,13 @@ fn write(primary: &Primary, Notify { id, zone, .. }: Notify, now_ns: i64, space:
     let records = Records::new(&primary.shape, zone);
     let mut to = MessageWriter::new(space, 0);
     let [high, low] = id.to_be_bytes();
-    to.put(&[high, low, NOTIFY, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
+    to.put(&[high, low, NOTIFY | AA, 0, 0, 1, 0, 1, 0, 0, 0, 0]);
     records.name(&mut to);
-    to.put_u16(kind::SOA);
-    to.put_u16(CLASS_IN);
+    to.put_u16(Rtype::SOA.to_int());
+    to.put_u16(Class::IN.to_int());
     records.soa(&mut to, primary.shape.serial(version));
     if let Some(key) = &primary.key {
-        Chain::query().sign(key, &mut to, 0, clock::wall_time_s());
+        to.extend(0, |buffer, length| key.sign(buffer, length, clock::wall_time_s()));
     }
     to.at()
 }

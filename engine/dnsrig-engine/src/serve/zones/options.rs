@@ -14,7 +14,6 @@ use super::{
     primary::{Concurrent, Cut, Order, Period, Primary},
     records::RECORDS_MAX,
     shape::{Changes, Shape, Timers},
-    tsig::Key,
 };
 use crate::{
     base::{
@@ -22,7 +21,7 @@ use crate::{
         target,
         units::{parse_duration, parse_number},
     },
-    dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::key},
+    dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::sign::Signer},
     serve::error::ServeError,
 };
 
@@ -227,8 +226,7 @@ impl Arguments {
 
     /// The server's nature; changes begin at `start_ns`.
     pub fn primary(&self, start_ns: i64) -> Result<Primary, ServeError> {
-        let key = self.tsig.as_deref().map(key::read).transpose().map_err(ServeError::Arguments)?;
-        let key = key.as_ref().map(Key::new);
+        let key = self.tsig.as_deref().map(Signer::parse).transpose().map_err(ServeError::Arguments)?;
         let cut = Cut {
             octets_max: self.message_octets.into(),
             records_max: self.records_per_message.unwrap_or(u16::MAX),

@@ -8,8 +8,8 @@ use std::sync::{
 use super::{
     faults::Faults,
     shape::{Shape, Zone},
-    tsig::Key,
 };
+use crate::dns::tsig::sign::Signer;
 
 /// In which order a connection's messages leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -37,7 +37,7 @@ pub struct Primary {
     pub shape: Shape,
     pub cut: Cut,
     pub faults: Faults,
-    pub key: Option<Key>,
+    pub key: Option<Signer>,
     pub concurrent: Option<Concurrent>,
     pub period: Period,
 }

@@ -6,9 +6,10 @@ use std::{
     ops::AddAssign,
 };
 
+use domain::base::Rtype;
 use serde::Serialize;
 
-use super::{content::Content, query::kind};
+use super::content::Content;
 
 /// So many are told apart; what more of them ask is not counted here.
 const SECONDARIES_MAX: usize = 65_536;
@@ -28,9 +29,9 @@ pub struct Transfers {
 
 impl Transfers {
     /// Counts one that was asked for as `asked` and brings `content`.
-    pub fn count(&mut self, asked: u16, content: Content) {
+    pub fn count(&mut self, asked: Rtype, content: Content) {
         *match (asked, content) {
-            (kind::AXFR, _) => &mut self.axfr,
+            (Rtype::AXFR, _) => &mut self.axfr,
             (_, Content::Soa) => &mut self.up_to_date,
             (_, Content::Whole | Content::Endless) => &mut self.axfr_for_ixfr,
             (_, Content::Changes { .. } | Content::Backwards { .. }) => &mut self.ixfr,

@@ -2,24 +2,29 @@
 
 use std::net::IpAddr;
 
+use domain::base::{Rtype, iana::Class};
+
 use super::{
     content::Content,
     counts::Counts,
     faults::Fault,
     message_writer::MessageWriter,
     primary::{Place, Primary},
-    query::{CLASS_IN, HEADER_OCTETS, Query, kind},
+    query::Query,
     records::{A, NAME_AT, Records, TTL},
     shape::Zone,
-    tsig::Chain,
+};
+use crate::dns::{
+    header::{AA, HEADER_BYTES, QR},
+    tsig::sign::{Chain, Signer},
 };
 use crate::net::framing::PREFIX_OCTETS;
 
 /// The third octet of an answer: a response, authoritative.
-pub const RESPONSE: u8 = 0x84;
+pub const RESPONSE: u8 = QR | AA;
 
 /// An OPT record that offers nothing but the usual size of datagrams (RFC 6891 §6.1.2).
-const OPT: [u8; 11] = [0, 0, kind::OPT as u8, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
+const OPT: [u8; 11] = [0, 0, Rtype::OPT.to_int() as u8, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
 
 /// So many octets a message that is cut short lacks.
 const TRUNCATED_OCTETS: usize = 5;
@@ -35,7 +40,7 @@ pub struct Transfer {
     end: u64,
     messages: u32,
     id: u16,
-    kind: u16,
+    kind: Rtype,
     rd: bool,
     has_opt: bool,
     faulty: bool,
@@ -108,7 +113,7 @@ impl Transfer {
 
     /// Whether the zone was asked for, not only its SOA.
     pub fn is_asked_for(&self) -> bool {
-        self.kind != kind::SOA
+        self.kind != Rtype::SOA
     }
 
     /// Writes the next message, its length before it.
@@ -147,8 +152,8 @@ impl Transfer {
         let high = if self.has(primary, Fault::WrongId) { high ^ 0x80 } else { high };
         to.put(&[0, 0, high, low, RESPONSE | u8::from(self.rd), 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         records.name(to);
-        to.put_u16(self.kind);
-        to.put_u16(CLASS_IN);
+        to.put_u16(self.kind.to_int());
+        to.put_u16(Class::IN.to_int());
     }
 
     /// Writes as many records as one message may have; at least one, whatever it needs.
@@ -229,14 +234,14 @@ impl Transfer {
         let (Some(chain), Some(key)) = (&mut self.chain, &primary.key) else { return };
         let is_due = is_last || chain.is_first() || chain.unsigned() + 1 >= primary.cut.signed_every;
         if is_missing || !is_due {
-            chain.pass(key, &to.written()[start..]);
+            chain.pass(&to.written()[start..]);
             return;
         }
         if is_wrong {
             // One message more is digested than is sent.
-            chain.pass(key, &[0; HEADER_OCTETS]);
+            chain.pass(&[0; HEADER_BYTES]);
         }
-        chain.sign(key, to, start, now_s);
+        to.extend(start, |buffer, length| chain.sign(key, buffer, length, now_s));
     }
 
     fn has(&self, primary: &Primary, fault: Fault) -> bool {
@@ -246,12 +251,12 @@ impl Transfer {
 
 impl Primary {
     fn key_octets(&self) -> usize {
-        self.key.as_ref().map_or(0, super::tsig::Key::octets)
+        self.key.as_ref().map_or(0, Signer::bytes)
     }
 }
 
 // The question's name is where the records' pointers lead.
-const _: () = assert!(NAME_AT == HEADER_OCTETS);
+const _: () = assert!(NAME_AT == HEADER_BYTES);
 
 #[cfg(test)]
 #[path = "transfer_tests.rs"]

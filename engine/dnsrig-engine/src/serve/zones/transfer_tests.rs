@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use crate::{
     dns::{
         churn::Churn,
+        header::HEADER_BYTES,
         xfr::{Ask, Incoming, Limits, Outcome, Step},
     },
     serve::zones::{
@@ -18,7 +19,6 @@ use crate::{
         faults::Fault,
         message_writer::MessageWriter,
         primary::{Period, Primary},
-        query::HEADER_OCTETS,
         secondaries::{Secondary, Transfers},
         shape::{Changes, tests::shape},
         testing::{NOW, ask, converse, faulty, primary, query, records, serial, zone},
@@ -260,7 +260,7 @@ fn seeds_and_zones_have_other_addresses() {
 fn outcome(primary: &Primary, number: u32, what: Ask) -> Option<Outcome> {
     let (messages, _) = converse(primary, [&query(7, &zone(number), what)[..]], &mut Default::default());
     let mut incoming = Incoming::new(what, None);
-    messages.iter().filter(|message| message.len() >= HEADER_OCTETS).find_map(|message| {
+    messages.iter().filter(|message| message.len() >= HEADER_BYTES).find_map(|message| {
         match incoming.take(message, &zone(number), 0, &LIMITS, &mut ()) {
             Step::Done(outcome) => Some(outcome),
             Step::More => None,

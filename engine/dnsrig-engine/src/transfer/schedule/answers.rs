@@ -7,7 +7,10 @@ use super::{
     transfers::{NONE, Transfer},
 };
 use crate::{
-    dns::xfr::{Outcome, Step},
+    dns::{
+        serial::is_newer,
+        xfr::{Outcome, Step},
+    },
     transfer::row_buffer::{Asked, TransferRow},
 };
 
@@ -190,9 +193,4 @@ fn may_go_on(outcome: Outcome) -> bool {
 fn foreign(transfer: &Transfer) -> u32 {
     let all = transfer.messages_last.wrapping_sub(transfer.messages_before);
     all.saturating_sub(transfer.incoming.counts().messages)
-}
-
-/// Serial number arithmetic (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: not newer.
-pub(super) fn is_newer(serial: u32, than: u32) -> bool {
-    serial.wrapping_sub(than).cast_signed() > 0
 }

@@ -2,13 +2,15 @@
 
 use super::{
     Schedule,
-    answers::is_newer,
     secondaries::{Job, Standing},
     slots::{Ended, Handshake, State},
     timers::Timer,
 };
 use crate::{
-    dns::xfr::{Cut, Outcome},
+    dns::{
+        serial::is_newer,
+        xfr::{Cut, Outcome},
+    },
     transfer::row_buffer::ConnectionRow,
 };
 

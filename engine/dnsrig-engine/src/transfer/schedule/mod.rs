@@ -32,7 +32,7 @@ use super::{
 use crate::{
     base::pacer::Pacer,
     dns::{
-        tsig::verify,
+        tsig::{sign::Signer, verify::Verifier},
         xfr::{Ask, Incoming, write_query},
         zone_list::Zones,
     },
@@ -76,7 +76,7 @@ pub struct Schedule {
     settings: Settings,
     share: Share,
     zones: Arc<Zones>,
-    signer: Option<verify::Signer>,
+    signer: Option<Arc<Signer>>,
     sink_factory: SinkFactory,
     secondaries: Vec<Secondary>,
     slots: Vec<Slot>,
@@ -110,7 +110,7 @@ impl Schedule {
         settings: Settings,
         share: Share,
         zones: Arc<Zones>,
-        signer: Option<verify::Signer>,
+        signer: Option<Arc<Signer>>,
         sink_factory: SinkFactory,
         row_buffer: RowBuffer,
     ) -> Self {
@@ -364,7 +364,7 @@ impl Schedule {
         let message = if place.is_udp { start } else { start + PREFIX_OCTETS };
         to.resize(message, 0);
         write_query(to, id, zone, ask);
-        let verifier = self.signer.as_ref().map(|signer| Box::new(signer.sign(to, message, self.wall_s)));
+        let verifier = self.signer.as_ref().map(|signer| Box::new(Verifier::sign(signer, to, message, self.wall_s)));
         if !place.is_udp {
             let length = (to.len() - message) as u16;
             to[start..message].copy_from_slice(&length.to_be_bytes());

@@ -5,11 +5,14 @@ use proptest::{collection::vec, prelude::*};
 use super::*;
 use crate::{
     base::testing::inputs,
-    dns::testing::{Rr, response},
+    dns::{
+        record::Walk,
+        testing::{Rr, response},
+    },
 };
 
 fn soa(data: &[u8]) -> Result<Option<Soa>, Wrong> {
-    let message = response(None, &[Rr::new(&[0], TYPE_SOA, data)]);
+    let message = response(None, &[Rr::new(&[0], Rtype::SOA.to_int(), data)]);
     Soa::read(&Walk::new(&message).any_record().unwrap())
 }
 

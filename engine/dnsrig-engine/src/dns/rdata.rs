@@ -1,7 +1,11 @@
 //! The data of records with the names in it: where they are, and what they look like without compression.
 
-use super::{Outcome, Record};
-use crate::dns::name::{self, Wrong};
+use domain::base::Rtype;
+
+use super::{
+    name::{self, Wrong},
+    record::Record,
+};
 
 /// A part of a record's data, from its beginning; behind the last one is whatever is left.
 enum Part {
@@ -16,9 +20,9 @@ enum Part {
 ///
 /// These are the types of RFC 1035 and those of RFC 3597 §4 and RFC 4034 §6.2. NSEC is not among them (RFC 6840
 /// §5.1), HINFO has no names, and A6 is historic (RFC 6563). Names of all other types are octets like any others.
-fn layout(rtype: u16) -> &'static [Part] {
+fn layout(rtype: Rtype) -> &'static [Part] {
     use Part::{Name, Octets, Text};
-    match rtype {
+    match rtype.to_int() {
         // NS, MD, MF, CNAME, MB, MG, MR, PTR, NXT, DNAME
         2..=5 | 7..=9 | 12 | 30 | 39 => &[Name],
         // SOA, MINFO, RP
@@ -47,14 +51,14 @@ enum Case {
 impl Record<'_> {
     /// Appends the data with its names not compressed, in the case of letters they were sent in.
     ///
-    /// Data that is not as its type asks for is [`Outcome::BadMessage`], a loop [`Outcome::CompressionLoop`].
-    pub fn data_into(&self, to: &mut Vec<u8>) -> Result<(), Outcome> {
-        Ok(self.expand(to, Case::AsSent)?)
+    /// Data that is not as its type asks for is [`Wrong::Form`].
+    pub fn data_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
+        self.expand(to, Case::AsSent)
     }
 
     /// Appends the data in canonical form (RFC 4034 §6.2): names not compressed, in lower case.
-    pub fn canonical_data_into(&self, to: &mut Vec<u8>) -> Result<(), Outcome> {
-        Ok(self.expand(to, Case::Lower)?)
+    pub fn canonical_data_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
+        self.expand(to, Case::Lower)
     }
 
     fn expand(&self, to: &mut Vec<u8>, case: Case) -> Result<(), Wrong> {
@@ -83,5 +87,5 @@ impl Record<'_> {
 }
 
 #[cfg(test)]
-#[path = "data_tests.rs"]
+#[path = "rdata_tests.rs"]
 mod tests;

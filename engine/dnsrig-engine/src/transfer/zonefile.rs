@@ -17,17 +17,15 @@ use domain::{
     rdata::ZoneRecordData,
 };
 
-use super::{
+use crate::dns::{
     name,
-    xfr::{Answered, Change, Outcome, Record, Sink},
+    record::Record,
+    xfr::{Answered, Change, Outcome, Sink},
 };
-
-const TYPE_NSEC: u16 = 47;
-const TYPE_NSEC3: u16 = 50;
 
 /// Types that are always written as octets, because the library writes some of their data as nobody reads it: no
 /// gateway of IPSECKEY (RFC 4025) as 0 instead of a dot, and a parameter of SVCB and HTTPS (RFC 9460) without hyphens.
-const WRITTEN_AS_OCTETS: [u16; 3] = [45, 64, 65];
+const WRITTEN_AS_BYTES: [Rtype; 3] = [Rtype::IPSECKEY, Rtype::SVCB, Rtype::HTTPS];
 
 /// Writes records as lines of a zone file to `to`, which should be buffered.
 ///
@@ -53,7 +51,7 @@ impl<W: io::Write> Writer<W> {
     /// Puts the record into the line.
     fn compose(&mut self, record: &Record<'_>) -> fmt::Result {
         push_name(&self.owner, &mut self.line)?;
-        write!(self.line, " {} IN {} ", record.ttl_s, Rtype::from_int(record.rtype))?;
+        write!(self.line, " {} IN {} ", record.ttl_s, record.rtype)?;
         let data = self.line.len();
         if push_data(record.rtype, &self.data, &mut self.line).is_err() || !is_plain(&self.line[data..]) {
             self.line.truncate(data);
@@ -105,12 +103,12 @@ fn push_name(name: &[u8], to: &mut String) -> fmt::Result {
 }
 
 /// Writes data (its names not compressed) as its type asks for.
-fn push_data(rtype: u16, data: &[u8], to: &mut String) -> fmt::Result {
-    if WRITTEN_AS_OCTETS.contains(&rtype) || !has_plain_types(rtype, data) {
+fn push_data(rtype: Rtype, data: &[u8], to: &mut String) -> fmt::Result {
+    if WRITTEN_AS_BYTES.contains(&rtype) || !has_plain_types(rtype, data) {
         return Err(fmt::Error);
     }
     let mut parser = Parser::from_ref(data);
-    let parsed = ZoneRecordData::<_, ParsedName<_>>::parse_rdata(Rtype::from_int(rtype), &mut parser);
+    let parsed = ZoneRecordData::<_, ParsedName<_>>::parse_rdata(rtype, &mut parser);
     match parsed {
         Ok(None | Some(ZoneRecordData::Unknown(_))) => Err(fmt::Error),
         Ok(Some(parsed)) if parser.remaining() == 0 => write!(to, "{}", parsed.display_zonefile(DisplayKind::Simple)),
@@ -119,11 +117,11 @@ fn push_data(rtype: u16, data: &[u8], to: &mut String) -> fmt::Result {
 }
 
 /// Whether a list of types in the data, if it has one, is as short as it can be: only then its words tell all of it.
-fn has_plain_types(rtype: u16, data: &[u8]) -> bool {
+fn has_plain_types(rtype: Rtype, data: &[u8]) -> bool {
     let types = match rtype {
-        TYPE_NSEC => name::skip(data, 0).ok().and_then(|behind| data.get(behind..)),
+        Rtype::NSEC => name::skip(data, 0).ok().and_then(|behind| data.get(behind..)),
         // Algorithm, flags, iterations; salt and hash with their lengths before them (RFC 5155 §3.2).
-        TYPE_NSEC3 => data.get(4..).and_then(behind_text).and_then(behind_text),
+        Rtype::NSEC3 => data.get(4..).and_then(behind_text).and_then(behind_text),
         _ => return true,
     };
     // Windows of 256 types, each with its number and the length of its bits (RFC 4034 §4.1.2).

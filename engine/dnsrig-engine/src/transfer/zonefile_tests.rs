@@ -80,7 +80,7 @@ struct Whole(Vec<u8>);
 
 impl Sink for Whole {
     fn record(&mut self, record: &Record<'_>, _: Change) -> Result<(), Outcome> {
-        record.data_into(&mut self.0)
+        Ok(record.data_into(&mut self.0)?)
     }
 }
 

@@ -1,0 +1,75 @@
+//! The header of a message (RFC 1035 §4.1.1).
+
+use super::name::Wrong;
+
+/// The length of a header; the question follows it.
+pub const HEADER_BYTES: usize = 12;
+
+/// A message over UDP is no longer without EDNS (RFC 1035 §4.2.1).
+pub const UDP_BYTES_MAX: usize = 512;
+
+/// Bits of the third byte: response, operation, authoritative, truncated, recursion desired.
+pub const QR: u8 = 0x80;
+pub const OPCODE: u8 = 0x78;
+pub const AA: u8 = 0x04;
+pub const TC: u8 = 0x02;
+pub const RD: u8 = 0x01;
+
+/// The operation NOTIFY (RFC 1996 §3.3), where the third byte has it.
+pub const NOTIFY: u8 = 4 << 3;
+
+/// The response code, in the fourth byte.
+pub const RCODE: u8 = 0x0f;
+
+/// Where the number of additional records stands.
+pub const ARCOUNT: usize = 10;
+
+/// What a header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    pub id: u16,
+    /// The third byte.
+    pub flags: u8,
+    pub rcode: u8,
+    pub questions: u16,
+    pub answers: u16,
+    pub authority: u16,
+    pub additional: u16,
+}
+
+impl Header {
+    /// Reads the header that `message` begins with.
+    #[inline]
+    pub fn read(message: &[u8]) -> Result<Self, Wrong> {
+        let header: &[u8; HEADER_BYTES] = message.first_chunk().ok_or(Wrong::Form)?;
+        let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        Ok(Header {
+            id: number(0),
+            flags: header[2],
+            rcode: header[3] & RCODE,
+            questions: number(4),
+            answers: number(6),
+            authority: number(8),
+            additional: number(ARCOUNT),
+        })
+    }
+
+    /// Whether it is that of a response to a query, which was not truncated.
+    #[inline]
+    pub fn is_answer(&self) -> bool {
+        self.flags & (QR | OPCODE | TC) == QR
+    }
+
+    /// How many records stand behind the questions.
+    #[inline]
+    pub fn records(&self) -> u32 {
+        u32::from(self.answers) + u32::from(self.authority) + u32::from(self.additional)
+    }
+}
+
+/// Counts one additional record more in the header of `message`.
+#[inline]
+pub fn count_additional(message: &mut [u8]) {
+    let records = u16::from_be_bytes([message[ARCOUNT], message[ARCOUNT + 1]]).wrapping_add(1);
+    message[ARCOUNT..HEADER_BYTES].copy_from_slice(&records.to_be_bytes());
+}
