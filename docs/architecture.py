@@ -1,4 +1,4 @@
-"""Which file of the engine uses which, and which folder of the package: read from the code, for the picture and for tests."""
+"""Which file of the engine uses which, and which folder of the package: for the picture, and for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
 
 
 class Module:
-    """One file: the modules that it declares, what it makes known under names of its own, and all paths in it. Test code is left out."""
+    """One file: modules that it declares, what it makes known under names of its own, all paths. Test code is left out."""
 
     def __init__(self, path: ModulePath, file: Path) -> None:
         text = _TEST_ITEM.sub("", _COMMENT.sub("", file.read_text()))
@@ -62,7 +62,7 @@ class Module:
 
 
 def engine_uses(root: Path = ENGINE) -> dict[str, set[str]]:
-    """Each file of the engine, and the files whose things it uses: ``{"probe/mod.rs": {"net/udp_batch.rs", ...}, ...}``."""
+    """Each file of the engine, and those whose things it uses: ``{"probe/mod.rs": {"net/udp_batch.rs", ...}, ...}``."""
     modules = {module.path: module for module in _modules((), root / "lib.rs")}
     name = {path: module.file.relative_to(root).as_posix() for path, module in modules.items()}
     uses = {name[path]: _files(module, modules, name) for path, module in modules.items()}

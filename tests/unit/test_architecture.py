@@ -27,6 +27,20 @@ def test_no_files_use_each_other_in_a_circle() -> None:
     assert circles == {()}
 
 
+def test_what_is_shared_has_several_users() -> None:
+    """What one subcommand alone uses lies with it. A folder in a shared one counts as a whole.
+
+    A file that nobody names has methods of a type, which the compiler looks after.
+    """
+    users: dict[str, set[str]] = {}
+    for file in filter(is_subcommands, USES):
+        for used in REACHED[file]:
+            if folder(used) in SHARED and used.count("/") > 0:
+                users.setdefault("/".join(used.split("/")[:2]), set()).add(folder(file))
+    assert len(users) > 30
+    assert {name: only for name, only in users.items() if len(only) < 2 and not name.endswith("mod.rs")} == {}
+
+
 def test_uses_are_read_past_re_exports_and_without_tests(tmp_path: Path) -> None:
     files = {
         "main.rs": "use dnsrig_engine::{probe, load::{self as generator}};\nfn main() { probe::run() }\n",

@@ -13,8 +13,8 @@ impl Pacer {
     /// Without a limit.
     pub const UNLIMITED: Pacer = Pacer { interval_ns: 0.0, burst_ns: f64::INFINITY, full_ns: 0.0 };
 
-    /// `rate_per_s` times a second. After a pause it may be done at once as often as fits into `burst_ns`, and once more; from
-    /// the beginning, too, unless [`Pacer::starting`] says when that is.
+    /// `rate_per_s` times a second. After a pause it may be done at once as often as fits into `burst_ns`, and once
+    /// more; from the beginning, too, unless [`Pacer::starting`] says when that is.
     pub fn new(rate_per_s: f64, burst_ns: f64) -> Self {
         Pacer { interval_ns: 1e9 / rate_per_s, burst_ns, full_ns: 0.0 }
     }

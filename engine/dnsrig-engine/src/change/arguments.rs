@@ -28,8 +28,8 @@ pub const CHANGES_MAX: u64 = 10_000_000;
 /// Change zones of a primary at a constant rate, by dynamic updates (RFC 2136).
 ///
 /// With --catalog, members leave the catalog zone (RFC 9432) and come back: the first --absent changes are removals,
-/// from then on members come back and leave alternately. With --zones, each zone in turn gets a new text in a TXT record
-/// of its own (dnsrig.ZONE), and the server raises the serial.
+/// from then on members come back and leave alternately. With --zones, each zone in turn gets a new text in a TXT
+/// record of its own (dnsrig.ZONE), and the server raises the serial.
 ///
 /// Updates go over UDP, one change a message of at most 512 octets. One without an answer is given up, counted, and
 /// never repeated.

@@ -1,7 +1,7 @@
 //! Which change is sent when, and what became of it: the stream without its socket and its clock.
 //!
-//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; what is due
-//! meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
+//! Changes are due at a constant rate, whatever the server does. At most `window` of them wait for an answer; what is
+//! due meanwhile is sent later, and its lateness is kept. A change without an answer is given up after a time and never
 //! repeated: whether the server made it is not known.
 
 use std::collections::VecDeque;

@@ -120,7 +120,8 @@ impl Report {
         emit("progress", now_ns, &Progress { sent, accepted: self.accepted, open })
     }
 
-    /// Prints the `summary`. A change without an answer counts in `accept_ns` with the time after which it was given up.
+    /// Prints the `summary`. A change without an answer counts in `accept_ns` with the time after which it was given
+    /// up.
     pub fn summary(
         &self,
         outcome: Outcome,

@@ -1,5 +1,5 @@
-//! Catalog zones (RFC 9432): what those who make them, change them and read them have to agree on, and their members as a
-//! transfer brings them.
+//! Catalog zones (RFC 9432): what those who make them, change them and read them have to agree on, and their members as
+//! a transfer brings them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -15,7 +15,8 @@ pub struct ZoneArguments {
     /// A zone's name; may be given several times
     #[arg(long = "zone", value_name = "NAME", help_heading = "What")]
     pub names: Vec<String>,
-    /// A file with a zone a line, such as the zones.list of `dnsrig-engine generate`: what stands behind a TAB is ignored
+    /// A file with a zone a line, such as the zones.list of `dnsrig-engine generate`: what stands behind a TAB is
+    /// ignored
     #[arg(long, value_name = "FILE", conflicts_with = "names", help_heading = "What")]
     pub zones: Option<PathBuf>,
     /// The members of a catalog zone (RFC 9432), which is transferred first
@@ -30,8 +31,8 @@ pub struct ZoneArguments {
 }
 
 impl ZoneArguments {
-    /// The zones, in lower case. `transfer` transfers a catalog, the one zone of the list that it is given, to those members;
-    /// its inner error is a sentence.
+    /// The zones, in lower case. `transfer` transfers a catalog, the one zone of the list that it is given, to those
+    /// members; its inner error is a sentence.
     pub fn zones(
         &self,
         transfer: impl FnOnce(Zones, Members) -> Result<Result<(), String>, Failure>,

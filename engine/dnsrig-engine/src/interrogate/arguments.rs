@@ -20,9 +20,9 @@ const SESSIONS_MAX: usize = 4;
 
 /// Find out what a primary supports of zone transfer, by asking it, and print a table.
 ///
-/// It takes less than a minute, and at most 300 of the zones (the first, the last, others between; 64 MB of them, and of
-/// one zone 8 MB), 200 transfers in one write, 64 connections at a time. Best given a large zone (128 kB and more) and some
-/// small ones, and --tsig if the primary has a key.
+/// It takes less than a minute, and at most 300 of the zones (the first, the last, others between; 64 MB of them, and
+/// of one zone 8 MB), 200 transfers in one write, 64 connections at a time. Best given a large zone (128 kB and more)
+/// and some small ones, and --tsig if the primary has a key.
 ///
 /// The table goes to standard error; into a pipe goes a summary, too (JSON).
 ///
@@ -37,7 +37,8 @@ pub struct Arguments {
     /// The port of XoT
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub xot_port: u16,
-    /// Sign queries for transfers and check all answers (RFC 8945): hmac-sha256, -sha512 … : the key's name : its secret in base64
+    /// Sign queries for transfers and check all answers (RFC 8945): hmac-sha256, -sha512 … : the key's name : its
+    /// secret in base64
     #[arg(long, value_name = "ALGORITHM:NAME:SECRET")]
     pub tsig: Option<String>,
     /// Write the summary to this file (JSON)

@@ -1,8 +1,8 @@
 //! A connection, plain or with TLS, that blocks: what touches sockets here.
 //!
 //! Simple rather than fast: an interrogation waits most of its time. It has its own TLS beside that of
-//! [`net::connection`](crate::net::connection), because checks do on purpose what that never does: several queries in one TLS
-//! record, early data, other protocols than `dot`; and they tell what a handshake came to.
+//! [`net::connection`](crate::net::connection), because checks do on purpose what that never does: several queries in
+//! one TLS record, early data, other protocols than `dot`; and they tell what a handshake came to.
 
 use std::{
     collections::VecDeque,
@@ -123,7 +123,8 @@ impl Connection {
         Self::tls_with_early_data(server, config, name, &[]).map(|(connection, _)| connection)
     }
 
-    /// Likewise; sends `early` as early data (0-RTT) if the session that is resumed permits it, and tells whether it did.
+    /// Likewise; sends `early` as early data (0-RTT) if the session that is resumed permits it, and tells whether it
+    /// did.
     pub fn tls_with_early_data(
         server: SocketAddr,
         config: &Arc<ClientConfig>,

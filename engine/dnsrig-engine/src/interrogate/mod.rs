@@ -1,9 +1,9 @@
 //! `interrogate`: what a primary supports, found by asking it and never by its version.
 //!
-//! A list of [`checks`], each in a file of its own, ask over [`connection`]s and judge by [`exchange`]s: what was asked on a
-//! connection, and what came when. Speed does not matter here; sockets block, and every wait has a limit ([`caps`]).
-//! What decides (messages, the course of a transfer, judgements) is apart from what touches sockets, and is tested
-//! without any.
+//! A list of [`checks`], each in a file of its own, ask over [`connection`]s and judge by [`exchange`]s: what was asked
+//! on a connection, and what came when. Speed does not matter here; sockets block, and every wait has a limit
+//! ([`caps`]). What decides (messages, the course of a transfer, judgements) is apart from what touches sockets, and is
+//! tested without any.
 
 mod answer;
 mod arguments;

@@ -40,7 +40,8 @@ impl Server {
         }
     }
 
-    /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep them.
+    /// A new connection with TLS that offers these protocols (ALPN), and keeps sessions if there is something to keep
+    /// them.
     pub fn open_tls(&self, alpn: &[&str], sessions: Option<&Arc<Sessions>>) -> Result<Connection, CloseReason> {
         Connection::tls(self.xot, &self.tls.config(alpn, sessions), self.tls.name())
     }

@@ -1,5 +1,5 @@
-//! A program that asks over one UDP socket: the loop around its core. What is sent when, and what an answer means, is the
-//! core's ([`UdpClient`]).
+//! A program that asks over one UDP socket: the loop around its core. What is sent when, and what an answer means, is
+//! the core's ([`UdpClient`]).
 
 use std::{
     io,
@@ -21,8 +21,8 @@ use crate::{
     dns::header::UDP_BYTES_MAX,
 };
 
-/// The longest message that is read. A byte more than a server sends tells a message that is too long from one that just
-/// fits.
+/// The longest message that is read. A byte more than a server sends tells a message that is too long from one that
+/// just fits.
 const MESSAGE_BYTES_MAX: usize = UDP_BYTES_MAX + 1;
 
 /// What a small datagram takes in a receive buffer, by the kernel's accounting (its `truesize`, for a 512-byte answer
@@ -56,8 +56,8 @@ impl Advice for UdpError {
 
 /// What is sent when, and what comes of it.
 pub trait UdpClient {
-    /// Sends one message on `socket` if one is due, or says how it ends. Continues with when to look again unless an answer comes before: `now_ns`
-    /// if more may be due.
+    /// Sends one message on `socket` if one is due, or says how it ends. Continues with when to look again unless an
+    /// answer comes before: `now_ns` if more may be due.
     fn act(&mut self, socket: &UdpSocket, now_ns: i64) -> Result<ControlFlow<Outcome, i64>, Failure>;
 
     /// Takes in a message, which may be anyone's where the socket is not connected.
@@ -81,12 +81,13 @@ pub fn connect(server: SocketAddr, answers: Option<u32>) -> Result<UdpSocket, Ud
     connected().map_err(|error| UdpError::Connect(server, error))
 }
 
-/// A socket that speaks to servers of the same family as `server`, and blocks. Its receive buffer is to have room for so many
-/// small `answers`; None: as many as the system gives.
+/// A socket that speaks to servers of the same family as `server`, and blocks. Its receive buffer is to have room for
+/// so many small `answers`; None: as many as the system gives.
 pub fn bind(server: SocketAddr, answers: Option<u32>) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((target::unspecified(server), 0))?;
     if let Some(answers) = answers {
-        // The kernel lowers it to net.core.rmem_max if need be; an answer that is dropped then counts as any other loss.
+        // The kernel lowers it to net.core.rmem_max if need be; an answer that is dropped then counts as any other
+        // loss.
         setsockopt(&socket, sockopt::RcvBuf, &(answers as usize * BUFFER_BYTES_PER_ANSWER))?;
     }
     Ok(socket)

@@ -53,8 +53,8 @@ pub struct Arguments {
     /// Make changes at this rate a second, whether the earlier ones have arrived or not
     #[arg(long, value_name = "RATE", value_parser = parse_changes_per_s)]
     pub rate: Option<f64>,
-    /// The primary, a `serve zones`, makes the changes by itself at --rate, from this time of CLOCK_MONOTONIC on; its zones
-    /// must be the listed ones
+    /// The primary, a `serve zones`, makes the changes by itself at --rate, from this time of CLOCK_MONOTONIC on; its
+    /// zones must be the listed ones
     #[arg(long, value_name = "NS", requires = "rate", conflicts_with = "tsig")]
     pub made_from_ns: Option<i64>,
     /// For how long to make changes at --rate

@@ -1,10 +1,10 @@
 //! Which change and which poll is sent when, and what the answers say: propagation without its socket and its clock.
 //!
 //! A change raises the serial of a zone on the primary to one that is known when it is sent. From then on every
-//! secondary is polled for it, at most `poll_rate_per_s` times a second, and only while a change is missing there. For each
-//! change and secondary two times bracket the moment of arrival: the latest poll *sent* that was still answered with an
-//! older serial, and the answer *received* with the new one or a later one (RFC 1982: serials only grow, so a later
-//! serial shows all earlier changes of its zone).
+//! secondary is polled for it, at most `poll_rate_per_s` times a second, and only while a change is missing there. For
+//! each change and secondary two times bracket the moment of arrival: the latest poll *sent* that was still answered
+//! with an older serial, and the answer *received* with the new one or a later one (RFC 1982: serials only grow, so a
+//! later serial shows all earlier changes of its zone).
 //!
 //! At most one change of a zone waits for the primary's answer at a time, so that serials reach it in order; a change
 //! that is due meanwhile is sent late, and its lateness is kept.

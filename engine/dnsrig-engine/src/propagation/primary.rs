@@ -1,7 +1,7 @@
 //! The primary, as far as changes need it: the SOA record of every zone, and updates that raise its serial.
 //!
-//! The update carries the new SOA itself, so the serial is known when it is sent. Left to the server it would have to be
-//! asked for afterwards, when later changes may have raised it further.
+//! The update carries the new SOA itself, so the serial is known when it is sent. Left to the server it would have to
+//! be asked for afterwards, when later changes may have raised it further.
 
 use std::{
     collections::HashMap,

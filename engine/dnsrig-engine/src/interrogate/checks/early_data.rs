@@ -1,6 +1,7 @@
 //! Whether a query may come with the first flight of a resumed connection (0-RTT, RFC 8446 §2.3).
 //!
-//! It can be replayed by others, and no profile says what of XoT may come that way (RFC 8446 §E.5): only SOA is asked so.
+//! It can be replayed by others, and no profile says what of XoT may come that way (RFC 8446 §E.5): only SOA is asked
+//! so.
 
 use std::sync::Arc;
 
@@ -31,8 +32,9 @@ struct Early {
     close_reason: Option<CloseReason>,
 }
 
-/// A server may reject early data that it took a moment ago and would take again, e.g. because the ticket looks too old or too new to
-/// it (RFC 8446 §8.3), which a machine that stalls is enough for. So only several rejections say that it takes none.
+/// A server may reject early data that it took a moment ago and would take again, e.g. because the ticket looks too old
+/// or too new to it (RFC 8446 §8.3), which a machine that stalls is enough for. So only several rejections say that it
+/// takes none.
 const ATTEMPTS: usize = 3;
 
 fn ask(asking: &Asking, transport: Transport) -> Answer {

@@ -1,5 +1,5 @@
-//! Which messages of a signed transfer bear a signature: RFC 8945 §5.3.1 asks for the first, the last, and at least each
-//! hundredth.
+//! Which messages of a signed transfer bear a signature: RFC 8945 §5.3.1 asks for the first, the last, and at least
+//! each hundredth.
 
 use crate::interrogate::{
     answer::{Answer, Transport},

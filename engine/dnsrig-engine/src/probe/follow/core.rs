@@ -1,8 +1,8 @@
 //! Which zone is asked for when, and what an answer changes: following zones without a socket and a clock.
 //!
-//! Zones are asked for in turn, at a constant rate, whatever the server does. What is known of a zone changes with an answer
-//! that differs from the one before; each such change is a row, between the last question that was answered with the old state
-//! and the answer that showed the new one. A question without an answer changes nothing.
+//! Zones are asked for in turn, at a constant rate, whatever the server does. What is known of a zone changes with an
+//! answer that differs from the one before; each such change is a row, between the last question that was answered with
+//! the old state and the answer that showed the new one. A question without an answer changes nothing.
 
 use crate::base::pacer::Pacer;
 

@@ -36,11 +36,11 @@ const RATE_VOUCHED_MAX: u32 = 100;
 
 /// Follow zones on a server: when does its answer change?
 ///
-/// Asks for the SOA of each zone over UDP, in turn and at a constant rate, until it is told to end. A row is written for the
-/// first answer and for each one that differs from the one before: the zone is served with another serial, is served no more
-/// (REFUSED, NXDOMAIN, SERVFAIL, not authoritative), or is served again. Two times bracket the moment: before_ns, when the
-/// last question was sent that was answered as before, and seen_ns, when the new answer came. They are about
-/// zones / rate apart. The event `changed` tells, once, that a zone is not as it was first seen.
+/// Asks for the SOA of each zone over UDP, in turn and at a constant rate, until it is told to end. A row is written
+/// for the first answer and for each one that differs from the one before: the zone is served with another serial, is
+/// served no more (REFUSED, NXDOMAIN, SERVFAIL, not authoritative), or is served again. Two times bracket the moment:
+/// before_ns, when the last question was sent that was answered as before, and seen_ns, when the new answer came. They
+/// are about zones / rate apart. The event `changed` tells, once, that a zone is not as it was first seen.
 ///
 /// Exit codes: 130 ended (it never ends by itself), 2 bad input, 1 other errors.
 #[derive(Debug, clap::Args)]
