@@ -1,13 +1,10 @@
 //! `serve`: the other side of a measurement, made of known truth.
 //!
-//! Each kind of server is a module; what they share stands beside them: [`listeners`], [`sockets`], [`error`]
-//! and, for streams, [`connection`].
+//! Each kind of server is a service in the one [`shell`] of sockets, threads and connections.
 
-pub mod connection;
 pub mod echo;
 pub mod error;
-pub mod listeners;
-pub mod sockets;
+pub mod shell;
 pub mod zones;
 
 use std::process::ExitCode;

@@ -14,15 +14,12 @@ use nix::sys::{
     epoll::EpollFlags,
     socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt},
 };
+use slotmap::{DefaultKey, Key as _, KeyData, SlotMap};
 
 use crate::{
     dns::zone_list::Zones,
     net::{
-        connection::{
-            counts::Connections,
-            limits::Limits,
-            table::{Table, Token},
-        },
+        connection::limits::{Connections, Limits},
         framing::{self, Frames},
         poller::Poller,
     },
@@ -157,7 +154,7 @@ pub struct Listeners {
     register: Register,
     udp: UdpSocket,
     tcp: TcpListener,
-    streams: Table<Stream>,
+    streams: SlotMap<DefaultKey, Stream>,
     limits: Limits,
     /// What became of connections.
     pub connections: Connections,
@@ -209,7 +206,7 @@ impl Listeners {
             register,
             udp,
             tcp,
-            streams: Table::default(),
+            streams: SlotMap::new(),
             limits: Limits::new(STREAMS_MAX, IDLE_NS),
             connections: Connections::default(),
             sweep_due_ns: 0,
@@ -228,7 +225,7 @@ impl Listeners {
         match number {
             UDP => self.receive(&mut each),
             TCP => self.accept(now_ns, poller)?,
-            _ => self.read(Token::from_number(number - NOTIFY_NUMBERS - 2), now_ns, &mut each),
+            _ => self.read(KeyData::from_ffi(number - NOTIFY_NUMBERS - 2).into(), now_ns, &mut each),
         }
         Ok(())
     }
@@ -239,7 +236,9 @@ impl Listeners {
             return Ok(());
         }
         self.sweep_due_ns = now_ns + SWEEP_INTERVAL_NS;
-        let closed = self.streams.extract(|stream| now_ns - stream.active_ns >= self.limits.idle_ns);
+        let before = self.streams.len();
+        self.streams.retain(|_, stream| now_ns - stream.active_ns < self.limits.idle_ns);
+        let closed = before - self.streams.len();
         self.limits.release(closed);
         self.connections.idle += closed as u64;
         if std::mem::take(&mut self.is_paused) { poller.change(&self.tcp, EpollFlags::EPOLLIN, TCP) } else { Ok(()) }
@@ -271,9 +270,8 @@ impl Listeners {
     fn accept(&mut self, now_ns: i64, poller: &Poller) -> io::Result<()> {
         let Listeners { streams, limits, connections, tcp, .. } = self;
         let goes_on = limits.accept(tcp, connections, |socket| {
-            let token = streams.insert(Stream { socket, frames: Frames::default(), active_ns: now_ns });
-            let number = NOTIFY_NUMBERS + 2 + token.number();
-            streams.get(token).map_or(Ok(()), |stream| poller.add(&stream.socket, EpollFlags::EPOLLIN, number))
+            let key = streams.insert(Stream { socket, frames: Frames::default(), active_ns: now_ns });
+            poller.add(&streams[key].socket, EpollFlags::EPOLLIN, NOTIFY_NUMBERS + 2 + key.data().as_ffi())
         })?;
         if !goes_on {
             poller.change(&self.tcp, EpollFlags::empty(), TCP)?;
@@ -282,8 +280,8 @@ impl Listeners {
         Ok(())
     }
 
-    fn read(&mut self, token: Token, now_ns: i64, each: &mut impl FnMut(u32, u32, Option<u32>)) {
-        let Some(stream) = self.streams.get(token) else { return };
+    fn read(&mut self, key: DefaultKey, now_ns: i64, each: &mut impl FnMut(u32, u32, Option<u32>)) {
+        let Some(stream) = self.streams.get_mut(key) else { return };
         stream.active_ns = now_ns;
         let mut space = [0; MESSAGE_OCTETS_MAX];
         let is_over = match stream.socket.read(&mut space) {
@@ -292,7 +290,7 @@ impl Listeners {
             Err(error) => error.kind() != ErrorKind::WouldBlock,
         };
         if is_over {
-            self.streams.remove(token);
+            self.streams.remove(key);
             self.limits.release(1);
         }
     }

@@ -75,7 +75,7 @@ fn a_connection_on_which_nothing_comes_is_closed() {
     // Something comes on the first before the time is over.
     streams[0].write_all(&[0]).unwrap();
     streams[0].set_nodelay(true).unwrap();
-    let first = NOTIFY_NUMBERS + 2;
+    let first = NOTIFY_NUMBERS + 2 + listeners.streams.keys().next().unwrap().data().as_ffi();
     std::thread::sleep(Duration::from_millis(20));
     listeners.event(first, IDLE_NS / 2, &poller, |_, _, _| ()).unwrap();
     listeners.sweep(IDLE_NS, &poller).unwrap();

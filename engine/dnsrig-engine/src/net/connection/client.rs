@@ -4,7 +4,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use nix::sys::socket::{getsockopt, sockopt};
 
-use super::{close_reason::CloseReason, options::SocketOptions, socket};
+use super::{
+    options::SocketOptions,
+    socket::{self, CloseReason},
+};
 use crate::net::{
     framing::{Frames, each_frame},
     tls::{Client, Fault, Progress, Session},

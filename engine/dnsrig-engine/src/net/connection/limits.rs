@@ -1,9 +1,10 @@
-//! How many connections there may be, and how they are taken on.
+//! How many connections there may be, how they are taken on, and what is counted of them.
 
 use std::{
     fs::File,
     io,
     net::{TcpListener, TcpStream},
+    ops::AddAssign,
     os::fd::{AsRawFd, FromRawFd, OwnedFd},
     sync::{
         Arc, Mutex, PoisonError,
@@ -12,11 +13,41 @@ use std::{
 };
 
 use nix::sys::socket::{SockFlag, accept4};
-
-use super::counts::Connections;
+use serde::Serialize;
 
 /// So many connections are accepted before it is the others' turn.
 const ACCEPTS_MAX: usize = 64;
+
+/// What became of connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Connections {
+    /// Taken on.
+    pub accepted: u64,
+    /// Closed at once, because there were too many.
+    pub refused: u64,
+    /// TLS handshakes completed, the resumed ones among them.
+    pub handshakes: u64,
+    /// TLS handshakes that resumed an earlier session.
+    pub resumed: u64,
+    /// Ended by an error of TLS, mostly before the handshake was complete.
+    pub tls_failed: u64,
+    /// Reset or broken by the peer.
+    pub reset: u64,
+    /// Closed by us, because no query came for too long.
+    pub idle: u64,
+}
+
+impl AddAssign for Connections {
+    fn add_assign(&mut self, other: Connections) {
+        self.accepted += other.accepted;
+        self.refused += other.refused;
+        self.handshakes += other.handshakes;
+        self.resumed += other.resumed;
+        self.tls_failed += other.tls_failed;
+        self.reset += other.reset;
+        self.idle += other.idle;
+    }
+}
 
 /// What all threads' connections share.
 #[derive(Clone)]

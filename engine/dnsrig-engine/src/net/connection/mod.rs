@@ -1,20 +1,17 @@
 //! DNS over connections (RFC 7766, RFC 7858, RFC 9103): what all sides and instruments share that use TCP or TLS.
 //!
 //! [`socket`] makes sockets with [`options`]; a [`client`] connection is made of one, of messages found in its stream
-//! ([`framing`](super::framing)) and perhaps of [`tls`](super::tls). [`limits`], [`table`] and [`counts`] are for those who accept
+//! ([`framing`](super::framing)) and perhaps of [`tls`](super::tls). [`limits`] is for those who accept
 //! connections. Nothing here decides which query goes where, or waits.
 
 pub mod chain;
 pub mod client;
-pub mod close_reason;
-pub mod counts;
 pub mod limits;
 pub mod options;
 pub mod socket;
-pub mod table;
 
 pub use self::{
     client::{Buffers, Connection, Reading},
-    close_reason::CloseReason,
     options::{Close, SocketOptions},
+    socket::CloseReason,
 };

@@ -8,10 +8,8 @@ use std::{
 
 use nix::sys::socket::{MsgFlags, SockaddrStorage, bind, connect, recv, send, setsockopt, sockopt};
 
-use super::{
-    close_reason::CloseReason,
-    options::{SocketOptions, unconnected},
-};
+use super::options::{SocketOptions, unconnected};
+use crate::net::tls::Fault;
 
 /// What came of an attempt to begin a connection.
 pub enum Begun {
@@ -21,6 +19,19 @@ pub enum Begun {
     Failed(nix::Error),
     /// This host has no port left for it.
     NoPort,
+}
+
+/// Why nothing more comes on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The server closed the connection (FIN).
+    Closed,
+    /// It reset the connection.
+    Reset,
+    /// It did not accept the connection.
+    Refused,
+    /// The TLS handshake or session failed.
+    Tls(Fault),
 }
 
 /// Begins a connection to `server`, from `source` or from any address; does not wait.

@@ -6,19 +6,7 @@ use super::{
     faults::{Fate, Faults, Settings},
     message,
 };
-use crate::{
-    base::clock,
-    net::{connection::table::Token, udp_batch::Peer},
-};
-
-/// Where an answer goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Destination {
-    /// To the sender of the datagram.
-    Datagram(Peer),
-    /// Down a connection.
-    Stream(Token),
-}
+use crate::{base::clock, serve::shell::service::Destination};
 
 /// When the answer to a query is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

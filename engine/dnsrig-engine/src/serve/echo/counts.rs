@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 
-use crate::net::connection::counts::Connections;
+use crate::net::connection::limits::Connections;
 
 /// `queries` = `answers` + all of `dropped` but `malformed` + `waiting`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]

@@ -1,21 +1,17 @@
 //! `serve echo`: the reflector. Known truth for an instrument, and the floor under every chart.
 //!
-//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query) and
-//! [`connection`](super::connection) (a stream's state). Shells: [`datagrams`] and [`streams`] (sockets), [`worker`] (one thread's loop), [`setup`]
-//! (what is bound before any thread runs).
+//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query). [`service`] has them
+//! answer in the [`shell`](super::shell).
 
 pub mod answerer;
 pub mod counts;
-pub mod datagrams;
 pub mod delayed;
 pub mod faults;
 pub mod message;
 mod options;
-mod setup;
-pub mod streams;
-pub mod worker;
+pub mod service;
 
-use std::process::ExitCode;
+use std::{net::SocketAddr, process::ExitCode};
 
 use serde::Serialize;
 
@@ -23,25 +19,26 @@ pub use self::options::Arguments;
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, emit},
+        events::{self, emit},
         failure::Failure,
-        stop::{Stop, Wake},
-        target,
-        threads::Threads,
     },
-    serve::error::ServeError,
+    net::tls::{self, identity},
+    serve::shell::{
+        Server,
+        listeners::{Asked, Listeners},
+    },
 };
 use counts::Counts;
-use setup::Bound;
-use worker::Parts;
+use options::Transport;
 
 #[derive(Serialize)]
-struct Ready<'a> {
+struct Ready {
     /// The first stall period starts here.
     start_ns: i64,
     threads: usize,
-    #[serde(flatten)]
-    bound: &'a Bound,
+    udp: Option<SocketAddr>,
+    tcp: Option<SocketAddr>,
+    dot: Option<SocketAddr>,
 }
 
 #[derive(Serialize)]
@@ -54,24 +51,26 @@ struct Summary {
 
 /// Echoes until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    target::authorise(arguments.address.ip(), arguments.i_am_authorized)?;
+    let Arguments { address, shell, .. } = arguments;
     let faults = arguments.faults()?;
-    let stop = Stop::new(arguments.until_eof)?;
-    let mut anchors = Anchors::start()?;
-    let (bound, sockets) = setup::bind(arguments)?;
+    let mut server = Server::new(address.ip(), shell)?;
+    let asked = |transport| arguments.transport.contains(&transport);
+    let listeners = Listeners::claim(&Asked {
+        address: *address,
+        udp: asked(Transport::Udp),
+        tcp: asked(Transport::Tcp),
+        tls: asked(Transport::Dot).then_some(arguments.dot_port),
+        tls_name: "DNS over TLS",
+    })?;
+    let config = |address| identity::server_config(shell.identity(address)?, tls::DOT, None);
+    let config = listeners.tls.map(config).transpose()?;
+    let receive_bytes = arguments.receive_buffer_octets as usize;
+    let sockets = listeners.bind(shell, config.as_ref(), receive_bytes, arguments.segmentation)?;
     let start_ns = clock::monotonic_ns();
-    let mut threads = Threads::new()?;
-    for (number, sockets) in sockets.into_iter().enumerate() {
-        let (answerer, limits) = (arguments.answerer(faults, number, start_ns), bound.limits.clone());
-        let parts = |stop| Parts { stop, sockets, answerer, limits };
-        threads.spawn("echo", |stop| worker::run(parts(stop)).map_err(ServeError::answering))?;
-    }
-    emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: arguments.threads(), bound: &bound })?;
-    while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
-        anchors.emit_if_due(clock::monotonic_ns())?;
-    }
-    let now_ns = clock::monotonic_ns();
-    let threads = threads.end()?;
+    server.start("echo", sockets, shell, |number| arguments.answerer(faults, number, start_ns))?;
+    let Listeners { udp, tcp, tls: dot, .. } = listeners;
+    emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: shell.threads(), udp, tcp, dot })?;
+    let (now_ns, threads) = server.serve()?;
     let mut total = Counts::default();
     threads.iter().for_each(|counts| total += *counts);
     events::summary(now_ns, &Summary { elapsed_ns: now_ns - start_ns, total, threads })?;

@@ -1,10 +1,6 @@
 //! The command line of `serve echo`.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    thread,
-};
+use std::net::SocketAddr;
 
 use clap::ValueEnum;
 
@@ -14,7 +10,7 @@ use crate::{
         target,
         units::{parse_duration, parse_share},
     },
-    serve::error::ServeError,
+    serve::{error::ServeError, shell},
 };
 
 /// How queries come.
@@ -68,9 +64,6 @@ pub struct Arguments {
     /// The port for DNS over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub dot_port: u16,
-    /// Threads [default: the CPUs that it may run on]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
     /// Every answer waits so long, such as 10ms
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
     delay: i64,
@@ -101,34 +94,11 @@ pub struct Arguments {
     /// The receive buffer of each UDP socket; without CAP_NET_ADMIN at most net.core.rmem_max
     #[arg(long, value_name = "N", default_value_t = 8 * 1024 * 1024, value_parser = clap::value_parser!(u32).range(4096..=1_073_741_823))]
     pub receive_buffer_octets: u32,
-    /// So many connections may be open; others are closed at once
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub connections_max: u32,
-    /// Close a connection that had no query for so long
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    pub idle_timeout: i64,
-    /// The certificates for DNS over TLS, the server's own first; without, one is made (ECDSA P-256)
-    #[arg(long, value_name = "PEM", requires = "key")]
-    pub certificate: Option<PathBuf>,
-    /// The certificate's key
-    #[arg(long, value_name = "PEM", requires = "certificate")]
-    pub key: Option<PathBuf>,
-    /// End when standard input ends
-    #[arg(long)]
-    pub until_eof: bool,
-    /// Confirm that you may serve on this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48
-    #[arg(long, value_name = "ADDRESS")]
-    pub i_am_authorized: Option<IpAddr>,
+    #[command(flatten)]
+    pub shell: shell::options::Options,
 }
 
 impl Arguments {
-    /// How many threads.
-    pub fn threads(&self) -> usize {
-        // It looks at the affinity and at the cgroup's quota.
-        let cpus = || thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(cpus, usize::from)
-    }
-
     /// The faults, if they go together.
     pub fn faults(&self) -> Result<Settings, ServeError> {
         if self.jitter > self.delay {

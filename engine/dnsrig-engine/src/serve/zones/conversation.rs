@@ -9,6 +9,7 @@ use super::{
     primary::{Now, Order, Primary},
     transfer::Progress,
 };
+use crate::serve::shell::service::Next;
 
 /// With so many answers to give, a connection is not read from. What was read at once is taken in nevertheless: with
 /// the shortest queries that is 3,450 more.
@@ -17,19 +18,6 @@ const ANSWERS_MAX: usize = 1024;
 /// Room for so many answers is kept while a connection waits for queries.
 const ANSWERS_KEPT: usize = 16;
 
-/// What is to happen after [`Conversation::fill`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Filled {
-    /// There is more to write.
-    More,
-    /// Nothing more is to be written until a query comes.
-    Empty,
-    /// The next message has to wait for so long.
-    Pause { ns: i64 },
-    /// A fault closes the connection once what was written has left.
-    Close,
-}
-
 /// The state of a connection above the framing.
 #[derive(Debug, Default)]
 pub struct Conversation {
@@ -37,6 +25,8 @@ pub struct Conversation {
     answers: VecDeque<Answer>,
     begun: u32,
     done: u32,
+    /// The next message waits for its time.
+    pub is_paused: bool,
 }
 
 impl Conversation {
@@ -62,11 +52,6 @@ impl Conversation {
         }
     }
 
-    /// Whether all is answered.
-    pub fn is_empty(&self) -> bool {
-        self.answers.is_empty()
-    }
-
     /// Writes messages until `until` octets are written, or nothing is left.
     pub fn fill(
         &mut self,
@@ -75,14 +60,14 @@ impl Conversation {
         until: usize,
         now_s: u64,
         counts: &mut Counts,
-    ) -> Filled {
-        let (close_after, slow_ns) = (primary.faults.close_after(), primary.faults.slow_ns());
+    ) -> Next {
+        let (close_after, is_slow) = (primary.faults.close_after(), primary.faults.slow_ns().is_some());
         while let Some(answer) = self.answers.front_mut() {
             if close_after.is_some_and(|count| self.done >= count) {
-                return Filled::Close;
+                return Next::Close;
             }
             if to.at() >= until {
-                return Filled::More;
+                return Next::More;
             }
             let before = to.at();
             let progress = answer.message(primary, to, now_s);
@@ -95,18 +80,15 @@ impl Conversation {
                 Progress::Cut => {
                     counts.outcomes.cut += 1;
                     self.answers.pop_front();
-                    return Filled::Close;
+                    return Next::Close;
                 }
             }
-            if let Some(ns) = slow_ns {
-                return Filled::Pause { ns };
+            if is_slow {
+                return Next::Later;
             }
         }
-        if close_after.is_some_and(|count| self.done >= count && self.begun > 0) {
-            Filled::Close
-        } else {
-            Filled::Empty
-        }
+        self.answers.shrink_to(ANSWERS_KEPT);
+        if close_after.is_some_and(|count| self.done >= count && self.begun > 0) { Next::Close } else { Next::Nothing }
     }
 
     fn finish(&mut self, counts: &mut Counts) {
@@ -115,13 +97,6 @@ impl Conversation {
             transfer.finish(counts);
         }
         self.done += u32::from(answer.is_some_and(|answer| answer.is_transfer()));
-    }
-
-    /// Gives back the room for answers, if none are to be given.
-    pub fn rest(&mut self) {
-        if self.answers.is_empty() {
-            self.answers.shrink_to(ANSWERS_KEPT);
-        }
     }
 
     /// Forgets, and counts, what is never answered, because the connection is gone.

@@ -8,7 +8,7 @@ use super::{
     notify::Told,
     secondaries::{Secondaries, Transfers},
 };
-use crate::net::connection::counts::Connections;
+use crate::net::connection::limits::Connections;
 
 /// What was asked and what became of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

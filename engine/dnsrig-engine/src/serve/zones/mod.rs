@@ -4,15 +4,14 @@
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
 //! [`query`] (what is asked), [`answer`] (what a query gets), [`transfer`] (an answer cut into
 //! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`secondaries`] (what
-//! each of them asked), [`faults`]. Shells: [`datagrams`], [`streams`] and [`notifications`] (sockets), [`changing`]
-//! (signals, rows), [`worker`] (one thread's loop).
+//! each of them asked), [`faults`]. [`service`] has them answer in the [`shell`](super::shell). Shells of their own have
+//! [`notifications`] (a socket) and [`changing`] (signals, rows).
 
 pub mod answer;
 pub mod changing;
 pub mod content;
 pub mod conversation;
 pub mod counts;
-pub mod datagrams;
 pub mod faults;
 pub mod message_writer;
 pub mod names;
@@ -23,13 +22,11 @@ pub mod primary;
 pub mod query;
 pub mod records;
 pub mod secondaries;
-mod setup;
+pub mod service;
 pub mod shape;
-pub mod streams;
 #[cfg(test)]
 pub mod testing;
 pub mod transfer;
-pub mod worker;
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -43,33 +40,42 @@ pub use self::options::Arguments;
 use crate::{
     base::{
         clock,
-        events::{self, Anchors, emit},
+        events::{self, emit},
         failure::Failure,
-        stop::{Stop, Wake},
-        target,
-        threads::Threads,
     },
-    net::connection::limits::Limits,
-    serve::{error::ServeError, sockets},
+    net::tls::{self, identity},
+    serve::{
+        error::ServeError,
+        shell::{
+            Server,
+            listeners::{Asked, Listeners},
+            sockets,
+        },
+    },
 };
 use changing::Changing;
 use counts::Counts;
+use faults::Fault;
+use options::Transport;
 use primary::Primary;
 use secondaries::Secondary;
-use setup::Bound;
+use service::Answerer;
 use shape::Made;
-use worker::Parts;
 
 /// The summary tells so many secondaries apart.
 const SECONDARIES_TOLD_MAX: usize = 1000;
 
+/// The receive buffer asked for, of each UDP socket.
+const RECEIVE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
+
 #[derive(Serialize)]
-struct Ready<'a> {
+struct Ready {
     /// Changes are counted from here; none: from a signal on.
     start_ns: Option<i64>,
     threads: usize,
-    #[serde(flatten)]
-    bound: &'a Bound,
+    udp: Option<SocketAddr>,
+    tcp: Option<SocketAddr>,
+    xot: Option<SocketAddr>,
 }
 
 #[derive(Serialize)]
@@ -95,35 +101,38 @@ struct Told {
 
 /// Serves until someone ends it.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    target::authorise(arguments.address.ip(), arguments.i_am_authorized)?;
+    let Arguments { address, shell, .. } = arguments;
     let notified = arguments.notified()?;
-    let stop = Stop::new(arguments.until_eof)?;
-    let mut anchors = Anchors::start()?;
+    let mut server = Server::new(address.ip(), shell)?;
     let start_ns = clock::monotonic_ns();
     let primary = Arc::new(arguments.primary(start_ns)?);
     let changing = Changing::new(Arc::clone(&primary), arguments.changes_delay_ns(), arguments.out.clone())?;
-    let (bound, sockets) = setup::bind(arguments)?;
-    let limits = Limits::new(arguments.connections_max, arguments.idle_timeout);
-    let mut threads = Threads::new()?;
-    for (datagrams, listeners) in sockets {
-        let (primary, limits) = (Arc::clone(&primary), limits.clone());
-        let parts = |stop| Parts { stop, primary, datagrams, listeners, limits };
-        threads.spawn("zones", |stop| worker::run(parts(stop)).map_err(ServeError::answering))?;
-    }
+    let asked = |transport| arguments.transport.contains(&transport);
+    let listeners = Listeners::claim(&Asked {
+        address: *address,
+        udp: asked(Transport::Udp),
+        tcp: asked(Transport::Tcp),
+        tls: asked(Transport::Xot).then_some(arguments.xot_port),
+        tls_name: "zone transfer over TLS",
+    })?;
+    let config = |address| {
+        let config = identity::server_config(shell.identity(address)?, tls::XOT, arguments.client_ca.as_ref());
+        if arguments.fault.contains(&Fault::NoTickets) { Ok(identity::without_tickets(&*config?)) } else { config }
+    };
+    let config = listeners.tls.map(config).transpose()?;
+    let sockets = listeners.bind(shell, config.as_ref(), RECEIVE_BUFFER_BYTES, false)?;
+    server.start("zones", sockets, shell, |_| Answerer::new(Arc::clone(&primary)))?;
     if primary.shape.changes.per_s > 0.0 {
-        let socket = sockets::datagrams(SocketAddr::new(arguments.address.ip(), 0), datagrams::RECEIVE_BUFFER_OCTETS);
+        let socket = sockets::datagrams(SocketAddr::new(address.ip(), 0), RECEIVE_BUFFER_BYTES);
         let socket = socket.map_err(|error| ServeError::System("make a socket for NOTIFY", error))?;
         let (primary, catalog_interval_ns) = (Arc::clone(&primary), arguments.notify_interval);
         let parts = move |stop| notifications::Parts { stop, primary, socket, notified, catalog_interval_ns, changing };
-        threads.spawn("changes", |stop| notifications::run(parts(stop)).map_err(ServeError::answering))?;
+        server.threads.spawn("changes", |stop| notifications::run(parts(stop)).map_err(ServeError::answering))?;
     }
-    let ready = Ready { start_ns: primary.period.begin_ns(), threads: arguments.threads(), bound: &bound };
+    let Listeners { udp, tcp, tls: xot, .. } = listeners;
+    let ready = Ready { start_ns: primary.period.begin_ns(), threads: shell.threads(), udp, tcp, xot };
     emit("ready", clock::monotonic_ns(), &ready)?;
-    while stop.wait(Some(threads.ended()), anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
-        anchors.emit_if_due(clock::monotonic_ns())?;
-    }
-    let now_ns = clock::monotonic_ns();
-    let threads = threads.end()?;
+    let (now_ns, threads) = server.serve()?;
     events::summary(now_ns, &summary(&primary, now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -26,7 +26,7 @@ use crate::{
         poller::{Poller, Timeout},
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
-    serve::sockets,
+    serve::shell::sockets,
 };
 
 /// No NOTIFY is longer, nor as much of an answer as is looked at.

@@ -1,10 +1,6 @@
 //! The command line of `serve zones`.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    thread,
-};
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::ValueEnum;
 
@@ -22,7 +18,7 @@ use crate::{
         units::{parse_duration, parse_number},
     },
     dns::{catalog::Schema, churn::Churn, dataset::parse_name, tsig::sign::Signer},
-    serve::error::ServeError,
+    serve::{error::ServeError, shell},
 };
 
 /// So many secondaries are told of changes at most.
@@ -122,12 +118,6 @@ pub struct Arguments {
     /// The port for zone transfer over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub xot_port: u16,
-    /// The certificates for TLS, the server's own first; without, one is made (ECDSA P-256)
-    #[arg(long, value_name = "PEM", requires = "key")]
-    pub certificate: Option<PathBuf>,
-    /// The certificate's key
-    #[arg(long, value_name = "PEM", requires = "certificate")]
-    pub key: Option<PathBuf>,
     /// Over TLS, ask clients for a certificate that one of these signed
     #[arg(long, value_name = "PEM")]
     pub client_ca: Option<PathBuf>,
@@ -194,31 +184,11 @@ pub struct Arguments {
     /// Of faults that concern a transfer, have them for one zone in so many: those whose number is a multiple of N
     #[arg(long, value_name = "N", default_value_t = 1, requires = "fault", value_parser = clap::value_parser!(u32).range(1..))]
     fault_every: u32,
-    /// Threads [default: the CPUs that it may run on]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// So many connections may be open; others are closed at once
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub connections_max: u32,
-    /// Close a connection on which nothing happened for so long
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_duration)]
-    pub idle_timeout: i64,
-    /// End when standard input ends
-    #[arg(long)]
-    pub until_eof: bool,
-    /// Confirm that you may serve on this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48
-    #[arg(long, value_name = "ADDRESS")]
-    pub i_am_authorized: Option<IpAddr>,
+    #[command(flatten)]
+    pub shell: shell::options::Options,
 }
 
 impl Arguments {
-    /// How many threads.
-    pub fn threads(&self) -> usize {
-        // It looks at the affinity and at the cgroup's quota.
-        let cpus = || thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(cpus, usize::from)
-    }
-
     /// How long after the signal changes begin; none: they begin at once.
     pub fn changes_delay_ns(&self) -> Option<i64> {
         self.changes_on_signal.then_some(self.changes_delay)
@@ -261,7 +231,7 @@ impl Arguments {
             return Err(ServeError::Arguments("--notify names an address of another family than the server's").into());
         }
         for address in &all {
-            target::authorise(address.ip(), self.i_am_authorized)?;
+            target::authorise(address.ip(), self.shell.i_am_authorized)?;
         }
         Ok(all)
     }

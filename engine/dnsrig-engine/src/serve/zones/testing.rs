@@ -6,7 +6,7 @@ use domain::{
 };
 
 use super::{
-    conversation::{Conversation, Filled},
+    conversation::Conversation,
     counts::Counts,
     faults::{Fault, Faults},
     message_writer::MessageWriter,
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     dns::xfr::{Ask, write_query},
     net::framing,
+    serve::shell::service::Next,
 };
 
 pub const NOW: Now = Now { monotonic_ns: 0, wall_s: 1_700_000_000 };
@@ -57,10 +58,10 @@ pub fn converse<'a>(
         let filled = conversation.fill(primary, &mut to, 100_000, NOW.wall_s, counts);
         octets.extend_from_slice(to.written());
         match filled {
-            Filled::More | Filled::Pause { .. } => {}
-            Filled::Empty | Filled::Close => {
+            Next::More | Next::Later => {}
+            Next::Nothing | Next::Close => {
                 conversation.abandon(counts);
-                return (split(&octets), filled == Filled::Close);
+                return (split(&octets), filled == Next::Close);
             }
         }
     }

@@ -3,14 +3,10 @@
 use std::{io, net::UdpSocket, os::fd::AsFd};
 
 use super::{
-    answerer::{Answerer, Destination, Turn},
-    delayed::OCTETS_MAX,
-    message,
+    service::{DATAGRAM_BYTES_MAX, Service},
+    sockets,
 };
-use crate::{
-    net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender},
-    serve::sockets,
-};
+use crate::net::udp_batch::{BATCH_MAX, Peer, Receiver, Sender};
 
 /// So many full batches are answered before it is the connections' turn.
 const BATCHES_MAX: usize = 8;
@@ -25,7 +21,8 @@ pub struct Datagrams {
 impl Datagrams {
     /// Answers go out segmented where `segmentation` is on (`UDP_SEGMENT`, udp(7)).
     pub fn new(socket: UdpSocket, segmentation: bool) -> Self {
-        Datagrams { socket, receiver: Receiver::new(OCTETS_MAX), sender: Sender::new(OCTETS_MAX, segmentation) }
+        let (receiver, sender) = (Receiver::new(DATAGRAM_BYTES_MAX), Sender::new(DATAGRAM_BYTES_MAX, segmentation));
+        Datagrams { socket, receiver, sender }
     }
 
     /// The socket, to wait for.
@@ -34,54 +31,47 @@ impl Datagrams {
     }
 
     /// Reads what has come and answers what is to be answered at once.
-    pub fn answer(&mut self, answerer: &mut Answerer) -> io::Result<()> {
+    pub fn answer(&mut self, service: &mut impl Service) -> io::Result<()> {
         for _ in 0..BATCHES_MAX {
             let count = match self.receiver.receive(self.socket.as_fd()) {
                 Ok(count) => count,
                 Err(error) if sockets::is_passing(&error) => continue,
                 Err(error) => return Err(error),
             };
-            answerer.tick();
+            service.tick();
             for datagram in self.receiver.datagrams() {
-                let turn = answerer.take(datagram.octets, datagram.length, Destination::Datagram(datagram.peer));
-                if turn == Turn::Now {
-                    put(&mut self.sender, datagram.octets, datagram.peer);
+                let space = self.sender.space();
+                if let Some(length) = service.datagram(datagram.octets, datagram.length, datagram.peer, space) {
+                    self.sender.push(length, datagram.peer);
                 }
             }
-            self.flush(answerer);
-            // A batch that is not full emptied the socket. With faults, look first at what is due.
-            if count < BATCH_MAX || answerer.has_faults() {
+            self.flush(service);
+            // A batch that is not full emptied the socket. What waits for its time may be due.
+            if count < BATCH_MAX || service.due_ns().is_some() || service.blocked_until_ns().is_some() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Queues the answer to a query whose delay is over; it leaves with [`Datagrams::flush`] at the latest.
-    pub fn answer_later(&mut self, query: &[u8], peer: Peer, answerer: &mut Answerer) {
+    /// Queues an answer that had to wait; it leaves with [`Datagrams::flush`] at the latest.
+    pub fn send(&mut self, answer: &[u8], peer: Peer, service: &mut impl Service) {
         if !self.sender.has_room() {
-            self.flush(answerer);
+            self.flush(service);
         }
-        put(&mut self.sender, query, peer);
+        self.sender.space()[..answer.len()].copy_from_slice(answer);
+        self.sender.push(answer.len(), peer);
     }
 
-    /// Sends what is queued.
-    pub fn flush(&mut self, answerer: &mut Answerer) {
+    /// Sends what is queued. What the kernel does not take is lost, as datagrams are.
+    pub fn flush(&mut self, service: &mut impl Service) {
         let queued = self.sender.len() as u64;
         let sent = self.sender.flush(self.socket.as_fd()).unwrap_or(0) as u64;
-        answerer.counts.answers += sent;
-        answerer.counts.dropped.unsent += queued - sent;
+        service.datagrams_sent(sent, queued - sent);
     }
 
     /// How many datagrams found the receive buffer full.
     pub fn receive_buffer_drops(&self) -> u64 {
         sockets::dropped(&self.socket).unwrap_or(0)
     }
-}
-
-fn put(sender: &mut Sender, query: &[u8], peer: Peer) {
-    let space = &mut sender.space()[..query.len()];
-    space.copy_from_slice(query);
-    message::answer(space);
-    sender.push(query.len(), peer);
 }

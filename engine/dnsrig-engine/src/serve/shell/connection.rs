@@ -11,10 +11,6 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
 use crate::net::framing::Frames;
 
-/// So many octets may wait until the peer reads. As nothing is read from a peer while anything waits for it, only
-/// delayed answers come near.
-pub const OUTPUT_OCTETS_MAX: usize = 256 * 1024;
-
 /// A connection's state.
 pub struct Connection {
     frames: Frames,
@@ -35,8 +31,6 @@ struct Output {
 
 struct Session {
     tls: ServerConnection,
-    /// About what waits inside `tls`, without the records' own octets.
-    waiting_octets: usize,
     handshake_told: bool,
 }
 
@@ -58,9 +52,9 @@ impl Connection {
     /// A connection that starts with a TLS handshake.
     pub fn tls(config: Arc<ServerConfig>) -> Result<Self, rustls::Error> {
         let mut tls = ServerConnection::new(config)?;
-        // A limit inside would cut answers in the middle; ours is OUTPUT_OCTETS_MAX.
+        // A limit inside would cut answers in the middle. Nothing is sent before all that was sent has left.
         tls.set_buffer_limit(None);
-        let session = Session { tls, waiting_octets: 0, handshake_told: false };
+        let session = Session { tls, handshake_told: false };
         Ok(Connection { frames: Frames::default(), layer: Layer::Tls(Box::new(session)) })
     }
 
@@ -106,26 +100,18 @@ impl Connection {
         }
     }
 
-    /// Sends framed messages as far as `to` takes them and keeps the rest; false, and nothing is sent, if too much
-    /// waits already.
-    pub fn send(&mut self, framed: &[u8], to: &mut impl Write) -> io::Result<bool> {
-        if self.waiting_octets() + framed.len() > OUTPUT_OCTETS_MAX {
-            return Ok(false);
-        }
+    /// Sends framed messages as far as `to` takes them and keeps the rest. How much waits is for the caller to bound.
+    pub fn send(&mut self, framed: &[u8], to: &mut impl Write) -> io::Result<()> {
         match &mut self.layer {
             Layer::Plain(output) if output.octets.is_empty() => {
                 let sent = write_some(to, framed)?;
                 output.octets.extend_from_slice(&framed[sent..]);
-                return Ok(true);
+                return Ok(());
             }
             Layer::Plain(output) => output.octets.extend_from_slice(framed),
-            Layer::Tls(session) => {
-                session.tls.writer().write_all(framed)?;
-                session.waiting_octets += framed.len();
-            }
+            Layer::Tls(session) => session.tls.writer().write_all(framed)?,
         }
-        self.flush(to)?;
-        Ok(true)
+        self.flush(to)
     }
 
     /// Sends what waits, as far as `to` takes it without blocking.
@@ -149,13 +135,6 @@ impl Connection {
         match &self.layer {
             Layer::Plain(output) => output.octets.is_empty(),
             Layer::Tls(session) => !session.tls.wants_write(),
-        }
-    }
-
-    fn waiting_octets(&self) -> usize {
-        match &self.layer {
-            Layer::Plain(output) => output.octets.len() - output.sent,
-            Layer::Tls(session) => session.waiting_octets,
         }
     }
 }
@@ -185,7 +164,6 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        self.waiting_octets = 0;
         Ok(())
     }
 }

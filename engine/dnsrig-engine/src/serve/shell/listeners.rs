@@ -6,11 +6,14 @@ use std::{
     sync::Arc,
 };
 
-use nix::sys::{epoll::EpollFlags, socket::SockType};
+use nix::sys::socket::SockType;
 use rustls::ServerConfig;
 
-use super::{error::ServeError, sockets};
-use crate::net::poller::Poller;
+use super::{datagrams::Datagrams, options::Options, sockets};
+use crate::{
+    base::{failure::Failure, open_files},
+    serve::error::ServeError,
+};
 
 const UDP: &str = "UDP";
 const TCP: &str = "TCP";
@@ -21,12 +24,10 @@ const PORTS_TRIED_MAX: u32 = 16;
 /// A socket that accepts connections, with TLS if there are settings for it.
 pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
 
-/// Has `poller` tell of connections that wait at these listeners, by numbers from `first` down.
-pub fn listen(listeners: &[Listener], first: u64, poller: &Poller) -> io::Result<()> {
-    (0..=first)
-        .rev()
-        .zip(listeners)
-        .try_for_each(|(number, (listener, _))| poller.change(listener, EpollFlags::EPOLLIN, number))
+/// The sockets of one thread.
+pub struct Sockets {
+    pub datagrams: Option<Datagrams>,
+    pub listeners: Vec<Listener>,
 }
 
 /// What to listen for.
@@ -69,19 +70,35 @@ impl Listeners {
         Ok(Listeners { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
     }
 
-    /// Whether there are connections to come.
-    pub fn has_streams(&self) -> bool {
-        self.tcp.is_some() || self.tls.is_some()
+    /// Binds the sockets of all threads, for TLS with `config`. Each UDP socket has a receive buffer of so many bytes, and
+    /// answers leave it segmented or not.
+    pub fn bind(
+        &self,
+        options: &Options,
+        config: Option<&Arc<ServerConfig>>,
+        receive_bytes: usize,
+        segmentation: bool,
+    ) -> Result<Vec<Sockets>, Failure> {
+        let threads = options.threads();
+        if self.tcp.is_some() || self.tls.is_some() {
+            let files = open_files::of_threads(threads) + u64::from(options.connections_max);
+            open_files::allow(files, "--connections-max")?;
+        }
+        let of_thread = |_| {
+            let datagrams = self.datagrams(receive_bytes)?.map(|socket| Datagrams::new(socket, segmentation));
+            Ok(Sockets { datagrams, listeners: self.listeners(config)? })
+        };
+        (0..threads).map(of_thread).collect()
     }
 
     /// One more socket for UDP, where it was asked for.
-    pub fn datagrams(&self, receive_octets: usize) -> Result<Option<UdpSocket>, ServeError> {
-        let bind = |address| sockets::datagrams(address, receive_octets).map_err(|error| failed(address, UDP, error));
+    fn datagrams(&self, receive_bytes: usize) -> Result<Option<UdpSocket>, ServeError> {
+        let bind = |address| sockets::datagrams(address, receive_bytes).map_err(|error| failed(address, UDP, error));
         self.udp.map(bind).transpose()
     }
 
     /// One more socket for TCP, and one for TLS with `config`, as far as they were asked for.
-    pub fn listeners(&self, config: Option<&Arc<ServerConfig>>) -> Result<Vec<Listener>, ServeError> {
+    fn listeners(&self, config: Option<&Arc<ServerConfig>>) -> Result<Vec<Listener>, ServeError> {
         let kinds = [(self.tcp, TCP, None), (self.tls, self.tls_name, config)];
         let asked = kinds.into_iter().filter_map(|(address, name, config)| Some((address?, name, config)));
         let bound = asked.map(|(address, name, config)| {

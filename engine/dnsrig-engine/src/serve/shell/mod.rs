@@ -1,0 +1,73 @@
+//! The shell of every server: sockets, threads and connections around a [`Service`].
+//!
+//! [`service`] is what a server has to say; [`connection`] is the state of a stream, without a socket. [`listeners`] and
+//! [`sockets`] bind. [`worker`] is one thread's loop over its [`datagrams`] and [`streams`].
+
+pub mod connection;
+pub mod datagrams;
+pub mod listeners;
+pub mod options;
+pub mod service;
+pub mod sockets;
+pub mod streams;
+pub mod worker;
+
+use std::net::IpAddr;
+
+use super::error::ServeError;
+use crate::{
+    base::{
+        clock,
+        events::Anchors,
+        failure::Failure,
+        stop::{Stop, Wake},
+        target,
+        threads::Threads,
+    },
+    net::connection::limits::Limits,
+};
+use listeners::Sockets;
+use options::Options;
+use service::Service;
+
+/// The threads of a server; `C` is what each of them counts.
+pub struct Server<C> {
+    stop: Stop,
+    anchors: Anchors,
+    pub threads: Threads<C, ServeError>,
+}
+
+impl<C: Send + 'static> Server<C> {
+    /// A server without threads. Printed: `started`.
+    pub fn new(address: IpAddr, options: &Options) -> Result<Self, Failure> {
+        target::authorise(address, options.i_am_authorized)?;
+        let stop = Stop::new(options.until_eof)?;
+        Ok(Server { stop, anchors: Anchors::start()?, threads: Threads::new()? })
+    }
+
+    /// Starts threads called `name`, each with its sockets and its service.
+    pub fn start<S: Service<Counts = C> + Send + 'static>(
+        &mut self,
+        name: &str,
+        sockets: Vec<Sockets>,
+        options: &Options,
+        service: impl Fn(usize) -> S,
+    ) -> Result<(), Failure> {
+        let limits = Limits::new(options.connections_max, options.idle_timeout);
+        for (number, sockets) in sockets.into_iter().enumerate() {
+            let (service, limits) = (service(number), limits.clone());
+            let work = |stop| worker::run(service, sockets, limits, stop).map_err(ServeError::answering);
+            self.threads.spawn(name, work)?;
+        }
+        Ok(())
+    }
+
+    /// Serves until someone ends it: when that was, and what each thread counted.
+    pub fn serve(mut self) -> Result<(i64, Vec<C>), Failure> {
+        let ended = self.threads.ended();
+        while self.stop.wait(Some(ended), self.anchors.due_ns() - clock::monotonic_ns())? == Wake::Timeout {
+            self.anchors.emit_if_due(clock::monotonic_ns())?;
+        }
+        Ok((clock::monotonic_ns(), self.threads.end()?))
+    }
+}

@@ -1,0 +1,95 @@
+//! What tells one server from another: what it does with messages, and what it counts. No socket.
+
+use std::net::TcpStream;
+
+use slotmap::DefaultKey;
+
+use crate::net::{connection::limits::Connections, udp_batch::Peer};
+
+/// No datagram is longer: the size that avoids fragments (RFC 9715).
+pub const DATAGRAM_BYTES_MAX: usize = 1232;
+
+/// Names a connection of a thread; none has the key of one that is gone.
+pub type Key = DefaultKey;
+
+/// A server, as each of its threads has one.
+pub trait Service {
+    /// What it knows of a connection.
+    type Conversation;
+    /// What it counted.
+    type Counts;
+
+    /// Looks at the clock: messages were just read.
+    fn tick(&mut self);
+
+    /// Until when the thread does nothing at all, if it is blocked on purpose.
+    fn blocked_until_ns(&self) -> Option<i64> {
+        None
+    }
+
+    /// Takes a datagram of `length` bytes, of which `message` were received. If it has an answer now, that is written to
+    /// `space`, and its length returned.
+    fn datagram(&mut self, message: &[u8], length: usize, peer: Peer, space: &mut [u8]) -> Option<usize>;
+
+    /// The kernel took `sent` answers over UDP, and did not take `unsent`.
+    fn datagrams_sent(&mut self, sent: u64, unsent: u64);
+
+    /// A connection was accepted.
+    fn open(&mut self, socket: &TcpStream) -> Self::Conversation;
+
+    /// Takes a message of a connection.
+    fn message(&mut self, conversation: &mut Self::Conversation, message: &[u8], key: Key);
+
+    /// Writes messages to a connection, each with its length before it; says how many bytes, and what comes next.
+    fn write(&mut self, conversation: &mut Self::Conversation, space: &mut [u8], key: Key) -> (usize, Next);
+
+    /// Whether a connection is to be read. `is_flushed`: the peer has read enough for all that was written to leave.
+    fn wants_messages(&self, conversation: &Self::Conversation, is_flushed: bool) -> bool;
+
+    /// A connection is over, whatever was still to be written.
+    fn abandon(&mut self, _conversation: &mut Self::Conversation) {}
+
+    /// When to wake up for what waits for its time.
+    fn due_ns(&self) -> Option<i64>;
+
+    /// Takes out what is due: for whom, and how long the message is that is written to `space`.
+    fn take_due(&mut self, space: &mut [u8]) -> Option<(Destination, usize)>;
+
+    /// Goes on with a connection for which `message` was due; none: it is gone.
+    fn resume(&mut self, conversation: Option<&mut Self::Conversation>, message: &[u8]);
+
+    /// The counts at the end, with what the shell counted.
+    fn finish(self, shell: ShellCounts) -> Self::Counts;
+}
+
+/// Whom an answer is for.
+#[derive(Clone, Copy, Debug)]
+pub enum Destination {
+    /// The sender of a datagram.
+    Datagram(Peer),
+    /// A connection.
+    Stream(Key),
+}
+
+/// What comes after what was written to a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// There is more to write now.
+    More,
+    /// What is next has to wait for its time: see [`Service::take_due`].
+    Later,
+    /// All is answered.
+    Nothing,
+    /// The connection is to be closed as soon as what was written has left.
+    Close,
+}
+
+/// What every server's threads count.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShellCounts {
+    pub connections: Connections,
+    /// Datagrams that found the receive buffer full.
+    pub receive_buffer_drops: u64,
+    /// CPU time of the thread, user and system.
+    pub cpu_ns: i64,
+}

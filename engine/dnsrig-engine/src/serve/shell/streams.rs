@@ -1,0 +1,318 @@
+//! The connections of one thread, with and without TLS: accepting, reading, writing, closing.
+
+use std::{
+    io::{self, Read},
+    mem,
+    net::{Shutdown, TcpListener, TcpStream},
+    sync::Arc,
+};
+
+use nix::sys::epoll::EpollFlags;
+use rustls::ServerConfig;
+use slotmap::{Key as _, SlotMap};
+
+use super::{
+    connection::{Connection, Handshake},
+    service::{Key, Next, Service},
+};
+use crate::net::{
+    connection::limits::{Connections, Limits},
+    poller::Poller,
+};
+
+/// So many bytes are read from a connection at once, before it is the next one's turn.
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// A service writes messages until there are so many bytes, which then leave with one system call.
+pub const WRITE_BYTES: usize = 64 * 1024;
+
+/// What it may write beyond that: a message of the largest size, and what the last record of a message overhangs before
+/// it is taken back.
+const OVERHANG_BYTES: usize = 65_537 + 2048;
+
+/// So many times a connection is written to, while the socket takes all of it, before it is the next one's turn.
+const WRITES_MAX: usize = 16;
+
+struct Stream<C> {
+    socket: TcpStream,
+    connection: Connection,
+    conversation: C,
+    interest: EpollFlags,
+    /// When anything was last read or written.
+    active_ns: i64,
+    /// What the service has to write.
+    next: Next,
+    /// The peer sends no more.
+    has_ended: bool,
+    closing: Closing,
+}
+
+/// How far a connection is closed that we close.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Closing {
+    Not,
+    /// As soon as what was written has left.
+    Soon,
+    /// We said goodbye. What still comes is read and dropped: closing before would reset the connection, and what is
+    /// on its way to the peer could be lost.
+    Said,
+}
+
+/// What connections need of their thread.
+pub struct Context<'a, S> {
+    pub service: &'a mut S,
+    pub poller: &'a Poller,
+    pub now_ns: i64,
+}
+
+/// The connections.
+pub struct Streams<C> {
+    limits: Limits,
+    table: SlotMap<Key, Stream<C>>,
+    counts: Connections,
+    buffers: Buffers,
+}
+
+struct Buffers {
+    received: Box<[u8]>,
+    decrypted: Box<[u8]>,
+    written: Box<[u8]>,
+}
+
+impl<C> Streams<C> {
+    /// None yet.
+    pub fn new(limits: Limits) -> Self {
+        let buffer = |bytes| vec![0; bytes].into_boxed_slice();
+        let buffers = Buffers {
+            received: buffer(READ_BYTES_MAX),
+            decrypted: buffer(READ_BYTES_MAX),
+            written: buffer(WRITE_BYTES + OVERHANG_BYTES),
+        };
+        Streams { limits, table: SlotMap::new(), counts: Connections::default(), buffers }
+    }
+
+    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see [`Limits::accept`].
+    pub fn accept<S: Service<Conversation = C>>(
+        &mut self,
+        listener: &TcpListener,
+        config: Option<&Arc<ServerConfig>>,
+        context: &mut Context<'_, S>,
+    ) -> io::Result<bool> {
+        let Streams { limits, table, counts, .. } = self;
+        limits.accept(listener, counts, |socket| {
+            let connection = match config {
+                Some(config) => Connection::tls(Arc::clone(config)).map_err(io::Error::other)?,
+                None => Connection::plain(),
+            };
+            let interest = EpollFlags::EPOLLIN;
+            let conversation = context.service.open(&socket);
+            let key = table.insert(Stream {
+                socket,
+                connection,
+                conversation,
+                interest,
+                active_ns: context.now_ns,
+                next: Next::Nothing,
+                has_ended: false,
+                closing: Closing::Not,
+            });
+            context.poller.add(&table[key].socket, interest, key.data().as_ffi())
+        })
+    }
+
+    /// Does what the poller says can be done on a connection.
+    pub fn on_event<S: Service<Conversation = C>>(
+        &mut self,
+        key: Key,
+        happened: EpollFlags,
+        context: &mut Context<'_, S>,
+    ) -> io::Result<()> {
+        let Some(stream) = self.table.get_mut(key) else { return Ok(()) };
+        let mut result = Ok(());
+        if happened.contains(EpollFlags::EPOLLHUP)
+            && !happened.contains(EpollFlags::EPOLLERR)
+            && stream.closing == Closing::Said
+        {
+            // Both sides said goodbye.
+            stream.has_ended = true;
+        } else if happened.intersects(EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP) {
+            result = Err(io::ErrorKind::ConnectionReset.into());
+        }
+        if result.is_ok() && happened.contains(EpollFlags::EPOLLOUT) {
+            result = stream.connection.flush(&mut stream.socket);
+            stream.active_ns = context.now_ns;
+        }
+        if result.is_ok() && happened.contains(EpollFlags::EPOLLIN) {
+            result = stream.read(key, &mut self.buffers, &mut self.counts, context);
+        }
+        self.go_on(key, result, context)
+    }
+
+    /// Goes on with a connection for which `message` is due; it may be gone.
+    pub fn resume<S: Service<Conversation = C>>(
+        &mut self,
+        key: Key,
+        message: &[u8],
+        context: &mut Context<'_, S>,
+    ) -> io::Result<()> {
+        context.service.resume(self.table.get_mut(key).map(|stream| &mut stream.conversation), message);
+        self.go_on(key, Ok(()), context)
+    }
+
+    /// Writes what is to be written; then waits for what has to come next, or closes.
+    fn go_on<S: Service<Conversation = C>>(
+        &mut self,
+        key: Key,
+        result: io::Result<()>,
+        context: &mut Context<'_, S>,
+    ) -> io::Result<()> {
+        let Some(stream) = self.table.get_mut(key) else { return Ok(()) };
+        let result = result.and_then(|()| stream.write(key, &mut self.buffers.written, context));
+        self.counts.reset += u64::from(result.is_err());
+        if result.is_err() || stream.is_over() {
+            context.service.abandon(&mut stream.conversation);
+            self.table.remove(key);
+            self.limits.release(1);
+            return Ok(());
+        }
+        let interest = stream.interest(context.service);
+        if mem::replace(&mut stream.interest, interest) != interest {
+            context.poller.change(&stream.socket, interest, key.data().as_ffi())?;
+        }
+        Ok(())
+    }
+
+    /// Closes the connections on which nothing happened for too long.
+    pub fn sweep(&mut self, now_ns: i64, service: &mut impl Service<Conversation = C>) {
+        let before = self.table.len();
+        self.table.retain(|_, stream| {
+            let is_idle = stream.next != Next::Later && now_ns - stream.active_ns >= self.limits.idle_ns;
+            if is_idle {
+                let _ = stream.connection.close(&mut stream.socket);
+                service.abandon(&mut stream.conversation);
+            }
+            !is_idle
+        });
+        let closed = before - self.table.len();
+        self.limits.release(closed);
+        self.counts.idle += closed as u64;
+    }
+
+    /// Abandons what is under way when the thread ends; what was counted.
+    pub fn finish(mut self, service: &mut impl Service<Conversation = C>) -> Connections {
+        self.table.values_mut().for_each(|stream| service.abandon(&mut stream.conversation));
+        self.counts
+    }
+}
+
+impl<C> Stream<C> {
+    /// Reads once.
+    fn read<S: Service<Conversation = C>>(
+        &mut self,
+        key: Key,
+        buffers: &mut Buffers,
+        counts: &mut Connections,
+        context: &mut Context<'_, S>,
+    ) -> io::Result<()> {
+        let bytes = match self.socket.read(&mut buffers.received) {
+            Ok(0) => {
+                self.has_ended = true;
+                return Ok(());
+            }
+            Ok(count) => &buffers.received[..count],
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.active_ns = context.now_ns;
+        if self.closing != Closing::Not {
+            return Ok(());
+        }
+        let service = &mut *context.service;
+        service.tick();
+        let Stream { connection, conversation, .. } = self;
+        let outcome = connection.receive(bytes, &mut buffers.decrypted, |message| {
+            service.message(conversation, message, key);
+        });
+        if let Some(handshake) = connection.handshake() {
+            counts.handshakes += 1;
+            counts.resumed += u64::from(handshake == Handshake::Resumed);
+        }
+        // Handshakes, and the alert after an error of TLS.
+        connection.flush(&mut self.socket)?;
+        match outcome {
+            Ok(goodbye) => self.has_ended |= goodbye,
+            Err(_) => {
+                counts.tls_failed += 1;
+                self.has_ended = true;
+                service.abandon(conversation);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much as the socket takes, for a while.
+    fn write<S: Service<Conversation = C>>(
+        &mut self,
+        key: Key,
+        space: &mut [u8],
+        context: &mut Context<'_, S>,
+    ) -> io::Result<()> {
+        for _ in 0..WRITES_MAX {
+            if self.closing != Closing::Not || !self.connection.is_flushed() {
+                break;
+            }
+            let (written, next) = context.service.write(&mut self.conversation, space, key);
+            self.next = next;
+            if written > 0 {
+                self.connection.send(&space[..written], &mut self.socket)?;
+                self.active_ns = context.now_ns;
+            }
+            match next {
+                Next::More => {}
+                Next::Later | Next::Nothing => break,
+                Next::Close => self.closing = Closing::Soon,
+            }
+        }
+        self.say_goodbye()
+    }
+
+    fn say_goodbye(&mut self) -> io::Result<()> {
+        if self.closing == Closing::Soon && self.connection.is_flushed() {
+            self.connection.close(&mut self.socket)?;
+            self.socket.shutdown(Shutdown::Write)?;
+            self.closing = Closing::Said;
+        } else if self.closing == Closing::Not && self.is_over() {
+            // What a peer that is gone does not want to hear is no error.
+            let _ = self.connection.close(&mut self.socket);
+        }
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        match self.closing {
+            Closing::Not => self.has_ended && self.next == Next::Nothing && self.connection.is_flushed(),
+            Closing::Soon => false,
+            Closing::Said => self.has_ended,
+        }
+    }
+
+    /// What to wait for. Who does not read is not read from without limit: this bounds what waits.
+    fn interest(&self, service: &impl Service<Conversation = C>) -> EpollFlags {
+        let is_flushed = self.connection.is_flushed();
+        let mut interest = EpollFlags::empty();
+        if !is_flushed || (self.next == Next::More && self.closing == Closing::Not) {
+            interest |= EpollFlags::EPOLLOUT;
+        }
+        let reads = match self.closing {
+            Closing::Not => service.wants_messages(&self.conversation, is_flushed),
+            Closing::Soon => false,
+            Closing::Said => true,
+        };
+        if reads && !self.has_ended {
+            interest |= EpollFlags::EPOLLIN;
+        }
+        interest
+    }
+}

@@ -1,0 +1,172 @@
+//! One thread of a server: its own sockets, its own service, nothing shared while packets flow.
+
+use std::{io, mem, os::fd::AsFd, sync::Arc};
+
+use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
+use slotmap::KeyData;
+
+use super::{
+    listeners::Sockets,
+    service::{DATAGRAM_BYTES_MAX, Destination, Service, ShellCounts},
+    streams::{Context, Streams},
+};
+use crate::{
+    base::clock,
+    net::{
+        connection::limits::Limits,
+        poller::{Poller, Timeout, sleep_until_readable},
+    },
+};
+
+// The poller's numbers for what is no connection: the keys of connections are 2^32 and above.
+const STOP: u64 = 0;
+const DATAGRAMS: u64 = 1;
+/// The first listener; the next ones count up.
+const LISTENER: u64 = 2;
+
+/// The last part of a wait for an exact time is spent looking at the clock: waking up takes as long.
+pub const SPIN_NS: i64 = 50_000;
+
+/// Connections are looked through for idle ones this often.
+const SWEEP_INTERVAL_MS: u16 = 1000;
+
+/// Serves until `stop` is readable, and returns what was counted.
+pub fn run<S: Service>(service: S, sockets: Sockets, limits: Limits, stop: Arc<EventFd>) -> io::Result<S::Counts> {
+    clock::wait_exactly()?;
+    let mut worker = Worker::new(service, sockets, limits, stop)?;
+    while worker.turn()? {}
+    Ok(worker.finish())
+}
+
+struct Worker<S: Service> {
+    service: S,
+    sockets: Sockets,
+    streams: Streams<S::Conversation>,
+    stop: Arc<EventFd>,
+    poller: Poller,
+    sweep_due_ns: i64,
+    /// A listener is not listened to until the next sweep.
+    is_paused: bool,
+}
+
+impl<S: Service> Worker<S> {
+    fn new(service: S, sockets: Sockets, limits: Limits, stop: Arc<EventFd>) -> io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add(stop.as_fd(), EpollFlags::EPOLLIN, STOP)?;
+        if let Some(datagrams) = &sockets.datagrams {
+            poller.add(datagrams.socket(), EpollFlags::EPOLLIN, DATAGRAMS)?;
+        }
+        for ((listener, _), number) in sockets.listeners.iter().zip(LISTENER..) {
+            poller.add(listener, EpollFlags::EPOLLIN, number)?;
+        }
+        let streams = Streams::new(limits);
+        Ok(Worker { service, sockets, streams, stop, poller, sweep_due_ns: 0, is_paused: false })
+    }
+
+    /// Waits once and does what is to be done; false if that was to end.
+    fn turn(&mut self) -> io::Result<bool> {
+        if let Some(end_ns) = self.service.blocked_until_ns() {
+            // As blocked as a thread can be: nothing is read, nothing accepted, nothing sent.
+            return Ok(!sleep_until(end_ns, &self.stop)?);
+        }
+        self.send_due()?;
+        let count = self.poller.wait(self.timeout())?;
+        if self.service.blocked_until_ns().is_some() {
+            // It was blocked while we waited: what woke us stays in the sockets.
+            return Ok(true);
+        }
+        self.service.tick();
+        let now_ns = if self.has_streams() { clock::monotonic_ns() } else { 0 };
+        for at in 0..count {
+            let (number, happened) = self.poller.event(at);
+            if number == STOP {
+                return Ok(false);
+            }
+            self.on_event(number, happened, now_ns)?;
+        }
+        if self.has_streams() && now_ns >= self.sweep_due_ns {
+            self.sweep_due_ns = now_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
+            self.streams.sweep(now_ns, &mut self.service);
+            if mem::take(&mut self.is_paused) {
+                for ((listener, _), number) in self.sockets.listeners.iter().zip(LISTENER..) {
+                    self.poller.change(listener, EpollFlags::EPOLLIN, number)?;
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
+        let Worker { service, sockets: Sockets { datagrams, listeners }, streams, poller, .. } = self;
+        if number == DATAGRAMS {
+            return datagrams.as_mut().map_or(Ok(()), |datagrams| datagrams.answer(service));
+        }
+        let mut context = Context { service, poller, now_ns };
+        match listeners.get((number - LISTENER) as usize) {
+            Some((listener, config)) => {
+                if !streams.accept(listener, config.as_ref(), &mut context)? {
+                    poller.change(listener, EpollFlags::empty(), number)?;
+                    self.is_paused = true;
+                }
+                Ok(())
+            }
+            None => streams.on_event(KeyData::from_ffi(number).into(), happened, &mut context),
+        }
+    }
+
+    /// Goes on with what had to wait for its time.
+    fn send_due(&mut self) -> io::Result<()> {
+        if self.service.due_ns().is_none() {
+            return Ok(());
+        }
+        let Worker { service, sockets: Sockets { datagrams, .. }, streams, poller, .. } = self;
+        let mut space = [0; DATAGRAM_BYTES_MAX];
+        service.tick();
+        while let Some((to, length)) = service.take_due(&mut space) {
+            let message = &space[..length];
+            match (to, datagrams.as_mut()) {
+                (Destination::Datagram(peer), Some(datagrams)) => datagrams.send(message, peer, service),
+                (Destination::Datagram(_), None) => {}
+                (Destination::Stream(key), _) => {
+                    let now_ns = clock::monotonic_ns();
+                    streams.resume(key, message, &mut Context { service, poller, now_ns })?;
+                }
+            }
+        }
+        if let Some(datagrams) = datagrams {
+            datagrams.flush(service);
+        }
+        Ok(())
+    }
+
+    fn timeout(&self) -> Timeout {
+        match self.service.due_ns() {
+            Some(due_ns) => Timeout::Exact(due_ns - clock::monotonic_ns()),
+            None if self.has_streams() => Timeout::Coarse(SWEEP_INTERVAL_MS),
+            None => Timeout::Endless,
+        }
+    }
+
+    fn has_streams(&self) -> bool {
+        !self.sockets.listeners.is_empty()
+    }
+
+    fn finish(self) -> S::Counts {
+        let Worker { mut service, sockets: Sockets { datagrams, .. }, streams, .. } = self;
+        let connections = streams.finish(&mut service);
+        let receive_buffer_drops = datagrams.map_or(0, |datagrams| datagrams.receive_buffer_drops());
+        service.finish(ShellCounts { connections, receive_buffer_drops, cpu_ns: clock::thread_cpu_ns() })
+    }
+}
+
+/// Sleeps until `end_ns`, the last of it awake; true if `stop` came first.
+fn sleep_until(end_ns: i64, stop: &EventFd) -> io::Result<bool> {
+    loop {
+        match end_ns - clock::monotonic_ns() {
+            ..=0 => return Ok(false),
+            1..=SPIN_NS => std::hint::spin_loop(),
+            left_ns if sleep_until_readable(stop, left_ns - SPIN_NS)? => return Ok(true),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The primary as a service: what each of its threads answers, and when.
+
+use std::{collections::VecDeque, net::TcpStream, sync::Arc};
+
+use super::{
+    answer::{Via, decide},
+    conversation::Conversation,
+    counts::Counts,
+    message_writer::MessageWriter,
+    primary::{Now, Primary},
+};
+use crate::{
+    base::clock,
+    net::{framing::PREFIX_OCTETS, udp_batch::Peer},
+    serve::shell::{
+        service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
+        streams::WRITE_BYTES,
+    },
+};
+
+/// What one thread has of a primary.
+pub struct Answerer {
+    primary: Arc<Primary>,
+    counts: Counts,
+    now: Now,
+    /// Connections whose next message has its time, in its order: they all wait equally long.
+    paused: VecDeque<(i64, Key)>,
+}
+
+impl Answerer {
+    pub fn new(primary: Arc<Primary>) -> Self {
+        let now = Now { monotonic_ns: 0, wall_s: 0 };
+        Answerer { primary, counts: Counts::default(), now, paused: VecDeque::new() }
+    }
+}
+
+impl Service for Answerer {
+    type Conversation = Conversation;
+    type Counts = Counts;
+
+    /// Who was told of a change by another thread and asks then must see it.
+    fn tick(&mut self) {
+        let wall_s = if self.primary.key.is_some() { clock::wall_time_s() } else { 0 };
+        self.now = Now { monotonic_ns: clock::monotonic_ns(), wall_s };
+    }
+
+    fn datagram(&mut self, message: &[u8], _length: usize, peer: Peer, space: &mut [u8]) -> Option<usize> {
+        let via = Via::Datagram { peer: peer.map(|peer| peer.ip()) };
+        let mut answer = decide(message, via, &self.primary, self.now, &mut self.counts)?;
+        // The length that a stream has before each message is written first and then left out.
+        let mut bytes = [0; DATAGRAM_BYTES_MAX + PREFIX_OCTETS];
+        let mut to = MessageWriter::new(&mut bytes, 0);
+        answer.message(&self.primary, &mut to, self.now.wall_s);
+        let message = &to.written()[PREFIX_OCTETS..];
+        space[..message.len()].copy_from_slice(message);
+        self.counts.messages += 1;
+        self.counts.octets += message.len() as u64;
+        Some(message.len())
+    }
+
+    fn datagrams_sent(&mut self, sent: u64, unsent: u64) {
+        self.counts.outcomes.done += sent;
+        self.counts.outcomes.abandoned += unsent;
+    }
+
+    fn open(&mut self, socket: &TcpStream) -> Conversation {
+        Conversation::new(socket.peer_addr().ok().map(|peer| peer.ip()))
+    }
+
+    fn message(&mut self, conversation: &mut Conversation, message: &[u8], _key: Key) {
+        conversation.take(message, &self.primary, self.now, &mut self.counts);
+    }
+
+    fn write(&mut self, conversation: &mut Conversation, space: &mut [u8], key: Key) -> (usize, Next) {
+        if conversation.is_paused {
+            return (0, Next::Later);
+        }
+        let mut to = MessageWriter::new(space, 0);
+        let next = conversation.fill(&self.primary, &mut to, WRITE_BYTES, self.now.wall_s, &mut self.counts);
+        if let (Next::Later, Some(slow_ns)) = (next, self.primary.faults.slow_ns()) {
+            conversation.is_paused = true;
+            self.paused.push_back((self.now.monotonic_ns + slow_ns, key));
+        }
+        (to.at(), next)
+    }
+
+    fn wants_messages(&self, conversation: &Conversation, _is_flushed: bool) -> bool {
+        conversation.wants_queries(self.primary.cut.order)
+    }
+
+    fn abandon(&mut self, conversation: &mut Conversation) {
+        conversation.abandon(&mut self.counts);
+    }
+
+    fn due_ns(&self) -> Option<i64> {
+        self.paused.front().map(|(due_ns, _)| *due_ns)
+    }
+
+    fn take_due(&mut self, _space: &mut [u8]) -> Option<(Destination, usize)> {
+        let (_, key) = *self.paused.front().filter(|(due_ns, _)| *due_ns <= self.now.monotonic_ns)?;
+        self.paused.pop_front();
+        Some((Destination::Stream(key), 0))
+    }
+
+    fn resume(&mut self, conversation: Option<&mut Conversation>, _message: &[u8]) {
+        if let Some(conversation) = conversation {
+            conversation.is_paused = false;
+        }
+    }
+
+    fn finish(self, shell: ShellCounts) -> Counts {
+        Counts { connections: shell.connections, cpu_ns: shell.cpu_ns, ..self.counts }
+    }
+}
