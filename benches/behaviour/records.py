@@ -26,6 +26,7 @@ MEASURED = re.compile(
     .*_(ns|ms)(_max|_min)? | elapsed_s  # moments and durations; what is counted by them is compared
     | cpu_.* | busy_share      # the cost of the instrument itself
     | .*_(qps|per_s)           # rates: a count by a duration
+    | queue_.* | rows          # what waits at a moment, and how many intervals have a row
     | rtt_us | rttvar_us | cwnd | unread_(octets|bytes) | delivery_rate_.*  # TCP_INFO: what the kernel saw at a moment
     """
 )

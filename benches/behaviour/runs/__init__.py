@@ -11,6 +11,7 @@ _EACH = [
     serving.generate, serving.serve, serving.serve_faults, serving.serve_tsig, serving.serve_tls, serving.serve_notify,
     serving.echo, loading.load_udp, loading.load_stream, loading.load_closed, transferring.transfer,
     transferring.transfer_secure, transferring.transfer_faults, transferring.transfer_notified, transferring.interrogate,
-    watching.probe, watching.change, watching.watch, watching.refused,
+    watching.probe, watching.change, watching.watch, watching.link,
+    watching.refused,
 ]  # fmt: skip
 RUNS: dict[str, Callable[[Bench], None]] = {run.__name__.replace("_", "-"): run for run in _EACH}

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import time
 
 import dns.flags
 import dns.message
@@ -14,6 +17,9 @@ from behaviour.bench import Bench
 from behaviour.peers import answering
 from behaviour.runs.common import KEY, ZONES
 from behaviour.wire import View
+
+LINKED = ("198.18.0.1", "198.18.0.2")
+"""Addresses of a link's ends."""
 
 
 def probe(bench: Bench) -> None:
@@ -73,6 +79,34 @@ def watch(bench: Bench) -> None:
     hosts = f"--host here,netns=/proc/{os.getpid()}/ns/net,sockets"
     bench.run("watch", f"watch {hosts} --duration-s 1 --sockets-interval-ms 100", values=False)
     bench.keep_rows("rows", samples={"values": False}, sockets={"values": False})
+
+
+def link(bench: Bench) -> None:
+    """`link`: which of 300 packets are lost, and what is counted of them. The other end lies in a process's namespace."""
+    # IPv6 would look for routers; and each packet that arrives is to be answered by an error (ICMP).
+    quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; echo 0 > /proc/sys/net/ipv4/icmp_ratemask"
+    subprocess.run(["sh", "-c", quiet], check=True)
+    with subprocess.Popen(
+        ["unshare", "--net", "sh", "-c", f"{quiet}; echo; exec cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as far:
+        assert far.stdin is not None and far.stdout is not None
+        far.stdout.readline()
+        for name, process in (("here", os.getpid()), ("far", far.pid)):
+            (bench.folder / f"{name}.netns").symlink_to(f"/proc/{process}/ns/net")
+        ends = "--left here.netns,here --right far.netns,far"
+        paths = "--there loss=20%,delay=1ms --back delay=2ms,mtu=1000"
+        with bench.serving("link", f"link {ends} {paths} --seed {bench.seed} --out link.arrow"):
+            in_far = ["nsenter", "--net", "--target", str(far.pid)]
+            for enter, name, ours, theirs in (([], "here", *LINKED), (in_far, "far", *LINKED[::-1])):
+                for command in (f"address add {ours} peer {theirs} dev {name}", f"link set {name} up"):
+                    subprocess.run([*enter, "ip", *command.split()], check=True)
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+                for number in range(300):
+                    sender.sendto(number.to_bytes(2, "big"), (LINKED[1], 9))
+                    time.sleep(0.002)
+            time.sleep(0.1)
+        far.stdin.close()
+    bench.keep_rows("rows", link={"values": False})
 
 
 def refused(bench: Bench) -> None:
