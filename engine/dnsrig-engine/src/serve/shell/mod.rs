@@ -29,6 +29,7 @@ use crate::{
 use listeners::Sockets;
 use options::Options;
 use service::Service;
+use worker::Worker;
 
 /// The threads of a server; `C` is what each of them counts.
 pub struct Server<C> {
@@ -46,7 +47,7 @@ impl<C: Send + 'static> Server<C> {
     }
 
     /// Starts threads called `name`, each with its sockets and its service.
-    pub fn start<S: Service<Counts = C> + Send + 'static>(
+    pub fn start<S: Service<Counts = C, Conversation: Send> + Send + 'static>(
         &mut self,
         name: &str,
         sockets: Vec<Sockets>,
@@ -55,9 +56,9 @@ impl<C: Send + 'static> Server<C> {
     ) -> Result<(), Failure> {
         let limits = Limits::new(options.connections_max, options.idle_timeout);
         for (number, sockets) in sockets.into_iter().enumerate() {
-            let (service, limits) = (service(number), limits.clone());
-            let work = |stop| worker::run(service, sockets, limits, stop).map_err(ServeError::answering);
-            self.threads.spawn(name, work)?;
+            let worker = Worker::new(service(number), sockets, limits.clone());
+            let worker = worker.map_err(|error| ServeError::System("watch sockets", error))?;
+            self.threads.spawn(name, move |stop| worker.run(&stop).map_err(ServeError::answering))?;
         }
         Ok(())
     }

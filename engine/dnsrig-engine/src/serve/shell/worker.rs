@@ -1,6 +1,6 @@
 //! One thread of a server: its own sockets, its own service, nothing shared while packets flow.
 
-use std::{io, mem, os::fd::AsFd, sync::Arc};
+use std::{io, mem, os::fd::AsFd};
 
 use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use slotmap::KeyData;
@@ -30,19 +30,11 @@ pub const SPIN_NS: i64 = 50_000;
 /// Connections are looked through for idle ones this often.
 const SWEEP_INTERVAL_MS: u16 = 1000;
 
-/// Serves until `stop` is readable, and returns what was counted.
-pub fn run<S: Service>(service: S, sockets: Sockets, limits: Limits, stop: Arc<EventFd>) -> io::Result<S::Counts> {
-    clock::wait_exactly()?;
-    let mut worker = Worker::new(service, sockets, limits, stop)?;
-    while worker.turn()? {}
-    Ok(worker.finish())
-}
-
-struct Worker<S: Service> {
+/// The loop of one thread.
+pub struct Worker<S: Service> {
     service: S,
     sockets: Sockets,
     streams: Streams<S::Conversation>,
-    stop: Arc<EventFd>,
     poller: Poller,
     sweep_due_ns: i64,
     /// A listener is not listened to until the next sweep.
@@ -50,24 +42,31 @@ struct Worker<S: Service> {
 }
 
 impl<S: Service> Worker<S> {
-    fn new(service: S, sockets: Sockets, limits: Limits, stop: Arc<EventFd>) -> io::Result<Self> {
+    /// All that needs a descriptor is made here, before the thread starts.
+    pub fn new(service: S, sockets: Sockets, limits: Limits) -> io::Result<Self> {
         let poller = Poller::new()?;
-        poller.add(stop.as_fd(), EpollFlags::EPOLLIN, STOP)?;
         if let Some(datagrams) = &sockets.datagrams {
             poller.add(datagrams.socket(), EpollFlags::EPOLLIN, DATAGRAMS)?;
         }
         for ((listener, _), number) in sockets.listeners.iter().zip(LISTENER..) {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
-        let streams = Streams::new(limits);
-        Ok(Worker { service, sockets, streams, stop, poller, sweep_due_ns: 0, is_paused: false })
+        Ok(Worker { service, sockets, streams: Streams::new(limits), poller, sweep_due_ns: 0, is_paused: false })
+    }
+
+    /// Serves until `stop` is readable, and returns what was counted.
+    pub fn run(mut self, stop: &EventFd) -> io::Result<S::Counts> {
+        clock::wait_exactly()?;
+        self.poller.add(stop.as_fd(), EpollFlags::EPOLLIN, STOP)?;
+        while self.turn(stop)? {}
+        Ok(self.finish())
     }
 
     /// Waits once and does what is to be done; false if that was to end.
-    fn turn(&mut self) -> io::Result<bool> {
+    fn turn(&mut self, stop: &EventFd) -> io::Result<bool> {
         if let Some(end_ns) = self.service.blocked_until_ns() {
             // As blocked as a thread can be: nothing is read, nothing accepted, nothing sent.
-            return Ok(!sleep_until(end_ns, &self.stop)?);
+            return Ok(!sleep_until(end_ns, stop)?);
         }
         self.send_due()?;
         let count = self.poller.wait(self.timeout())?;
