@@ -36,31 +36,33 @@ zones = 5
 REMARKS = [Remark("link netem", "note", f"nothing at /root/.cache/dnsrig/{LONG}", "none needed: takes it by itself")]
 
 
-@pytest.fixture
-def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
-    (tmp_path / "long-names.toml").write_text(EXPERIMENT)
+def runs(folder: Path) -> list[str]:
     axes = {"transport": ["tcp", "xot+tsig (resumed)"], "provisioning": ["catalog-consumer", "pregenerated"]}
     plan = synthetic.Plan(
-        servers=[LONG, "knot@forky"], zones=[100_000], repeats=5, extra_axes=axes, baseline={}, samples=False
+        servers=[LONG, "knot@forky"], zones=[100_000], repeats=2, extra_axes=axes, baseline={}, samples=False
     )
-    runs = [str(synthetic.build(tmp_path / name, plan)) for name in ("base", "new")]
+    return [str(synthetic.build(folder / name, plan)) for name in ("base", "new")]
+
+
+@pytest.fixture(params=["check", "compare", "run"])
+def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(network, "clean", lambda: ([], []))
     monkeypatch.setattr(check, "remarks", lambda: iter(REMARKS))
-    return {
-        "check": ["check"],
-        "compare": ["compare", *runs],
-        "run": ["run", str(tmp_path / "long-names.toml"), "--dry-run", "--seed", "7"],
-    }
+    if request.param == "compare":
+        return ["compare", *runs(tmp_path)]
+    if request.param == "run":
+        (tmp_path / "long-names.toml").write_text(EXPERIMENT)
+        return ["run", str(tmp_path / "long-names.toml"), "--dry-run", "--seed", "7"]
+    return ["check"]
 
 
-@pytest.mark.parametrize("name", ["check", "compare", "run"])
 def test_no_word_is_broken(
-    commands: dict[str, list[str]], name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     said = {}
     for width in (80, 1000):
         monkeypatch.setenv("COLUMNS", str(width))
-        monkeypatch.setattr(sys, "argv", ["dnsrig", *commands[name]])
+        monkeypatch.setattr(sys, "argv", ["dnsrig", *command])
         with pytest.raises(SystemExit):
             _app.main()
         said[width] = capsys.readouterr().out
