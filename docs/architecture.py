@@ -72,22 +72,40 @@ def engine_uses(root: Path = ENGINE) -> dict[str, set[str]]:
 def package_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
     """Each folder and top file of the Python package, and the other ones that it imports, also inside functions."""
     found: dict[str, set[str]] = {}
+    for file, used in package_file_uses(root).items():
+        found.setdefault(_part(file), set()).update(map(_part, used))
+    return {name: used - {name, "__init__", "__main__"} for name, used in found.items() if not name.startswith("__")}
+
+
+def package_file_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
+    """Each file of the Python package, and the other ones that it imports, also inside functions and for types alone."""
+    found: dict[str, set[str]] = {}
     for path in sorted(root.rglob("*.py")):
-        parts = path.relative_to(root).with_suffix("").parts
-        used = found.setdefault(parts[0], set())
+        names = set()
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ImportFrom):
-                used |= {_part(f"{node.module}.{alias.name}", root) for alias in node.names}
+                names |= {f"{node.module}.{alias.name}" for alias in node.names}
             elif isinstance(node, ast.Import):
-                used |= {_part(alias.name, root) for alias in node.names}
-    return {name: used - {name, ""} for name, used in found.items() if not name.startswith("__")}
+                names |= {alias.name for alias in node.names}
+        file = path.relative_to(root).as_posix()
+        found[file] = {home for name in names if (home := _file(name, root))} - {file}
+    return found
 
 
-def _part(module: str, root: Path) -> str:
-    """The folder or top file of the package that ``module`` lies in; empty: another package."""
-    package, _, rest = module.partition(".")
-    name = rest.split(".")[0]
-    return name if package == root.name and ((root / name).is_dir() or (root / f"{name}.py").exists()) else ""
+def _file(name: str, root: Path) -> str:
+    """The file of the package that defines ``name``: a module, or something in one; empty: another package's."""
+    package, *words = name.split(".")
+    for length in range(len(words), 0, -1) if package == root.name else ():
+        module = Path(*words[:length])
+        for file in (module.with_suffix(".py"), module / "__init__.py"):
+            if (root / file).exists():
+                return file.as_posix()
+    return ""
+
+
+def _part(file: str) -> str:
+    """The folder or top file of the package that ``file`` belongs to."""
+    return file.removesuffix(".py").split("/")[0]
 
 
 def folder(file: str) -> str:

@@ -23,6 +23,7 @@ from dnsrig.analysis import rows
 from dnsrig.analysis.failures import RAISED, Failures
 from dnsrig.analysis.latency import Latency
 from dnsrig.analysis.load_result import LoadResult
+from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.row_files import RowFile, change, link, load, probe, transfer, watch
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.errors import DnsrigError
@@ -63,13 +64,9 @@ class Trial:
     @property
     def metrics(self) -> dict[str, float | None]:
         """Every metric by name, also those of which this trial has no figure."""
-        from dnsrig.analysis.metrics import all_metrics
-
         return {name: self.value(name) for name in dict.fromkeys([*all_metrics(), *self.record.metrics])}
 
     def _computed(self, name: str) -> float | None:
-        from dnsrig.analysis.metrics import all_metrics  # here, since metrics are functions over trials
-
         metric, recorded = all_metrics().get(name), self.record.metrics.get(name)
         if metric is None:
             return recorded

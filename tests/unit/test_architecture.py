@@ -1,10 +1,11 @@
-"""The parts of the engine: which may use which, as `docs/architecture.py` reads it from the code."""
+"""Which parts may use which, as `docs/architecture.py` reads it from the code."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import architecture
+import pytest
 from architecture import SHARED, folder, reached
 
 USES = architecture.engine_uses()
@@ -22,9 +23,10 @@ def test_subcommands_use_only_what_lies_below_them() -> None:
     assert [a for a in arrows if folder(a[0]) in SHARED and folder(a[1]) not in below[folder(a[0])]] == [], "upwards"
 
 
-def test_no_files_use_each_other_in_a_circle() -> None:
-    circles = {tuple(sorted(other for other in REACHED[file] if file in REACHED[other])) for file in USES}
-    assert circles == {()}
+@pytest.mark.parametrize("uses", [USES, architecture.package_file_uses()], ids=["engine", "package"])
+def test_no_files_use_each_other_in_a_circle(uses: dict[str, set[str]]) -> None:
+    found = {file: reached(uses, file) for file in uses}
+    assert sorted(file for file in uses if file in found[file]) == []
 
 
 def test_what_is_shared_has_several_users() -> None:

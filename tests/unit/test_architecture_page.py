@@ -54,8 +54,9 @@ def test_imports_of_the_package_are_read_also_inside_functions(tmp_path: Path) -
         "import os\nfrom rig import text, __version__\ndef run():\n    import rig.lab.host\n"
     )
     (tmp_path / "rig/lab").mkdir()
+    (tmp_path / "rig/lab/host.py").write_text("")
     (tmp_path / "rig/text.py").write_text("")
-    assert architecture.package_uses(tmp_path / "rig") == {"cli": {"text", "lab"}, "text": set()}
+    assert architecture.package_uses(tmp_path / "rig") == {"cli": {"text", "lab"}, "lab": set(), "text": set()}
 
 
 @pytest.mark.parametrize("folder", ["benches", "docs", "engine", "experiments", "packaging", "tests"])

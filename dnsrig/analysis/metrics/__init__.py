@@ -10,15 +10,21 @@ import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, Protocol, TypeVar
 
 from dnsrig import discovery
 from dnsrig.analysis.failures import RAISED
-
-if TYPE_CHECKING:
-    from dnsrig.analysis.read import Trial
+from dnsrig.rundir import TrialRecord
 
 Better = Literal["lower", "higher", "neither"]
+Figure = TypeVar("Figure", bound=Callable[..., float | None])
+
+
+class Trial(Protocol):
+    """All that the registry has to know of `dnsrig.analysis.read.Trial`, which reads it."""
+
+    @property
+    def record(self) -> TrialRecord: ...
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,15 @@ class Metric:
     better: Better
     definition: str
     order: int
-    compute: Callable[[Trial], float | None]
-    """None where the trial lacks the data; never a guess."""
-    ceiling: Callable[[Trial], float | None] | None = None
+    compute: Callable[[Any], float | None]
+    """Over a `dnsrig.analysis.read.Trial`, as the next three. None where the trial lacks the data; never a guess."""
+    ceiling: Callable[[Any], float | None] | None = None
     """The largest value that could be told in a trial: one that reaches it is at least this. None where there is no such bound."""
 
-    at_limit: Callable[[Trial], bool] | None = None
+    at_limit: Callable[[Any], bool] | None = None
     """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until then. None: never."""
 
-    lower: Callable[[Trial], float | None] | None = None
+    lower: Callable[[Any], float | None] | None = None
     """The least that the value can have been in a trial, where the instrument adds to it by a known amount; the value is the most. None: it
     is exact, or nothing is known of the least."""
 
@@ -82,13 +88,13 @@ def metric(
     unit: str,
     better: Better,
     order: int = 100,
-    ceiling: Callable[[Trial], float | None] | None = None,
-    at_limit: Callable[[Trial], bool] | None = None,
-    lower: Callable[[Trial], float | None] | None = None,
-) -> Callable[[Callable[[Trial], float | None]], Callable[[Trial], float | None]]:
+    ceiling: Callable[[Any], float | None] | None = None,
+    at_limit: Callable[[Any], bool] | None = None,
+    lower: Callable[[Any], float | None] | None = None,
+) -> Callable[[Figure], Figure]:
     """Register the decorated function; its name is the metric's, its docstring the definition."""
 
-    def register(function: Callable[[Trial], float | None]) -> Callable[[Trial], float | None]:
+    def register(function: Figure) -> Figure:
         if function.__name__ in _registry:
             raise ValueError(f"metric {function.__name__} is defined twice")
         definition = " ".join((function.__doc__ or "").split())
