@@ -213,10 +213,14 @@ PAGES = {
     "run-directory.md": run_directory,
 }
 
+WRITTEN_BY_HAND = ("stream.md",)
+"""Pages of the reference that are not generated."""
+
 
 def pages() -> dict[str, str]:
     """File name -> text."""
-    index = "# Reference\n\n" + "".join(f"- [{name.removesuffix('.md').replace('-', ' ')}]({name})\n" for name in PAGES)
+    names = (*PAGES, *WRITTEN_BY_HAND)
+    index = "# Reference\n\n" + "".join(f"- [{name.removesuffix('.md').replace('-', ' ')}]({name})\n" for name in names)
     return {"README.md": HEAD + index} | {name: HEAD + write() for name, write in PAGES.items()}
 
 

@@ -4,7 +4,7 @@
 //! rest uses the `domain` crate.
 //!
 //! All that reads bytes from elsewhere is here, with tests that give it bytes of any kind: [`name`], [`record`], [`rdata`],
-//! [`soa`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone reads, with the walks of this folder:
+//! [`soa`], [`stream`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone reads, with the walks of this folder:
 //! `load::answer`, `serve::zones::query` and `transfer::notify`.
 
 pub mod catalog;
@@ -17,6 +17,7 @@ mod rdata;
 pub mod record;
 pub mod serial;
 pub mod soa;
+pub mod stream;
 #[cfg(test)]
 pub mod testing;
 pub mod tld_names;

@@ -1,0 +1,120 @@
+//! Writes a stream.
+
+use std::{
+    fs::{self, File},
+    io::{BufWriter, Write},
+    net::Ipv6Addr,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use super::{
+    error::StreamError,
+    layout::{
+        ADDRESS_BYTES, ALIGNMENT, HEADER_BYTES, Header, KNOWN_FLAGS, MESSAGE_BYTES_MAX, RECORD_BYTES, Record, padded,
+    },
+};
+use crate::dns::header;
+
+/// The file is written in pieces of so many bytes.
+const WRITE_BYTES: usize = 1 << 20;
+
+/// A stream that is being written. It stands at its path once it is [finished](StreamWriter::finish), and until then beside
+/// it, with `.part` behind its name; dropped unfinished, it is removed.
+pub struct StreamWriter {
+    path: PathBuf,
+    part: PathBuf,
+    file: BufWriter<File>,
+    offset: u64,
+    queries: u64,
+    clients: u64,
+    due_ns: i64,
+    is_finished: bool,
+}
+
+impl StreamWriter {
+    /// Begins a stream that is to stand at `path`.
+    pub fn create(path: &Path) -> Result<Self, StreamError> {
+        let mut part = path.as_os_str().to_owned();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part).map_err(StreamError::write(&part))?;
+        let mut writer = StreamWriter {
+            path: path.into(),
+            part,
+            file: BufWriter::with_capacity(WRITE_BYTES, file),
+            offset: 0,
+            queries: 0,
+            clients: 0,
+            due_ns: 0,
+            is_finished: false,
+        };
+        // Nothing that is read as a stream, should the rename be done by somebody else.
+        writer.write(&[0; HEADER_BYTES])?;
+        Ok(writer)
+    }
+
+    /// Adds a query. It is not due before the one that was added last.
+    pub fn push(&mut self, record: Record) -> Result<(), StreamError> {
+        let wrong = |reason| Err(StreamError::Record { path: self.path.clone(), reason });
+        if record.due_ns < self.due_ns {
+            return wrong("a query is due before the one before it");
+        }
+        if !(header::HEADER_BYTES..=MESSAGE_BYTES_MAX).contains(&record.message.len()) {
+            return wrong("a message of less than 12 or more than 65,535 bytes");
+        }
+        if record.flags & !KNOWN_FLAGS != 0 {
+            return wrong("a flag that version 1 does not have");
+        }
+        let behind = padded(record.message.len()) - RECORD_BYTES - record.message.len();
+        self.write(&record.head())?;
+        self.write(record.message)?;
+        self.write(&[0; ALIGNMENT][..behind])?;
+        self.queries += 1;
+        self.clients = self.clients.max(u64::from(record.client) + 1);
+        self.due_ns = record.due_ns;
+        Ok(())
+    }
+
+    /// Ends the stream and puts it at its path. `addresses`, if they are to be stored, are the clients' in the order of
+    /// their numbers.
+    pub fn finish(
+        mut self,
+        first_wall_ns: i64,
+        addresses: Option<impl IntoIterator<Item = Ipv6Addr>>,
+    ) -> Result<Header, StreamError> {
+        if self.clients > self.queries {
+            return Err(StreamError::Record { path: self.path.clone(), reason: "a client without a query" });
+        }
+        let addresses_at = if addresses.is_some() { self.offset } else { 0 };
+        for address in addresses.into_iter().flatten() {
+            self.write(&address.octets())?;
+        }
+        let whole = addresses_at + self.clients * ADDRESS_BYTES as u64;
+        if addresses_at != 0 && self.offset != whole {
+            return Err(StreamError::Record { path: self.path.clone(), reason: "not one address a client" });
+        }
+        let Self { queries, clients, due_ns: duration_ns, .. } = self;
+        let header = Header { queries, clients, first_wall_ns, duration_ns, addresses_at };
+        let written = self.file.flush();
+        let written = written.and_then(|()| self.file.get_ref().write_all_at(&header.to_bytes(), 0));
+        written.map_err(StreamError::write(&self.part))?;
+        fs::rename(&self.part, &self.path).map_err(StreamError::write(&self.path))?;
+        self.is_finished = true;
+        Ok(header)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), StreamError> {
+        self.offset += bytes.len() as u64;
+        self.file.write_all(bytes).map_err(StreamError::write(&self.part))
+    }
+}
+
+impl Drop for StreamWriter {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            // Nothing more can be done about a file that cannot be removed.
+            let _ = fs::remove_file(&self.part);
+        }
+    }
+}
