@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,33 +76,16 @@ def stalling(
 
 def load(trial: Trial, asked: Asked, server: Server, **summary: Any) -> None:
     """Let ``trial`` have asked ``server``; ``summary`` changes fields of the summary."""
-    noise, due_times = random.Random(f"clients {asked.seed}"), _due_times(asked)
-    counts: dict[int, Counter[str]] = defaultdict(Counter)
-    values: dict[int, list[int]] = defaultdict(list)
-    clients: dict[tuple[int, int], list[int]] = defaultdict(list)
-    unanswered: Counter[tuple[int, int]] = Counter()
-    answered: list[tuple[int, int]] = []
-    interval_ns = round(asked.interval_s * SECOND)
-    for number, due_ns in enumerate(due_times):
-        client = number % asked.clients if asked.round_robin else noise.randrange(asked.clients)
-        wait_ns = server(due_ns, client)
-        answered.append((due_ns + LAG_NS, due_ns + LAG_NS + wait_ns))
-        interval, late = due_ns // interval_ns, wait_ns >= asked.timeout_ns
-        counts[interval].update(due=1, sent=1, answered=not late, timeouts=late)
-        values[interval].append(min(wait_ns, asked.timeout_ns) + LAG_NS)
-        clients[interval, client].append(values[interval][-1])
-        unanswered[interval, client] += late
-    intervals = [
-        Interval(i * asked.interval_s, asked.interval_s, Histogram.of(Counter(v))) for i, v in sorted(values.items())
-    ]
-    sent = [Interval(i.offset_s, i.duration_s, _less(i.histogram, LAG_NS)) for i in intervals]
-    trial.__dict__["latency"] = Counted(asked.timeout_ns, {"due": intervals, "sent": sent})
-    trial.__dict__["load_intervals"] = _interval_rows(counts, interval_ns)
-    trial.__dict__["clients"] = _client_rows(clients, unanswered, interval_ns)
-    trial.__dict__["answers"] = _answer_rows(asked, answered)
-    whole = merge(interval.histogram for interval in intervals)
+    queries = _queries(asked, server)
+    due = _intervals(asked, queries, pl.col("wait_ns").clip(upper_bound=asked.timeout_ns) + LAG_NS)
+    sent = [Interval(i.offset_s, i.duration_s, _less(i.histogram, LAG_NS)) for i in due]
+    trial.__dict__["latency"] = Counted(asked.timeout_ns, {"due": due, "sent": sent})
+    trial.__dict__["load_intervals"] = _interval_rows(asked, queries)
+    trial.__dict__["clients"] = _client_rows(asked, queries)
+    trial.__dict__["answers"] = _answer_rows(asked, queries)
+    whole = merge(interval.histogram for interval in due)
     trial.record.outcome = "done"
-    trial.record.instruments["load"] = _summary(asked, whole, len(due_times), sum(unanswered.values())) | summary
+    trial.record.instruments["load"] = _summary(asked, whole, queries.height, queries["late"].sum()) | summary
 
 
 def ramp(trial: Trial, steps: Sequence[dict[str, Any]], capacity_qps: float | None) -> None:
@@ -135,14 +117,43 @@ def _due_times(asked: Asked) -> list[int]:
     return times
 
 
-def _interval_rows(counts: dict[int, Counter[str]], interval_ns: int) -> pl.DataFrame:
-    names = ("due", "sent", "answered", "timeouts", "lost", "late", "truncated", "busy_ns")
-    return pl.DataFrame(
-        [
-            {"start_ns": START_NS + number * interval_ns, "duration_ns": interval_ns}
-            | {name: count[name] for name in names}
-            for number, count in sorted(counts.items())
-        ]
+def _queries(asked: Asked, server: Server) -> pl.DataFrame:
+    """A row each: when it was due, in ns from the start, of which client, how long it waited, and whether it was too long."""
+    due_ns = _due_times(asked)
+    noise = random.Random(f"clients {asked.seed}")
+    clients = (
+        [number % asked.clients for number in range(len(due_ns))]
+        if asked.round_robin
+        else noise.choices(range(asked.clients), k=len(due_ns))
+    )
+    columns = {"due_ns": due_ns, "client": clients, "wait_ns": list(map(server, due_ns, clients))}
+    return pl.DataFrame(columns, schema=dict.fromkeys(columns, pl.Int64)).with_columns(
+        interval=pl.col("due_ns") // round(asked.interval_s * SECOND), late=pl.col("wait_ns") >= asked.timeout_ns
+    )
+
+
+def _intervals(asked: Asked, queries: pl.DataFrame, value_ns: pl.Expr) -> list[Interval]:
+    """``value_ns`` of the queries of each interval."""
+    counted = queries.group_by("interval", value_ns.alias("value_ns")).len().sort("interval", "value_ns")
+    return [
+        Interval(number * asked.interval_s, asked.interval_s, Histogram(of["value_ns"].to_list(), of["len"].to_list()))
+        for (number,), of in counted.partition_by("interval", as_dict=True).items()
+    ]
+
+
+def _interval_rows(asked: Asked, queries: pl.DataFrame) -> pl.DataFrame:
+    interval_ns = round(asked.interval_s * SECOND)
+    nothing = {name: pl.lit(0, pl.Int64) for name in ("lost", "late", "truncated", "busy_ns")}
+    return (
+        queries.group_by("interval")
+        .agg(due=pl.len(), sent=pl.len(), answered=(~pl.col("late")).sum(), timeouts=pl.col("late").sum())
+        .sort("interval")
+        .select(
+            (START_NS + pl.col("interval") * interval_ns).alias("start_ns"),
+            pl.lit(interval_ns, pl.Int64).alias("duration_ns"),
+            pl.col("due", "sent", "answered", "timeouts").cast(pl.Int64),
+            **nothing,
+        )
     )
 
 
@@ -150,28 +161,44 @@ def _less(histogram: Histogram, ns: int) -> Histogram:
     return Histogram([value - ns for value in histogram.values_ns], histogram.counts)
 
 
-def _answer_rows(asked: Asked, answered: Sequence[tuple[int, int]]) -> pl.DataFrame:
-    """``answered``: when each query was sent and answered; as `load` leaves them: nothing after the last was due."""
-    bins: dict[int, list[int]] = defaultdict(lambda: [0, 0, 0, 0])
-    for sent_ns, received_ns in answered:
-        bins[sent_ns // BIN_NS][0] += 1
-        if received_ns < asked.seconds * SECOND:
-            of = bins[received_ns // BIN_NS]
-            of[2] = min(of[2] or START_NS + received_ns, START_NS + received_ns)
-            of[1], of[3] = of[1] + 1, max(of[3], START_NS + received_ns)
-    rows = [(START_NS + number * BIN_NS, *of) for number, of in sorted(bins.items())]
-    return pl.DataFrame(rows, schema=["time_ns", "sent", "answered", "first_ns", "last_ns"], orient="row")
+def _answer_rows(asked: Asked, queries: pl.DataFrame) -> pl.DataFrame:
+    """When queries were sent and answered, as `load` leaves it: nothing after the last was due."""
+    sent_ns = pl.col("due_ns") + LAG_NS
+    received = queries.select(received_ns=sent_ns + pl.col("wait_ns")).filter(
+        pl.col("received_ns") < asked.seconds * SECOND
+    )
+    sent = queries.group_by(number=sent_ns // BIN_NS).agg(sent=pl.len())
+    answered = received.group_by(number=pl.col("received_ns") // BIN_NS).agg(
+        answered=pl.len(),
+        first_ns=START_NS + pl.col("received_ns").min(),
+        last_ns=START_NS + pl.col("received_ns").max(),
+    )
+    return (
+        sent.join(answered, "number", "full", coalesce=True)
+        .sort("number")
+        .select(
+            (START_NS + pl.col("number") * BIN_NS).alias("time_ns"),
+            *(pl.col(name).fill_null(0).cast(pl.Int64) for name in ("sent", "answered", "first_ns", "last_ns")),
+        )
+    )
 
 
-def _client_rows(
-    waits: dict[tuple[int, int], list[int]], unanswered: Counter[tuple[int, int]], interval_ns: int
-) -> pl.DataFrame:
-    rows = [
-        (START_NS + key[0] * interval_ns, key[1], len(of) - unanswered[key], unanswered[key], sum(of), max(of))
-        for key, of in sorted(waits.items())
-    ]
-    schema = ["start_ns", "client", "answered", "unanswered", "sum_ns", "max_ns"]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+def _client_rows(asked: Asked, queries: pl.DataFrame) -> pl.DataFrame:
+    waited_ns = pl.col("wait_ns").clip(upper_bound=asked.timeout_ns) + LAG_NS
+    return (
+        queries.group_by("interval", "client")
+        .agg(
+            answered=(~pl.col("late")).sum().cast(pl.Int64),
+            unanswered=pl.col("late").sum().cast(pl.Int64),
+            sum_ns=waited_ns.sum(),
+            max_ns=waited_ns.max(),
+        )
+        .sort("interval", "client")
+        .select(
+            (START_NS + pl.col("interval") * round(asked.interval_s * SECOND)).alias("start_ns"),
+            pl.exclude("interval"),
+        )
+    )
 
 
 def _summary(asked: Asked, whole: Histogram, due: int, timeouts: int) -> dict[str, Any]:

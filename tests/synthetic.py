@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
+from pydantic import BaseModel
 
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import (
@@ -32,7 +33,6 @@ from dnsrig.rundir import (
     TrialSpec,
     Variant,
     trial_dir,
-    write_json,
 )
 
 SECOND = 1_000_000_000
@@ -100,10 +100,15 @@ def build(directory: Path, plan: Plan | None = None) -> Path:
         specs=specs,
         conditions=_conditions(),
     )
-    write_json(directory / "manifest.json", manifest)
+    _write(directory / "manifest.json", manifest)
     for key in order:
         _write_trial(directory, plan, specs[key.variant], key.repeat)
     return directory
+
+
+def _write(path: Path, record: BaseModel) -> None:
+    """As `dnsrig.rundir.write_json`, which also waits for the disk."""
+    path.write_text(record.model_dump_json(indent=2) + "\n")
 
 
 def known(trial: Trial, **values: float | None) -> None:
@@ -168,7 +173,7 @@ def _write_trial(directory: Path, plan: Plan, base: TrialSpec, repeat: int) -> N
     seen = 0 if outcome == "server-failed" else zones // 3 if outcome == "timeout" else zones
     folder = trial_dir(directory, spec.variant.id, repeat)
     folder.mkdir(parents=True)
-    write_json(folder / "trial.json", _record(plan, spec, outcome, finish_s, seen))
+    _write(folder / "trial.json", _record(plan, spec, outcome, finish_s, seen))
     _zone_rows(plan, zones, seen, finish_s, noise).write_ipc_stream(folder / "zones.arrow")
     if plan.samples:
         rows = list(_sample_rows(finish_s, seen, noise))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -15,8 +16,10 @@ SECOND = 1_000_000_000
 
 
 def clean_trial(directory: Path, plan: synthetic.Plan | None = None) -> Trial:
-    """A synthetic trial of 100 zones on which everything is in order."""
-    found = next(t for t in Run.open(synthetic.build(directory, plan)).trials if t.record.spec.dataset.zones == 100)
+    """A synthetic trial of 100 zones on which everything is in order, alone in its run."""
+    plan = plan or synthetic.Plan()
+    alone = replace(plan, servers=plan.servers[:1], zones=[100], repeats=1)
+    (found,) = Run.open(synthetic.build(directory, alone)).trials
     found.record.outcome = "done"
     return found
 
