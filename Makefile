@@ -7,7 +7,7 @@ ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o 
 SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky
 # A worker that has nothing left takes tests from another one, so none is alone at the end with the long ones.
 SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
-# The engine's tests mostly wait: something else has the CPUs meanwhile.
+# The engine's tests mostly wait: six of them run at once, and something else has the CPUs meanwhile.
 AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
 .PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit python-unit-tests lint format docs bench clean
@@ -78,7 +78,7 @@ test-full: servers browser perf
 	$(BIN)/pytest --durations 20 -m alone
 
 engine-tests: setup
-	cd engine && DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
+	cd engine && MAKEFLAGS= MFLAGS= RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
 
 unit: setup
 	$(AT_ONCE) engine-tests python-unit-tests

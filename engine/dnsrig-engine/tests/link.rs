@@ -1,7 +1,5 @@
 //! `link` from outside: between two namespaces, with root; set `DNSRIG_ROOT_TESTS=1`.
 
-mod process;
-
 use std::{
     fs::{self, File},
     io::{BufRead, BufReader, ErrorKind, Read},
@@ -13,6 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::process::stalled::full_pipe;
 use arrow_array::{cast::AsArray, types::UInt64Type};
 use arrow_ipc::reader::StreamReader;
 use nix::{
@@ -20,7 +19,6 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use process::stalled::full_pipe;
 use serde_json::Value;
 
 const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");

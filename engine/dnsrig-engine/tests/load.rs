@@ -256,18 +256,23 @@ fn the_lower_end_leaves_out_what_the_instrument_queued_when_it_stood_still() {
         socket.send_to(&answer(query), peer).unwrap();
     });
     let arguments = ["--rate", "2000", "--duration-s", "1.5", "--timeout-s", "1"];
-    let (summary, _) = load_while(server.address, &arguments, |load| {
-        for _ in 0..4 {
-            thread::sleep(Duration::from_millis(150));
-            kill(load, Signal::SIGSTOP).unwrap();
-            thread::sleep(Duration::from_millis(100));
-            kill(load, Signal::SIGCONT).unwrap();
-        }
-    });
-    let [due_ms, lower_ms] = ["latency_ns", "lower_latency_ns"].map(|series| latency_ms(&summary, series, "p90"));
-    // A quarter of the queries were due in a stop; the 90th percentile is 60 ms from the end of theirs.
-    assert!(due_ms > 40.0 && lower_ms < due_ms / 4.0, "{summary}");
-    assert!(latency_ms(&summary, "lower_latency_ns", "min") >= 0.05, "{summary}");
+    let figures = || {
+        let (summary, _) = load_while(server.address, &arguments, |load| {
+            for _ in 0..4 {
+                thread::sleep(Duration::from_millis(150));
+                kill(load, Signal::SIGSTOP).unwrap();
+                thread::sleep(Duration::from_millis(100));
+                kill(load, Signal::SIGCONT).unwrap();
+            }
+        });
+        let [due_ms, lower_ms] = ["latency_ns", "lower_latency_ns"].map(|series| latency_ms(&summary, series, "p90"));
+        // A quarter of the queries were due in a stop; the 90th percentile is 60 ms from the end of theirs.
+        assert!(due_ms > 40.0 && latency_ms(&summary, "lower_latency_ns", "min") >= 0.05, "{summary}");
+        (due_ms, lower_ms)
+    };
+    // A busy machine may keep the server, too, from its CPU, but not three times in turn.
+    let tries: Vec<_> = (0..3).map(|_| figures()).take_while(|(due_ms, lower_ms)| *lower_ms >= due_ms / 4.0).collect();
+    assert!(tries.len() < 3, "due and lower, in ms: {tries:?}");
 }
 
 #[test]

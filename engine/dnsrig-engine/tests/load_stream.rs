@@ -1,7 +1,5 @@
 //! `load` over TCP and DoT against servers that behave, and servers that do not: all is counted by kind, nothing hangs.
 
-mod streams;
-
 use std::{
     io::{Read, Write},
     net::{Ipv4Addr, Shutdown, TcpListener},
@@ -13,8 +11,8 @@ use std::{
     time::Duration,
 };
 
+use crate::streams::{self, Ends, Server, answer, answer_all, count, frame, load, next_query, reset};
 use serde_json::Value;
-use streams::{Ends, Server, answer, answer_all, count, frame, load, next_query, reset};
 
 /// Each query that was sent has ended in one way.
 fn assert_all_ended(summary: &Value) {

@@ -1,7 +1,5 @@
 //! `serve echo` from outside, over loopback: UDP, TCP, DNS over TLS, and every fault.
 
-mod process;
-
 use std::{
     collections::HashSet,
     fs,
@@ -21,7 +19,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-use process::{
+use crate::process::{
     ENGINE, PATIENCE, Server,
     descriptors::{cpu_time, limit_files, lowest_free},
 };

@@ -1,7 +1,5 @@
 //! `serve zones` from outside, over loopback: UDP, TCP, TLS, signatures, NOTIFY, faults, and what it needs of memory.
 
-mod process;
-
 use std::{
     collections::HashMap,
     fs,
@@ -37,7 +35,7 @@ use rustls::{
 };
 use serde_json::Value;
 
-use process::{ENGINE, PATIENCE, Server};
+use crate::process::{ENGINE, PATIENCE, Server};
 
 const LIMITS: Limits = Limits { octets_max: 1 << 40, records_max: 1 << 40, messages_max: 1 << 30 };
 

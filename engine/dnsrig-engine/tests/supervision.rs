@@ -1,7 +1,5 @@
 //! Whatever happens to a thread or a reader, the engine works on or ends, and says why.
 
-mod process;
-
 use std::{
     fs::File,
     io::Read,
@@ -11,6 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use crate::process::{ENGINE, PATIENCE, Server, stalled::full_pipe};
 use nix::{
     sys::{
         signal::{Signal, kill},
@@ -18,7 +17,6 @@ use nix::{
     },
     unistd::{Pid, mkfifo},
 };
-use process::{ENGINE, PATIENCE, Server, stalled::full_pipe};
 
 /// The engine with `arguments`, separated by spaces.
 fn engine(arguments: &str) -> Command {

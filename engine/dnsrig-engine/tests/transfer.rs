@@ -1,16 +1,14 @@
 //! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its number.
 
-mod process;
-
 use std::{fs, net::UdpSocket, path::Path, process::Command, thread};
 
+use crate::process::{ENGINE, Process, Server};
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int32Type};
 use arrow_ipc::reader::StreamReader;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use process::{ENGINE, Process, Server};
 use serde_json::Value;
 
 const KEY: &str = "hmac-sha256:transfer:c2VjcmV0IG9mIHNvbWUgb2N0ZXRz";

@@ -4,7 +4,10 @@ use domain::base::{MessageBuilder, Name, iana::Rtype};
 use proptest::prelude::*;
 
 use super::*;
-use crate::{base::testing::inputs, dns::query::QUERY_BYTES_MAX};
+use crate::{
+    base::testing::{any_bytes, inputs},
+    dns::query::QUERY_BYTES_MAX,
+};
 
 /// Flags of a response that is authoritative: QR and AA; without an error.
 const AUTHORITATIVE: [u8; 2] = [0x84, 0];
@@ -158,8 +161,8 @@ proptest! {
     /// 20,000 inputs of any octets, of which the buffer may hold only a part, against any prepared query.
     #[test]
     fn any_octets_are_checked_without_panic(
-        octets in proptest::collection::vec(any::<u8>(), 0..300),
-        query in proptest::collection::vec(any::<u8>(), 0..300),
+        octets in any_bytes(300),
+        query in any_bytes(300),
         beyond in 0_usize..70_000,
     ) {
         check(&octets, octets.len() + beyond, &a_query());

@@ -1,7 +1,5 @@
 //! The engine as a process: what it says, and that it ends.
 
-#![allow(dead_code, reason = "each test file is a crate of its own and uses a part of this")]
-
 pub mod descriptors;
 pub mod stalled;
 

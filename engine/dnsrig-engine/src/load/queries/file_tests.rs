@@ -91,7 +91,7 @@ fn more_types_than_are_remembered_are_read_as_well() {
 fn lines() -> impl Strategy<Value = String> {
     let name = "[a-zA-Z0-9.\\\\ _*;#-]{0,70}";
     let qtype = prop_oneof!["A|AAAA|ns|TYPE[0-9]{1,5}|AXFR", "[A-Z]{1,5}", ""];
-    proptest::collection::vec((name, qtype, prop_oneof![Just("\n"), Just("\r\n"), Just(" x\n")]), 0..8)
+    proptest::collection::vec((name, qtype, prop_oneof![Just("\n"), Just("\r\n"), Just(" x\n")]), 0..4)
         .prop_map(|lines| lines.into_iter().map(|(name, qtype, end)| format!("{name} {qtype}{end}")).collect())
 }
 

@@ -303,7 +303,7 @@ fn manners() -> impl Strategy<Value = Manner> {
 }
 
 proptest! {
-    #![proptest_config(inputs(2_000))]
+    #![proptest_config(inputs(1_000))]
 
     #[test]
     fn every_zone_ends_once_whatever_the_primary_does(

@@ -1,0 +1,20 @@
+//! The engine as its users have it: its subcommands as processes, against servers that behave and that do not.
+//!
+//! One binary for all: it is linked once, and tests that wait run beside those that do not.
+
+mod process;
+mod streams;
+
+mod change;
+mod enter;
+mod generate;
+mod link;
+mod load;
+mod load_stream;
+mod probe;
+mod serve;
+mod serve_zones;
+mod stream_speed;
+mod supervision;
+mod transfer;
+mod watch;
