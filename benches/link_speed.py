@@ -38,7 +38,7 @@ class Link:
         command = [str(paths.engine()), "link", "--left", ends[0], "--right", ends[1], "--until-eof"]
         with self.events.open("w") as output:
             self.popen = subprocess.Popen(
-                [*command, "--there", spec, "--back", spec], stdin=subprocess.PIPE, stdout=output
+                [*command, "--forward", spec, "--reverse", spec], stdin=subprocess.PIPE, stdout=output
             )
         os.sched_setaffinity(self.popen.pid, {0, 1})
         limit_s = time.monotonic() + START_LIMIT_S
@@ -100,16 +100,16 @@ def rates(hosts: Pair) -> None:
     """At a rate: what gets through, what it costs, how late packets are."""
     print(f"\nOne TCP flow, {DELAY_MS} ms each way, {ROUNDS} rounds of {IPERF_S} s: median [range]")
     for mbit in RATES_MBIT:
-        # A queue of 50 ms beside what is under way, in packets of 1,500 octets.
+        # A queue of 50 ms beside what is under way, in packets of 1,500 bytes.
         limit = mbit * (DELAY_MS + 50) * 1000 // 12_000
         spec = f"rate={mbit}mbit,delay={DELAY_MS}ms,limit={limit}"
         found = [over_link(hosts, spec) for _ in range(ROUNDS)]
-        late = [summary["there"]["late_ns"] for _, _, summary in found]
+        late = [summary["forward"]["late_ns"] for _, _, summary in found]
         print(f"  {mbit} Mbit/s: {spread([rate / 1e6 for rate, _, _ in found])} Mbit/s of TCP's payload")
         print(f"    CPU share of link {spread([cpu for _, cpu, _ in found])}; target at 200 Mbit/s ≤ {CPU_SHARE_MAX}")
         for percentile in ("p50", "p99", "p99.9"):
             print(f"    late, {percentile:5s} {spread([one[percentile] / 1e3 for one in late])} µs")
-        missed = [summary[way]["missed"] for _, _, summary in found for way in ("there", "back")]
+        missed = [summary[way]["missed"] for _, _, summary in found for way in ("forward", "reverse")]
         print(f"    missed {'unknown' if None in missed else sum(missed)}", flush=True)
 
 

@@ -138,8 +138,8 @@ PLACES = [
     ),
     Place(
         ENGINE + "net/framing.rs",
-        "            if self.missing_octets() == 0 {\n                each",
-        "            if self.missing_octets() <= 1 {\n                each",
+        "            if self.missing_bytes() == 0 {\n                each",
+        "            if self.missing_bytes() <= 1 {\n                each",
         "--lib net::",
     ),
     Place(

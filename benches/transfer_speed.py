@@ -1,6 +1,6 @@
 """What a transfer costs `transfer` and its peers, what the synthetic primary can give, and how near a path's rate both come.
 
-Every record that comes is parsed and counted, by all tools but iperf3, which takes octets. Tools take turns, several rounds in
+Every record that comes is parsed and counted, by all tools but iperf3, which takes bytes. Tools take turns, several rounds in
 shuffled order. CPU is that of the hosts, so the kernel's work counts; the primary has CPU 1 for itself, the instrument CPU 0.
 """
 
@@ -145,7 +145,7 @@ def rate(hosts: Pair, gbits: int) -> None:
     """One large zone over a shaped path, beside what iperf3 brings over it."""
     address = str(hosts.reflector.address)
     tools: dict[str, Callable[[], float]] = {
-        "transfer": lambda: octet_rate(transfer(hosts, "--zone", NAME, counted="octets")),
+        "transfer": lambda: byte_rate(transfer(hosts, "--zone", NAME, counted="bytes")),
         "iperf3": lambda: hosts.iperf(address, duration_s=IPERF_S) / 8,
     }
     records = f"--records={LARGE_RECORDS * gbits}"
@@ -158,9 +158,9 @@ def rate(hosts: Pair, gbits: int) -> None:
     print(f"  transfer / iperf3: {spread(share)}; target ≥ 0.95", flush=True)
 
 
-def octet_rate(work: Work) -> float:
-    octets, duration_s, _ = work
-    return octets / duration_s
+def byte_rate(work: Work) -> float:
+    nbytes, duration_s, _ = work
+    return nbytes / duration_s
 
 
 def secondaries(hosts: Pair) -> None:

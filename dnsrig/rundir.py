@@ -42,11 +42,12 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from dnsrig import old_names
 from dnsrig.errors import DnsrigError
 
 SCHEMA_VERSION = 3
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
-FULL_PACKET_OCTETS = 1500
+FULL_PACKET_BYTES = 1500
 """Of IP: the MTU of Ethernet (RFC 894)."""
 
 
@@ -142,10 +143,10 @@ class HostOptions(BaseModel):
         default=None,
         description="congestion control of the host's TCP connections, e.g. `cubic`; by default the kernel's",
     )
-    advmss_octets: int | None = Field(
+    advmss_bytes: int | None = Field(
         default=None, ge=88, le=65_495, description="largest TCP segment that the host asks for, by its routes"
     )
-    mss_clamp_octets: int | None = Field(
+    mss_clamp_bytes: int | None = Field(
         default=None,
         ge=88,
         le=65_495,
@@ -228,7 +229,7 @@ class PathSpec(Record):
     """(seconds since the link began, loss in percent from then on); replaces ``loss_percent``."""
     limit_packets: int = 1000
     """When so many wait, the next is dropped."""
-    mtu_octets: int | None = None
+    mtu_bytes: int | None = None
     """Of the path where it is less than the interfaces': larger packets are dropped."""
     icmp: bool = True
     """Whether the sender of a packet that is too large is told so (RFC 1191)."""
@@ -244,17 +245,17 @@ class LinkSpec(Record):
 
     ends: tuple[Name, Name]
     kind: LinkKind = "veth"
-    mtu_octets: int = 1500
+    mtu_bytes: int = 1500
     """Of the interfaces."""
-    there: PathSpec | None = None
+    forward: PathSpec | None = None
     """From the first of ``ends`` to the second, which is where zones go; None: plain."""
-    back: PathSpec | None = None
+    reverse: PathSpec | None = None
     seed: int = 1
     """Of loss and jitter; a repeat's number is added, so that the same repeat of all variants meets the same."""
 
     @property
     def emulated(self) -> bool:
-        return self.there is not None or self.back is not None
+        return self.forward is not None or self.reverse is not None
 
     @property
     def name(self) -> str:
@@ -448,6 +449,11 @@ class TrialRecord(Record):
     metrics: dict[str, float | None] = Field(default_factory=dict)
     """Of earlier versions, which computed them when the trial ended. Now they are derived (`dnsrig.analysis.read.Trial.value`), and what stands
     here counts only where that yields nothing any more."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_names(cls, data: Any) -> Any:
+        return old_names.record(data)
 
     @field_validator("outcome", mode="before")
     @classmethod

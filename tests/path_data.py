@@ -11,16 +11,16 @@ from trial_data import SECOND, measured, series, use
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec, Phase
 
-COUNTS = ("packets", "octets", "delivered_packets", "delivered_octets", "lost", "overflowed", "too_big")
+COUNTS = ("packets", "bytes", "delivered_packets", "delivered_bytes", "lost", "overflowed", "too_big")
 ENDS = ("primary", "secondary")
 
 
-def over_path(trial: Trial, there: PathSpec, *, kind: str = "tun", seconds: int = 10) -> Trial:
+def over_path(trial: Trial, forward: PathSpec, *, kind: str = "tun", seconds: int = 10) -> Trial:
     """Let the zones of ``trial`` have come over a path, for so long, with its links and sockets not looked at."""
     begin_ns = measured(trial, seconds)
     before = trial.record.phases[0].start.model_copy(update={"monotonic_ns": begin_ns - SECOND})
     trial.record.phases[0] = Phase(name="setup", start=before, end=before)
-    link = LinkSpec.model_validate({"ends": ENDS, "kind": kind, "there": there, "back": PathSpec()})
+    link = LinkSpec.model_validate({"ends": ENDS, "kind": kind, "forward": forward, "reverse": PathSpec()})
     trial.record.spec.links[0] = link
     trial.__dict__["_links"] = {}
     return trial
@@ -33,24 +33,24 @@ def link_rows(trial: Trial, **at_end: int) -> None:
     nothing = dict.fromkeys(COUNTS, 0)
     early = {
         "time_ns": trial.record.phases[0].start.monotonic_ns - SECOND,
-        "direction": "there",
+        "direction": "forward",
         **nothing,
         "too_big": 8,
     }
-    late: dict[str, Any] = {"time_ns": phase.end.monotonic_ns, "direction": "there", **nothing, **at_end}
-    back = {"time_ns": phase.end.monotonic_ns, "direction": "back", **nothing}
-    trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame([early, late, back])}
+    late: dict[str, Any] = {"time_ns": phase.end.monotonic_ns, "direction": "forward", **nothing, **at_end}
+    reverse = {"time_ns": phase.end.monotonic_ns, "direction": "reverse", **nothing}
+    trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame([early, late, reverse])}
 
 
-def sockets(trial: Trial, mss_octets: int) -> None:
+def sockets(trial: Trial, mss_bytes: int) -> None:
     """One connection that brought something, with segments of this size."""
     phase = trial.measure
     assert phase is not None
     rows = socket_data.rows(phase.start.monotonic_ns, resent_share=0.1)
     at_primary = pl.col("host") == "primary"
-    mss = pl.when(at_primary).then(mss_octets).otherwise(pl.col("mss_octets")).cast(pl.UInt32)
+    mss = pl.when(at_primary).then(mss_bytes).otherwise(pl.col("mss_bytes")).cast(pl.UInt32)
     host = pl.when(at_primary).then(pl.lit("primary")).otherwise(pl.lit("secondary"))
-    trial.__dict__["sockets"] = rows.with_columns(mss_octets=mss, host=host)
+    trial.__dict__["sockets"] = rows.with_columns(mss_bytes=mss, host=host)
 
 
 def resent(trial: Trial, segments: int) -> None:

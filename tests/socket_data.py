@@ -15,10 +15,10 @@ from dnsrig.rundir import HostSpec, LinkSpec, PathSpec
 MS = 1_000_000
 PRIMARY, CLIENT = "198.18.0.1:53", "198.18.0.2:40000"
 EVERY_MS = 200
-MSS_OCTETS = 1448
+MSS_BYTES = 1448
 
 
-def bulk(trial: Trial, *, there: PathSpec | None = None, seconds: float = 10.0, **of_sender: Any) -> Trial:
+def bulk(trial: Trial, *, forward: PathSpec | None = None, seconds: float = 10.0, **of_sender: Any) -> Trial:
     """Let ``trial`` have brought one zone over a path of 300 ms, for so long; ``of_sender``: as in `rows`."""
     spec, phase = trial.record.spec, trial.measure
     assert phase is not None
@@ -28,9 +28,9 @@ def bulk(trial: Trial, *, there: PathSpec | None = None, seconds: float = 10.0, 
         "client": HostSpec(address="198.18.0.2", cpus=[0]),
         "observer": HostSpec(address="198.18.0.3", cpus=[0]),
     }
-    path = there or PathSpec(delay_ms=150, loss_percent=10, limit_packets=100_000)
-    back = path.model_copy(update={"loss_percent": 0.0})
-    spec.links = [LinkSpec(ends=("primary", "client"), kind="tun", there=path, back=back)]
+    path = forward or PathSpec(delay_ms=150, loss_percent=10, limit_packets=100_000)
+    reverse = path.model_copy(update={"loss_percent": 0.0})
+    spec.links = [LinkSpec(ends=("primary", "client"), kind="tun", forward=path, reverse=reverse)]
     spec.options = {"congestion": ""}
     phase.end.monotonic_ns = phase.start.monotonic_ns + round(seconds * 1e3) * MS
     trial.__dict__["sockets"] = rows(phase.start.monotonic_ns, seconds, **of_sender)
@@ -47,7 +47,7 @@ def _server(trial: Trial) -> Any:
 def transferred(start_ns: int, seconds: float) -> dict[str, Any]:
     """The summary of an instrument that was cut off in the middle of its zone."""
     elapsed_ns = round(seconds * 1e9)
-    done = {"done": 0, "failed": 0, "up_to_date": 0, "outcomes": {}, "attempt_outcomes": {}, "records": 0, "octets": 0}
+    done = {"done": 0, "failed": 0, "up_to_date": 0, "outcomes": {}, "attempt_outcomes": {}, "records": 0, "bytes": 0}
     times = {"start_ns": start_ns, "elapsed_ns": elapsed_ns, "first_message_ns": start_ns + 5}
     return {**done, **times, "rows_lost": 0, "busy_share": 0.1}
 
@@ -55,14 +55,14 @@ def transferred(start_ns: int, seconds: float) -> dict[str, Any]:
 def looked_at(listed: pl.DataFrame) -> pl.DataFrame:
     """The receiver's rows as the instrument itself would have them."""
     ours = listed.filter(pl.col("host") == "client").with_columns(
-        connection=pl.lit(0), sent_octets=pl.lit(60), unread_octets="receive_queue_octets"
+        connection=pl.lit(0), sent_bytes=pl.lit(60), unread_bytes="receive_queue_bytes"
     )
     return ours.select(pl.col(name).cast(kind) for name, kind in TCP_INFO.schema.items())
 
 
 def linked(**of_there: int) -> dict[str, Any]:
     nothing = {"packets": 10_000, "lost": 1000, "overflowed": 0}
-    return {"there": {**nothing, **of_there}, "back": nothing}
+    return {"forward": {**nothing, **of_there}, "reverse": nothing}
 
 
 def rows(
@@ -76,7 +76,7 @@ def rows(
     min_rtt_ms: float = 300.0,
     resent_share: float = 0.1,
     limited: Mapping[str, float] | None = None,
-    unread_octets: int = 0,
+    unread_bytes: int = 0,
     under_way: int | None = None,
     buffers: tuple[int, int] | None = None,
     **flags: bool,
@@ -88,12 +88,12 @@ def rows(
     for tick in range(int(seconds * 1e3) // EVERY_MS):
         at_s = tick * EVERY_MS / 1e3
         acked = round(1e3 * kb_per_s * at_s)
-        segments = round(acked / MSS_OCTETS * (1 + resent_share))
+        segments = round(acked / MSS_BYTES * (1 + resent_share))
         both = {
             "time_ns": start_ns + tick * EVERY_MS * MS,
             "state": "established",
             "congestion": congestion,
-            "mss_octets": MSS_OCTETS,
+            "mss_bytes": MSS_BYTES,
             "sacks": True,
             "timestamps": True,
             "window_scaling": True,
@@ -105,11 +105,11 @@ def rows(
             "remote": CLIENT,
             "cwnd": cwnd + tick % 3 - 1,
             "unacked": cwnd if under_way is None else under_way,
-            "send_buffer_octets": buffers[0] if buffers else 87_040 * (1 + tick),
-            "send_queue_octets": MSS_OCTETS * (2 * cwnd if under_way is None else under_way),
+            "send_buffer_bytes": buffers[0] if buffers else 87_040 * (1 + tick),
+            "send_queue_bytes": MSS_BYTES * (2 * cwnd if under_way is None else under_way),
             "rtt_us": round(1e3 * rtt_ms),
             "min_rtt_us": round(1e3 * min_rtt_ms),
-            "acked_octets": acked,
+            "acked_bytes": acked,
             "sent_data_segments": segments,
             "retransmissions": round(segments * resent_share),
             "busy_us": round(1e6 * at_s),
@@ -120,10 +120,10 @@ def rows(
             "local": CLIENT,
             "remote": PRIMARY,
             "congestion": "bbr",
-            "acked_octets": 60,
-            "received_octets": acked,
-            "receive_buffer_octets": buffers[1] if buffers else 131_072 * (1 + tick),
-            "receive_queue_octets": unread_octets,
+            "acked_bytes": 60,
+            "received_bytes": acked,
+            "receive_buffer_bytes": buffers[1] if buffers else 131_072 * (1 + tick),
+            "receive_queue_bytes": unread_bytes,
             "rtt_us": 300_000,
             "min_rtt_us": 300_000,
             "cwnd": 10,

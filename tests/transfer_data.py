@@ -108,8 +108,8 @@ def _sample(connection: int, tick: int) -> dict[str, Any]:
         "connection": connection,
         "rtt_us": round(1_000 * (1.2 + 0.2 * math.sin(tick / 5 + connection))),
         "cwnd": 10,
-        "received_octets": round(received),
-        "unread_octets": 4096 * (tick % 5),
+        "received_bytes": round(received),
+        "unread_bytes": 4096 * (tick % 5),
     }
 
 
@@ -128,7 +128,7 @@ def summary(made: Sequence[Transfer], connections: Sequence[Connection], **chang
         "failed": 0,
         "retries": sum(transfer.attempt > 1 for transfer in made),
         "records": sum(int(str(transfer.row()["records"])) for transfer in made),
-        "octets": sum(transfer.octets for transfer in made),
+        "bytes": sum(transfer.nbytes for transfer in made),
         "transfer_ns": {"p50": times[len(times) // 2], "p99": times[-1 - len(times) // 100]},
         "connections": {
             "established": len(connections),

@@ -31,7 +31,7 @@ def summary(done: int = 100, *, elapsed_s: float = 1.0, **changes: Any) -> dict[
         "outcomes": {"done": done},
         "retries": 0,
         "records": 4 * done,
-        "octets": 400 * done,
+        "bytes": 400 * done,
         "transfer_ns": {"mean": 2e6, "p50": 1_500_000, "p99": 9_000_000},
         "connections": {"attempted": 1, "established": 1, "full_handshakes": 0, "resumed": 0},
         "cpu_ns": 20_000 * done,

@@ -18,7 +18,7 @@ from dnsrig.rundir import TransferSpec
 MS = 1_000_000
 START_NS = 5_000_000_000_000
 RTT_MS = 0.05
-TINY_OCTETS = 300
+TINY_BYTES = 300
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Transfer:
     asked_ms: float
     first_ms: float | None
     last_ms: float | None
-    octets: int = TINY_OCTETS
+    nbytes: int = TINY_BYTES
     messages: int = 1
     outcome: str = "done"
     connection: int = 0
@@ -41,7 +41,7 @@ class Transfer:
 
     def row(self) -> dict[str, object]:
         good = self.outcome in ("done", "up-to-date")
-        records = self.records if self.records is not None else self.octets // 60 if good else 0
+        records = self.records if self.records is not None else self.nbytes // 60 if good else 0
         return {
             "zone": self.zone,
             "secondary": self.secondary,
@@ -52,7 +52,7 @@ class Transfer:
             "asked_ns": _ns(self.asked_ms),
             "first_ns": _ns(self.first_ms),
             "last_ns": _ns(self.last_ms),
-            "octets": self.octets,
+            "bytes": self.nbytes,
             "messages": self.messages if self.first_ms is not None else 0,
             "records": records,
             "serial": 1 if good else 0,
@@ -74,7 +74,7 @@ class Connection:
 
     def row(self) -> dict[str, object]:
         times = {name.replace("_ms", "_ns"): _ns(value) for name, value in asdict(self).items() if name.endswith("_ms")}
-        counts = {"asked": 1, "done": 1, "octets": TINY_OCTETS, "messages": 1}
+        counts = {"asked": 1, "done": 1, "bytes": TINY_BYTES, "messages": 1}
         words = {"secondary": self.secondary, "handshake": self.handshake, "ended": self.ended}
         return {"connection": self.connection, "source": "198.18.0.9:40000"} | times | counts | words
 
@@ -127,23 +127,23 @@ def reused(
 
 
 def pipelined(
-    octets: Sequence[int],
+    nbytes: Sequence[int],
     *,
     window: int = 100,
     mb_per_s: float = 100.0,
     each_ms: float = 0.02,
     interleaved: bool = False,
-    message_octets: int = 16_384,
+    message_bytes: int = 16_384,
 ) -> list[Transfer]:
     """On one connection, so many outstanding at a time. In order; or what fits in one message passes what does not."""
     made: list[Transfer] = []
     free_ms = RTT_MS / 2
     small_free_ms = free_ms
     ends: list[float] = []
-    for number, size in enumerate(octets):
+    for number, size in enumerate(nbytes):
         asked = 0.0 if number < window else heapq.heappop(ends)
         takes = each_ms + size / mb_per_s / 1e3
-        messages = -(-size // message_octets)
+        messages = -(-size // message_bytes)
         if interleaved and messages == 1:
             begin = small_free_ms = max(small_free_ms, asked) + each_ms
             last = begin

@@ -20,6 +20,13 @@ BAD_INPUT = 2
 """The exit code of a command that the engine does not understand."""
 WERE = {"propagation": "probe propagation", "interrogate": "transfer --interrogate"}
 """Subcommand → what it was: for engines whose help does not name it."""
+OPTIONS_WERE = {
+    "--bytes-max": "--octets-max",
+    "--message-bytes": "--message-octets",
+    "--forward": "--there",
+    "--reverse": "--back",
+}
+"""Option → what it was: for engines whose `link` does not know `--forward`."""
 EXACT = View()
 
 
@@ -30,6 +37,8 @@ class Bench:
         self.engine, self.seed, self.folder = engine, seed, folder
         self.kept: dict[str, list[str]] = {}
         self._help = subprocess.run([engine, "--help"], check=True, capture_output=True, text=True).stdout
+        of_link = subprocess.run([engine, "link", "--help"], check=True, capture_output=True, text=True).stdout
+        self._options = {} if "--forward" in of_link else OPTIONS_WERE
 
     def keep(self, title: str, content: Iterable[str]) -> None:
         assert title not in self.kept, title
@@ -101,7 +110,7 @@ class Bench:
         name, _, options = command.partition(" ")
         if name in WERE and f"\n  {name} " not in self._help:
             command = f"{WERE[name]} {options}"
-        words = [str(self.engine), *shlex.split(command)]
+        words = [str(self.engine), *(self._options.get(word, word) for word in shlex.split(command))]
         with (self.folder / "errors.txt").open("a") as errors:
             process = subprocess.Popen(
                 words, cwd=self.folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True

@@ -27,7 +27,7 @@ def over_udp(messages: Iterable[bytes], port: int = 53, timeout_s: float = 5.0) 
 
 
 def over_stream(messages: Iterable[bytes], port: int = 53, tls: bool = False, limit: int = 1 << 30) -> list[bytes]:
-    """All in one write; what comes until the server has closed, or so many octets were read."""
+    """All in one write; what comes until the server has closed, or so many bytes were read."""
     found = []
     with socket.create_connection((SERVER, port), timeout=20) as plain:
         client = _client_tls(plain) if tls else plain

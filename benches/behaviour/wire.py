@@ -156,7 +156,7 @@ def _messages(talk: Conversation, view: View) -> list[tuple[int, str]]:
 
 
 def _cut(protocol: str, stream: Stream) -> list[tuple[int, bytes]]:
-    """Messages, and with which packet each was complete; over TCP the prefix of two octets is taken off (RFC 1035 §4.2.2)."""
+    """Messages, and with which packet each was complete; over TCP the prefix of two bytes is taken off (RFC 1035 §4.2.2)."""
     if protocol == "udp":
         return stream.pieces
     found, rest = [], b""

@@ -11,7 +11,7 @@ from dnsrig.analysis.read import Trial
 INSTRUMENT = "cycle"
 """As which the record holds what was seen of the generations."""
 WHOLE_SHARE = 0.9
-"""Of the octets of the whole zone: what brought so many was no difference, or one that saved nothing."""
+"""Of the bytes of the whole zone: what brought so many was no difference, or one that saved nothing."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +48,9 @@ class Arrival:
     served_ns: int
     generations: int
     """How many it brought at once."""
-    octets: float
+    nbytes: float
     share: float
-    """Of the octets that brought the whole zone before `measure`."""
+    """Of the bytes that brought the whole zone before `measure`."""
 
     @property
     def whole(self) -> bool:
@@ -77,24 +77,24 @@ def slowest_s(trial: Trial) -> tuple[float | None, bool]:
 
 
 def arrivals(trial: Trial) -> list[Arrival]:
-    """Every serial that appeared on the secondary during `measure`; empty where the octets are not known."""
-    octets, whole, phase = _received(trial), whole_octets(trial), trial.measure
-    if phase is None or octets.is_empty() or not whole:
+    """Every serial that appeared on the secondary during `measure`; empty where the bytes are not known."""
+    nbytes, whole, phase = _received(trial), whole_bytes(trial), trial.measure
+    if phase is None or nbytes.is_empty() or not whole:
         return []
     seen: dict[int, tuple[int, int]] = {}
     for each in of(trial):
         if each.served_ns is not None and each.served_serial is not None:
             first_ns, count = seen.get(each.served_serial, (each.served_ns, 0))
             seen[each.served_serial] = (min(first_ns, each.served_ns), count + 1)
-    found, before = [], _at(octets, phase.start.monotonic_ns)
+    found, before = [], _at(nbytes, phase.start.monotonic_ns)
     for serial, (served_ns, count) in sorted(seen.items(), key=lambda item: item[1][0]):
-        until = _at(octets, served_ns)
+        until = _at(nbytes, served_ns)
         found.append(Arrival(serial, served_ns, count, until - before, (until - before) / whole))
         before = until
     return found
 
 
-def whole_octets(trial: Trial) -> float | None:
+def whole_bytes(trial: Trial) -> float | None:
     """What came from the primary before `measure`, when the secondary had nothing: the whole zone; None where it is not known."""
     rows, phase = _received(trial), trial.measure
     if phase is None or rows.is_empty():
@@ -103,7 +103,7 @@ def whole_octets(trial: Trial) -> float | None:
 
 
 def _received(trial: Trial) -> pl.DataFrame:
-    """Octets of all frames that the secondary had received from its primary, every 0.2 s: columns time_ns, value."""
+    """Bytes of all frames that the secondary had received from its primary, every 0.2 s: columns time_ns, value."""
     primaries = trial.record.spec.primaries
     return trial.series(trial.subject, f"link:{primaries[0] if primaries else ''}", "rx_bytes")
 

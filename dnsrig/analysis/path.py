@@ -19,7 +19,9 @@ def rtt_s(trial: Trial, packets_per_s: float = 0.0) -> float | None:
     far = _far(trial)
     emulated = [link for link in trial.record.spec.links if link.emulated and set(link.ends) in far]
     if emulated:
-        return max(_one_way_s(link.there, packets_per_s) + _one_way_s(link.back, packets_per_s) for link in emulated)
+        return max(
+            _one_way_s(link.forward, packets_per_s) + _one_way_s(link.reverse, packets_per_s) for link in emulated
+        )
     found = [
         float(check["rtt_median_us"]) / 1e6
         for check in trial.record.link_checks
@@ -36,7 +38,7 @@ def jitter_s(trial: Trial) -> float:
 def _ways(trial: Trial) -> list[PathSpec | None]:
     far = _far(trial)
     links: list[LinkSpec] = [link for link in trial.record.spec.links if set(link.ends) in far]
-    return [way for link in links for way in (link.there, link.back)]
+    return [way for link in links for way in (link.forward, link.reverse)]
 
 
 def _one_way_s(way: PathSpec | None, packets_per_s: float) -> float:

@@ -9,8 +9,8 @@ from dnsrig.rundir import TrialSpec
 
 DATABASE, REPLICA = "database", "replica"
 """Hosts of the procedure `replication`, and the instruments as which it tells what it saw of them."""
-LAST_WORDS_SHARE, LAST_WORDS_OCTETS, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
-"""What may be missing when all was received: a thousandth, or 2,000 octets if that is more, but no more than a tenth: a protocol's last words,
+LAST_WORDS_SHARE, LAST_WORDS_BYTES, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
+"""What may be missing when all was received: a thousandth, or 2,000 bytes if that is more, but no more than a tenth: a protocol's last words,
 and its signs of life, which never end."""
 
 
@@ -25,11 +25,11 @@ def far_link(spec: TrialSpec) -> tuple[str, str] | None:
 
 
 def arrived(trial: Trial) -> pl.DataFrame:
-    """Octets that had come to the far site, during `measure`: columns time_ns, octets (since its beginning), sorted by time.
+    """Bytes that had come to the far site, during `measure`: columns time_ns, bytes (since its beginning), sorted by time.
 
     As the emulated link delivered them, every 100 ms; else as the far interface counted them, every 200 ms. Empty without either.
     """
-    empty = pl.DataFrame(schema={"time_ns": pl.Int64, "octets": pl.Int64})
+    empty = pl.DataFrame(schema={"time_ns": pl.Int64, "bytes": pl.Int64})
     ends, phase = far_link(trial.record.spec), trial.measure
     if ends is None or phase is None:
         return empty
@@ -37,18 +37,18 @@ def arrived(trial: Trial) -> pl.DataFrame:
     for link in trial.record.spec.links:
         if set(link.ends) == {near, far} and not (seen := trial.links().get(link.name, empty)).is_empty():
             in_measure = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
-            direction = pl.col("direction") == ("there" if link.ends[0] == near else "back")
-            octets = pl.col("delivered_octets").cast(pl.Int64).cum_sum().alias("octets")
-            return seen.filter(in_measure & direction).sort("time_ns").select("time_ns", octets)
+            direction = pl.col("direction") == ("forward" if link.ends[0] == near else "reverse")
+            nbytes = pl.col("delivered_bytes").cast(pl.Int64).cum_sum().alias("bytes")
+            return seen.filter(in_measure & direction).sort("time_ns").select("time_ns", nbytes)
     rows = trial.during_measure(far, f"link:{near}", "rx_bytes")
-    return empty if rows.is_empty() else rows.select("time_ns", octets=pl.col("value") - rows["value"][0])
+    return empty if rows.is_empty() else rows.select("time_ns", bytes=pl.col("value") - rows["value"][0])
 
 
 def received_ns(trial: Trial) -> int | None:
-    """When all octets had come but a protocol's last words; None where nothing is known of them."""
+    """When all bytes had come but a protocol's last words; None where nothing is known of them."""
     rows = arrived(trial)
-    whole = 0 if rows.is_empty() else int(rows["octets"][-1])
+    whole = 0 if rows.is_empty() else int(rows["bytes"][-1])
     if not whole:
         return None
-    last_words = min(max(LAST_WORDS_SHARE * whole, LAST_WORDS_OCTETS), LAST_WORDS_SHARE_MOST * whole)
-    return int(rows.filter(pl.col("octets") >= whole - last_words)["time_ns"][0])
+    last_words = min(max(LAST_WORDS_SHARE * whole, LAST_WORDS_BYTES), LAST_WORDS_SHARE_MOST * whole)
+    return int(rows.filter(pl.col("bytes") >= whole - last_words)["time_ns"][0])

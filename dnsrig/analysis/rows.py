@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from dnsrig import checksums
+from dnsrig import checksums, old_names
 from dnsrig.analysis.row_files import Schema
 from dnsrig.errors import DnsrigError
 from dnsrig.rundir import FileRecord
@@ -71,6 +71,7 @@ def read(path: Path, recorded: FileRecord | None, schema: Schema, later: Collect
     damage = found.damage or (f"{path.name} {rows_damage}" if rows_damage else "")
     if frame is None:
         return Rows(pl.DataFrame(schema=schema), damage)
+    frame = old_names.rows(frame)
     frame = frame.with_columns(pl.lit(0).alias(name) for name in later if name not in frame.columns)
     if missing := sorted(set(schema) - set(frame.columns)):
         return Rows(pl.DataFrame(schema=schema), damage or f"{path.name} lacks the column {missing[0]}")

@@ -43,7 +43,7 @@ class Difference:
     """What is not the same in both runs."""
 
     what: str
-    """As in a spec, e.g. ``links.primary-secondary.there.delay_ms``; of the machine with ``machine.`` before it."""
+    """As in a spec, e.g. ``links.primary-secondary.forward.delay_ms``; of the machine with ``machine.`` before it."""
     base: str
     new: str
     asked_for: bool = False

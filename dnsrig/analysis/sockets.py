@@ -24,9 +24,9 @@ class Flow:
     """At the receiver, at the same times; empty where its sockets were not listed."""
 
     @property
-    def octets(self) -> int:
+    def nbytes(self) -> int:
         """Acknowledged by the receiver, since the connection began."""
-        return int(self.sent["acked_octets"][-1])
+        return int(self.sent["acked_bytes"][-1])
 
     @property
     def congestion(self) -> str:
@@ -52,11 +52,11 @@ def largest(trial: Trial) -> Flow | None:
     key = ["host", "local", "remote"]
     before = rows.filter(pl.col("time_ns") < phase.start.monotonic_ns)
     rows = rows.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)).sort("time_ns")
-    acked = pl.col("acked_octets").cast(pl.Int64, strict=False).max()  # of damaged rows: null
-    ends = rows.group_by(key).agg(acked.alias("octets"))
+    acked = pl.col("acked_bytes").cast(pl.Int64, strict=False).max()  # of damaged rows: null
+    ends = rows.group_by(key).agg(acked.alias("bytes"))
     ends = ends.join(before.group_by(key).agg(acked.alias("before")), on=key, how="left")
-    ends = ends.with_columns(pl.col("octets") - pl.col("before").fill_null(0)).filter(pl.col("octets") > 0)
-    ends = ends.sort(["octets", *key], descending=[True, False, False, False])
+    ends = ends.with_columns(pl.col("bytes") - pl.col("before").fill_null(0)).filter(pl.col("bytes") > 0)
+    ends = ends.sort(["bytes", *key], descending=[True, False, False, False])
     paths = [set(link.ends) for link in trial.record.spec.links if link.emulated]
     found = (end for end in ends.iter_rows() if not paths or {end[0], host_of(trial, end[2])} in paths)
     host, local, remote, *_ = next(found, ("", "", ""))
@@ -96,10 +96,10 @@ def path_of(trial: Trial, flow: Flow) -> PathSpec | None:
     link = link_of(trial, flow)
     if link is None:
         return None
-    return link.there if link.ends[0] == flow.sender else link.back
+    return link.forward if link.ends[0] == flow.sender else link.reverse
 
 
-def in_flight_octets(path: PathSpec, round_trip_ms: float) -> float | None:
+def in_flight_bytes(path: PathSpec, round_trip_ms: float) -> float | None:
     """Bandwidth × delay: what has to be under way to fill a path with this round trip; None where no rate was asked for."""
     return None if path.rate_mbit is None else path.rate_mbit * 1e6 / 8 * round_trip_ms / 1e3
 

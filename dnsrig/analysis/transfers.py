@@ -54,7 +54,7 @@ def round_trip_ms(trial: Trial) -> float | None:
     if isinstance(shaken_ns, int):
         return shaken_ns / 1e6
     checks = [check for check in trial.record.link_checks if check.get("rtt_median_us")]
-    far = [check for check in checks if "there" in check]  # emulated; what looks on is nearer
+    far = [check for check in checks if "forward" in check]  # emulated; what looks on is nearer
     checked = [float(check["rtt_median_us"]) for check in far or checks]
     return min(checked) / 1e3 if checked else None
 

@@ -29,10 +29,10 @@ class Asked:
 
     path: Path
     sites: int
-    uplink_octets_per_s: float | None
+    uplink_bytes_per_s: float | None
     congestion: str
-    octets_per_record: float | None
-    window_octets: float | None
+    bytes_per_record: float | None
+    window_bytes: float | None
     policy: str | None
     transport: str | None
     workers: int | None
@@ -44,16 +44,16 @@ class Asked:
 
 
 def path(site: str | None, measures: Mapping[str, float | None], *, ordered: bool) -> Path:
-    """That of a named site, with what else was said in its place: ``rtt``, ``jitter`` (s), ``loss`` (share), ``rate`` (octets a second)."""
+    """That of a named site, with what else was said in its place: ``rtt``, ``jitter`` (s), ``loss`` (share), ``rate`` (bytes a second)."""
     found = _site(site) if site else Path()
     if (rtt_s := measures["rtt"]) is not None:
-        found = Path(rtt_s=rtt_s, loss=found.loss, rate_octets_per_s=found.rate_octets_per_s)
+        found = Path(rtt_s=rtt_s, loss=found.loss, rate_bytes_per_s=found.rate_bytes_per_s)
     if (jitter_s := measures["jitter"]) is not None:
         found = replace(found, jitter_s=jitter_s)
     if (loss := measures["loss"]) is not None:
         found = replace(found, loss=loss)
     if (rate := measures["rate"]) is not None:
-        found = replace(found, rate_octets_per_s=rate)
+        found = replace(found, rate_bytes_per_s=rate)
     return found if ordered else replace(found, ordered=False)
 
 
@@ -62,14 +62,14 @@ def _site(name: str) -> Path:
     from dnsrig.lab import sites
 
     known = sites.site(name)
-    there, back = known.there, {**known.there, **known.back}
-    rate_mbit = there.get("rate_mbit")
+    forward, reverse = known.forward, {**known.forward, **known.reverse}
+    rate_mbit = forward.get("rate_mbit")
     return Path(
-        rtt_s=(there.get("delay_ms", 0.0) + back.get("delay_ms", 0.0)) / 1e3,
-        jitter_s=there.get("jitter_ms", 0.0) / 1e3,
-        ordered=there.get("ordered", True),
-        loss=there.get("loss_percent", 0.0) / 100,
-        rate_octets_per_s=None if rate_mbit is None else rate_mbit * 1e6 / 8,
+        rtt_s=(forward.get("delay_ms", 0.0) + reverse.get("delay_ms", 0.0)) / 1e3,
+        jitter_s=forward.get("jitter_ms", 0.0) / 1e3,
+        ordered=forward.get("ordered", True),
+        loss=forward.get("loss_percent", 0.0) / 100,
+        rate_bytes_per_s=None if rate_mbit is None else rate_mbit * 1e6 / 8,
     )
 
 
@@ -104,14 +104,14 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
         congestion=asked.congestion,
         connections=default_connections if asked.connections is None else asked.connections,
         sites=asked.sites,
-        uplink_octets_per_s=asked.uplink_octets_per_s,
+        uplink_bytes_per_s=asked.uplink_bytes_per_s,
         primary=asked.primary or (primaries.cheapest() if asked.sites > 1 else None),
         primary_zone_s=asked.primary_zone_s,
     )
-    if asked.octets_per_record is not None:
-        found = replace(found, octets_per_record=asked.octets_per_record)
-    if asked.window_octets is not None:
-        found = replace(found, window_octets=asked.window_octets)
+    if asked.bytes_per_record is not None:
+        found = replace(found, bytes_per_record=asked.bytes_per_record)
+    if asked.window_bytes is not None:
+        found = replace(found, window_bytes=asked.window_bytes)
     if kind and server and policy not in ("replica", "remote"):
         found, notes = _as_server(found, kind, server, asked)
     if asked.path.loss > congestion.HELD_LOSS_MAX:
@@ -122,7 +122,7 @@ def build(asked: Asked, kind: str | None, zones: int, records: float | None) -> 
     notes += _of_primary(asked, found)
     if asked.sites > 1:
         notes.append("many far sites at a time were not measured: that they share the primary equally is assumed")
-    if asked.sites > 1 and asked.uplink_octets_per_s is None:
+    if asked.sites > 1 and asked.uplink_bytes_per_s is None:
         notes.append(
             "without --uplink each site has its path to itself: what the primary sends to all of them is not counted"
         )

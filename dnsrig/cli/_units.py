@@ -14,7 +14,7 @@ Reader = Callable[[str, str], float]
 _QUANTITY = re.compile(r"\s*(\d{1,15}(?:\.\d{1,9})?)\s*([A-Za-z%]*)\s*", re.ASCII)
 _TIMES_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _RATES = {"kbit": 1e3 / 8, "mbit": 1e6 / 8, "gbit": 1e9 / 8}
-"""In octets a second: tc(8)'s names."""
+"""In bytes a second: tc(8)'s names."""
 _SIZES = {"b": 1.0, "kb": 1e3, "mb": 1e6, "gb": 1e9}
 _PERCENT = {"%": 0.01}
 
@@ -24,14 +24,14 @@ def duration_s(text: str, option: str) -> float:
     return _read(text, option, _TIMES_S, "a time with its unit, e.g. 250ms, 30min")
 
 
-def rate_octets_per_s(text: str, option: str) -> float:
+def rate_bytes_per_s(text: str, option: str) -> float:
     """``20mbit``, ``1gbit``."""
     return _read(text, option, _RATES, "a rate with its unit, e.g. 20mbit, 1gbit")
 
 
-def octets(text: str, option: str) -> float:
+def nbytes(text: str, option: str) -> float:
     """``3MB``: powers of ten."""
-    return _read(text, option, _SIZES, "octets with their unit, e.g. 512kB, 3MB")
+    return _read(text, option, _SIZES, "bytes with their unit, e.g. 512kB, 3MB")
 
 
 def share(text: str, option: str) -> float:

@@ -30,8 +30,8 @@ def add(app: typer.Typer) -> None:
 def command(
     zones: Annotated[int | None, typer.Option(help="how many zones")] = None,
     records: Annotated[float | None, typer.Option(help="records of each zone; by default 4, or as in RUN")] = None,
-    octets: Annotated[
-        float | None, typer.Option(help="octets of a record in a transfer; by default 49.4, as .ch has")
+    nbytes: Annotated[
+        float | None, typer.Option("--bytes", help="bytes of a record in a transfer; by default 49.4, as .ch has")
     ] = None,
     rtt: Annotated[str | None, typer.Option(metavar="TIME", help="round trip of the path, e.g. 250ms")] = None,
     jitter: Annotated[
@@ -115,18 +115,18 @@ def command(
         rtt=(rtt, _units.duration_s),
         jitter=(jitter, _units.duration_s),
         loss=(loss, _units.share),
-        rate=(rate, _units.rate_octets_per_s),
-        uplink=(uplink, _units.rate_octets_per_s),
-        buffer=(buffer, _units.octets),
+        rate=(rate, _units.rate_bytes_per_s),
+        uplink=(uplink, _units.rate_bytes_per_s),
+        buffer=(buffer, _units.nbytes),
         within=(within, _units.duration_s),
     )
     asked = _scenario.Asked(
         path=_scenario.path(site, measures, ordered=not reordering),
         sites=sites,
-        uplink_octets_per_s=measures["uplink"],
+        uplink_bytes_per_s=measures["uplink"],
         congestion=congestion,
-        octets_per_record=octets,
-        window_octets=measures["buffer"],
+        bytes_per_record=nbytes,
+        window_bytes=measures["buffer"],
         policy=policy,
         transport=transport,
         workers=workers,

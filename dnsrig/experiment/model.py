@@ -29,7 +29,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from dnsrig import paths
+from dnsrig import old_names, paths
 from dnsrig.errors import UsageError
 from dnsrig.rundir import FORMER_PROCEDURES, HostOptions, ProcedureName, Scalar, TransferSpec
 
@@ -82,7 +82,7 @@ class DirectionDocument(Part):
     limit_packets: int | None = Field(
         None, ge=1, le=1_000_000, description="packets that may wait; by default 1000, more if rate and delay need it"
     )
-    mtu_octets: int | None = Field(
+    mtu_bytes: int | None = Field(
         None, ge=68, le=65_535, description="MTU of the path, where it is below that of the interfaces"
     )
     icmp: bool | None = Field(
@@ -94,11 +94,11 @@ class PathDocument(DirectionDocument):
     """What an experiment says of its emulated path, under ``[path]``: where zones go, and by default back as well."""
 
     site: str | None = Field(None, description="a named site, whose values are the defaults of the others")
-    interface_mtu_octets: int = Field(1500, ge=68, le=65_535, description="MTU of the interfaces at both ends")
+    interface_mtu_bytes: int = Field(1500, ge=68, le=65_535, description="MTU of the interfaces at both ends")
     seed: int = Field(1, ge=0, le=1 << 31, description="of loss and jitter; the number of the repeat is added")
-    back: DirectionDocument = Field(
+    reverse: DirectionDocument = Field(
         default_factory=lambda: DirectionDocument.model_validate({}),
-        description="what is different in the direction back, e.g. `back.loss_percent`",
+        description="what is different in the direction back, e.g. `reverse.loss_percent`",
     )
 
 
@@ -172,7 +172,7 @@ def find(name: str) -> Path:
 def load(path: Path, scale: str, settings: list[str]) -> Document:
     """Read a TOML file, apply the overlay of ``scale`` and each ``PATH=VALUE`` of ``settings``."""
     try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8"))
+        raw = old_names.experiment(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} is not TOML: {error}") from error
     scales = raw.pop("scale", {})
@@ -309,7 +309,7 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
     name, equals, text = setting.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"--set {setting!r} is not PATH=VALUE", hint="e.g. --set dataset.zones=500")
-    path, value = _path(name.strip()), _value(text.strip())
+    path, value = _path(old_names.name(name.strip())), _value(text.strip())
     matrix = raw.get("matrix", {})
     for axis, values in matrix.items() if isinstance(matrix, dict) else ():
         whole = _path(axis) if isinstance(values, list) else (axis,)
@@ -333,7 +333,7 @@ def _value(text: str) -> Any:
         return text
 
 
-UNITS = {"_s": "seconds", "_ms": "milliseconds", "_bytes": "bytes", "_octets": "octets", "_mbit": "Mbit/s"}
+UNITS = {"_s": "seconds", "_ms": "milliseconds", "_bytes": "bytes", "_mbit": "Mbit/s"}
 
 
 def _explained(error: ValidationError, where: str) -> UsageError:
@@ -365,5 +365,5 @@ def _part(location: list[str]) -> type[Part]:
     if location[0] == "hosts" and len(location) > 2:
         return HostDocument
     if location[0] == "path" and len(location) > 1:
-        return DirectionDocument if location[1] == "back" and len(location) > 2 else PathDocument
+        return DirectionDocument if location[1] == "reverse" and len(location) > 2 else PathDocument
     return TransferDocument if location[0] == "transfer" and len(location) > 1 else Document

@@ -13,7 +13,7 @@ from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
 from dnsrig.lab import congestion, sites
 from dnsrig.lab.links import netem
-from dnsrig.rundir import FULL_PACKET_OCTETS, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
+from dnsrig.rundir import FULL_PACKET_BYTES, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
@@ -99,15 +99,15 @@ def links(
         )
     if len(far) > MOST_FAR_LINKS:
         raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")
-    there, back = directions(document.path)
+    forward, reverse = directions(document.path)
     by_ends = {frozenset(ends): (ends, document.path.seed + SEEDS_APART * place) for place, ends in enumerate(far)}
     return [
         LinkSpec(
             ends=by_ends[frozenset(link.ends)][0],
             kind=kind,
-            mtu_octets=document.path.interface_mtu_octets,
-            there=there,
-            back=back,
+            mtu_bytes=document.path.interface_mtu_bytes,
+            forward=forward,
+            reverse=reverse,
             seed=by_ends[frozenset(link.ends)][1],
         )
         if frozenset(link.ends) in by_ends
@@ -135,9 +135,9 @@ def directions(path: PathDocument) -> tuple[PathSpec, PathSpec]:
     """There and back, with the site's values where the document has none. Raises UsageError on what no link can be."""
     site = sites.site(path.site) if path.site is not None else None
     own = _said(path)
-    there = {**(site.there if site else {}), **own}
-    back = {**(site.there if site else {}), **(site.back if site else {}), **own, **_said(path.back)}
-    return _direction(there, path), _direction(back, path)
+    forward = {**(site.forward if site else {}), **own}
+    reverse = {**(site.forward if site else {}), **(site.reverse if site else {}), **own, **_said(path.reverse)}
+    return _direction(forward, path), _direction(reverse, path)
 
 
 def _said(direction: DirectionDocument) -> dict[str, object]:
@@ -156,13 +156,13 @@ def _direction(values: Mapping[str, object], path: PathDocument) -> PathSpec:
             f"path.jitter_ms = {made.jitter_ms:g} is more than the delay of {made.delay_ms:g} ms",
             hint="a packet cannot arrive before it was sent: raise delay_ms",
         )
-    if made.mtu_octets is not None and made.mtu_octets > path.interface_mtu_octets:
+    if made.mtu_bytes is not None and made.mtu_bytes > path.interface_mtu_bytes:
         raise UsageError(
-            f"path.mtu_octets = {made.mtu_octets} is above the interfaces' {path.interface_mtu_octets}",
-            hint="leave it out, or raise path.interface_mtu_octets",
+            f"path.mtu_bytes = {made.mtu_bytes} is above the interfaces' {path.interface_mtu_bytes}",
+            hint="leave it out, or raise path.interface_mtu_bytes",
         )
-    if made.mtu_octets == path.interface_mtu_octets:
-        made.mtu_octets = None  # nobody can send what would not pass
+    if made.mtu_bytes == path.interface_mtu_bytes:
+        made.mtu_bytes = None  # nobody can send what would not pass
     if "limit_packets" not in values:
         made.limit_packets = _room_packets(made)
     return made
@@ -182,5 +182,5 @@ def _steps(said: object) -> list[tuple[float, float]]:
 def _room_packets(path: PathSpec) -> int:
     """Twice what is under way at the full rate, so that the queue is no limit that nobody asked for."""
     rate_mbit = RATE_OF_MACHINE_MBIT if path.rate_mbit is None else path.rate_mbit
-    octets = rate_mbit * 1e6 / 8 * (path.delay_ms + path.jitter_ms) / 1e3
-    return max(LEAST_LIMIT_PACKETS, math.ceil(2 * octets / FULL_PACKET_OCTETS))
+    nbytes = rate_mbit * 1e6 / 8 * (path.delay_ms + path.jitter_ms) / 1e3
+    return max(LEAST_LIMIT_PACKETS, math.ceil(2 * nbytes / FULL_PACKET_BYTES))

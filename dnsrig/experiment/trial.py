@@ -174,7 +174,7 @@ def _late_links(record: TrialRecord) -> Iterator[str]:
         told = record.link_summary(link)
         if told.get("rows_dropped"):
             yield f"{link.name}: {told['rows_dropped']:,} rows of the link's account were dropped"
-        for name, path in (("there", link.there), ("back", link.back)):
+        for name, path in (("forward", link.forward), ("reverse", link.reverse)):
             if why := _kept_up.why_link_did_not(told.get(name, {}), path or PathSpec(), tick_s=selftest.tick_s()):
                 yield f"{link.name}, {name}: {why}"
 

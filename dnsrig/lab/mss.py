@@ -21,7 +21,7 @@ PROTOCOL_OFFSET, TCP = 9, 6
 """In the header of IPv4 (RFC 791, 3.1)."""
 FLAGS_OFFSET, SYN = 13, 2
 MSS_OPTION = 2
-MSS_VALUE_OFFSET, MSS_VALUE_OCTETS = 2, 2
+MSS_VALUE_OFFSET, MSS_VALUE_BYTES = 2, 2
 """In the header of TCP, and in that of its options (RFC 9293, 3.1 and 3.2)."""
 
 MANGLE_PRIORITY = -150
@@ -34,27 +34,27 @@ ACCEPT = 1
 """NF_ACCEPT of linux/netfilter.h."""
 
 
-def clamp(host: Host, octets: int) -> None:
-    """No SYN that leaves or reaches ``host`` names more than ``octets`` from now on."""
+def clamp(host: Host, nbytes: int) -> None:
+    """No SYN that leaves or reaches ``host`` names more than ``bytes`` from now on."""
     with inside(host.namespace):
         tables = NFTables(nfgen_family=socket.AF_INET)
     try:
         tables.table("add", name=TABLE)
         for hook in HOOKS:
             tables.chain("add", table=TABLE, name=hook, hook=hook, priority=MANGLE_PRIORITY, policy=ACCEPT)
-            tables.rule("add", table=TABLE, chain=hook, expressions=[rule(octets)])
+            tables.rule("add", table=TABLE, chain=hook, expressions=[rule(nbytes)])
     except NetlinkError as error:
         raise UsageError(
             f"this kernel cannot lower the MSS of host {host.name}: {error}",
-            hint="`modprobe nf_tables` may help; else set advmss_octets on the host at the other end",
+            hint="`modprobe nf_tables` may help; else set advmss_bytes on the host at the other end",
         ) from error
     finally:
         tables.close()
 
 
-def rule(octets: int) -> list[dict[str, Any]]:
-    """The expressions of: TCP, with SYN, so write ``octets`` to the option maximum segment size."""
-    value = struct.pack("!H", octets)
+def rule(nbytes: int) -> list[dict[str, Any]]:
+    """The expressions of: TCP, with SYN, so write ``bytes`` to the option maximum segment size."""
+    value = struct.pack("!H", nbytes)
     return [
         _expression("payload", dreg=REGISTER, base=NETWORK_HEADER, offset=PROTOCOL_OFFSET, len=1),
         _expression("cmp", sreg=REGISTER, op=EQUAL, data=_data(bytes([TCP]))),
@@ -63,7 +63,7 @@ def rule(octets: int) -> list[dict[str, Any]]:
         _expression("cmp", sreg=REGISTER, op=NOT_EQUAL, data=_data(b"\0")),
         _expression("immediate", dreg=REGISTER, data=_data(value)),
         _expression(
-            "exthdr", type=MSS_OPTION, offset=MSS_VALUE_OFFSET, len=MSS_VALUE_OCTETS, op=TCP_OPTION, sreg=REGISTER
+            "exthdr", type=MSS_OPTION, offset=MSS_VALUE_OFFSET, len=MSS_VALUE_BYTES, op=TCP_OPTION, sreg=REGISTER
         ),
     ]
 

@@ -28,9 +28,9 @@ class Site:
 
     name: str
     source: str
-    there: dict[str, Any]
+    forward: dict[str, Any]
     """Fields of `rundir.PathSpec`, in the direction that zones take."""
-    back: dict[str, Any] = field(default_factory=dict)
+    reverse: dict[str, Any] = field(default_factory=dict)
     """Those that differ in the other direction."""
 
 
@@ -64,7 +64,7 @@ def site(name: str) -> Site:
 
 def _site(name: str, row: dict[str, Any]) -> Site:
     if "latitude" not in row:
-        return Site(name, row["source"], row["there"], row.get("back", {}))
+        return Site(name, row["source"], row["forward"], row.get("reverse", {}))
     distance_km = great_circle_km(HOME, (row["latitude"], row["longitude"]))
     return Site(
         name,

@@ -19,13 +19,13 @@ from dnsrig.lab.host import Host, inside
 
 PORT = 9
 """discard (RFC 863): nothing listens there."""
-NAME_OCTETS = 16
+NAME_BYTES = 16
 """TCP_CA_NAME_MAX of the kernel."""
 
 
 def route_metrics(host: Host) -> dict[str, str | int]:
     """What the routes of ``host`` say to TCP, as pyroute2 takes it; empty where nothing was asked for."""
-    asked = {"cc_algo": host.spec.congestion, "advmss": host.spec.advmss_octets}
+    asked = {"cc_algo": host.spec.congestion, "advmss": host.spec.advmss_bytes}
     return {name: value for name, value in asked.items() if value is not None}
 
 
@@ -41,11 +41,11 @@ def settle(host: Host, neighbours: Sequence[Host]) -> dict[str, Any]:
                 hint='kernel = "uml" runs the trial under a stock kernel',
             )
         found["congestion"] = {"requested": spec.congestion, "obtained": spec.congestion if obtained else None}
-    if spec.advmss_octets is not None:
-        found["advmss_octets"] = spec.advmss_octets
-    if spec.mss_clamp_octets is not None:
-        mss.clamp(host, spec.mss_clamp_octets)
-        found["mss_clamp_octets"] = spec.mss_clamp_octets
+    if spec.advmss_bytes is not None:
+        found["advmss_bytes"] = spec.advmss_bytes
+    if spec.mss_clamp_bytes is not None:
+        mss.clamp(host, spec.mss_clamp_bytes)
+        found["mss_clamp_bytes"] = spec.mss_clamp_bytes
     return found
 
 
@@ -54,7 +54,7 @@ def obtained_congestion(here: Host, there: Host) -> str:
     with inside(here.namespace), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)
         sock.connect_ex((str(there.address), PORT))
-        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME_OCTETS).rstrip(b"\0").decode()
+        return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME_BYTES).rstrip(b"\0").decode()
 
 
 def refused(host: Host, error: NetlinkError) -> UsageError:

@@ -20,7 +20,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "queried_share": 1.0,
     "popularity": "uniform",
     "missing_share": 0.0,
-    "edns_octets": 1232,
+    "edns_bytes": 1232,
     "ramp_start_qps": 2000.0,
     "ramp_most_qps": 400_000.0,
     "ramp_step_s": 1.0,
@@ -57,7 +57,7 @@ def queries(options: Options, zones: Path, *, seed: int, recursive: bool) -> lis
         f"--seed={seed}",
         f"--popularity={options['popularity']}",
         f"--missing={options['missing_share']}",
-        f"--edns={options['edns_octets']}",
+        f"--edns={options['edns_bytes']}",
     ]
     return [*words, "--recursion-desired"] if recursive else words
 

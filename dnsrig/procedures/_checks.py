@@ -16,14 +16,13 @@ def declared(spec: TrialSpec) -> list[str]:
 def common(spec: TrialSpec) -> list[str]:
     """What experiments ask of hosts and links, whatever the procedure."""
     hosts = spec.hosts.values()
-    paths = [(link, path) for link in spec.links for path in (link.there, link.back) if path is not None]
-    limited = any(host.advmss_octets or host.mss_clamp_octets for host in hosts)
+    paths = [(link, path) for link in spec.links for path in (link.forward, link.reverse) if path is not None]
+    limited = any(host.advmss_bytes or host.mss_clamp_bytes for host in hosts)
     found = {
         "path": any(link.emulated for link in spec.links),
         "congestion": any(host.congestion for host in hosts),
         "mss": limited,
-        "packets-too-large": not limited
-        and any((path.mtu_octets or math.inf) < link.mtu_octets for link, path in paths),
+        "packets-too-large": not limited and any((path.mtu_bytes or math.inf) < link.mtu_bytes for link, path in paths),
         "sysctls": any(host.sysctls for host in hosts),
         "unsigned-refused": spec.transfer.tsig and any(host.role == "primary" for host in hosts),
         "storage": any(host.server is not None for host in hosts),

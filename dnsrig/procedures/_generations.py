@@ -17,7 +17,7 @@ from dnsrig.errors import DnsrigError
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.zone_changes import NEXT
 
-HEAD_OCTETS = 4096
+HEAD_BYTES = 4096
 """The SOA record lies within so many from the beginning of a zone file."""
 SERIAL = re.compile(rb"(\sSOA\s+\S+\s+\S+\s+)\d+")
 
@@ -40,9 +40,9 @@ def lay_out(context: TrialContext, name: str, number: int) -> None:
 def copy_with_serial(source: Path, target: Path, serial: int) -> None:
     """A zone file with another serial."""
     with source.open("rb") as old, target.open("wb") as new:
-        head, found = SERIAL.subn(rb"\g<1>%d" % serial, old.read(HEAD_OCTETS), count=1)
+        head, found = SERIAL.subn(rb"\g<1>%d" % serial, old.read(HEAD_BYTES), count=1)
         if not found:
-            raise DnsrigError(f"{source} has no SOA record in its first {HEAD_OCTETS} octets")
+            raise DnsrigError(f"{source} has no SOA record in its first {HEAD_BYTES} bytes")
         new.write(head)
         shutil.copyfileobj(old, new, 1 << 20)
 

@@ -82,7 +82,7 @@ def _add_large_zone(context: TrialContext) -> None:
 
 
 def large_zone(records: int, serial: int) -> str:
-    """A master file (RFC 1035 section 5) of ``records`` addresses: some 50 octets each in a transfer."""
+    """A master file (RFC 1035 section 5) of ``records`` addresses: some 50 bytes each in a transfer."""
     head = (
         f"$ORIGIN {LARGE_ZONE}.\n$TTL 3600\n@ IN SOA ns1.example. hostmaster.example. {serial} 3600 900 1209600 300\n"
     )

@@ -11,7 +11,7 @@ The server under test has all its zones before anything is asked. Options:
 - ``transport`` (``udp``, ``tcp``, ``dot``), ``clients`` (sockets or connections), ``timeout_s``
 - ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions
 - ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``, ``zipf``,
-  ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_octets``: 0: no EDNS
+  ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_bytes``: 0: no EDNS
 - ``changes``: what happens on the primary meanwhile: ``none``, members of its ``catalog`` leave and come back (with a
   ``queried_share`` below 1 only such as are not asked for), or records of its ``zones`` change; ``changes_per_s``. The instrument
   `change` makes them by dynamic updates; `zones@engine` makes them by itself, so that the primary is never the limit

@@ -9,7 +9,7 @@ all its zones before anything is asked; `transfer` runs on the host `client`. Op
 - ``secondaries``: so many, each takes all zones; each has an address of its own
 - ``resumption`` of TLS sessions; ``verify``: how the primary's certificate is checked: ``none``, ``ca``, ``pin``
 - ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's congestion control
-- ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without an octet of a transfer; ``threads`` of the instrument
+- ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without a byte of a transfer; ``threads`` of the instrument
 - ``repeat``: begin again until ``duration_s`` are over
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 

@@ -151,7 +151,7 @@ class Bind(Driver):
     )
     remedies = {
         "blocked-thread": "9.18.13 mended it for catalogs",
-        "few-octets-a-message": "transfer-format many-answers, transfer-message-size",
+        "few-bytes-a-message": "transfer-format many-answers, transfer-message-size",
         "full-handshakes": "session-tickets in its tls block",
         "stalled-server": "the stalls of 9.18.10 are gone in 9.18.13",
         "transfer-limit": "transfers-out, 10 by default",

@@ -33,7 +33,7 @@ Feature = Literal[
 ]
 CATALOG_TRANSFER = "transfer of the catalog"
 DNS_PORT = 53
-HEAD_OCTETS = 4096
+HEAD_BYTES = 4096
 """Of a zone file: a signed one has the signature of its SOA there."""
 
 
@@ -175,7 +175,7 @@ class Placement:
         if file is None or not file.is_file():
             return False
         with file.open() as text:
-            return " RRSIG " in text.read(HEAD_OCTETS)
+            return " RRSIG " in text.read(HEAD_BYTES)
 
     def seen_zone_file(self, zone: Zone) -> str:
         return f"{self.seen_dataset}/{zone.file}"

@@ -138,7 +138,7 @@ class RedisConsole:
         return _number(self._info("replication").get("master_repl_offset", 0))
 
     def has_all(self, position: int) -> bool:
-        """Its link is up once it has the snapshot; then it follows the original by an offset in octets."""
+        """Its link is up once it has the snapshot; then it follows the original by an offset in bytes."""
         found = self._info("replication")
         return found.get("master_link_status") == "up" and _number(found.get("slave_repl_offset", -1)) >= position
 

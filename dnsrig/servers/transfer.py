@@ -35,7 +35,7 @@ class Transfer(EngineDriver):
         Setting("threads", "the host's CPUs", "threads that receive"),
         Setting("retries", "3", "attempts after the first one of a zone that failed"),
         Setting("retry-after", "1s", "after how long"),
-        Setting("timeout", "10s", "without an octet on a transfer"),
+        Setting("timeout", "10s", "without a byte on a transfer"),
         Setting("zonemd", "false", "verify each zone's ZONEMD (RFC 8976)"),
         Setting("quickack", "false", "acknowledge at once (TCP_QUICKACK)"),
         Setting("congestion", "the host's", "congestion control of its sockets"),

@@ -20,7 +20,7 @@ from dnsrig.servers.driver import Address, Feature, Placement, Preparation, Sett
 GENERATOR = "zones"
 """As dataset.json names what made tiny zones."""
 ROWS = "changes.arrow"
-HEAD_OCTETS = 512
+HEAD_BYTES = 512
 """Of the catalog's file: its version stands before the first member."""
 
 
@@ -33,7 +33,7 @@ class Zones(EngineDriver):
     remedies = {"transfer-limit": "concurrent-max"}
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer"),
-        Setting("message-octets", "65535", "most octets of a message of a transfer"),
+        Setting("message-bytes", "65535", "most bytes of a message of a transfer"),
         Setting("records-per-message", "as many as fit", "records in a message of a transfer"),
         Setting("order", "in-order", "of transfers on one connection: in-order, or interleaved message by message"),
         Setting("tsig-every", "1", "of so many messages of a transfer one is signed"),
@@ -109,7 +109,7 @@ def catalog_schema(placement: Placement) -> int:
     if not file.is_file():
         return 2
     with file.open() as text:
-        return 1 if 'TXT "1"' in text.read(HEAD_OCTETS) else 2
+        return 1 if 'TXT "1"' in text.read(HEAD_BYTES) else 2
 
 
 def ranges(addresses: Iterable[Address]) -> list[str]:

@@ -42,13 +42,13 @@ def asked_of(trial: Trial) -> dict[str, str]:
 def _found(trial: Trial, flow: Flow, asked: str) -> Conclusion:
     return Conclusion(
         "found",
-        summary=f"The {flow.receiver} was given {asked}, but it received: what brought {flow.octets / 1e6:,.3g} MB was sent by the "
+        summary=f"The {flow.receiver} was given {asked}, but it received: what brought {flow.nbytes / 1e6:,.3g} MB was sent by the "
         f"{flow.sender}, whose socket had {flow.congestion}.",
         evidence={
             "asked_of_receiver": asked,
             "used_by_sender": flow.congestion,
             "asked_of_sender": asked_of(trial).get(flow.sender),
-            "octets": flow.octets,
+            "bytes": flow.nbytes,
         },
         metrics=(trial.record.spec.main_metric, "throughput_kbytes_per_s", "transfer_time_s", "cwnd_segments"),
         remedy=f'Set it where the zone is sent from: hosts.{flow.sender}.congestion = "{asked}" (ip-route(8), congctl).',

@@ -29,8 +29,8 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
     rows = transfers.of(trial)
-    kinds, octets = transfers.counted(vain["outcome"]), int(vain["octets"].sum())
-    share = octets / max(1, int(rows["octets"].sum()))
+    kinds, nbytes = transfers.counted(vain["outcome"]), int(vain["bytes"].sum())
+    share = nbytes / max(1, int(rows["bytes"].sum()))
     wasted_s = int((vain["last_ns"] - vain["asked_ns"]).clip(0).sum()) / 1e9
     again = transfers.begun_again(rows, vain).height
     of_zone = ["secondary", "zone"]
@@ -39,13 +39,13 @@ def _found(trial: Trial, vain: pl.DataFrame) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"{vain.height:,} of {rows.height:,} attempts ended in the middle ({transfers.told(kinds)}), {again:,} were begun again: "
-        f"{octets / 1e6:,.3g} MB ({share:.1%} of all that came) and {wasted_s:,.3g} s of transfers were in vain{in_the_end}.",
+        f"{nbytes / 1e6:,.3g} MB ({share:.1%} of all that came) and {wasted_s:,.3g} s of transfers were in vain{in_the_end}.",
         evidence={
             "cut": vain.height,
             "begun_again": again,
             "attempts": rows.height,
             **{f"outcome_{kind}": count for kind, count in kinds.items()},
-            "in_vain_bytes": octets,
+            "in_vain_bytes": nbytes,
             "in_vain_percent": round(100 * share, 2),
             "in_vain_s": round(wasted_s, 4),
             "zones_never_done": never,

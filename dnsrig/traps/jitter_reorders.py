@@ -57,7 +57,7 @@ def after(trial: Trial) -> Conclusion | None:
         Free(*ends, path, _overtaken(trial, link, direction), *_resent_and_lost(trial, link, direction, ends[0]))
         for link, direction, path in _ways(trial)
         if path.jitter_ms and not path.ordered
-        for ends in [link.ends if direction == "there" else link.ends[::-1]]
+        for ends in [link.ends if direction == "forward" else link.ends[::-1]]
     ]
     met = [one for one in free if not one.is_clean]
     return _found(trial, max(met, key=lambda one: one.needless)) if met else CLEAR
@@ -65,7 +65,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _ways(trial: Trial) -> Iterator[tuple[LinkSpec, str, PathSpec]]:
     for link in trial.record.spec.links:
-        for direction, path in (("there", link.there), ("back", link.back)):
+        for direction, path in (("forward", link.forward), ("reverse", link.reverse)):
             if path is not None:
                 yield link, direction, path
 

@@ -26,9 +26,9 @@ from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 ORDER = 41
 TITLE = "segments larger than the path's MTU"
 SOURCE = "S4: M. Prause: MTU and MSS (2015); RFC 9293, 3.7.1; RFC 2923, 2.1, black holes; RFC 4821"
-HEADERS_OCTETS = 40
+HEADERS_BYTES = 40
 """IPv4 and TCP, without options."""
-Direction = Literal["there", "back"]
+Direction = Literal["forward", "reverse"]
 
 
 @dataclass(frozen=True)
@@ -37,29 +37,29 @@ class Narrow:
 
     sender: str
     receiver: str
-    interface_octets: int
+    interface_bytes: int
     path: PathSpec
-    path_octets: int
+    path_bytes: int
     dropped: int | None
     """Packets that were too large; None: not counted."""
-    mss_octets: int | None
+    mss_bytes: int | None
     """The largest segments of any connection that sent in this direction; None: none was listed."""
     resent: int
-    agreed_octets: int | None
+    agreed_bytes: int | None
     """What the hosts were told to agree on at most, by their routes or on the way; None: nothing."""
 
     @property
-    def fits_octets(self) -> int:
-        return self.path_octets - HEADERS_OCTETS
+    def fits_bytes(self) -> int:
+        return self.path_bytes - HEADERS_BYTES
 
     @property
     def is_met(self) -> bool | None:
         if self.dropped is not None:
             return self.dropped > 0
-        if self.mss_octets is not None and self.mss_octets > self.fits_octets:
+        if self.mss_bytes is not None and self.mss_bytes > self.fits_bytes:
             return True
-        lowered = self.agreed_octets is not None and self.agreed_octets <= self.fits_octets
-        return False if lowered and self.mss_octets is not None else None
+        lowered = self.agreed_bytes is not None and self.agreed_bytes <= self.fits_bytes
+        return False if lowered and self.mss_bytes is not None else None
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -79,21 +79,21 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _narrow(trial: Trial) -> Iterator[Narrow]:
     for link in trial.record.spec.links:
-        ways: tuple[tuple[Direction, PathSpec | None], ...] = (("there", link.there), ("back", link.back))
+        ways: tuple[tuple[Direction, PathSpec | None], ...] = (("forward", link.forward), ("reverse", link.reverse))
         for direction, path in ways:
-            if path is None or path.mtu_octets is None or path.mtu_octets >= link.mtu_octets:
+            if path is None or path.mtu_bytes is None or path.mtu_bytes >= link.mtu_bytes:
                 continue
-            sender, receiver = link.ends if direction == "there" else link.ends[::-1]
+            sender, receiver = link.ends if direction == "forward" else link.ends[::-1]
             dropped, (mss, resent) = _dropped(trial, link, direction), _sent(trial, sender, receiver)
             agreed = _agreed(trial, sender, receiver)
-            yield Narrow(sender, receiver, link.mtu_octets, path, path.mtu_octets, dropped, mss, resent, agreed)
+            yield Narrow(sender, receiver, link.mtu_bytes, path, path.mtu_bytes, dropped, mss, resent, agreed)
 
 
 def _agreed(trial: Trial, sender: str, receiver: str) -> int | None:
     """The largest segments that ``sender`` may learn of from ``receiver``, where something lowers them."""
     hosts = trial.record.spec.hosts
-    said = (hosts[receiver].advmss_octets, hosts[receiver].mss_clamp_octets, hosts[sender].mss_clamp_octets)
-    return min((octets for octets in said if octets is not None), default=None)
+    said = (hosts[receiver].advmss_bytes, hosts[receiver].mss_clamp_bytes, hosts[sender].mss_clamp_bytes)
+    return min((nbytes for nbytes in said if nbytes is not None), default=None)
 
 
 def _dropped(trial: Trial, link: LinkSpec, direction: Direction) -> int | None:
@@ -113,8 +113,8 @@ def _sent(trial: Trial, sender: str, receiver: str) -> tuple[int | None, int]:
     rows = rows.filter(pl.col("remote").is_in(there))
     if rows.is_empty():
         return None, 0
-    each = rows.group_by("local", "remote").agg(pl.col("mss_octets", "retransmissions").max())
-    return int(each["mss_octets"].max() or 0), int(each["retransmissions"].sum())  # type: ignore[arg-type]
+    each = rows.group_by("local", "remote").agg(pl.col("mss_bytes", "retransmissions").max())
+    return int(each["mss_bytes"].max() or 0), int(each["retransmissions"].sum())  # type: ignore[arg-type]
 
 
 def _found(trial: Trial, met: Narrow) -> Conclusion:
@@ -125,25 +125,23 @@ def _found(trial: Trial, met: Narrow) -> Conclusion:
     )
     packets = "Packets" if met.dropped is None else f"{met.dropped:,} packets"
     resent = f" ({met.resent:,} segments were sent again)" if met.resent else ""
-    if met.mss_octets is not None and met.mss_octets > met.fits_octets:
-        resent = (
-            f" (segments of up to {met.mss_octets:,} octets where {met.fits_octets:,} fit; {met.resent:,} sent again)"
-        )
+    if met.mss_bytes is not None and met.mss_bytes > met.fits_bytes:
+        resent = f" (segments of up to {met.mss_bytes:,} bytes where {met.fits_bytes:,} fit; {met.resent:,} sent again)"
     return Conclusion(
         "found",
-        summary=f"The path from {met.sender} to {met.receiver} takes packets of {met.path_octets:,} octets, the interfaces {met.interface_octets:,}. {packets} were "
+        summary=f"The path from {met.sender} to {met.receiver} takes packets of {met.path_bytes:,} bytes, the interfaces {met.interface_bytes:,}. {packets} were "
         f"larger and dropped{resent}. {told}.",
         evidence={
-            "path_mtu_octets": met.path_octets,
-            "interface_mtu_octets": met.interface_octets,
+            "path_mtu_bytes": met.path_bytes,
+            "interface_mtu_bytes": met.interface_bytes,
             "too_big_packets": met.dropped,
-            "mss_max_octets": met.mss_octets,
-            "mss_fits_octets": met.fits_octets,
+            "mss_max_bytes": met.mss_bytes,
+            "mss_fits_bytes": met.fits_bytes,
             "retransmissions": met.resent,
             "icmp": met.path.icmp,
         },
         metrics=(trial.record.spec.main_metric, "transfer_time_s", "throughput_kbytes_per_s", "retransmissions"),
-        remedy=f"Let both ends agree on smaller segments: hosts.{met.receiver}.advmss_octets = {met.fits_octets}, or clamp the MSS on the way "
-        f"(hosts.{met.receiver}.mss_clamp_octets), or lower the MTU of the interfaces. Without ICMP, net.ipv4.tcp_mtu_probing = 1 on the "
+        remedy=f"Let both ends agree on smaller segments: hosts.{met.receiver}.advmss_bytes = {met.fits_bytes}, or clamp the MSS on the way "
+        f"(hosts.{met.receiver}.mss_clamp_bytes), or lower the MTU of the interfaces. Without ICMP, net.ipv4.tcp_mtu_probing = 1 on the "
         f"{met.sender} finds the size out (RFC 4821), after several retransmissions.",
     )

@@ -1,6 +1,6 @@
 """A long path without selective acknowledgements, timestamps or window scaling: one side does not offer them, so neither uses them.
 
-All three are agreed on in the handshake and need both sides. Without window scaling (RFC 7323) no more than 65,535 octets are under
+All three are agreed on in the handshake and need both sides. Without window scaling (RFC 7323) no more than 65,535 bytes are under
 way, so 300 ms of round trip allow 218 kB/s however wide the path is. Without SACK (RFC 2018) a sender learns of one lost segment a
 round trip. Without timestamps it measures few round trips, and none of what it sent again. Old tuning advice, and some firewalls, turn them off.
 
@@ -26,7 +26,7 @@ SYSCTLS = {
 }
 """What was agreed on, as `Trial.sockets` names it, and what turns it off."""
 WORDS = {"sacks": "SACK", "timestamps": "timestamps", "window_scaling": "window scaling"}
-LARGEST_WINDOW_OCTETS = 65_535
+LARGEST_WINDOW_BYTES = 65_535
 """The window field has 16 bits (RFC 9293, section 3.1), and scaling alone makes it more."""
 
 
@@ -50,7 +50,7 @@ def _found(trial: Trial, flow: Flow, missing: list[str], round_trip_ms: float) -
     where = f" The {' and the '.join(blamed)} had turned it off." if blamed else ""
     most = ""
     if "window_scaling" in missing:
-        most = f" Without window scaling this path carries at most {LARGEST_WINDOW_OCTETS / round_trip_ms:,.3g} kB/s a connection."
+        most = f" Without window scaling this path carries at most {LARGEST_WINDOW_BYTES / round_trip_ms:,.3g} kB/s a connection."
     return Conclusion(
         "found",
         summary=f"{flow.sender} and {flow.receiver} did not agree on {', '.join(WORDS[name] for name in missing)}, over a path of "

@@ -14,8 +14,8 @@ import math
 from typing import Any
 
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.sockets import in_flight_octets
-from dnsrig.rundir import FULL_PACKET_OCTETS, LinkSpec, PathSpec
+from dnsrig.analysis.sockets import in_flight_bytes
+from dnsrig.rundir import FULL_PACKET_BYTES, LinkSpec, PathSpec
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 42
@@ -30,7 +30,7 @@ def after(trial: Trial) -> Conclusion | None:
     unknown = False
     for link in emulated:
         told = trial.record.link_summary(link)
-        for direction, path in (("there", link.there), ("back", link.back)):
+        for direction, path in (("forward", link.forward), ("reverse", link.reverse)):
             if path is None or not is_short(path):
                 continue
             overflowed = _overflowed(told.get(direction, {}), path)
@@ -55,8 +55,8 @@ def _overflowed(told: dict[str, Any], path: PathSpec) -> int | None:
 
 def wanted_packets(path: PathSpec) -> int | None:
     """Full packets under way when the path is full, at the longest delay; None where no rate was asked for."""
-    octets = in_flight_octets(path, path.delay_ms + path.jitter_ms)
-    return None if octets is None else math.ceil(octets / FULL_PACKET_OCTETS)
+    nbytes = in_flight_bytes(path, path.delay_ms + path.jitter_ms)
+    return None if nbytes is None else math.ceil(nbytes / FULL_PACKET_BYTES)
 
 
 def is_short(path: PathSpec) -> bool:
@@ -69,10 +69,10 @@ def is_short(path: PathSpec) -> bool:
 def _found(
     link: LinkSpec, main_metric: str, direction: str, path: PathSpec, told: dict[str, Any], overflowed: int
 ) -> Conclusion:
-    sender, receiver = link.ends if direction == "there" else link.ends[::-1]
+    sender, receiver = link.ends if direction == "forward" else link.ends[::-1]
     wanted = wanted_packets(path)
     packets = int(told["packets"] if "packets" in told else told.get("delivered_packets", 0) + overflowed)
-    carries_mbit = path.limit_packets * FULL_PACKET_OCTETS * 8 / max(path.delay_ms, path.jitter_ms) / 1e3
+    carries_mbit = path.limit_packets * FULL_PACKET_BYTES * 8 / max(path.delay_ms, path.jitter_ms) / 1e3
     if wanted is None:
         need = (
             f"; over {path.delay_ms:g} ms it carries no more than {carries_mbit:,.3g} Mbit/s, and no rate was asked for"

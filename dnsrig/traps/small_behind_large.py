@@ -22,7 +22,7 @@ ORDER = 42
 TITLE = "small zones waited behind a large one on the same connection"
 SOURCE = "RFC 5936, 4.1; RFC 9103, 6; measured: BIND interleaves, Knot DNS, NSD and PowerDNS answer in order"
 TIMES_LARGER = 20
-"""In octets, from which one zone is large beside another."""
+"""In bytes, from which one zone is large beside another."""
 MOST_LARGE = 100
 """Zones that are looked behind, the largest first."""
 SHORTEST_MS = 10.0
@@ -39,7 +39,7 @@ class Queue:
     """For the first message, of each."""
     behind: int
     """Large transfers that were waited for."""
-    octets: int
+    nbytes: int
     """Of the largest of these."""
     zone: str
     """Its name: untrusted text."""
@@ -60,11 +60,11 @@ def after(trial: Trial) -> Conclusion | None:
 def queue_of(rows: pl.DataFrame) -> Queue | None:
     """``rows``: those of `Trial.transfers`. None where nothing waited so."""
     answered = rows.with_row_index("row").filter(pl.col("first_ns") > 0)
-    names = ("row", "zone", "octets", "asked_ns", "first_ns", "last_ns")
-    largest = answered.sort("octets", descending=True).head(MOST_LARGE)
+    names = ("row", "zone", "bytes", "asked_ns", "first_ns", "last_ns")
+    largest = answered.sort("bytes", descending=True).head(MOST_LARGE)
     large = largest.select("connection", *(pl.col(name).alias(f"large_{name}") for name in names))
     pairs = answered.join(large, on="connection").filter(
-        (pl.col("large_octets") >= TIMES_LARGER * pl.col("octets"))
+        (pl.col("large_bytes") >= TIMES_LARGER * pl.col("bytes"))
         & (pl.col("large_asked_ns") <= pl.col("asked_ns"))
         & (pl.col("asked_ns") < pl.col("large_last_ns"))
         & (pl.col("large_last_ns") <= pl.col("first_ns"))
@@ -79,14 +79,14 @@ def queue_of(rows: pl.DataFrame) -> Queue | None:
     )
     if small.is_empty():
         return None
-    waited_for = pairs.join(small, on="row", how="semi").sort("large_octets", descending=True)
+    waited_for = pairs.join(small, on="row", how="semi").sort("large_bytes", descending=True)
     others = answered.join(small, on="row", how="anti").join(
         waited_for, left_on="row", right_on="large_row", how="anti"
     )
     return Queue(
         waits_ns=small["wait_ns"],
         behind=waited_for["large_row"].n_unique(),
-        octets=int(waited_for["large_octets"][0]),
+        nbytes=int(waited_for["large_bytes"][0]),
         zone=str(waited_for["large_zone"][0]),
         others_ns=None if others.is_empty() else transfers.number((others["first_ns"] - others["asked_ns"]).median()),
     )
@@ -102,14 +102,14 @@ def _found(trial: Trial, queue: Queue) -> Conclusion:
     return Conclusion(
         "found",
         summary=f"{count:,} of {transfers.of(trial).height:,} transfers waited up to {longest_ms:,.3g} ms for their first message, mostly while "
-        f"{large} of up to {queue.octets / 1e6:,.3g} MB on the same connection was being sent{beside}.",
+        f"{large} of up to {queue.nbytes / 1e6:,.3g} MB on the same connection was being sent{beside}.",
         evidence={
             "transfers_behind": count,
             "wait_median_ms": round(median_ms, 2),
             "wait_longest_ms": round(longest_ms, 2),
             "wait_of_others_median_ms": None if others_ms is None else round(others_ms, 3),
             "large_zones": queue.behind,
-            "largest_bytes": queue.octets,
+            "largest_bytes": queue.nbytes,
             "largest_zone": queue.zone,
         },
         metrics=(trial.record.spec.main_metric, "transfer_p50_ms", "transfer_p99_ms"),

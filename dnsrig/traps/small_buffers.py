@@ -10,7 +10,7 @@ it grow no more.
 How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
 window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as full where
 most of what it may hold is written, all of it is under way, and the congestion window has room for more. A receiving application that does not read
-closes the window too: then octets wait at the receiver, and that is another story.
+closes the window too: then bytes wait at the receiver, and that is another story.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LEAST_SHARE = 0.2
 LONG_MS = 10.0
 """Round trips from here on; on a short path a full buffer says only that the application writes faster than the other reads."""
 FULL_SHARE = 0.5
-"""Of the largest send buffer: with so much written it is full, for the kernel counts what it needs beside the octets."""
+"""Of the largest send buffer: with so much written it is full, for the kernel counts what it needs beside the bytes."""
 WINDOW_ROOM = 1.1
 """So many times what is under way is the congestion window, and it is not the window that holds back."""
 GROWN_SHARE = 0.25
-"""Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for the octets themselves
+"""Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for the bytes themselves
 (ip-sysctl, tcp_adv_win_scale = 1), and a socket that is listed every 0.2 s is seldom seen at its fullest."""
 LISTINGS_MIN = 5
 """A second of them: time for a buffer to grow, were it the kernel's."""
@@ -68,12 +68,12 @@ def after(trial: Trial) -> Conclusion | None:
     flow = sockets.largest(trial)
     if flow is None or flow.round_trip_ms is None or flow.round_trip_ms < LONG_MS:
         return None
-    sizes = buffer_octets(trial, flow.sender, SEND_SYSCTL)
+    sizes = buffer_bytes(trial, flow.sender, SEND_SYSCTL)
     bound = bound_of(flow, sizes[2] if sizes else None)
     if bound.busy_s <= 0:
         return cannot_tell("The kernel does not count what held the sender back (Linux 4.10 and later do).")
     path = sockets.path_of(trial, flow)
-    wanted = None if path is None else sockets.in_flight_octets(path, flow.round_trip_ms)
+    wanted = None if path is None else sockets.in_flight_bytes(path, flow.round_trip_ms)
     if max(bound.by_receiver, bound.by_sender) < LEAST_SHARE or bound.reader_is_slow:
         return CLEAR
     if wanted is not None and bound.in_flight_bytes >= wanted:
@@ -81,7 +81,7 @@ def after(trial: Trial) -> Conclusion | None:
     return _found(trial, flow, bound, flow.round_trip_ms, wanted)
 
 
-def buffer_octets(trial: Trial, host: str, sysctl: str) -> tuple[int, int, int] | None:
+def buffer_bytes(trial: Trial, host: str, sysctl: str) -> tuple[int, int, int] | None:
     """The three numbers of tcp_rmem or tcp_wmem of a host: least, first, largest; None where they are not known."""
     words = (sockets.sysctl_of(trial, host, sysctl) or "").split()
     if len(words) != 3 or not all(word.isdecimal() for word in words):
@@ -90,41 +90,41 @@ def buffer_octets(trial: Trial, host: str, sysctl: str) -> tuple[int, int, int] 
     return least, first, largest
 
 
-def bound_of(flow: Flow, buffer_octets: int | None = None) -> Bound:
-    """``buffer_octets``: the largest send buffer, where it is known."""
+def bound_of(flow: Flow, buffer_bytes: int | None = None) -> Bound:
+    """``buffer_bytes``: the largest send buffer, where it is known."""
     busy_us = growth(flow.sent, "busy_us")
-    under_way = (pl.col("unacked").cast(pl.Int64) * pl.col("mss_octets")).alias("octets")
-    unread = flow.received["receive_queue_octets"].median()
+    under_way = (pl.col("unacked").cast(pl.Int64) * pl.col("mss_bytes")).alias("bytes")
+    unread = flow.received["receive_queue_bytes"].median()
     return Bound(
         busy_s=busy_us / 1e6,
         by_receiver=growth(flow.sent, "receive_window_limited_us") / max(1, busy_us),
-        by_sender=max(growth(flow.sent, "send_buffer_limited_us") / max(1, busy_us), _full_share(flow, buffer_octets)),
-        in_flight_bytes=float(flow.sent.select(under_way)["octets"].max() or 0),  # type: ignore[arg-type]
+        by_sender=max(growth(flow.sent, "send_buffer_limited_us") / max(1, busy_us), _full_share(flow, buffer_bytes)),
+        in_flight_bytes=float(flow.sent.select(under_way)["bytes"].max() or 0),  # type: ignore[arg-type]
         unread_bytes=float(unread) if isinstance(unread, int | float) else 0.0,
     )
 
 
-def _full_share(flow: Flow, buffer_octets: int | None) -> float:
+def _full_share(flow: Flow, buffer_bytes: int | None) -> float:
     """Of the listings with something to send, those in which a full send buffer alone held the sender back."""
-    written = pl.col("send_queue_octets").cast(pl.Int64)
+    written = pl.col("send_queue_bytes").cast(pl.Int64)
     busy = flow.sent.filter(written > 0)
-    if buffer_octets is None or busy.is_empty():
+    if buffer_bytes is None or busy.is_empty():
         return 0.0
     # What is written and not under way is less than a segment and the one that is being filled.
-    all_under_way = written <= (pl.col("unacked").cast(pl.Int64) + 2) * pl.col("mss_octets")
+    all_under_way = written <= (pl.col("unacked").cast(pl.Int64) + 2) * pl.col("mss_bytes")
     window_has_room = pl.col("cwnd") >= WINDOW_ROOM * pl.col("unacked")
-    full = busy.filter(all_under_way & window_has_room & (written >= FULL_SHARE * buffer_octets))
+    full = busy.filter(all_under_way & window_has_room & (written >= FULL_SHARE * buffer_bytes))
     return full.height / busy.height
 
 
 def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted: float | None) -> Conclusion:
-    """``wanted``: bandwidth × delay in octets."""
+    """``wanted``: bandwidth × delay in bytes."""
     receiver_binds = bound.by_receiver >= bound.by_sender
-    rows = flow.received["receive_buffer_octets"] if receiver_binds else flow.sent["send_buffer_octets"]
+    rows = flow.received["receive_buffer_bytes"] if receiver_binds else flow.sent["send_buffer_bytes"]
     what = f"the window of the {flow.receiver}" if receiver_binds else f"the send buffer of the {flow.sender}"
     beside = "" if wanted is None else f", where the path has room for {wanted / 1e3:,.3g} kB"
     host, sysctl = (flow.receiver, RECEIVE_SYSCTL) if receiver_binds else (flow.sender, SEND_SYSCTL)
-    sizes = buffer_octets(trial, host, sysctl)
+    sizes = buffer_bytes(trial, host, sysctl)
     own = set_by_server(rows, sizes)
     still_small = receiver_binds and sizes is not None and bound.in_flight_bytes < GROWN_SHARE * sizes[2]
     return Conclusion(
@@ -149,12 +149,12 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
     )
 
 
-def set_by_server(octets: pl.Series, sizes: tuple[int, int, int] | None) -> int | None:
+def set_by_server(nbytes: pl.Series, sizes: tuple[int, int, int] | None) -> int | None:
     """The size of a buffer, from what it was at each listing, if the server set it; None if the kernel let it grow, or it is not known.
 
     One that the kernel sees to is not the same throughout while it binds, unless it is as in the beginning or has reached the largest.
     """
-    known = octets.filter(octets > 0)
+    known = nbytes.filter(nbytes > 0)
     if sizes is None or known.len() < LISTINGS_MIN or known.n_unique() != 1:
         return None
     size = int(known[0])
@@ -163,7 +163,7 @@ def set_by_server(octets: pl.Series, sizes: tuple[int, int, int] | None) -> int 
 
 def _give_back(host: str, sysctl: str, own: int) -> str:
     return (
-        f"The server on host {host} set this buffer to {own:,} octets itself, so the kernel does not let it grow: see whether it has a setting for that. "
+        f"The server on host {host} set this buffer to {own:,} bytes itself, so the kernel does not let it grow: see whether it has a setting for that. "
         f"One that raises a default which it takes for too small leaves the buffer to the kernel as soon as the second number of {sysctl} "
         f'is larger than that (hosts.{host}.sysctls."{sysctl}" = "4096 {own} …").'
     )
@@ -179,6 +179,6 @@ def _remedy(host: str, sysctl: str, still_small: tuple[int, int, int] | None, wa
     if wanted is not None and largest < 2 * wanted:
         return f"Raise the second and the third number {where}, and {own}."
     return (
-        f"Raise the second number {where}: the buffer begins with {first:,} octets and had not grown far when it bound; the third number, {largest:,}, "
+        f"Raise the second number {where}: the buffer begins with {first:,} bytes and had not grown far when it bound; the third number, {largest:,}, "
         f"was not what bound. And {own}."
     )

@@ -44,7 +44,7 @@ def test_without_icmp_the_transfer_hangs(narrow: Measure, transport: str) -> Non
     assert trial.record.outcome == "timeout", trial.record.reason
     found = finding("mss-above-path-mtu", trial)
     assert found.verdict == "found" and "ICMP is blocked" in found.summary
-    assert int(found.evidence["mss_max_octets"] or 0) > int(found.evidence["mss_fits_octets"] or 0)
+    assert int(found.evidence["mss_max_bytes"] or 0) > int(found.evidence["mss_fits_bytes"] or 0)
 
 
 @pytest.mark.parametrize("mss", quick(["advmss", "clamp", "interface"], "clamp"))
@@ -91,7 +91,7 @@ def test_each_generation_in_its_cycle(cycle: Measure, primary: str) -> None:
     made, metrics = generations.of(trial), trial.metrics
     assert [each.served_serial for each in made] == [2, 3, 4]
     assert (metrics["generations_skipped"], metrics["generations_whole"]) == (0, 0)
-    assert 0 < (metrics["generation_octets_percent"] or 0) < 60, "by IXFR: less than the zone"
+    assert 0 < (metrics["generation_bytes_percent"] or 0) < 60, "by IXFR: less than the zone"
     assert finding("cycle-too-short", trial).verdict == "clear"
 
 

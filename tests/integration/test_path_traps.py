@@ -38,8 +38,8 @@ def test_a_clean_flow(far: Measure) -> None:
     metrics = trial.metrics
     assert (metrics["rtt_ms"] or 0) >= 100 and (metrics["cwnd_segments"] or 0) > 10
     # What the instrument read came over that connection; between two looks at it some more did.
-    octets = 1e3 * (metrics["throughput_kbytes_per_s"] or 0) * float(trial.transfer["elapsed_ns"]) / 1e9
-    assert octets == pytest.approx(flow.octets, rel=0.2)
+    nbytes = 1e3 * (metrics["throughput_kbytes_per_s"] or 0) * float(trial.transfer["elapsed_ns"]) / 1e9
+    assert nbytes == pytest.approx(flow.nbytes, rel=0.2)
 
 
 def test_congestion_on_receiver(far: Measure) -> None:
@@ -92,7 +92,7 @@ def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
     path = (
         "path.delay_ms=50",
         "path.rate_mbit=40",
-        "path.mtu_octets=1500",
+        "path.mtu_bytes=1500",
         "icmp=sent",
         "mss=untouched",
         "transport=tcp",

@@ -55,9 +55,9 @@ def test_as_primary(measure: Callable[..., Trial], kind: str) -> None:
 def test_large_zone(measure: Callable[..., Trial], kind: str) -> None:
     trial = measure(f"server={kind}@forky", "delegations=2000", "transport=tcp", experiment="tld-transfer")
     assert trial.record.outcome == "done"
-    # About 49 octets a record on the wire, after .ch: see `dnsrig generate tld --help`.
-    octets_a_record = (trial.metrics["transfer_bytes"] or 0) / trial.record.spec.dataset.records
-    assert 40 < octets_a_record < 65
+    # About 49 bytes a record on the wire, after .ch: see `dnsrig generate tld --help`.
+    bytes_a_record = (trial.metrics["transfer_bytes"] or 0) / trial.record.spec.dataset.records
+    assert 40 < bytes_a_record < 65
 
 
 @pytest.mark.parametrize("kind", quick(KINDS, "powerdns"))

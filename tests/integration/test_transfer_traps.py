@@ -34,7 +34,7 @@ def test_delayed_ack(transfer_load: Measure) -> None:
     found = finding("delayed-ack", trial)
     assert found.verdict == "found"
     assert 39 <= float(found.evidence["wait_median_ms"] or 0) <= 50
-    tiny = finding("few-octets-a-message", trial)
+    tiny = finding("few-bytes-a-message", trial)
     assert tiny.verdict == "found" and tiny.evidence["tiny_messages_a_transfer"] == 3
 
 
@@ -105,12 +105,12 @@ def test_cut_transfer(transfer_load: Measure) -> None:
     assert int(found.evidence["zones_never_done"] or 0) >= 1
 
 
-def test_few_octets_a_message(transfer_load: Measure) -> None:
+def test_few_bytes_a_message(transfer_load: Measure) -> None:
     found = finding(
-        "few-octets-a-message", transfer_load(SYNTHETIC, LARGE, 'hosts.primary.settings."message-octets"=512')
+        "few-bytes-a-message", transfer_load(SYNTHETIC, LARGE, 'hosts.primary.settings."message-bytes"=512')
     )
     assert found.verdict == "found"
-    assert float(found.evidence["large_octets_a_message"] or 0) <= 514
+    assert float(found.evidence["large_bytes_a_message"] or 0) <= 514
 
 
 def test_records_missing(transfer_load: Measure) -> None:
@@ -130,7 +130,7 @@ def test_records_missing(transfer_load: Measure) -> None:
     "server", quick([f"{kind}@forky" for kind in ("bind", "knot", "nsd", "powerdns")], "powerdns@forky")
 )
 def test_a_signed_zone_comes_whole_from_every_primary(measure: Measure, server: str) -> None:
-    usual = ("path.delay_ms=0", "path.mtu_octets=1500", "icmp=sent", "mss=untouched", "transport=tcp")
+    usual = ("path.delay_ms=0", "path.mtu_bytes=1500", "icmp=sent", "mss=untouched", "transport=tcp")
     trial = measure(f"hosts.primary.server={server}", *usual, "dataset.delegations=500", experiment="mtu-mss")
     assert trial.record.outcome == "done"
     assert finding("records-missing", trial).verdict == "clear"
@@ -139,5 +139,5 @@ def test_a_signed_zone_comes_whole_from_every_primary(measure: Measure, server: 
 @pytest.mark.parametrize("server", quick(["nsd@forky", "zones@engine"], "zones@engine"))
 def test_a_clean_transfer_load(transfer_load: Measure, server: str) -> None:
     trial = transfer_load(f"server={server}", "dataset.zones=300")
-    traps = ("delayed-ack", "transfer-limit", "small-behind-large", "cut-transfer", "few-octets-a-message")
+    traps = ("delayed-ack", "transfer-limit", "small-behind-large", "cut-transfer", "few-bytes-a-message")
     assert {trap: finding(trap, trial).verdict for trap in traps} == dict.fromkeys(traps, "clear")

@@ -158,9 +158,9 @@ def connections_seen(context: TrialContext, host: str) -> Iterator[set[tuple[str
 
 
 def _connections(table: str) -> Iterator[tuple[str, int]]:
-    """proc_net_tcp: addresses are hexadecimal, least significant octet first; 0A is LISTEN."""
+    """proc_net_tcp: addresses are hexadecimal, least significant byte first; 0A is LISTEN."""
     for line in table.splitlines()[1:]:
         _, own, other, state, *_ = line.split()
         if state != "0A":
-            octets = bytes.fromhex(own.partition(":")[0])[::-1]
-            yield ".".join(map(str, octets)), int(other.partition(":")[2], 16)
+            nbytes = bytes.fromhex(own.partition(":")[0])[::-1]
+            yield ".".join(map(str, nbytes)), int(other.partition(":")[2], 16)

@@ -13,8 +13,8 @@ from dnsrig.servers import all_drivers
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
 WITH_DIFFERENCES = [kind for kind in KINDS if all_drivers()[kind].support("IXFR").primary]
 DELEGATIONS = 2_000
-WHOLE_ZONE_OCTETS = DELEGATIONS * 200
-"""Less than an AXFR takes, about 49 octets a record and five records a delegation; far more than a difference."""
+WHOLE_ZONE_BYTES = DELEGATIONS * 200
+"""Less than an AXFR takes, about 49 bytes a record and five records a delegation; far more than a difference."""
 
 
 def update(measure: Callable[..., Trial], secondary: str, primary: str, *, ixfr: bool, notify: bool = True) -> Trial:
@@ -32,21 +32,21 @@ def update(measure: Callable[..., Trial], secondary: str, primary: str, *, ixfr:
 
 @pytest.mark.parametrize("kind", quick(KINDS, "bind", "nsd"))
 def test_secondary_takes_the_difference_or_the_whole_zone(measure: Callable[..., Trial], kind: str) -> None:
-    octets = {}
+    nbytes = {}
     for ixfr in (False, True):
         trial = update(measure, kind, "knot", ixfr=ixfr)
         assert (trial.record.outcome, trial.record.reason) == ("done", "")
         assert (trial.metrics["update_time_s"] or 0) > 0
         assert trial.metrics["transfer_time_s"] is None, "not a cold start"
-        octets[ixfr] = trial.metrics["transfer_bytes"] or 0
-    assert octets[True] < WHOLE_ZONE_OCTETS < octets[False]
+        nbytes[ixfr] = trial.metrics["transfer_bytes"] or 0
+    assert nbytes[True] < WHOLE_ZONE_BYTES < nbytes[False]
 
 
 @pytest.mark.parametrize("kind", quick(WITH_DIFFERENCES, "bind"))
 def test_primary_has_the_difference(measure: Callable[..., Trial], kind: str) -> None:
     trial = update(measure, "knot", kind, ixfr=True)
     assert (trial.record.outcome, trial.record.reason) == ("done", "")
-    assert (trial.metrics["transfer_bytes"] or 0) < WHOLE_ZONE_OCTETS
+    assert (trial.metrics["transfer_bytes"] or 0) < WHOLE_ZONE_BYTES
 
 
 def test_primary_without_differences_sends_all(measure: Callable[..., Trial]) -> None:

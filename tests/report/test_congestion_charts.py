@@ -63,7 +63,7 @@ def test_measured_stands_beside_published(far: Run) -> None:
 
 def test_nothing_published_stands_beside_another_path(far: Run) -> None:
     for spec in far.manifest.specs.values():
-        path = spec.links[0].there
+        path = spec.links[0].forward
         assert path is not None
         path.loss_percent = 1
     assert CONGESTION.beside(CONGESTION, far, CONGESTION.marks(far)) == []
@@ -144,18 +144,18 @@ def test_s4_counts_what_the_chart_counts_and_says_what_failed(far: Run) -> None:
 
 def test_a_path_is_s4s_by_its_round_trip_and_its_loss_on_either_way(far: Run) -> None:
     spec = next(iter(far.manifest.specs.values()))
-    link = next(link for link in spec.links if link.there is not None)
-    link.there, link.back = PathSpec(delay_ms=250), PathSpec(delay_ms=50, loss_percent=10)
+    link = next(link for link in spec.links if link.forward is not None)
+    link.forward, link.reverse = PathSpec(delay_ms=250), PathSpec(delay_ms=50, loss_percent=10)
     assert s4.path(spec) == []
-    link.back = PathSpec(delay_ms=50, loss_percent=5)
+    link.reverse = PathSpec(delay_ms=50, loss_percent=5)
     assert s4.path(spec) == ["Loss 5 % here, about 10 % in the source."]
-    link.back = PathSpec(delay_ms=250, loss_percent=10)
+    link.reverse = PathSpec(delay_ms=250, loss_percent=10)
     assert s4.path(spec) == ["Round trip 500 ms here, about 300 ms in the source."]
 
 
 def test_s4_is_not_held_against_another_path(far: Run) -> None:
     for spec in far.manifest.specs.values():
-        path = spec.links[0].there
+        path = spec.links[0].forward
         assert path is not None
         path.delay_ms, path.rate_mbit = 20, 50
     found = held_against(far)

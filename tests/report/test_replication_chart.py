@@ -36,7 +36,7 @@ def far(tmp_path: Path) -> Run:
         spec.procedure, spec.options = "replication", {"carrier": carrier}
         spec.transfer.transport = "xot" if tls else "tcp"
         spec.dataset.kind, spec.dataset.zones = kind, zones
-        spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", there=WAY, back=WAY)]
+        spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", forward=WAY, reverse=WAY)]
         time_s = TIMES_S[str(chosen["carrier"])] / (2 if chosen["congestion"] == "bbr" else 1) * (1 + spec.repeat / 10)
         trial.record.metrics["transfer_time_s"] = time_s
         run.manifest.specs[spec.variant.id] = spec
@@ -85,7 +85,7 @@ def test_nothing_is_extrapolated_that_was_measured(far: Run) -> None:
 def test_over_another_link_or_with_other_servers_nothing_published_stands_beside(far: Run) -> None:
     for spec in far.manifest.specs.values():
         if spec.variant.parameters["carrier"] == "axfr":
-            spec.links = [spec.links[0].model_copy(update={"there": WAY.model_copy(update={"rate_mbit": 50})})]
+            spec.links = [spec.links[0].model_copy(update={"forward": WAY.model_copy(update={"rate_mbit": 50})})]
         server = spec.hosts["secondary"].server
         if spec.variant.parameters["carrier"] == "replica" and server is not None:
             server.kind = "powerdns"

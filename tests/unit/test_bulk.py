@@ -37,9 +37,9 @@ def test_the_experiment_is_s4s_link_in_the_direction_of_the_data() -> None:
     assert {"cubic", "illinois", "hybla"} <= {str(spec.hosts["primary"].congestion) for spec in found}
     for spec in found:
         (link,) = [link for link in spec.links if link.emulated]
-        assert link.ends == ("primary", "client") and link.there is not None and link.back is not None
-        assert link.there.delay_ms + link.back.delay_ms == 300
-        assert (link.there.loss_percent, link.back.loss_percent) == (10, 0)
+        assert link.ends == ("primary", "client") and link.forward is not None and link.reverse is not None
+        assert link.forward.delay_ms + link.reverse.delay_ms == 300
+        assert (link.forward.loss_percent, link.reverse.loss_percent) == (10, 0)
         assert spec.limit_s > spec.options["duration_s"]
 
 
@@ -99,7 +99,7 @@ def test_what_the_kernel_has_not_measured_yet_is_in_no_median(trial: Trial) -> N
 
 def test_throughput_is_what_the_application_has_by_the_last_look(trial: Trial) -> None:
     """Of each connection that there was, and without what it has not read."""
-    bulk(trial, kb_per_s=100, unread_octets=98_000)
+    bulk(trial, kb_per_s=100, unread_bytes=98_000)
     assert value("throughput_kbytes_per_s", trial) == pytest.approx(90, rel=1e-6), "9.8 s, 980 kB less what waits"
     lost = trial.tcp_info.head(10).with_columns(pl.lit(1).cast(pl.UInt32).alias("connection"))
     trial.__dict__["tcp_info"] = pl.concat([trial.tcp_info, lost])
@@ -119,28 +119,28 @@ def test_without_sockets_there_is_no_guess(trial: Trial) -> None:
     names = ("rtt_ms", "cwnd_segments", "retransmitted_percent", "throughput_kbytes_per_s")
     assert [value(name, trial) for name in names] == [None] * 4, "no sockets were listed"
     bulk(trial)
-    trial.__dict__["sockets"] = trial.sockets.with_columns(pl.lit(0).cast(pl.UInt64).alias("acked_octets"))
+    trial.__dict__["sockets"] = trial.sockets.with_columns(pl.lit(0).cast(pl.UInt64).alias("acked_bytes"))
     assert sockets.largest(trial) is None, "nobody sent anything"
 
 
 def test_the_largest_flow_is_told_from_its_other_end_and_from_small_ones(trial: Trial) -> None:
     bulk(trial, congestion="reno")
     small = trial.sockets.with_columns(
-        acked_octets=pl.col("acked_octets") // 2, local=pl.lit("198.18.0.1:5353"), remote=pl.lit("198.18.0.9:1")
+        acked_bytes=pl.col("acked_bytes") // 2, local=pl.lit("198.18.0.1:5353"), remote=pl.lit("198.18.0.9:1")
     )
     trial.__dict__["sockets"] = pl.concat([small, trial.sockets])
     flow = sockets.largest(trial)
     assert flow is not None
     assert (flow.sender, flow.receiver, flow.congestion) == ("primary", "client", "reno")
     assert flow.sent.height == flow.received.height == 50
-    assert flow.received["received_octets"][-1] == flow.octets
+    assert flow.received["received_bytes"][-1] == flow.nbytes
     assert flow.round_trip_ms == 300
     path = sockets.path_of(trial, flow)
     assert path is not None and path.loss_percent == 10
     link = trial.record.spec.links[0]
     link.ends = ("client", "primary")
-    back = sockets.path_of(trial, flow)
-    assert back is not None and back.loss_percent == 0, "the direction is the sender's"
+    reverse = sockets.path_of(trial, flow)
+    assert reverse is not None and reverse.loss_percent == 0, "the direction is the sender's"
 
 
 def test_only_what_was_listed_during_measure_counts(trial: Trial) -> None:

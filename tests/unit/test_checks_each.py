@@ -88,19 +88,19 @@ def transferred(policy_handshakes: list[str], answered: str = "axfr", overlap: i
 
 
 def over_sockets(**values: Any) -> Make:
-    """One connection over an emulated path, whose sender was given bbr and whose receiver asks for segments of 1,260 octets."""
+    """One connection over an emulated path, whose sender was given bbr and whose receiver asks for segments of 1,260 bytes."""
 
     def make(trial: Trial) -> None:
         socket_data.bulk(trial, **values)
         trial.record.spec.hosts["primary"].congestion = "bbr"
-        trial.record.spec.hosts["client"].advmss_octets = 1260
+        trial.record.spec.hosts["client"].advmss_bytes = 1260
 
     return make
 
 
 def path(works: bool = True, wrong: str = "") -> Make:
     def make(trial: Trial) -> None:
-        trial.record.spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", there=PathSpec(delay_ms=10))]
+        trial.record.spec.links = [LinkSpec(ends=("primary", "secondary"), kind="tun", forward=PathSpec(delay_ms=10))]
         found: dict[str, Any] = {"from": "primary", "to": "secondary", "works": works, "rtt_median_us": 20_000}
         trial.record.link_checks = [{**found, **({"wrong": [wrong]} if wrong else {})}]
 
@@ -147,8 +147,8 @@ def over(**transfer: Any) -> Make:
     return make
 
 
-def came(octets: int, seen: int = 100) -> Make:
-    return both(counted(secondary__link_primary__rx_bytes=[0, octets, octets]), told("probe", seen=seen))
+def came(nbytes: int, seen: int = 100) -> Make:
+    return both(counted(secondary__link_primary__rx_bytes=[0, nbytes, nbytes]), told("probe", seen=seen))
 
 
 def from_two(first: int, second: int) -> Make:
@@ -161,12 +161,12 @@ def from_two(first: int, second: int) -> Make:
     return make
 
 
-def changed_by(octets: int, ixfr: bool) -> Make:
-    """The whole zones took 1,000,000 octets before `measure`."""
+def changed_by(nbytes: int, ixfr: bool) -> Make:
+    """The whole zones took 1,000,000 bytes before `measure`."""
 
     def make(trial: Trial) -> None:
         assert trial.measure is not None
-        rows = [0, 1_000_000, 1_000_000 + octets, 1_000_000 + octets]
+        rows = [0, 1_000_000, 1_000_000 + nbytes, 1_000_000 + nbytes]
         trial_data.use(trial, series(trial.measure.start.monotonic_ns - 10**9, secondary__link_primary__rx_bytes=rows))
         trial.record.spec.transfer.ixfr = ixfr
 
@@ -181,11 +181,11 @@ def nothing_arrived(otherwise: Make) -> Make:
     return make
 
 
-def carried(octets: int) -> Make:
+def carried(nbytes: int) -> Make:
     def make(trial: Trial) -> None:
         trial.record.spec.procedure = "replication"
         trial.record.spec.options = {"carrier": "axfr"}
-        came(octets)(trial)
+        came(nbytes)(trial)
 
     return make
 
@@ -331,7 +331,7 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [NOTHING],
     ),
     "congestion": ([over_sockets(congestion="bbr")], [over_sockets(congestion="cubic")], [NOTHING]),
-    "mss": ([over_sockets(mss_octets=1248)], [over_sockets(mss_octets=1448)], [NOTHING]),
+    "mss": ([over_sockets(mss_bytes=1248)], [over_sockets(mss_bytes=1448)], [NOTHING]),
     "packets-too-large": ([too_big(3)], [too_big(0)], [NOTHING]),
     "path": ([path()], [path(wrong="a delay of 3 ms"), path(works=False)], [NOTHING]),
     "sysctls": ([sysctl("1")], [sysctl("2")], [NOTHING]),

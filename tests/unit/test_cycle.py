@@ -90,7 +90,7 @@ def generation(
 
 
 def followed(trial: Trial, *told: dict[str, Any], cycle_s: float = 10.0, outcome: str = "done") -> Trial:
-    """Let a secondary have followed: 1,000 octets for the whole zone before `measure`, then 100 a second."""
+    """Let a secondary have followed: 1,000 bytes for the whole zone before `measure`, then 100 a second."""
     begin_ns = measured(trial, 40)
     for each in told:
         for name in ("told_ns", "published_ns", "served_ns"):
@@ -99,8 +99,8 @@ def followed(trial: Trial, *told: dict[str, Any], cycle_s: float = 10.0, outcome
     trial.record.spec.options = {**cycle.OPTIONS, "cycle_s": cycle_s}
     trial.record.instruments["cycle"] = {"event": "summary", "generations": list(told)}
     trial.record.outcome = outcome  # type: ignore[assignment]
-    octets = [5000, *[6000 + 100 * second for second in range(42)]]
-    use(trial, series(begin_ns - SECOND, secondary__link_primary__rx_bytes=octets))
+    nbytes = [5000, *[6000 + 100 * second for second in range(42)]]
+    use(trial, series(begin_ns - SECOND, secondary__link_primary__rx_bytes=nbytes))
     trial.record.metrics = {}
     return trial
 
@@ -140,13 +140,13 @@ def test_a_generation_that_never_came(trial: Trial) -> None:
     assert judge("cycle-too-short", trial).verdict == "cannot-tell"
 
 
-def test_octets_between_two_serials(trial: Trial) -> None:
+def test_bytes_between_two_serials(trial: Trial) -> None:
     followed(trial, generation(1, 0, 2), generation(2, 10, 26.5, serial=4), generation(3, 20, 26.5, serial=4))
-    assert generations.whole_octets(trial) == 1000
+    assert generations.whole_bytes(trial) == 1000
     first, second = generations.arrivals(trial)
-    assert (first.serial, first.generations, first.octets, first.whole) == (2, 1, 200, False)
-    assert (second.serial, second.generations, second.octets, second.whole) == (4, 2, 2450, True)
-    assert values(trial, "generations_whole", "generation_octets_percent") == [1, pytest.approx(132.5)]
+    assert (first.serial, first.generations, first.nbytes, first.whole) == (2, 1, 200, False)
+    assert (second.serial, second.generations, second.nbytes, second.whole) == (4, 2, 2450, True)
+    assert values(trial, "generations_whole", "generation_bytes_percent") == [1, pytest.approx(132.5)]
 
 
 @pytest.mark.parametrize(("served_s", "whole"), [(8.5, False), (9.5, True)])
@@ -160,13 +160,13 @@ def test_a_serial_arrived_when_it_was_first_seen(trial: Trial) -> None:
     """Generations that were skipped are told when the one that was served is."""
     followed(trial, generation(1, 0, 3, serial=3), generation(2, 1, 5, serial=3))
     (arrival,) = generations.arrivals(trial)
-    assert (arrival.generations, arrival.octets) == (2, 300)
+    assert (arrival.generations, arrival.nbytes) == (2, 300)
 
 
-def test_without_samples_there_are_no_octets(trial: Trial) -> None:
+def test_without_samples_there_are_no_bytes(trial: Trial) -> None:
     followed(trial, generation(1, 0, 2))
     use(trial, series(0))
-    assert generations.arrivals(trial) == [] and generations.whole_octets(trial) is None
+    assert generations.arrivals(trial) == [] and generations.whole_bytes(trial) is None
 
 
 def test_other_procedures_have_no_generations(trial: Trial) -> None:

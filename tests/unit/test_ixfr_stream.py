@@ -127,13 +127,13 @@ def test_how_a_trial_is_concluded(ixfr: Mapping[str, Any], outcome: str, words: 
 
 
 def ixfr_trial(folder: Path, *, by_whole_zone: bool = False) -> Trial:
-    """Ten transfers each way; IXFR takes a fifth of the time and a tenth of the octets."""
+    """Ten transfers each way; IXFR takes a fifth of the time and a tenth of the bytes."""
     trial = clean_trial(folder)
     spec = trial.record.spec
     spec.procedure, spec.main_metric, spec.options = "ixfr-stream", "ixfr_time_percent", {"records_changed": 100}
     answers = {"axfr": 10, "ixfr": 0} if by_whole_zone else {"axfr": 0, "ixfr": 10}
-    ixfr = summary(10, octets=1_000, messages=10, transfer_ns={"p50": 2_000_000}, **answers)
-    axfr = summary(10, octets=10_000, messages=40, transfer_ns={"p50": 10_000_000}, axfr=10, ixfr=0)
+    ixfr = summary(10, bytes=1_000, messages=10, transfer_ns={"p50": 2_000_000}, **answers)
+    axfr = summary(10, bytes=10_000, messages=40, transfer_ns={"p50": 10_000_000}, axfr=10, ixfr=0)
     trial.record.instruments |= {"ixfr": ixfr, "axfr": axfr}
     trial.record.metrics = {}
     return trial
@@ -141,7 +141,7 @@ def ixfr_trial(folder: Path, *, by_whole_zone: bool = False) -> Trial:
 
 def test_metrics_are_of_one_transfer(tmp_path: Path) -> None:
     metrics = ixfr_trial(tmp_path / "run").metrics
-    assert (metrics["ixfr_time_percent"], metrics["ixfr_octets_percent"], metrics["ixfr_whole_percent"]) == (20, 10, 0)
+    assert (metrics["ixfr_time_percent"], metrics["ixfr_bytes_percent"], metrics["ixfr_whole_percent"]) == (20, 10, 0)
     assert (metrics["ixfr_bytes"], metrics["axfr_bytes"], metrics["axfr_messages"]) == (100, 1_000, 4)
     assert (metrics["ixfr_time_ms"], metrics["axfr_time_ms"]) == (2, 10)
 

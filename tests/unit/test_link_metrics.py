@@ -13,7 +13,7 @@ from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
 
-COUNTS = ("packets", "octets", "delivered_packets", "delivered_octets", "lost", "overflowed", "too_big")
+COUNTS = ("packets", "bytes", "delivered_packets", "delivered_bytes", "lost", "overflowed", "too_big")
 
 
 def over(directory: Path, kind: str, rate_mbit: float | None = 8.0) -> Trial:
@@ -21,7 +21,7 @@ def over(directory: Path, kind: str, rate_mbit: float | None = 8.0) -> Trial:
     trial = clean_trial(directory)
     path = PathSpec(rate_mbit=rate_mbit)
     wider = PathSpec(rate_mbit=80.0)
-    link = LinkSpec.model_validate({"ends": ("primary", "secondary"), "kind": kind, "there": path, "back": wider})
+    link = LinkSpec.model_validate({"ends": ("primary", "secondary"), "kind": kind, "forward": path, "reverse": wider})
     trial.record.spec.links = [link, LinkSpec(ends=("observer", "secondary"))]
     return trial
 
@@ -37,15 +37,15 @@ def rows(trial: Trial, start_ns: int) -> None:
     frame = pl.DataFrame(
         {
             "time_ns": times * 2,
-            "direction": ["there"] * len(times) + ["back"] * len(times),
+            "direction": ["forward"] * len(times) + ["reverse"] * len(times),
             **{name: [0] * 2 * len(times) for name in COUNTS},
             "queue_packets": [0] * 2 * len(times),
-            "queue_octets": [0] * 2 * len(times),
+            "queue_bytes": [0] * 2 * len(times),
             "late_ns_max": [0] * 2 * len(times),
         }
     ).with_columns(
-        octets=pl.when(pl.col("direction") == "there").then(600_000).otherwise(100_000),
-        delivered_octets=pl.when(pl.col("direction") == "there").then(500_000).otherwise(90_000),
+        bytes=pl.when(pl.col("direction") == "forward").then(600_000).otherwise(100_000),
+        delivered_bytes=pl.when(pl.col("direction") == "forward").then(500_000).otherwise(90_000),
     )
     frame.write_ipc_stream(trial.directory / "link-primary-secondary.arrow")
 
@@ -93,7 +93,7 @@ def test_without_an_emulated_link_or_its_rows_there_is_nothing(tmp_path: Path) -
 def test_the_round_trip_is_that_of_the_far_link(tmp_path: Path) -> None:
     trial = over(tmp_path, "tun")
     trial.record.link_checks = [
-        {"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 250_000.0, "there": {}},
+        {"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 250_000.0, "forward": {}},
         {"from": "observer", "to": "secondary", "works": True, "rtt_median_us": 20.0},
     ]
     assert transfers.round_trip_ms(trial) == 250

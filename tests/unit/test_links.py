@@ -38,20 +38,20 @@ def test_a_kind_is_a_file() -> None:
 
 
 def test_what_link_is_told() -> None:
-    spec = LinkSpec(ends=("primary", "secondary"), kind="tun", there=S3, back=PathSpec(), mtu_octets=1400)
+    spec = LinkSpec(ends=("primary", "secondary"), kind="tun", forward=S3, reverse=PathSpec(), mtu_bytes=1400)
     assert tun.arguments(LEFT, RIGHT, spec, 8) == [
         "--left=/run/netns/dnsrig-x-primary,secondary",
         "--right=/run/netns/dnsrig-x-secondary,primary",
         "--mtu=1400",
         "--seed=8",
         "--until-eof",
-        "--there=rate=20mbit,delay=125ms,jitter=50ms,order=kept,loss=0.1%,limit=5000",
-        "--back=delay=0ms,jitter=0ms,order=kept,loss=0%,limit=1000",
+        "--forward=rate=20mbit,delay=125ms,jitter=50ms,order=kept,loss=0.1%,limit=5000",
+        "--reverse=delay=0ms,jitter=0ms,order=kept,loss=0%,limit=1000",
     ]
 
 
 def test_directions_as_link_takes_them() -> None:
-    varying = PathSpec(delay_ms=0.00001, ordered=False, loss_over_time=[(0, 1), (60, 5.5)], mtu_octets=1400, icmp=False)
+    varying = PathSpec(delay_ms=0.00001, ordered=False, loss_over_time=[(0, 1), (60, 5.5)], mtu_bytes=1400, icmp=False)
     assert tun.direction(varying) == (
         "delay=0.00001ms,jitter=0ms,order=free,loss=1%,loss-at=60s:5.5%,limit=1000,mtu=1400,icmp=blocked"
     )
@@ -132,12 +132,12 @@ def test_netem_follows_the_loss_over_time() -> None:
 
 def test_netem_cannot_silence_one_direction_alone() -> None:
     with pytest.raises(DnsrigError, match="cannot block ICMP in one direction"):
-        netem._silence("none", PathSpec(mtu_octets=1400), PathSpec(mtu_octets=1400, icmp=False))
+        netem._silence("none", PathSpec(mtu_bytes=1400), PathSpec(mtu_bytes=1400, icmp=False))
 
 
 def test_routes_carry_what_was_asked_for() -> None:
     assert tcp.route_metrics(LEFT) == {}
-    assert tcp.route_metrics(host("a", 1, congestion="bbr", advmss_octets=1200)) == {"cc_algo": "bbr", "advmss": 1200}
+    assert tcp.route_metrics(host("a", 1, congestion="bbr", advmss_bytes=1200)) == {"cc_algo": "bbr", "advmss": 1200}
 
 
 def test_the_rule_writes_the_segment_size_of_a_syn() -> None:
@@ -150,10 +150,10 @@ def test_the_rule_writes_the_segment_size_of_a_syn() -> None:
 # The model
 
 
-def run(path: PathSpec, packets: int = 2000, interval_s: float = 0.001, octets: int = 60) -> list[float]:
-    sent = [(number * interval_s, octets) for number in range(packets)]
+def run(path: PathSpec, packets: int = 2000, interval_s: float = 0.001, nbytes: int = 60) -> list[float]:
+    sent = [(number * interval_s, nbytes) for number in range(packets)]
     arrived = expectation.arrivals(path, sent, random.Random(1))
-    return [(there - here) * 1e3 for (here, _), there in zip(sent, arrived) if there is not None]
+    return [(forward - here) * 1e3 for (here, _), forward in zip(sent, arrived) if forward is not None]
 
 
 def test_order_kept_raises_the_typical_delay() -> None:
@@ -166,7 +166,7 @@ def test_order_kept_raises_the_typical_delay() -> None:
 
 def test_a_rate_delays_what_comes_too_fast() -> None:
     path = PathSpec(rate_mbit=8, delay_ms=10)
-    delays = run(path, packets=10, interval_s=0, octets=1000)
+    delays = run(path, packets=10, interval_s=0, nbytes=1000)
     assert delays == pytest.approx([11 + number for number in range(10)]), "a packet has the wire for 1 ms"
     sizes = [1000] * 100
     arrived = expectation.arrivals(path, [(0.0, size) for size in sizes], random.Random(1))
@@ -238,7 +238,7 @@ def test_a_rate_is_judged_by_the_second_half_of_a_burst() -> None:
 
 def test_the_test_itself_does_not_fill_the_path() -> None:
     slow = PathSpec(rate_mbit=0.1, delay_ms=10)
-    assert schedule.steady(slow).packets * schedule.SMALL_OCTETS * 8 <= 0.21 * 0.1e6 * schedule.STEADY_S
+    assert schedule.steady(slow).packets * schedule.SMALL_BYTES * 8 <= 0.21 * 0.1e6 * schedule.STEADY_S
     short = PathSpec(rate_mbit=20, delay_ms=100, limit_packets=20)
     assert schedule.steady(short).packets / schedule.STEADY_S * 0.1 <= 10
     assert len(schedule.burst(short, 1500)) == 15
@@ -251,13 +251,13 @@ def test_the_test_itself_does_not_fill_the_path() -> None:
 
 def judged(asked: PathSpec, real: PathSpec) -> list[str]:
     """What the self-test says is wrong where ``asked`` was wanted and ``real`` is there."""
-    direction = selftest._direction("there", asked, LinkSpec(ends=("primary", "secondary")))
+    direction = selftest._direction("forward", asked, LinkSpec(ends=("primary", "secondary")))
     way, dice = Way(), random.Random(3)
-    plan = [(n * direction.steady.interval_s, direction.steady.octets) for n in range(direction.steady.packets)]
-    plan += [(5.0, octets) for octets in direction.burst]
-    for number, ((sent_s, octets), arrived_s) in enumerate(zip(plan, expectation.arrivals(real, plan, dice))):
+    plan = [(n * direction.steady.interval_s, direction.steady.nbytes) for n in range(direction.steady.packets)]
+    plan += [(5.0, nbytes) for nbytes in direction.burst]
+    for number, ((sent_s, nbytes), arrived_s) in enumerate(zip(plan, expectation.arrivals(real, plan, dice))):
         way.sent_s.append(1000 + sent_s)
-        way.octets.append(octets)
+        way.nbytes.append(nbytes)
         if arrived_s is not None:
             way.arrived_s[number] = 1000 + arrived_s
     way.order = sorted(way.arrived_s, key=lambda number: way.arrived_s[number])
@@ -317,19 +317,19 @@ def test_a_link_without_loss_is_not_one_of_two_percent() -> None:
 )
 def test_whether_the_sender_is_told_of_what_is_too_large(icmp: bool, told: bool, says: str | None) -> None:
     """On a link that takes what fits, and only that."""
-    path, way = PathSpec(mtu_octets=1300, icmp=icmp), Way()
+    path, way = PathSpec(mtu_bytes=1300, icmp=icmp), Way()
 
     class Link:
-        def send(self, way: Way, octets: int) -> None:
+        def send(self, way: Way, nbytes: int) -> None:
             way.sent_s.append(0.0)
-            if octets <= 1300:
+            if nbytes <= 1300:
                 way.arrived_s[len(way.sent_s) - 1] = 0.0
 
         def collect(self, _until_s: float) -> None:
             way.told_too_large += told
 
     found: dict[str, Any] = {"found": {}, "wrong": []}
-    direction = selftest._direction("there", path, LinkSpec(ends=("primary", "secondary")))
+    direction = selftest._direction("forward", path, LinkSpec(ends=("primary", "secondary")))
     selftest._send_large(Link(), direction, way, found, 0.1)  # type: ignore[arg-type]
     assert found["found"]["too_large_told"] == told
     assert len(found["wrong"]) == (says is not None) and all(says in what for what in found["wrong"] if says)
@@ -392,19 +392,19 @@ def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> 
     record.link_checks = [{"works": True}]
     record.instruments["watch"] = {"samples": 100}
     record.spec.links = [
-        LinkSpec(ends=("primary", "secondary"), kind="tun", there=PathSpec(delay_ms=1), back=PathSpec())
+        LinkSpec(ends=("primary", "secondary"), kind="tun", forward=PathSpec(delay_ms=1), reverse=PathSpec())
     ]
-    record.instruments["link"] = {"there": told(), "back": told()}
+    record.instruments["link"] = {"forward": told(), "reverse": told()}
     assert trial._validated(record).outcome == "done"
-    record.instruments["link"]["back"] = told(missed=50)
+    record.instruments["link"]["reverse"] = told(missed=50)
     assert trial._validated(record).outcome == "invalid" and record.reason.startswith(
-        "primary-secondary, back: the link was too slow"
+        "primary-secondary, reverse: the link was too slow"
     )
     record.outcome = "done"
-    record.instruments["link"] = {"there": told(), "back": told(), "rows_dropped": 2}
+    record.instruments["link"] = {"forward": told(), "reverse": told(), "rows_dropped": 2}
     assert "2 rows of the link's account" in trial._validated(record).reason
     record.outcome = "done"
-    record.instruments["link"] = {"there": told(), "back": told()}
+    record.instruments["link"] = {"forward": told(), "reverse": told()}
     record.instruments["watch"]["sockets"] = {"rows_dropped": 3}
     assert trial._validated(record).reason == "watch dropped 3 samples"
     record.outcome = "done"
@@ -414,7 +414,7 @@ def test_a_trial_over_a_link_that_did_not_keep_up_is_invalid(tmp_path: Path) -> 
 
 def test_netem_whose_loss_did_not_change_is_not_as_asked() -> None:
     gone = netem.Exit("no-such-namespace", "none", PathSpec(loss_over_time=[(0, 0), (0.001, 5)]))
-    link = netem.NetemLink({"there": gone}, told={"there": {}})
+    link = netem.NetemLink({"forward": gone}, told={"forward": {}})
     link._vary(gone)
     link.over.set()
     assert link.finish() is None
@@ -436,7 +436,7 @@ def test_changes_of_netem_do_not_add_up_their_own_time(monkeypatch: pytest.Monke
         now_s += 1
 
     way = netem.Exit("none", "none", PathSpec(loss_over_time=[(0, 0), (10, 5), (20, 0)]))
-    link = netem.NetemLink({"there": way}, over=Over())  # type: ignore[arg-type]
+    link = netem.NetemLink({"forward": way}, over=Over())  # type: ignore[arg-type]
     monkeypatch.setattr(_qdisc, "netem", change)
     monkeypatch.setattr(netem, "time", SimpleNamespace(monotonic=lambda: now_s))
     link._vary(way)

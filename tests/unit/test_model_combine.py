@@ -16,15 +16,15 @@ from dnsrig.cli import _scenario
 from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerLimit
 
-S3 = Path(rtt_s=0.25, jitter_s=0.05, loss=0.001, rate_octets_per_s=2.5e6)
+S3 = Path(rtt_s=0.25, jitter_s=0.05, loss=0.001, rate_bytes_per_s=2.5e6)
 MANY = Scenario(zones=100_000, records=3, path=S3, policy="reused", workers=50, soa="udp")
 ASKED = _scenario.Asked(
     path=Path(rtt_s=0.2),
     sites=1,
-    uplink_octets_per_s=None,
+    uplink_bytes_per_s=None,
     congestion="cubic",
-    octets_per_record=None,
-    window_octets=None,
+    bytes_per_record=None,
+    window_bytes=None,
     policy=None,
     transport=None,
     workers=None,
@@ -54,7 +54,7 @@ def test_s3s_many_zones(changed: dict[str, object], published_s: float, binds: s
 
 def test_s3s_large_zone_is_cubics() -> None:
     """27 min 45 s at 20 Mbit/s would be 4 GB; no .se is that. At what CUBIC makes of that link it is about 600 MB."""
-    zone = replace(MANY, zones=1, records=8e6, octets_per_record=75, policy="one", workers=1)
+    zone = replace(MANY, zones=1, records=8e6, bytes_per_record=75, policy="one", workers=1)
     cubic, bbr = predict(zone), predict(replace(zone, congestion="bbr"))
     assert (cubic.binding.name, bbr.binding.name) == ("congestion control", "link rate")
     assert cubic.low_s <= 1665 <= cubic.high_s
@@ -98,7 +98,7 @@ def test_a_policy_that_the_secondary_does_not_have_is_said() -> None:
 
 
 def test_a_million_zones_at_a_thousand_sites() -> None:
-    far = Scenario(10**6, 4, Path(rtt_s=0.25), "pipelined", 10_000, sites=1000, uplink_octets_per_s=1.25e9)
+    far = Scenario(10**6, 4, Path(rtt_s=0.25), "pipelined", 10_000, sites=1000, uplink_bytes_per_s=1.25e9)
     found = predict(far)
     assert found.binding.name == "primary's uplink"
     assert found.time_s == pytest.approx(1000 * predict(replace(far, sites=1)).limits[-1].time_s)
@@ -115,7 +115,7 @@ def test_ports_are_a_bound_only() -> None:
 
 
 def test_what_a_worker_waits_for_adds_up() -> None:
-    """Worked out by hand: 1,000 zones of 494,080 octets with 280 more of a connection, 250 ms, one in a thousand lost, one at a time."""
+    """Worked out by hand: 1,000 zones of 494,080 bytes with 280 more of a connection, 250 ms, one in a thousand lost, one at a time."""
     one = Scenario(1000, 10_000, Path(rtt_s=0.25, loss=0.001), "reused", 1)
     found = predict(one)
     limits = {limit.name: limit.time_s for limit in found.limits}
@@ -129,8 +129,8 @@ def test_what_a_worker_waits_for_adds_up() -> None:
     assert piped.besides is None and piped.time_s == pytest.approx(max(limit.time_s for limit in piped.limits))
 
 
-def test_slow_starts_rounds_carry_octets() -> None:
-    """Seven round trips of which five are slow start's: those and the octets take as long as the longer of the two."""
+def test_slow_starts_rounds_carry_bytes() -> None:
+    """Seven round trips of which five are slow start's: those and the bytes take as long as the longer of the two."""
     one = Scenario(1, 10_000, Path(rtt_s=0.25, loss=0.001), "one", 1)
     found = predict(one)
     limits = {limit.name: limit.time_s for limit in found.limits}
@@ -141,14 +141,14 @@ def test_slow_starts_rounds_carry_octets() -> None:
 
 
 def test_a_lone_worker_has_the_link_to_itself_and_many_share_it() -> None:
-    path = Path(rtt_s=0.25, rate_octets_per_s=2.5e6)
+    path = Path(rtt_s=0.25, rate_bytes_per_s=2.5e6)
     lone, many = (predict(Scenario(1000, 10_000, path, "reused", workers)) for workers in (1, 100))
     link_s = next(limit.time_s for limit in lone.limits if limit.name == "link rate")
     assert lone.time_s == pytest.approx(250 + link_s)
     assert many.binding.name == "link rate" and many.time_s == pytest.approx(link_s) and many.besides is None
 
 
-def test_measured_round_trips_have_the_octets_in_them() -> None:
+def test_measured_round_trips_have_the_bytes_in_them() -> None:
     measured = replace(MANY, measured_round_trips=2.0)
     assert predict(measured).turn == () and predict(MANY).turn != ()
 
@@ -160,7 +160,7 @@ def test_what_would_lift_it() -> None:
     assert list(changes.values()) == sorted(changes.values())
     assert changes["400 workers"] == pytest.approx(now_s / 8, rel=0.15)
     assert any("pipelined" in change and "bbr" in change for change in changes)
-    # With a congestion control that fills the link pipelined AXFR takes the time of its octets.
+    # With a congestion control that fills the link pipelined AXFR takes the time of its bytes.
     best = alternatives(MANY)[0].prediction
     assert best.binding.name == "link rate"
 
@@ -185,7 +185,7 @@ def test_buffers_hold_back_more_where_packets_are_lost() -> None:
     lossy = Scenario(1, 15e6, Path(rtt_s=0.3, loss=0.1), "one", 1, congestion="bbr")
     found = predict(lossy)
     assert found.binding.name == "receive buffers"
-    assert found.low_s <= lossy.octets / 4.5e6 < lossy.octets / 0.6e6 <= found.high_s
+    assert found.low_s <= lossy.nbytes / 4.5e6 < lossy.nbytes / 0.6e6 <= found.high_s
     clean = predict(replace(lossy, path=Path(rtt_s=0.3)))
     assert clean.high_s < 1.5 * clean.time_s and clean.binding.low_s == pytest.approx(found.binding.low_s)
 
@@ -200,14 +200,14 @@ def test_loss_beside_a_rate_is_counted() -> None:
 
 def test_bbr_at_s4s_path_is_the_links() -> None:
     """As measured at 20 Mbit/s: 2,046 kB/s, from 1,965 to 2,072."""
-    s4 = Path(rtt_s=0.3, loss=0.1, rate_octets_per_s=2.5e6)
+    s4 = Path(rtt_s=0.3, loss=0.1, rate_bytes_per_s=2.5e6)
     found = predict(Scenario(1, 5e6, s4, "one", 1, congestion="bbr"))
     assert found.binding.name == "link rate"
-    assert found.low_s <= found.scenario.octets / 2.072e6 < found.scenario.octets / 1.965e6 <= found.high_s
+    assert found.low_s <= found.scenario.nbytes / 2.072e6 < found.scenario.nbytes / 1.965e6 <= found.high_s
 
 
 def test_what_cannot_be_lifted_has_no_alternatives() -> None:
-    full = Scenario(100_000, 4, Path(rtt_s=0.01, rate_octets_per_s=1e6), "pipelined", 10_000, congestion="bbr")
+    full = Scenario(100_000, 4, Path(rtt_s=0.01, rate_bytes_per_s=1e6), "pipelined", 10_000, congestion="bbr")
     assert predict(full).binding.name == "link rate" and alternatives(full) == []
 
 
@@ -226,7 +226,7 @@ SCENARIOS = st.builds(
         Path,
         rtt_s=st.floats(0.001, 1.0),
         loss=st.floats(0.0, 0.3),
-        rate_octets_per_s=st.floats(1e4, 1e9),
+        rate_bytes_per_s=st.floats(1e4, 1e9),
     ),
     policy=st.sampled_from(POLICIES),
     workers=st.integers(1, 1000),
@@ -281,7 +281,7 @@ def test_the_answer_lies_in_its_interval(scenario: Scenario) -> None:
         {"sites": 0},
         {"policy": "magic"},
         {"congestion": "vegas"},
-        {"uplink_octets_per_s": 0.0},
+        {"uplink_bytes_per_s": 0.0},
     ],
 )
 def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
@@ -290,7 +290,7 @@ def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"loss": 1.0}, {"rtt_s": -1.0}, {"rtt_s": 0.1, "jitter_s": 0.2}, {"rate_octets_per_s": 0.0}]
+    "wrong", [{"loss": 1.0}, {"rtt_s": -1.0}, {"rtt_s": 0.1, "jitter_s": 0.2}, {"rate_bytes_per_s": 0.0}]
 )
 def test_so_is_a_path_that_cannot_be(wrong: dict[str, float]) -> None:
     with pytest.raises(UsageError):

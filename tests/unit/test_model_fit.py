@@ -173,7 +173,7 @@ def test_a_run_over_a_far_path_gives_its_round_trips(tmp_path: Path) -> None:
 
 
 def asked(**changed: object) -> _scenario.Asked:
-    nothing = dict.fromkeys(("uplink_octets_per_s", "octets_per_record", "window_octets", "policy", "transport"))
+    nothing = dict.fromkeys(("uplink_bytes_per_s", "bytes_per_record", "window_bytes", "policy", "transport"))
     given = {"path": Far(), "sites": 1, "congestion": "cubic", "workers": None, "connections": None, "settings": {}}
     return _scenario.Asked(**{**nothing, **given, **changed})  # type: ignore[arg-type]
 
@@ -205,8 +205,8 @@ def test_where_a_run_did_not_measure_its_primary_it_says_which_it_was(tmp_path: 
 
 def test_a_far_run_keeps_its_round_trip_where_another_rate_is_asked_for(tmp_path: Path) -> None:
     bind, _ = held_out.rows(far(without_wall(made_up(tmp_path)), 100, 100))
-    found, _ = _scenario.of_row(asked(path=Far(rate_octets_per_s=1e6)), bind, 10_000, None)
-    assert found.path == Far(rtt_s=0.1, rate_octets_per_s=1e6)
+    found, _ = _scenario.of_row(asked(path=Far(rate_bytes_per_s=1e6)), bind, 10_000, None)
+    assert found.path == Far(rtt_s=0.1, rate_bytes_per_s=1e6)
     nearer, _ = _scenario.of_row(asked(path=Far(rtt_s=0.02)), bind, 10_000, None)
     assert nearer.path.rtt_s == 0.02
 
@@ -216,7 +216,7 @@ def test_jitter_that_keeps_order_is_counted(tmp_path: Path) -> None:
     run = far(without_wall(made_up(tmp_path)), 250, 100)
     way = PathSpec(delay_ms=125, jitter_ms=50)
     for trial in run.trials:
-        trial.record.spec.links[0] = LinkSpec(ends=("primary", "secondary"), kind="tun", there=way, back=way)
+        trial.record.spec.links[0] = LinkSpec(ends=("primary", "secondary"), kind="tun", forward=way, reverse=way)
     bind, _ = held_out.rows(run)
     assert bind.rtt_s == pytest.approx(0.25)
     assert bind.round_trips == pytest.approx(100 / 500 / 0.325, rel=0.1)

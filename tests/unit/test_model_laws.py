@@ -42,10 +42,10 @@ def test_cubic_is_as_good_as_reno_on_a_short_path(loss: float, segments: int) ->
 
 
 def test_reno_without_time_outs_is_mathis() -> None:
-    """MSS/RTT × 1.22/sqrt(p): 1,448 octets, 100 ms, one in 10,000 is 1.77 MB/s; time-outs take little of that."""
+    """MSS/RTT × 1.22/sqrt(p): 1,448 bytes, 100 ms, one in 10,000 is 1.77 MB/s; time-outs take little of that."""
     by_hand = 1448 / 0.1 * math.sqrt(1.5) / math.sqrt(1e-4)
     assert by_hand == pytest.approx(1.773e6, rel=1e-3)
-    assert congestion.octets_per_s("reno", 1e-4, 0.1) == pytest.approx(by_hand, rel=0.01)
+    assert congestion.bytes_per_s("reno", 1e-4, 0.1) == pytest.approx(by_hand, rel=0.01)
 
 
 def test_reno_with_time_outs_is_padhye() -> None:
@@ -54,7 +54,7 @@ def test_reno_with_time_outs_is_padhye() -> None:
     rto_s = congestion.rto_s(rtt_s)
     assert rto_s == pytest.approx(0.5)
     divided = rtt_s * math.sqrt(2 * p / 3) + rto_s * 3 * math.sqrt(3 * p / 8) * p * (1 + 32 * p**2)
-    assert congestion.octets_per_s("reno", p, rtt_s) == pytest.approx(1448 / divided, rel=1e-9)
+    assert congestion.bytes_per_s("reno", p, rtt_s) == pytest.approx(1448 / divided, rel=1e-9)
 
 
 def test_hybla_does_not_care_for_the_round_trip_alone() -> None:
@@ -69,8 +69,8 @@ def test_illinois_is_reno_with_much_loss() -> None:
 
 
 def test_bbr_does_not_take_loss_for_congestion() -> None:
-    assert congestion.octets_per_s("bbr", 0.1, 0.3) == math.inf and not congestion.is_bound("bbr", 0.1)
-    assert congestion.octets_per_s("bbr", 0.3, 0.3) < 1e5 and congestion.is_bound("bbr", 0.3)
+    assert congestion.bytes_per_s("bbr", 0.1, 0.3) == math.inf and not congestion.is_bound("bbr", 0.1)
+    assert congestion.bytes_per_s("bbr", 0.3, 0.3) < 1e5 and congestion.is_bound("bbr", 0.3)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_bbr_does_not_take_loss_for_congestion() -> None:
 def test_measured_throughput_lies_within_the_factor(
     algorithm: str, loss: float, rtt_s: float, jitter_s: float, low: float, high: float
 ) -> None:
-    found = congestion.octets_per_s(algorithm, loss, rtt_s, jitter_s) / 1e3
+    found = congestion.bytes_per_s(algorithm, loss, rtt_s, jitter_s) / 1e3
     factor = congestion.ALGORITHMS[algorithm].factor
     assert found / factor <= low and high <= found * factor
 
@@ -98,14 +98,14 @@ def test_measured_throughput_lies_within_the_factor(
 @given(st.sampled_from(ALGORITHMS), LOSSES, LOSSES, RTTS)
 def test_more_loss_is_never_faster(algorithm: str, one: float, other: float, rtt_s: float) -> None:
     low, high = sorted((one, other))
-    assert congestion.octets_per_s(algorithm, high, rtt_s) <= congestion.octets_per_s(algorithm, low, rtt_s) * 1.000001
+    assert congestion.bytes_per_s(algorithm, high, rtt_s) <= congestion.bytes_per_s(algorithm, low, rtt_s) * 1.000001
 
 
 @given(st.sampled_from([name for name in ALGORITHMS if name != "hybla"]), LOSSES, RTTS, RTTS)
 def test_a_longer_way_is_never_faster(algorithm: str, loss: float, one: float, other: float) -> None:
     """But with Hybla, whose window is the larger for it, so that it repairs more without a time-out."""
     near, far = sorted((one, other))
-    assert congestion.octets_per_s(algorithm, loss, far) <= congestion.octets_per_s(algorithm, loss, near) * 1.000001
+    assert congestion.bytes_per_s(algorithm, loss, far) <= congestion.bytes_per_s(algorithm, loss, near) * 1.000001
 
 
 def test_s3s_times_turned_round_are_its_round_trips() -> None:
@@ -173,15 +173,15 @@ def test_s1s_thirty_thousand_zones_lie_behind_the_wall() -> None:
 
 
 def test_volume() -> None:
-    """S1's .ch is what the octets of a record are from; 691 MB at 20 Mbit/s of full packets are 286 s."""
-    assert volume.octets_of(1, 14e6) == pytest.approx(691e6, rel=0.005)
+    """S1's .ch is what the bytes of a record are from; 691 MB at 20 Mbit/s of full packets are 286 s."""
+    assert volume.bytes_of(1, 14e6) == pytest.approx(691e6, rel=0.005)
     assert volume.payload_rate(2.5e6) == pytest.approx(2.413e6, rel=1e-3)
     assert volume.time_s(691e6, volume.payload_rate(2.5e6)) == pytest.approx(286.3, rel=1e-3)
     assert volume.time_s(1.0, math.inf) == 0
 
 
 def test_buffers_and_sharing() -> None:
-    assert buffers.octets_per_s(0.25, 3e6) == 12e6
+    assert buffers.bytes_per_s(0.25, 3e6) == 12e6
     assert sharing.uplink_time_s(1e6, 1000, 1e8) == 10
     assert sharing.work_time_s(1000, 100, 1e-4) == 10
 
@@ -237,8 +237,8 @@ def test_a_busier_path_is_never_quicker(jitter_s: float, one: float, other: floa
         lambda: round_trips.time_s(1, 1, 0),
         lambda: round_trips.zone_s(-1, 1),
         lambda: round_trips.implied(1, 0, 1, 1),
-        lambda: congestion.octets_per_s("reno", 1.0, 0.1),
-        lambda: buffers.octets_per_s(-1),
+        lambda: congestion.bytes_per_s("reno", 1.0, 0.1),
+        lambda: buffers.bytes_per_s(-1),
         lambda: sharing.uplink_time_s(1, 0, 1),
         lambda: sharing.work_time_s(1, 1, -1),
     ],

@@ -41,6 +41,8 @@ GONE_FROM_PYTHON = {"Stage": "TrialContext", "told": "summaries", "like": "inher
 """Of classes and their attributes."""
 FILES_GONE_FROM_PYTHON = {"pull", "carriers", "two_runs", "rules"}
 PLACES_OF_RENAMES = ("procedures", "analysis")
+OF_LIBRARIES = re.compile(r"\b(?:from|into)_octets\b|\b\w+(?:\(\))?\.octets\(\)")
+"""What `domain` and the standard library call so."""
 
 
 def types_of_the_engine() -> Iterator[tuple[str, Path]]:
@@ -81,3 +83,8 @@ def test_no_file_has_an_old_word_as_its_name() -> None:
 def test_the_look_sees_types_and_attributes() -> None:
     assert "SinkFactory" in dict(types_of_the_engine())
     assert "summary" in dict(attributes())
+
+
+def test_bytes_are_bytes() -> None:
+    sources = [*ENGINE.rglob("*.rs"), *(path for path in PACKAGE.rglob("*.py") if path.name != "old_names.py")]
+    assert [path for path in sources if "octet" in OF_LIBRARIES.sub("", path.read_text()).lower()] == []

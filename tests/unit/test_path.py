@@ -38,12 +38,12 @@ def test_without_a_path_links_are_plain() -> None:
 
 
 def test_a_path_applies_to_the_far_links_alone() -> None:
-    made = spec("tour", "path.delay_ms=10", "path.back.loss_percent=1", "path.seed=7")
+    made = spec("tour", "path.delay_ms=10", "path.reverse.loss_percent=1", "path.seed=7")
     assert made.link == "tun"
     far = [link for link in made.links if link.emulated]
     assert [(link.ends, link.kind, link.seed) for link in far] == [(("primary", "secondary"), "tun", 7)]
-    assert far[0].there == PathSpec(delay_ms=10, limit_packets=1667)
-    assert far[0].back == PathSpec(delay_ms=10, loss_percent=1, limit_packets=1667)
+    assert far[0].forward == PathSpec(delay_ms=10, limit_packets=1667)
+    assert far[0].reverse == PathSpec(delay_ms=10, loss_percent=1, limit_packets=1667)
     assert all(link.kind == "veth" for link in made.links if not link.emulated)
     assert TrialSpec.model_validate_json(made.model_dump_json()) == made
 
@@ -74,12 +74,12 @@ def test_with_several_primaries_each_is_far() -> None:
 
 
 def test_a_site_gives_defaults_and_what_is_said_goes_before_it() -> None:
-    there, back = directions(site="s3-far", loss_percent=2)
-    assert there == back == PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=2, limit_packets=5000)
-    there, back = directions(site="s4-lab")
-    assert (there.loss_percent, back.loss_percent) == (10, 0), "S4's loss is on the way of the data"
-    there, back = directions(site="s4-lab", back={"loss_percent": 3})
-    assert (there.loss_percent, back.loss_percent) == (10, 3)
+    forward, reverse = directions(site="s3-far", loss_percent=2)
+    assert forward == reverse == PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=2, limit_packets=5000)
+    forward, reverse = directions(site="s4-lab")
+    assert (forward.loss_percent, reverse.loss_percent) == (10, 0), "S4's loss is on the way of the data"
+    forward, reverse = directions(site="s4-lab", reverse={"loss_percent": 3})
+    assert (forward.loss_percent, reverse.loss_percent) == (10, 3)
 
 
 def test_every_site_says_where_it_is_known_from() -> None:
@@ -95,15 +95,17 @@ def test_distances() -> None:
 
 
 def test_loss_over_time() -> None:
-    there, back = directions(delay_ms=1, loss_percent=9, loss_over_time=[[0, 0.1], [60, 5]], back={"loss_percent": 1})
-    assert [there.loss_percent_at(after_s) for after_s in (0, 59, 60, 1e6)] == [0.1, 0.1, 5, 5]
-    assert back.loss_percent_at(60) == 1, "what is said of the direction back goes before what is said of both"
+    forward, reverse = directions(
+        delay_ms=1, loss_percent=9, loss_over_time=[[0, 0.1], [60, 5]], reverse={"loss_percent": 1}
+    )
+    assert [forward.loss_percent_at(after_s) for after_s in (0, 59, 60, 1e6)] == [0.1, 0.1, 5, 5]
+    assert reverse.loss_percent_at(60) == 1, "what is said of the direction back goes before what is said of both"
     assert PathSpec(loss_over_time=[(10, 5)]).loss_percent_at(3) == 0
 
 
 def test_a_queue_has_room_for_what_is_under_way() -> None:
-    there, _ = directions(rate_mbit=100, delay_ms=150)
-    assert there.limit_packets == 2 * 100e6 / 8 * 0.15 / 1500
+    forward, _ = directions(rate_mbit=100, delay_ms=150)
+    assert forward.limit_packets == 2 * 100e6 / 8 * 0.15 / 1500
     assert directions(rate_mbit=1, delay_ms=1)[0].limit_packets == 1000
     assert directions(rate_mbit=1, delay_ms=1, limit_packets=5)[0].limit_packets == 5
 
@@ -115,7 +117,7 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
         (["path.delay_ms=1", "link=netem"], "has no netem"),
         (["link=tun"], "without a"),
         (["path.delay_ms=1", "path.jitter_ms=2"], "more than the delay of 1 ms"),
-        (["path.mtu_octets=1501"], "above the interfaces' 1500"),
+        (["path.mtu_bytes=1501"], "above the interfaces' 1500"),
         (["path.site=soul"], "there is no site 'soul'"),
         (["path.loss_over_time=[[5, 1], [2, 1]]"], "rising times"),
         (["path.loss_over_time=[[5]]"], "rising times"),
@@ -125,7 +127,7 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
         (["path.loss_percent=101"], "less than or equal to 100"),
         (["path.rate_mbit='20mbit'"], "path.rate_mbit = '20mbit'"),
         (["path.latency_ms=1"], "unknown key path.latency_ms"),
-        (["path.back.delay=1"], "unknown key path.back.delay"),
+        (["path.reverse.delay=1"], "unknown key path.reverse.delay"),
         (["hosts.secondary.congestion=hybla", "kernel=running"], "no congestion control 'hybla'"),
         (["kernel=another"], "no kernel 'another'"),
     ],
@@ -164,7 +166,7 @@ def test_netem_where_the_kernel_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_old_records_have_plain_links() -> None:
     old = LinkSpec.model_validate({"ends": ["primary", "secondary"], "kind": "veth"})
-    assert not old.emulated and old.mtu_octets == 1500
+    assert not old.emulated and old.mtu_bytes == 1500
     assert DatasetSpec(kind="tiny-zones", key="d", zones=1, records=4, serial=1)
 
 

@@ -13,8 +13,8 @@ from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
 
 
-def over(trial: Trial, *ends: str, there: PathSpec, back: PathSpec) -> LinkSpec:
-    return LinkSpec.model_validate({"ends": ends, "kind": "tun", "there": there, "back": back})
+def over(trial: Trial, *ends: str, forward: PathSpec, reverse: PathSpec) -> LinkSpec:
+    return LinkSpec.model_validate({"ends": ends, "kind": "tun", "forward": forward, "reverse": reverse})
 
 
 @pytest.fixture
@@ -25,9 +25,9 @@ def trial(tmp_path: Path) -> Trial:
     spec.hosts["primary2"] = spec.hosts["primary"].model_copy(update={"address": "198.18.0.9"})
     near, far = PathSpec(delay_ms=10, jitter_ms=2), PathSpec(delay_ms=60, jitter_ms=5)
     spec.links = [
-        over(found, "primary", "secondary", there=near, back=PathSpec(delay_ms=20)),
-        over(found, "primary2", "secondary", there=far, back=PathSpec(delay_ms=40, jitter_ms=9, ordered=False)),
-        over(found, "observer", "secondary", there=PathSpec(delay_ms=500, jitter_ms=99), back=PathSpec()),
+        over(found, "primary", "secondary", forward=near, reverse=PathSpec(delay_ms=20)),
+        over(found, "primary2", "secondary", forward=far, reverse=PathSpec(delay_ms=40, jitter_ms=9, ordered=False)),
+        over(found, "observer", "secondary", forward=PathSpec(delay_ms=500, jitter_ms=99), reverse=PathSpec()),
     ]
     found.record.link_checks = [{"from": "primary", "to": "secondary", "works": True, "rtt_median_us": 999_000.0}]
     return found
@@ -42,7 +42,7 @@ def test_the_longest_round_trip_to_a_primary_as_asked_for(trial: Trial) -> None:
 def test_the_jitter_of_what_keeps_its_order(trial: Trial) -> None:
     assert path.jitter_s(trial) == 0.005
     for link in trial.record.spec.links:
-        link.there = PathSpec(delay_ms=50, jitter_ms=20, ordered=False)
+        link.forward = PathSpec(delay_ms=50, jitter_ms=20, ordered=False)
     assert path.jitter_s(trial) == 0
 
 

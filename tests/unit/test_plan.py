@@ -27,7 +27,7 @@ def test_variants_are_unique_and_stable() -> None:
 
 
 def test_a_host_has_all_that_is_said_and_demanded_of_it() -> None:
-    said = {"profile": "true", "congestion": "cubic", "advmss_octets": "500", "mss_clamp_octets": "600"}
+    said = {"profile": "true", "congestion": "cubic", "advmss_bytes": "500", "mss_clamp_bytes": "600"}
     assert said.keys() == HostOptions.model_fields.keys()
     (point, *_) = points(*(f"hosts.secondary.{name}={value}" for name, value in said.items()))
     document, kind = point.document, procedure(point.document.procedure)

@@ -46,7 +46,7 @@ def test_json(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 def test_what_comes_on_top_is_said_and_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One worker that keeps its connection: 250 s of round trips, and 205 s of octets with the link to itself."""
+    """One worker that keeps its connection: 250 s of round trips, and 205 s of bytes with the link to itself."""
     large = ["--zones", "1000", "--records", "10000", "--rtt", "250ms", "--rate", "20mbit"]
     _, out, _ = plan(monkeypatch, capsys, *large, "--policy", "reused", "--workers", "1")
     said = " ".join(out.split())
@@ -139,7 +139,7 @@ def test_a_bound_is_never_kept(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
         (["--from", "x", "--within", "1h"], "how many zones?", "--zones"),
         (["--zones", "10", "--rtt", "1ms", "--records", "nan"], "records: nan", "above 0"),
         (["--zones", "10", "--rtt", "1ms", "--records", "inf"], "records: inf", "at most 10^12"),
-        (["--zones", "10", "--rtt", "1ms", "--octets", "inf"], "octets per record: inf", "at most 10^12"),
+        (["--zones", "10", "--rtt", "1ms", "--bytes", "inf"], "bytes per record: inf", "at most 10^12"),
         (["--zones", "1" + "0" * 24, "--rtt", "1ms"], "zones = 1000", "10^12"),
         (["--zones", "10", "--rtt", "999h"], "round trips of", "at most an hour"),
         (["--zones", "10", "--rtt", "1ms", "--policy", "pipelined", "--connections", "0"], "connections = 0", "from 1"),

@@ -45,7 +45,7 @@ def cells(directory: Path, way: dict[str, Any] | None = WAY, **sizes: int) -> Ru
         spec["options"] = {"carrier": carrier}
         spec["transfer"]["transport"] = "xot" if tls else "tcp"
         spec["dataset"] |= {"kind": chosen["case"], **sizes}
-        spec["links"][0] |= {"kind": "tun" if way else "veth", "there": way, "back": way}
+        spec["links"][0] |= {"kind": "tun" if way else "veth", "forward": way, "reverse": way}
 
     carriers = [carrier + tls for carrier in CARRIERS.values() for tls in ("", "+tls")] + ["pipelined"]
     return opened(directory, "long-distance", {"carrier": carriers, "case": ["tld", "tiny-zones"]}, change)

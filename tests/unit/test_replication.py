@@ -66,26 +66,26 @@ def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
     trial = replicated(tmp_path)
     start = zero_ns(trial)
     rows = [
-        (start + n * SECOND // 10, direction, octets)
-        for n, octets in enumerate([0, 600, 400, 0, 0])
-        for direction in ("there", "back")
+        (start + n * SECOND // 10, direction, nbytes)
+        for n, nbytes in enumerate([0, 600, 400, 0, 0])
+        for direction in ("forward", "reverse")
     ]
     link = LinkSpec(ends=("database", "replica"), kind="tun")
     trial.record.spec.links.append(link)
-    columns = ["time_ns", "direction", "delivered_octets"]
+    columns = ["time_ns", "direction", "delivered_bytes"]
     trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
     assert value("received_s", trial) == pytest.approx(0.2)
-    assert replication.arrived(trial)["octets"].to_list() == [0, 600, 1000, 1000, 1000]
+    assert replication.arrived(trial)["bytes"].to_list() == [0, 600, 1000, 1000, 1000]
 
 
 def test_what_counts_is_the_direction_to_the_far_site(tmp_path: Path) -> None:
     trial = replicated(tmp_path)
     link = LinkSpec(ends=("replica", "database"), kind="tun")
     trial.record.spec.links.append(link)
-    rows = [(zero_ns(trial) + SECOND // 10, "there", 7), (zero_ns(trial) + SECOND // 5, "back", 600)]
-    columns = ["time_ns", "direction", "delivered_octets"]
+    rows = [(zero_ns(trial) + SECOND // 10, "forward", 7), (zero_ns(trial) + SECOND // 5, "reverse", 600)]
+    columns = ["time_ns", "direction", "delivered_bytes"]
     trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
-    assert replication.arrived(trial)["octets"].to_list() == [600]
+    assert replication.arrived(trial)["bytes"].to_list() == [600]
 
 
 def test_a_trial_at_its_limit_has_received_nothing_whole(tmp_path: Path) -> None:
@@ -138,14 +138,14 @@ def test_the_connection_that_counts_is_the_one_between_the_sites(tmp_path: Path)
     assert phase is not None
     start_ns = phase.start.monotonic_ns
 
-    def sent(host: str, to: str, octets: list[int], *, since_ns: int = start_ns) -> pl.DataFrame:
-        made = rows(since_ns, len(octets) * 0.2).filter(pl.col("host") == "primary")
+    def sent(host: str, to: str, nbytes: list[int], *, since_ns: int = start_ns) -> pl.DataFrame:
+        made = rows(since_ns, len(nbytes) * 0.2).filter(pl.col("host") == "primary")
         local, remote = f"{hosts[host].address}:6379", f"{hosts[to].address}:50000"
         return made.with_columns(
             host=pl.lit(host),
             local=pl.lit(local),
             remote=pl.lit(remote),
-            acked_octets=pl.Series(octets, dtype=pl.UInt64),
+            acked_bytes=pl.Series(nbytes, dtype=pl.UInt64),
         )
 
     across = sent("database", "replica", [0, 10 * MB, 20 * MB])
@@ -155,7 +155,7 @@ def test_the_connection_that_counts_is_the_one_between_the_sites(tmp_path: Path)
     flow = sockets.largest(trial)
     assert flow is not None and (flow.sender, flow.receiver) == ("replica", "secondary"), "without a path, the largest"
     way = PathSpec(rate_mbit=20, delay_ms=125)
-    trial.record.spec.links.append(LinkSpec(ends=("database", "replica"), kind="tun", there=way, back=way))
+    trial.record.spec.links.append(LinkSpec(ends=("database", "replica"), kind="tun", forward=way, reverse=way))
     flow = sockets.largest(trial)
     assert flow is not None and (flow.sender, flow.receiver) == ("database", "replica")
     trial.__dict__["sockets"] = pl.concat([beside, earlier])

@@ -104,7 +104,7 @@ def far(manifest: dict[str, Any], delay_ms: float, loss_percent: float, **host: 
     """Puts a path between primary and secondary, and ``host`` into the latter's spec."""
     path = PathSpec(delay_ms=delay_ms, loss_percent=loss_percent).model_dump()
     for spec in manifest["specs"].values():
-        spec["links"][0] |= {"kind": "tun", "there": path, "back": path}
+        spec["links"][0] |= {"kind": "tun", "forward": path, "reverse": path}
         spec["hosts"]["secondary"] |= host
 
 
@@ -117,15 +117,15 @@ def test_another_path_is_told_and_no_rule_judges(
 ) -> None:
     base, new = two(tmp_path)
     edit(base, lambda manifest: far(manifest, 10, 0))
-    edit(new, lambda manifest: far(manifest, 200, 5, congestion="reno", advmss_octets=500))
+    edit(new, lambda manifest: far(manifest, 200, 5, congestion="reno", advmss_bytes=500))
     code, out, err = command(monkeypatch, capsys, str(base), str(new), "--fail-if", "transfer_time < 200 %")
     assert code == 2, "with the same path it is a regression"
     for told in (
-        "links.primary-secondary.there.delay_ms: 10 in the base, 200 in the new run",
-        "links.primary-secondary.there.loss_percent: 0 in the base, 5 in the new run",
-        "links.primary-secondary.back.delay_ms: 10 in the base, 200 in the new run",
+        "links.primary-secondary.forward.delay_ms: 10 in the base, 200 in the new run",
+        "links.primary-secondary.forward.loss_percent: 0 in the base, 5 in the new run",
+        "links.primary-secondary.reverse.delay_ms: 10 in the base, 200 in the new run",
         "hosts.secondary.congestion: not set in the base, reno in the new run",
-        "hosts.secondary.advmss_octets: not set in the base, 500 in the new run",
+        "hosts.secondary.advmss_bytes: not set in the base, 500 in the new run",
     ):
         assert f"differs: {told}" in err
     said = " ".join(out.split())
@@ -141,7 +141,7 @@ def test_without_a_path_and_with_one(tmp_path: Path) -> None:
     edit(new, lambda manifest: far(manifest, 10, 0))
     found = compare_runs(Run.open(base), Run.open(new), [], [])
     assert [str(difference) for difference in found.differences][1:2] == [
-        "links.primary-secondary.there: not set in the base, delay_ms 10, ordered yes, limit_packets 1000, icmp yes in the new run"
+        "links.primary-secondary.forward: not set in the base, delay_ms 10, ordered yes, limit_packets 1000, icmp yes in the new run"
     ]
 
 

@@ -81,7 +81,7 @@ def test_what_it_cannot_tell(tmp_path: Path) -> None:
 def test_a_busy_path_with_ordered_jitter_has_longer_round_trips(tmp_path: Path) -> None:
     trial = far_trial(tmp_path, rtt_ms=250)
     way = PathSpec(delay_ms=125, jitter_ms=50)
-    trial.record.spec.links[0] = LinkSpec(ends=("primary", "secondary"), kind="tun", there=way, back=way)
+    trial.record.spec.links[0] = LinkSpec(ends=("primary", "secondary"), kind="tun", forward=way, reverse=way)
     found = judge("workers-rtt-bound", trial)
     assert found.verdict == "found"
     assert 260 < float(found.evidence["rtt_ms"] or 0) < 300

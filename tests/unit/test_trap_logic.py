@@ -302,7 +302,7 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
         socket_data.bulk(trial).record.spec.hosts["primary"].congestion = "cubic"
     narrow = Run.open(synthetic.build(tmp_path / "narrow", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in narrow.trials:
-        path_data.over_path(trial, PathSpec(delay_ms=50, jitter_ms=9, ordered=False, mtu_octets=1300))
+        path_data.over_path(trial, PathSpec(delay_ms=50, jitter_ms=9, ordered=False, mtu_bytes=1300))
     findings = [finding for some in (run, loaded, pulled, sites, far, narrow) for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]

@@ -16,7 +16,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec, PathSpec
 from dnsrig.traps import all_traps
 
-NARROW = PathSpec(delay_ms=50, mtu_octets=1300)
+NARROW = PathSpec(delay_ms=50, mtu_bytes=1300)
 TRAPS = ("mss-above-path-mtu", "jitter-reorders")
 
 
@@ -42,9 +42,9 @@ def test_packets_that_were_too_large(trial: Trial, icmp: bool, words: str) -> No
     found = judge("mss-above-path-mtu", trial)
     assert found.verdict == "found" and words in found.summary
     assert found.evidence["too_big_packets"] == 23, "without those of the self-test"
-    assert (found.evidence["mss_max_octets"], found.evidence["mss_fits_octets"]) == (1448, 1260)
+    assert (found.evidence["mss_max_bytes"], found.evidence["mss_fits_bytes"]) == (1448, 1260)
     assert int(found.evidence["retransmissions"] or 0) > 0
-    assert "hosts.secondary.advmss_octets = 1260" in found.remedy
+    assert "hosts.secondary.advmss_bytes = 1260" in found.remedy
 
 
 def test_segments_that_fit(trial: Trial) -> None:
@@ -55,7 +55,7 @@ def test_segments_that_fit(trial: Trial) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mss_octets", "clamp", "verdict"),
+    ("mss_bytes", "clamp", "verdict"),
     [
         (1448, None, "found"),
         (1248, 1260, "clear"),
@@ -65,26 +65,26 @@ def test_segments_that_fit(trial: Trial) -> None:
     ],
 )
 def test_where_the_link_does_not_count_them(
-    trial: Trial, mss_octets: int | None, clamp: int | None, verdict: str
+    trial: Trial, mss_bytes: int | None, clamp: int | None, verdict: str
 ) -> None:
     over_path(trial, NARROW, kind="netem")
-    trial.record.spec.hosts["secondary"].mss_clamp_octets = clamp
-    if mss_octets is not None:
-        sockets(trial, mss_octets)
+    trial.record.spec.hosts["secondary"].mss_clamp_bytes = clamp
+    if mss_bytes is not None:
+        sockets(trial, mss_bytes)
     assert judge("mss-above-path-mtu", trial).verdict == verdict
 
 
 def test_of_two_directions_the_worse(trial: Trial) -> None:
     over_path(trial, PathSpec())
-    trial.record.spec.links[0] = LinkSpec(ends=("secondary", "primary"), kind="netem", there=NARROW, back=NARROW)
+    trial.record.spec.links[0] = LinkSpec(ends=("secondary", "primary"), kind="netem", forward=NARROW, reverse=NARROW)
     sockets(trial, 1448)
-    assert judge("mss-above-path-mtu", trial).evidence["mss_max_octets"] == 1448
+    assert judge("mss-above-path-mtu", trial).evidence["mss_max_bytes"] == 1448
 
 
 def free(trial: Trial, *, overtaken_percent: float | None, ordered: bool = False) -> Trial:
     over_path(trial, PathSpec(delay_ms=125, jitter_ms=50, ordered=ordered))
     found = {} if overtaken_percent is None else {"overtaken_percent": overtaken_percent}
-    trial.record.link_checks = [{"from": "primary", "to": "secondary", "works": True, "there": {"found": found}}]
+    trial.record.link_checks = [{"from": "primary", "to": "secondary", "works": True, "forward": {"found": found}}]
     return trial
 
 

@@ -104,11 +104,11 @@ def test_on_a_short_path_options_hardly_matter(trial: Trial) -> None:
     [("receive_window", "client", "tcp_rmem"), ("send_buffer", "primary", "tcp_wmem")],
 )
 def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None:
-    bulk(trial, there=WIDE, limited={limit: 0.9}, cwnd=44, kb_per_s=210)
+    bulk(trial, forward=WIDE, limited={limit: 0.9}, cwnd=44, kb_per_s=210)
     found = judge("small-buffers", trial)
     assert found.verdict == "found"
     assert found.evidence[f"limited_by_{limit}_percent"] == pytest.approx(90, abs=1)
-    assert found.evidence["in_flight_max_bytes"] == 44 * socket_data.MSS_OCTETS
+    assert found.evidence["in_flight_max_bytes"] == 44 * socket_data.MSS_BYTES
     assert found.evidence["bandwidth_delay_bytes"] == 750_000, "20 Mbit/s over 300 ms"
     assert f"net.ipv4.{sysctl} on the {host}" in found.remedy
 
@@ -126,7 +126,7 @@ def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None
     ],
 )
 def test_which_number_of_the_receive_buffer(trial: Trial, rmem: str, number: str) -> None:
-    bulk(trial, there=WIDE, limited={"receive_window": 0.4}, cwnd=44)
+    bulk(trial, forward=WIDE, limited={"receive_window": 0.4}, cwnd=44)
     trial.record.spec.hosts["client"].sysctls = {"net.ipv4.tcp_rmem": rmem} if rmem else {}
     trial.record.conditions = {}
     found = judge("small-buffers", trial)
@@ -150,7 +150,7 @@ def test_which_number_of_the_receive_buffer(trial: Trial, rmem: str, number: str
 def test_a_buffer_that_the_server_set_itself(
     trial: Trial, buffers: tuple[int, int], limit: str, own: int | None
 ) -> None:
-    bulk(trial, there=WIDE, limited={limit: 0.9}, cwnd=44, buffers=buffers)
+    bulk(trial, forward=WIDE, limited={limit: 0.9}, cwnd=44, buffers=buffers)
     trial.record.conditions = {}
     hosts = trial.record.spec.hosts
     hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}
@@ -162,13 +162,13 @@ def test_a_buffer_that_the_server_set_itself(
 
 
 def test_a_buffer_that_was_seen_for_less_than_a_second_may_grow_yet(trial: Trial) -> None:
-    bulk(trial, there=WIDE, seconds=0.8, limited={"send_buffer": 0.9}, cwnd=44, buffers=(131_074, 0))
+    bulk(trial, forward=WIDE, seconds=0.8, limited={"send_buffer": 0.9}, cwnd=44, buffers=(131_074, 0))
     assert judge("small-buffers", trial).evidence["buffer_set_bytes"] is None
 
 
 def test_a_send_buffer_grows_with_the_window(trial: Trial) -> None:
     """So there the first size is not what decides, unless the server sets one."""
-    bulk(trial, there=WIDE, limited={"send_buffer": 0.9}, cwnd=44)
+    bulk(trial, forward=WIDE, limited={"send_buffer": 0.9}, cwnd=44)
     trial.record.conditions = {}
     trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": "4096 16384 4194304"}
     assert "Raise the third number of net.ipv4.tcp_wmem on the primary" in judge("small-buffers", trial).remedy
@@ -187,7 +187,7 @@ def test_a_send_buffer_grows_with_the_window(trial: Trial) -> None:
 def test_a_full_send_buffer_that_the_kernel_does_not_count(
     trial: Trial, wmem: str | None, under_way: int | None, verdict: str
 ) -> None:
-    bulk(trial, there=WIDE, cwnd=160, under_way=under_way)
+    bulk(trial, forward=WIDE, cwnd=160, under_way=under_way)
     trial.record.spec.hosts["primary"].sysctls = {"net.ipv4.tcp_wmem": wmem} if wmem else {}
     trial.record.conditions = {}
     found = judge("small-buffers", trial)
@@ -198,15 +198,15 @@ def test_a_full_send_buffer_that_the_kernel_does_not_count(
 
 @pytest.mark.parametrize(("share", "unread"), [(0.1, 0), (0.9, 60_000)])
 def test_a_buffer_that_seldom_binds_or_a_reader_that_is_slow_is_none(trial: Trial, share: float, unread: int) -> None:
-    bulk(trial, limited={"receive_window": share}, cwnd=44, unread_octets=unread)
+    bulk(trial, limited={"receive_window": share}, cwnd=44, unread_bytes=unread)
     assert judge("small-buffers", trial).verdict == "clear"
 
 
 def test_a_buffer_that_fills_the_path_is_large_enough(trial: Trial) -> None:
     """More would only wait in the queue before the bottleneck."""
-    bulk(trial, there=WIDE, limited={"receive_window": 0.9}, cwnd=519)
+    bulk(trial, forward=WIDE, limited={"receive_window": 0.9}, cwnd=519)
     assert judge("small-buffers", trial).verdict == "clear"
-    bulk(trial, there=WIDE.model_copy(update={"rate_mbit": None}), limited={"receive_window": 0.9}, cwnd=519)
+    bulk(trial, forward=WIDE.model_copy(update={"rate_mbit": None}), limited={"receive_window": 0.9}, cwnd=519)
     found = judge("small-buffers", trial)
     assert found.verdict == "found" and found.evidence["bandwidth_delay_bytes"] is None, "the path has no end"
 
@@ -232,7 +232,7 @@ def test_how_long_a_queue_has_to_be(path: PathSpec, packets: int | None, short: 
 
 
 def test_short_queue(trial: Trial) -> None:
-    bulk(trial, there=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50))
+    bulk(trial, forward=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50))
     trial.record.instruments["link"] = linked(overflowed=123)
     found = judge("short-queue", trial)
     assert found.verdict == "found"
@@ -248,9 +248,12 @@ def test_short_queue(trial: Trial) -> None:
     ("loss_percent", "dropped", "verdict"), [(0, 12, "found"), (0, 0, "clear"), (1, 12, "cannot-tell")]
 )
 def test_netem_counts_all_drops_together(trial: Trial, loss_percent: float, dropped: int, verdict: str) -> None:
-    bulk(trial, there=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50, loss_percent=loss_percent))
-    nothing = {"delivered_packets": 1000, "delivered_octets": 10**6, "queue_packets": 0}
-    trial.record.instruments["link"] = {"there": {**nothing, "dropped": dropped}, "back": {**nothing, "dropped": 0}}
+    bulk(trial, forward=PathSpec(rate_mbit=20, delay_ms=150, limit_packets=50, loss_percent=loss_percent))
+    nothing = {"delivered_packets": 1000, "delivered_bytes": 10**6, "queue_packets": 0}
+    trial.record.instruments["link"] = {
+        "forward": {**nothing, "dropped": dropped},
+        "reverse": {**nothing, "dropped": 0},
+    }
     found = judge("short-queue", trial)
     assert found.verdict == verdict
     if verdict == "found":
@@ -258,13 +261,13 @@ def test_netem_counts_all_drops_together(trial: Trial, loss_percent: float, drop
 
 
 def test_a_queue_that_is_full_as_the_path_is_is_none(trial: Trial) -> None:
-    bulk(trial, there=WIDE)
+    bulk(trial, forward=WIDE)
     trial.record.instruments["link"] = linked(overflowed=5000)
     assert judge("short-queue", trial).verdict == "clear"
 
 
 def test_without_a_rate_nothing_may_overflow(trial: Trial) -> None:
-    bulk(trial, there=PathSpec(delay_ms=150, limit_packets=100))
+    bulk(trial, forward=PathSpec(delay_ms=150, limit_packets=100))
     trial.record.instruments = {"link-primary-client": linked(overflowed=7)}
     found = judge("short-queue", trial)
     assert found.verdict == "found" and found.evidence["limit_carries_mbit"] == 8

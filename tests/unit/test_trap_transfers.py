@@ -28,7 +28,7 @@ TRAPS = (
     "small-behind-large",
     "full-handshakes",
     "cut-transfer",
-    "few-octets-a-message",
+    "few-bytes-a-message",
 )
 SENT_LESS = "records-missing"
 TINY = [300] * 200
@@ -335,7 +335,7 @@ def test_what_is_refused_was_not_cut(shared: Trial) -> None:
 
 
 @pytest.mark.parametrize(
-    ("octets", "messages", "verdict"),
+    ("nbytes", "messages", "verdict"),
     [
         (8_000_000, 8_000_000 // 512, "found"),
         (8_000_000, 8_000_000 // 16_384, "clear"),
@@ -346,20 +346,20 @@ def test_what_is_refused_was_not_cut(shared: Trial) -> None:
         (4_000, 2, "found"),
     ],
 )
-def test_few_octets_a_message(shared: Trial, octets: int, messages: int, verdict: str) -> None:
-    put(shared, [Transfer(zone(n), n, n + 0.5, n + 0.9, octets, messages) for n in range(5)])
-    found = judge("few-octets-a-message", shared)
+def test_few_bytes_a_message(shared: Trial, nbytes: int, messages: int, verdict: str) -> None:
+    put(shared, [Transfer(zone(n), n, n + 0.5, n + 0.9, nbytes, messages) for n in range(5)])
+    found = judge("few-bytes-a-message", shared)
     assert found.verdict == verdict
     if messages == 3:
         assert found.evidence["tiny_messages_a_transfer"] == 3
     if messages == 8_000_000 // 512:
-        assert found.evidence["large_octets_a_message"] == 512
+        assert found.evidence["large_bytes_a_message"] == 512
         assert found.evidence["large_messages_needed"] == 5 * 489
 
 
 def test_few_zones_with_several_messages_are_no_habit(shared: Trial) -> None:
     put(shared, [Transfer(zone(n), n, n + 0.5, n + 0.9, 300, 3 if n == 0 else 1) for n in range(5)])
-    assert judge("few-octets-a-message", shared).verdict == "clear"
+    assert judge("few-bytes-a-message", shared).verdict == "clear"
 
 
 def test_where_no_transfer_was_done_most_cannot_tell(shared: Trial) -> None:

@@ -38,7 +38,7 @@ def serve(bench: Bench) -> None:
         "changed": f"{shape} {CHANGED} --change-records 3 --changes-kept 4",
         "catalog": f"{shape} --changes-of catalog --absent 6 --first-member 3 --changes-before 20"
         " --changes-per-s 1 --changes-on-signal --catalog-schema 1",
-        "small": f"{shape} --message-octets 700 --serial 4294967290 --changes-before 10 --changes-per-s 1 --changes-on-signal",
+        "small": f"{shape} --message-bytes 700 --serial 4294967290 --changes-before 10 --changes-per-s 1 --changes-on-signal",
         "interleaved": f"{shape} --order interleaved --records-per-message 9 --refresh-s 60 --suffix example",
         "few": f"{shape} --concurrent-max 2",
     }.items():
@@ -53,7 +53,7 @@ def serve_faults(bench: Bench) -> None:
     """`serve zones`: everything that it can do wrong on purpose."""
     axfr = [ask(f"z{number:06}.example.", "AXFR", 7 + number).to_wire() for number in range(4)]
     for fault in FAULTS:
-        options = f"--count 4 --records 40 --message-octets 512 --seed {bench.seed} --fault {fault} --fault-every 2"
+        options = f"--count 4 --records 40 --message-bytes 512 --seed {bench.seed} --fault {fault} --fault-every 2"
         with bench.serving(fault, f"{ZONES} {options}"), bench.wire(fault, ANY_CLOSE):
             over_stream(axfr)
     # What never ends is compared as far as its first messages; how much more is written is up to the sockets.
@@ -79,7 +79,7 @@ def serve_tsig(bench: Bench) -> None:
         "wrong": "--fault tsig-wrong",
     }.items():
         command = (
-            f"{ZONES} --count 9 --records 60 --message-octets 512 --seed {bench.seed} {CHANGED} --tsig {KEY} {options}"
+            f"{ZONES} --count 9 --records 60 --message-bytes 512 --seed {bench.seed} {CHANGED} --tsig {KEY} {options}"
         )
         asked = [
             signed(ask("z000001.example.", "AXFR", 1)),

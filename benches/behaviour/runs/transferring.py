@@ -19,7 +19,7 @@ def transfer(bench: Bench) -> None:
     shape = f"{ZONES} --count 24 --records 12 --large 1:4000 --seed {bench.seed} {CHANGED}"
     (bench.folder / "zones.list").write_text("".join(f"z{number:06}.example\n" for number in range(30)))
     (bench.folder / "written").mkdir()
-    with bench.serving("server", f"{shape} --message-octets 16000"):
+    with bench.serving("server", f"{shape} --message-bytes 16000"):
         for name, options in {
             "one": "--count 24 --policy one",
             "reused": "--count 24 --policy reused",
@@ -33,7 +33,7 @@ def transfer(bench: Bench) -> None:
             "secondaries": "--count 6 --secondaries 3 --source 127.0.0.5-127.0.0.7 --policy one",
             "missing": "--zones zones.list --retries 1 --retry-after 10ms --policy reused",
             "records": "--count 6 --expect-records 12",
-            "limits": "--zone z000001.example --zone z000002.example --octets-max 200",
+            "limits": "--zone z000001.example --zone z000002.example --bytes-max 200",
         }.items():
             _transfer(bench, name, options)
         shared = View(merged=True, in_order=False, closes=False)
@@ -46,7 +46,7 @@ def transfer(bench: Bench) -> None:
 
 def transfer_secure(bench: Bench) -> None:
     """`transfer` with TSIG, and over TLS."""
-    shape = f"{ZONES} --count 24 --records 40 --seed {bench.seed} --message-octets 900"
+    shape = f"{ZONES} --count 24 --records 40 --seed {bench.seed} --message-bytes 900"
     for name, server, options in (
         ("signed", f"--tsig {KEY}", f"--tsig {KEY}"),
         ("some", f"--tsig {KEY} --tsig-every 3", f"--tsig {KEY} --policy one"),
@@ -70,12 +70,12 @@ def transfer_faults(bench: Bench) -> None:
         if fault == "close-after=1":
             continue  # Whether the next query was sent before the connection ended is up to the clock.
         shape = (
-            f"{ZONES} --count 6 --records 40 --message-octets 512 --fault-every 2 --fault {fault} --seed {bench.seed}"
+            f"{ZONES} --count 6 --records 40 --message-bytes 512 --fault-every 2 --fault {fault} --seed {bench.seed}"
         )
         with bench.serving(f"server {fault}", shape, values=fault != "endless"):
             # What never ends has a connection to itself: how much more comes before it is closed is up to the clock.
             policy, view = ("one", View(messages=60, closes=False)) if fault == "endless" else ("reused", ANY_CLOSE)
-            limits = "--retries 1 --retry-after 10ms --timeout 500ms --octets-max 200000"
+            limits = "--retries 1 --retry-after 10ms --timeout 500ms --bytes-max 200000"
             _transfer(bench, fault, f"--count 6 --policy {policy} {limits}", view, values=fault != "endless")
 
 
@@ -99,7 +99,7 @@ def transfer_notified(bench: Bench) -> None:
 
 def interrogate(bench: Bench) -> None:
     """`interrogate`: the table of what a primary supports, and every query on the way to it."""
-    shape = f"--count 30 --records 12 --large 1:9000 --message-octets 16000 --seed {bench.seed} --order interleaved"
+    shape = f"--count 30 --records 12 --large 1:9000 --message-bytes 16000 --seed {bench.seed} --order interleaved"
     with bench.serving("server", f"{ZONES} {shape} {CHANGED} --tsig {KEY} --transport udp,tcp,xot", values=False):
         with bench.wire("interrogate", View(key=KEY, merged=True, in_order=False, distinct=True)):
             command = f"interrogate 127.0.0.1 --count 30 --tsig {KEY} --out table.json"

@@ -94,7 +94,7 @@ def link(bench: Bench) -> None:
         for name, process in (("here", os.getpid()), ("far", far.pid)):
             (bench.folder / f"{name}.netns").symlink_to(f"/proc/{process}/ns/net")
         ends = "--left here.netns,here --right far.netns,far"
-        paths = "--there loss=20%,delay=1ms --back delay=2ms,mtu=1000"
+        paths = "--forward loss=20%,delay=1ms --reverse delay=2ms,mtu=1000"
         with bench.serving("link", f"link {ends} {paths} --seed {bench.seed} --out link.arrow"):
             in_far = ["nsenter", "--net", "--target", str(far.pid)]
             for enter, name, ours, theirs in (([], "here", *LINKED), (in_far, "far", *LINKED[::-1])):

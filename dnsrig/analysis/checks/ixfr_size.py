@@ -11,7 +11,7 @@ import polars as pl
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "octets of the change"
+TITLE = "bytes of the change"
 UNIT = "% of those of the whole zones"
 HALF_PERCENT = 50.0
 

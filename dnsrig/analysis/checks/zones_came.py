@@ -1,6 +1,6 @@
-"""How many octets came from the primaries while the trial measured, for each record of the zones that were seen to arrive.
+"""How many bytes came from the primaries while the trial measured, for each record of the zones that were seen to arrive.
 
-A record takes sixteen octets and more in a transfer, with its name compressed, and much more where every zone is a transfer of its own. Less than eight
+A record takes sixteen bytes and more in a transfer, with its name compressed, and much more where every zone is a transfer of its own. Less than eight
 did not come over these links in this time: the secondary had them before.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
-TITLE = "octets from the primaries"
+TITLE = "bytes from the primaries"
 UNIT = "for each record that arrived"
 LEAST = 8.0
 
@@ -25,4 +25,4 @@ def look(trial: Trial) -> Seen:
         return cannot_tell("no zone arrived")
     records = spec.dataset.records * zones / max(1, spec.dataset.zones)
     series = tuple(f"{trial.subject}/link:{primary}/rx_bytes" for primary in spec.primaries)
-    return Seen(sum(octets or 0.0 for octets in came) / max(1.0, records), least=LEAST, series=series)
+    return Seen(sum(nbytes or 0.0 for nbytes in came) / max(1.0, records), least=LEAST, series=series)

@@ -32,19 +32,19 @@ def median_of_sender(trial: Trial, column: str) -> float | None:
 
 @metric(title="throughput", unit="kB/s", better="higher", order=10, at_limit=is_bulk)
 def throughput_kbytes_per_s(trial: Trial) -> float | None:
-    """Octets (10^3 a kB) that the instrument `transfer` had read from its TCP connections when it last looked at them (every 0.1 s), without
+    """Bytes (10^3 a kB) that the instrument `transfer` had read from its TCP connections when it last looked at them (every 0.1 s), without
     TCP and IP headers, divided by the time from its start to that look: the handshake, the query's round trip and slow start are part
     of it. Where the last look was more than 1 s before its end, because no connection was open any more, the time goes on to the end."""
     start_ns, looks = trial.transfer.get("start_ns"), trial.tcp_info
     if not is_bulk(trial) or start_ns is None or looks.is_empty():
         return None
     last = looks.sort("time_ns").group_by("connection").last()
-    octets = int(last["received_octets"].sum()) - int(last["unread_octets"].cast(pl.Int64).sum())
+    nbytes = int(last["received_bytes"].sum()) - int(last["unread_bytes"].cast(pl.Int64).sum())
     elapsed_ns = int(last["time_ns"].sort()[-1]) - int(start_ns)
     whole_ns = int(trial.transfer["elapsed_ns"])
     if whole_ns - elapsed_ns > CLOSED_FROM_NS:
         elapsed_ns = whole_ns
-    return 1e6 * octets / elapsed_ns if elapsed_ns > 0 else None
+    return 1e6 * nbytes / elapsed_ns if elapsed_ns > 0 else None
 
 
 @metric(title="round trip of the sender, median", unit="ms", better="lower", order=34)

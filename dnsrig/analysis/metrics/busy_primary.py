@@ -20,10 +20,10 @@ def meanwhile_zones_per_s(trial: Trial) -> float | None:
 
 @metric(title="transferred meanwhile", unit="MB/s", better="higher", order=22)
 def meanwhile_mb_per_s(trial: Trial) -> float | None:
-    """Octets of DNS messages (10^6 a MB) that the instrument `transfer` received while the primary was asked queries, divided by the
+    """Bytes of DNS messages (10^6 a MB) that the instrument `transfer` received while the primary was asked queries, divided by the
     instrument's time."""
-    octets_per_s = per_second(trial, "octets") if _meanwhile(trial) else None
-    return None if octets_per_s is None else octets_per_s / 1e6
+    bytes_per_s = per_second(trial, "bytes") if _meanwhile(trial) else None
+    return None if bytes_per_s is None else bytes_per_s / 1e6
 
 
 @metric(title="busy share of the transferring instrument", unit="%", better="neither", order=92)

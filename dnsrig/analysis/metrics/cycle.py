@@ -54,16 +54,16 @@ def generations_skipped(trial: Trial) -> float | None:
 
 @metric(title="arrivals as large as the whole zone", unit="transfers", better="lower", order=15)
 def generations_whole(trial: Trial) -> float | None:
-    """New serials on the secondary for which at least 90 % as many octets came from the primary, since the serial before, as for the whole zone when the
-    secondary had nothing: AXFR in place of IXFR, or after an IXFR that failed, or one that saved nothing. By the interface's octets, to within
+    """New serials on the secondary for which at least 90 % as many bytes came from the primary, since the serial before, as for the whole zone when the
+    secondary had nothing: AXFR in place of IXFR, or after an IXFR that failed, or one that saved nothing. By the interface's bytes, to within
     0.2 s."""
     arrivals = generations.arrivals(trial)
     return float(sum(each.whole for each in arrivals)) if arrivals else None
 
 
-@metric(title="octets of an arrival, of the whole zone's", unit="%", better="lower", order=16)
-def generation_octets_percent(trial: Trial) -> float | None:
-    """Median over new serials on the secondary of the octets that came from the primary since the serial before, in percent of those that brought the
+@metric(title="bytes of an arrival, of the whole zone's", unit="%", better="lower", order=16)
+def generation_bytes_percent(trial: Trial) -> float | None:
+    """Median over new serials on the secondary of the bytes that came from the primary since the serial before, in percent of those that brought the
     whole zone when the secondary had nothing, headers and what was sent again included."""
     arrivals = generations.arrivals(trial)
     return 100 * statistics.median(each.share for each in arrivals) if arrivals else None

@@ -36,9 +36,9 @@ def ixfr_time_percent(trial: Trial) -> float | None:
     return _percent(ixfr_time_ms(trial), axfr_time_ms(trial))
 
 
-@metric(title="IXFR's octets, of AXFR's", unit="%", better="lower", order=11)
-def ixfr_octets_percent(trial: Trial) -> float | None:
-    """Octets of a transfer by IXFR in percent of those by AXFR in the same trial."""
+@metric(title="IXFR's bytes, of AXFR's", unit="%", better="lower", order=11)
+def ixfr_bytes_percent(trial: Trial) -> float | None:
+    """Bytes of a transfer by IXFR in percent of those by AXFR in the same trial."""
     return _percent(ixfr_bytes(trial), axfr_bytes(trial))
 
 
@@ -61,16 +61,16 @@ def axfr_time_ms(trial: Trial) -> float | None:
     return _time_ms(trial, "axfr")
 
 
-@metric(title="octets of an IXFR", unit="B", better="lower", order=15)
+@metric(title="bytes of an IXFR", unit="B", better="lower", order=15)
 def ixfr_bytes(trial: Trial) -> float | None:
-    """Octets of the DNS messages of a transfer asked for as IXFR, without TCP or TLS."""
-    return _each(trial, "ixfr", "octets")
+    """Bytes of the DNS messages of a transfer asked for as IXFR, without TCP or TLS."""
+    return _each(trial, "ixfr", "bytes")
 
 
-@metric(title="octets of an AXFR", unit="B", better="lower", order=16)
+@metric(title="bytes of an AXFR", unit="B", better="lower", order=16)
 def axfr_bytes(trial: Trial) -> float | None:
-    """Octets of the DNS messages of a transfer asked for as AXFR, without TCP or TLS."""
-    return _each(trial, "axfr", "octets")
+    """Bytes of the DNS messages of a transfer asked for as AXFR, without TCP or TLS."""
+    return _each(trial, "axfr", "bytes")
 
 
 @metric(title="messages of an IXFR", unit="messages", better="lower", order=17)

@@ -8,7 +8,7 @@ from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import LinkSpec
 
-ETHERNET_OCTETS = 14
+ETHERNET_BYTES = 14
 """The header that a veth interface counts with each packet, and a TUN interface does not have."""
 
 
@@ -24,40 +24,42 @@ def _rows(trial: Trial, link: LinkSpec) -> pl.DataFrame:
     return rows.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns, closed="right"))
 
 
-def _octets(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> float | None:
-    """IP octets that entered or left a link in one direction during `measure`."""
+def _bytes(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> float | None:
+    """IP bytes that entered or left a link in one direction during `measure`."""
     if link.kind == "tun":
         rows = _rows(trial, link)
         if rows.is_empty():
             return None
-        column = "delivered_octets" if delivered else "octets"
+        column = "delivered_bytes" if delivered else "bytes"
         return float(rows.filter(pl.col("direction") == direction)[column].sum())
-    left, right = link.ends if direction == "there" else reversed(link.ends)
+    left, right = link.ends if direction == "forward" else reversed(link.ends)
     host, other, way = (right, left, "rx") if delivered else (left, right, "tx")
-    octets, packets = (trial.growth(host, f"link:{other}", f"{way}_{unit}") for unit in ("bytes", "packets"))
-    return None if octets is None or packets is None else octets - ETHERNET_OCTETS * packets
+    nbytes, packets = (trial.growth(host, f"link:{other}", f"{way}_{unit}") for unit in ("bytes", "packets"))
+    return None if nbytes is None or packets is None else nbytes - ETHERNET_BYTES * packets
 
 
 @metric(title="volume over the path", unit="MB", better="lower", order=32)
 def link_mb(trial: Trial) -> float | None:
-    """Octets of the IP packets that hosts sent into emulated links, both directions, during `measure`, also those that were lost on the way;
+    """Bytes of the IP packets that hosts sent into emulated links, both directions, during `measure`, also those that were lost on the way;
     to within 0.2 s at either end. None without an emulated link."""
     sent = [
-        _octets(trial, link, direction, delivered=False) for link in _emulated(trial) for direction in ("there", "back")
+        _bytes(trial, link, direction, delivered=False)
+        for link in _emulated(trial)
+        for direction in ("forward", "reverse")
     ]
-    known = [octets for octets in sent if octets is not None]
+    known = [nbytes for nbytes in sent if nbytes is not None]
     return sum(known) / 1e6 if known and len(known) == len(sent) else None
 
 
 @metric(title="share of the path's rate", unit="%", better="higher", order=33)
 def link_share_percent(trial: Trial) -> float | None:
-    """Octets of the IP packets that arrived over emulated links in the direction that zones take, as a share of what their rate allows in
+    """Bytes of the IP packets that arrived over emulated links in the direction that zones take, as a share of what their rate allows in
     the time of `measure`. None where a link has no rate."""
     links, phase = _emulated(trial), trial.measure
-    rates = [link.there.rate_mbit if link.there else None for link in links]
-    arrived = [_octets(trial, link, "there", delivered=True) for link in links]
+    rates = [link.forward.rate_mbit if link.forward else None for link in links]
+    arrived = [_bytes(trial, link, "forward", delivered=True) for link in links]
     if phase is None or not links or None in rates or None in arrived:
         return None
     seconds = (phase.end.monotonic_ns - phase.start.monotonic_ns) / 1e9
     possible = sum(rate for rate in rates if rate) * 1e6 / 8 * seconds
-    return 100 * sum(octets for octets in arrived if octets) / possible if possible else None
+    return 100 * sum(nbytes for nbytes in arrived if nbytes) / possible if possible else None

@@ -37,7 +37,7 @@ def time_wait_overflows(trial: Trial) -> float | None:
 
 @metric(title="volume", unit="B", better="lower", order=32)
 def transfer_bytes(trial: Trial) -> float | None:
-    """Octets of all frames between primaries and secondary, both directions, Ethernet headers included, during `measure`, to within 0.2 s at either end."""
+    """Bytes of all frames between primaries and secondary, both directions, Ethernet headers included, during `measure`, to within 0.2 s at either end."""
     return _over_links(trial, "rx_bytes", "tx_bytes")
 
 

@@ -23,7 +23,7 @@ def _since_exec_s(trial: Trial, when_ns: int | None) -> float | None:
 
 @metric(title="time until received", unit="s", better="lower", order=16)
 def received_s(trial: Trial) -> float | None:
-    """From the first exec at the far site to all octets that came over the link between the sites, but the last thousandth or 2,000 of them:
+    """From the first exec at the far site to all bytes that came over the link between the sites, but the last thousandth or 2,000 of them:
     signs of life never end. Known to the interval of their count: 0.1 s on an emulated link, else 0.2 s. None where there are no two
     sites."""
     return _since_exec_s(trial, replication.received_ns(trial)) if _is_of_sites(trial) else None

@@ -1,4 +1,4 @@
-"""What the instrument `transfer` counted: zones, records and octets a second, connections, and what failed.
+"""What the instrument `transfer` counted: zones, records and bytes a second, connections, and what failed.
 
 These say how fast a primary gives zones away, for nothing is stored at the receiving end. Rates divide by the time from the
 instrument's start to its end: the last zone's last message, or the limit of the trial, so that a trial that reached its limit has
@@ -47,10 +47,10 @@ def records_per_s(trial: Trial) -> float | None:
 
 @metric(title="transferred a second", unit="MB/s", better="higher", order=16, at_limit=is_transfer_load)
 def transferred_mb_per_s(trial: Trial) -> float | None:
-    """Octets of DNS messages that the instrument `transfer` received (10^6 a MB; no TCP or TLS headers), divided by its time from start
+    """Bytes of DNS messages that the instrument `transfer` received (10^6 a MB; no TCP or TLS headers), divided by its time from start
     to end."""
-    octets_per_s = per_second(trial, "octets")
-    return None if octets_per_s is None else octets_per_s / 1e6
+    bytes_per_s = per_second(trial, "bytes")
+    return None if bytes_per_s is None else bytes_per_s / 1e6
 
 
 @metric(title="time of a transfer, median", unit="ms", better="lower", order=17, at_limit=is_transfer_load)

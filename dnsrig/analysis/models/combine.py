@@ -1,7 +1,7 @@
 """All laws against one scenario: the slowest binds.
 
 What all workers share (the link, CPUs, ports, a server's own rate) is held side by side and not added: while one worker waits for it others are elsewhere.
-What one worker waits for is added: its round trips, and then the octets of the zone over its own connection, for it does nothing else meanwhile.
+What one worker waits for is added: its round trips, and then the bytes of the zone over its own connection, for it does nothing else meanwhile.
 These are the two bounds of operational analysis on a closed system (Denning and Buzen, The Operational Analysis of Queueing Network
 Models, ACM Computing Surveys 10/3, 1978): work / the busiest station, and what each passes through / how many there are. Who pipelines waits for
 both at the same time, so nothing is added there.
@@ -43,7 +43,7 @@ class Prediction:
     scenario: Scenario
     limits: tuple[Limit, ...]
     turn: tuple[Limit, ...] = ()
-    """What a worker waits for one after the other: round trips, and what the octets take beyond slow start's rounds; none where they overlap."""
+    """What a worker waits for one after the other: round trips, and what the bytes take beyond slow start's rounds; none where they overlap."""
 
     @property
     def binding(self) -> Limit:
@@ -111,7 +111,7 @@ def _turn(scenario: Scenario, path: list[Limit], waiting: list[Limit]) -> tuple[
     # A worker that has the link to itself has all of its rate.
     alone = [replace(way, time_s=way.time_s / scenario.flows) if way.name == LINK_RATE else way for way in path]
     data = max(alone, key=lambda way: way.time_s)
-    # Slow start's rounds carry octets too: they are counted once.
+    # Slow start's rounds carry bytes too: they are counted once.
     counted = scenario.round_trips_a_zone
     carrying_s = waits.time_s * counted.get(round_trips.SLOW_START, 0) / sum(counted.values())
     return waits, replace(data, time_s=max(0.0, data.time_s - carrying_s))
@@ -154,16 +154,16 @@ def _changes(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
 
 
 def _path(scenario: Scenario) -> Iterator[Limit]:
-    path, octets = scenario.path, scenario.octets
+    path, nbytes = scenario.path, scenario.nbytes
     spread = volume.REPLICA_SPREAD if scenario.policy == "replica" else 1.0
-    if path.rate_octets_per_s is not None:
-        rate = volume.payload_rate(path.rate_octets_per_s)
+    if path.rate_bytes_per_s is not None:
+        rate = volume.payload_rate(path.rate_bytes_per_s)
         yield Limit(
             LINK_RATE,
-            volume.time_s(octets, rate),
+            volume.time_s(nbytes, rate),
             # What is lost behind the narrowest link took its share of the rate, what is lost before it did not.
             volume.FACTOR * spread / (1 - path.loss),
-            f"{_size(octets)} at {_size(rate)}/s",
+            f"{_size(nbytes)} at {_size(rate)}/s",
             "a wider link, or less to send: IXFR" + (", fewer zones" if scenario.zones > 1 else ""),
             volume.SOURCE,
             low_factor=volume.FACTOR * spread,
@@ -175,7 +175,7 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
         kind = "at least " if bound else ""
         yield Limit(
             "congestion control",
-            volume.time_s(octets, each * scenario.flows),
+            volume.time_s(nbytes, each * scenario.flows),
             law.factor * spread,
             f"{law.name} makes {kind}{_size(each)}/s of {1e3 * rtt_s:.3g} ms and {100 * path.loss:.3g} % loss{_times(scenario)}",
             (
@@ -187,13 +187,13 @@ def _path(scenario: Scenario) -> Iterator[Limit]:
             law.source,
             at_most=bound,
         )
-    room = buffers.octets_per_s(path.rtt_s, scenario.window_octets)
+    room = buffers.bytes_per_s(path.rtt_s, scenario.window_bytes)
     if math.isfinite(room):
         yield Limit(
             "receive buffers",
-            volume.time_s(octets, room * scenario.flows),
+            volume.time_s(nbytes, room * scenario.flows),
             (buffers.FACTOR_WITH_LOSS if path.loss > 0 else buffers.FACTOR) * spread,
-            f"{_size(scenario.window_octets)} a round trip{_times(scenario)}",
+            f"{_size(scenario.window_bytes)} a round trip{_times(scenario)}",
             "raise the third figure of net.ipv4.tcp_rmem on the secondary and of tcp_wmem on the primary",
             buffers.SOURCE,
             low_factor=buffers.FACTOR * spread,
@@ -204,10 +204,10 @@ def _times(scenario: Scenario) -> str:
     return f", over {scenario.flows:,} connections" if scenario.flows > 1 else ""
 
 
-def _size(octets: float) -> str:
+def _size(nbytes: float) -> str:
     """``22.8 MB``: powers of ten."""
-    factor, unit = next(((f, u) for f, u in _SIZES if octets >= f), (1.0, "B"))
-    return f"{octets / factor:.3g} {unit}"
+    factor, unit = next(((f, u) for f, u in _SIZES if nbytes >= f), (1.0, "B"))
+    return f"{nbytes / factor:.3g} {unit}"
 
 
 def _zones(scenario: Scenario) -> str:
@@ -220,18 +220,18 @@ def _sites(scenario: Scenario) -> str:
 
 def _in_first_window(scenario: Scenario) -> bool:
     """Whether each connection carries so little that its window never matters."""
-    first_octets = round_trips.INITIAL_WINDOW * volume.SEGMENT_OCTETS
-    return scenario.policy in round_trips.CONNECTS and scenario.octets_a_zone <= first_octets
+    first_bytes = round_trips.INITIAL_WINDOW * volume.SEGMENT_BYTES
+    return scenario.policy in round_trips.CONNECTS and scenario.bytes_a_zone <= first_bytes
 
 
 def _throughput(scenario: Scenario) -> tuple[float, float]:
     """Of one connection, and the round trip that its own packets meet: the busier the path, the longer."""
     path = scenario.path
-    most = math.inf if path.rate_octets_per_s is None else volume.payload_rate(path.rate_octets_per_s)
+    most = math.inf if path.rate_bytes_per_s is None else volume.payload_rate(path.rate_bytes_per_s)
     rtt_s, each = path.rtt_s, math.inf
     for _ in range(ROUNDS):
-        each = congestion.octets_per_s(scenario.congestion, path.loss, rtt_s, path.jitter_s)
-        packets_per_s = min(most, each * scenario.flows) / volume.SEGMENT_OCTETS
+        each = congestion.bytes_per_s(scenario.congestion, path.loss, rtt_s, path.jitter_s)
+        packets_per_s = min(most, each * scenario.flows) / volume.SEGMENT_BYTES
         if not math.isfinite(packets_per_s):
             break
         rtt_s = path.round_trip_s(packets_per_s)
@@ -319,13 +319,13 @@ def _secondary(scenario: Scenario) -> Iterator[Limit]:
 
 
 def _primary(scenario: Scenario) -> Iterator[Limit]:
-    if scenario.uplink_octets_per_s is not None:
-        rate = volume.payload_rate(scenario.uplink_octets_per_s)
+    if scenario.uplink_bytes_per_s is not None:
+        rate = volume.payload_rate(scenario.uplink_bytes_per_s)
         yield Limit(
             "primary's uplink",
-            sharing.uplink_time_s(scenario.octets, scenario.sites, rate),
+            sharing.uplink_time_s(scenario.nbytes, scenario.sites, rate),
             sharing.FACTOR,
-            f"{_size(scenario.octets * scenario.sites)} to {_sites(scenario)} at {_size(rate)}/s",
+            f"{_size(scenario.nbytes * scenario.sites)} to {_sites(scenario)} at {_size(rate)}/s",
             "more primaries, or sites that pass zones on to others",
             sharing.SOURCE,
         )

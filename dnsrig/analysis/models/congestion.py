@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dnsrig.analysis.models.volume import SEGMENT_OCTETS
+from dnsrig.analysis.models.volume import SEGMENT_BYTES
 
 CUBIC_C, CUBIC_BETA = 0.4, 0.7
 """RFC 9438 §4.6 and §5."""
@@ -93,7 +93,7 @@ def rto_s(rtt_s: float, jitter_s: float = 0.0) -> float:
     return rtt_s + max(RTO_MIN_S, 4 * jitter_s * 2 / 3)
 
 
-def octets_per_s(algorithm: str, loss: float, rtt_s: float, jitter_s: float = 0.0) -> float:
+def bytes_per_s(algorithm: str, loss: float, rtt_s: float, jitter_s: float = 0.0) -> float:
     """What one connection reaches where the path's rate does not limit it; infinite where loss does not either."""
     if not 0 <= loss < 1 or rtt_s < 0:
         raise ValueError(f"loss of {loss}, round trips of {rtt_s} s")
@@ -102,7 +102,7 @@ def octets_per_s(algorithm: str, loss: float, rtt_s: float, jitter_s: float = 0.
         return math.inf
     window = min(LARGEST_WINDOW, (law or reno_window)(loss, rtt_s))
     timed_out = min(1.0, 9 / (4 * window)) * loss * (1 + 32 * loss**2)
-    return SEGMENT_OCTETS / (rtt_s / window + rto_s(rtt_s, jitter_s) * timed_out)
+    return SEGMENT_BYTES / (rtt_s / window + rto_s(rtt_s, jitter_s) * timed_out)
 
 
 def is_bound(algorithm: str, loss: float) -> bool:

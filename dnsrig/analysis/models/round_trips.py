@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 
-from dnsrig.analysis.models.volume import SEGMENT_OCTETS
+from dnsrig.analysis.models.volume import SEGMENT_BYTES
 from dnsrig.servers.behaviour import Policy, Soa, Transport
 
 SOURCE = "S3: L. Peltan, time ≈ zones × round trips × RTT / workers (2025)"
@@ -54,10 +54,10 @@ def of_zone(policy: Policy, transport: Transport, soa: Soa) -> dict[str, int]:
     return found | (connect if policy in CONNECTS else {}) | {"AXFR": 1}
 
 
-def slow_start_rounds(octets: float, full_octets: float = math.inf) -> int:
-    """Round trips beyond the first until ``octets`` have come over a new connection, whose window doubles each time; those with a
-    window of ``full_octets`` or more do not count, for the path is full then."""
-    windows = min(octets, full_octets) / (INITIAL_WINDOW * SEGMENT_OCTETS)
+def slow_start_rounds(nbytes: float, full_bytes: float = math.inf) -> int:
+    """Round trips beyond the first until ``bytes`` have come over a new connection, whose window doubles each time; those with a
+    window of ``full_bytes`` or more do not count, for the path is full then."""
+    windows = min(nbytes, full_bytes) / (INITIAL_WINDOW * SEGMENT_BYTES)
     return max(0, math.ceil(math.log2(windows + 1)) - 1) if windows > 0 else 0
 
 

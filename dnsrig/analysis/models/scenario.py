@@ -13,7 +13,7 @@ from dnsrig.rundir import ServerLimit
 from dnsrig.servers.behaviour import Policy, Soa, Transport
 
 MOST = 10**12
-"""Of zones, records, octets, workers, connections and sites: more there will not be."""
+"""Of zones, records, bytes, workers, connections and sites: more there will not be."""
 RTT_MOST_S = 3600.0
 WINDOW = 100
 """Zones asked for at once on a connection, where nothing else is said: as `dnsrig transfer` does it."""
@@ -27,7 +27,7 @@ class Path:
     jitter_s: float = 0.0
     ordered: bool = True
     loss: float = 0.0
-    rate_octets_per_s: float | None = None
+    rate_bytes_per_s: float | None = None
     """None: nothing is known of its rate."""
 
     def __post_init__(self) -> None:
@@ -40,7 +40,7 @@ class Path:
                 f"round trips of {self.rtt_s:g} s with a jitter of {self.jitter_s:g} s each way",
                 hint="jitter is at most the one-way delay, half of the round trip",
             )
-        if self.rate_octets_per_s is not None and self.rate_octets_per_s <= 0:
+        if self.rate_bytes_per_s is not None and self.rate_bytes_per_s <= 0:
             raise UsageError("a path that carries nothing", hint="a rate above 0, e.g. 20mbit")
 
     def round_trip_s(self, packets_per_s: float) -> float:
@@ -65,7 +65,7 @@ class Scenario:
     """When pipelined."""
     congestion: str = "cubic"
     """Of the sender: the primary, or the near database."""
-    octets_per_record: float = volume.OCTETS_PER_RECORD
+    bytes_per_record: float = volume.BYTES_PER_RECORD
     secondary: str = "a secondary"
     workers_setting: str = "here: --workers"
     time_wait: bool = True
@@ -82,9 +82,9 @@ class Scenario:
     work_factor: float = 1.0
     limits: tuple[ServerLimit, ...] = ()
     ports: int = ports.PORTS
-    window_octets: float = buffers.WINDOW_OCTETS
+    window_bytes: float = buffers.WINDOW_BYTES
     sites: int = 1
-    uplink_octets_per_s: float | None = None
+    uplink_bytes_per_s: float | None = None
     """Of the primary; None: it is not what limits."""
     primary: str | None = None
     """Which server it is; None: its work is not counted."""
@@ -95,12 +95,12 @@ class Scenario:
         for name in ("zones", "workers", "connections", "sites", "ports"):
             if not 1 <= getattr(self, name) <= MOST:
                 raise UsageError(f"{name} = {getattr(self, name)}", hint="a whole number from 1 to 10^12")
-        for name in ("records", "octets_per_record", "window_octets"):
+        for name in ("records", "bytes_per_record", "window_bytes"):
             if not 0 < getattr(self, name) <= MOST:
                 raise UsageError(
                     f"{name.replace('_', ' ')}: {getattr(self, name):g}", hint="a number above 0, at most 10^12"
                 )
-        if self.uplink_octets_per_s is not None and self.uplink_octets_per_s <= 0:
+        if self.uplink_bytes_per_s is not None and self.uplink_bytes_per_s <= 0:
             raise UsageError("an uplink that carries nothing", hint="a rate above 0, e.g. 1gbit")
         if self.policy not in POLICIES:
             raise UsageError(f"there is no policy {self.policy!r}", hint=f"one of {', '.join(POLICIES)}")
@@ -114,19 +114,19 @@ class Scenario:
             )
 
     @property
-    def octets(self) -> float:
+    def nbytes(self) -> float:
         """Of DNS messages, or what a database sends in their place, to one site."""
-        carried = volume.octets_of(self.zones, self.records, self.octets_per_record)
+        carried = volume.bytes_of(self.zones, self.records, self.bytes_per_record)
         if self.policy in round_trips.CONNECTS:
-            carried += self.zones * volume.CONNECTION_OCTETS
+            carried += self.zones * volume.CONNECTION_BYTES
         tls = self.transport == "xot"
         if self.policy == "replica":
             return carried * volume.REPLICA_FACTOR * (volume.REPLICA_TLS_FACTOR if tls else 1.0)
         return carried * (volume.TLS_FACTOR if tls else 1.0)
 
     @property
-    def octets_a_zone(self) -> float:
-        return self.octets / self.zones
+    def bytes_a_zone(self) -> float:
+        return self.nbytes / self.zones
 
     @property
     def flows(self) -> int:
@@ -147,5 +147,5 @@ class Scenario:
 
     def _slow_start_rounds(self) -> int:
         path = self.path
-        full = math.inf if path.rate_octets_per_s is None else path.rate_octets_per_s * path.rtt_s
-        return round_trips.slow_start_rounds(self.octets_a_zone, min(full, self.window_octets))
+        full = math.inf if path.rate_bytes_per_s is None else path.rate_bytes_per_s * path.rtt_s
+        return round_trips.slow_start_rounds(self.bytes_a_zone, min(full, self.window_bytes))

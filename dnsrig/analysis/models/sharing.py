@@ -12,11 +12,11 @@ FACTOR = 1.2
 """Assumed: that of a link (`volume.FACTOR`), and a little for shares that are not equal."""
 
 
-def uplink_time_s(octets_per_site: float, sites: int, uplink_octets_per_s: float) -> float:
-    """Until all of ``sites`` have ``octets_per_site``."""
-    if octets_per_site < 0 or sites < 1 or uplink_octets_per_s <= 0:
-        raise ValueError(f"{octets_per_site} octets to {sites} sites at {uplink_octets_per_s} octets a second")
-    return octets_per_site * sites / uplink_octets_per_s
+def uplink_time_s(bytes_per_site: float, sites: int, uplink_bytes_per_s: float) -> float:
+    """Until all of ``sites`` have ``bytes_per_site``."""
+    if bytes_per_site < 0 or sites < 1 or uplink_bytes_per_s <= 0:
+        raise ValueError(f"{bytes_per_site} bytes to {sites} sites at {uplink_bytes_per_s} bytes a second")
+    return bytes_per_site * sites / uplink_bytes_per_s
 
 
 def work_time_s(zones: int, sites: int, cpu_s_per_zone: float) -> float:

@@ -111,11 +111,11 @@ def path(spec: TrialSpec) -> list[str]:
     link = next((link for link in spec.links if link.emulated), None)
     if link is None:
         return ["No far link was emulated here."]
-    ways = [way or PathSpec() for way in (link.there, link.back)]
+    ways = [way or PathSpec() for way in (link.forward, link.reverse)]
     if all(_is_the_sources(way) for way in ways):
         return []
-    there, back = (_described(way) for way in ways)
-    return [f"The far link here has {there}" + ("." if there == back else f"; back {back}.")]
+    forward, reverse = (_described(way) for way in ways)
+    return [f"The far link here has {forward}" + ("." if forward == reverse else f"; back {reverse}.")]
 
 
 def _is_the_sources(way: PathSpec) -> bool:

@@ -40,11 +40,11 @@ def _throughput(run: Run, figure: Figure) -> Iterator[Measured]:
 
 def path(spec: TrialSpec) -> list[str]:
     """A sentence each for what makes the path another than the source's."""
-    link = next((link for link in spec.links if link.there is not None), None)
-    if link is None or link.there is None:
+    link = next((link for link in spec.links if link.forward is not None), None)
+    if link is None or link.forward is None:
         return ["Without an emulated path here."]
-    delay_ms = link.there.delay_ms + (link.back.delay_ms if link.back else 0.0)
-    losses = [link.there.loss_percent, link.back.loss_percent if link.back else 0.0]
+    delay_ms = link.forward.delay_ms + (link.reverse.delay_ms if link.reverse else 0.0)
+    losses = [link.forward.loss_percent, link.reverse.loss_percent if link.reverse else 0.0]
     found = []
     if abs(delay_ms - ROUND_TRIP_MS) > SAME * ROUND_TRIP_MS:
         found.append(f"Round trip {delay_ms:g} ms here, about {ROUND_TRIP_MS} ms in the source.")
@@ -55,5 +55,5 @@ def path(spec: TrialSpec) -> list[str]:
 
 def rate(spec: TrialSpec) -> list[str]:
     """A sentence where the path has a rate: no difference that is known of, for the source says nothing of its own."""
-    rates = [link.there.rate_mbit for link in spec.links if link.there is not None]
+    rates = [link.forward.rate_mbit for link in spec.links if link.forward is not None]
     return [f"Rate {one:g} Mbit/s here; the source names none." for one in rates if one is not None]

@@ -21,7 +21,7 @@ TRANSFERS = RowFile(
         "asked_ns": pl.Int64,
         "first_ns": pl.Int64,
         "last_ns": pl.Int64,
-        "octets": pl.UInt64,
+        "bytes": pl.UInt64,
         "messages": pl.UInt32,
         "records": pl.UInt32,
         "serial": pl.UInt32,
@@ -46,7 +46,7 @@ CONNECTIONS = RowFile(
         "ended": pl.String,
         "asked": pl.UInt32,
         "done": pl.UInt32,
-        "octets": pl.UInt64,
+        "bytes": pl.UInt64,
         "messages": pl.UInt32,
     },
 )
@@ -62,10 +62,10 @@ TCP_INFO = RowFile(
         "cwnd": pl.UInt32,
         "retransmissions": pl.UInt32,
         "lost": pl.UInt32,
-        "delivery_rate_octets_per_s": pl.UInt64,
-        "received_octets": pl.UInt64,
-        "sent_octets": pl.UInt64,
-        "unread_octets": pl.UInt32,
+        "delivery_rate_bytes_per_s": pl.UInt64,
+        "received_bytes": pl.UInt64,
+        "sent_bytes": pl.UInt64,
+        "unread_bytes": pl.UInt32,
     },
 )
 """What the kernel told of connections (TCP_INFO, tcp(7)), one row a connection and interval, of at most 256 connections. ``cwnd``: segments."""

@@ -28,14 +28,14 @@ SOCKETS = RowFile(
         "lost": pl.UInt32,
         "unacked": pl.UInt32,
         "sent_data_segments": pl.UInt32,
-        "send_queue_octets": pl.UInt32,
-        "receive_queue_octets": pl.UInt32,
-        "send_buffer_octets": pl.UInt32,
-        "receive_buffer_octets": pl.UInt32,
-        "mss_octets": pl.UInt32,
-        "delivery_rate_octets_per_s": pl.UInt64,
-        "acked_octets": pl.UInt64,
-        "received_octets": pl.UInt64,
+        "send_queue_bytes": pl.UInt32,
+        "receive_queue_bytes": pl.UInt32,
+        "send_buffer_bytes": pl.UInt32,
+        "receive_buffer_bytes": pl.UInt32,
+        "mss_bytes": pl.UInt32,
+        "delivery_rate_bytes_per_s": pl.UInt64,
+        "acked_bytes": pl.UInt64,
+        "received_bytes": pl.UInt64,
         "busy_us": pl.UInt64,
         "receive_window_limited_us": pl.UInt64,
         "send_buffer_limited_us": pl.UInt64,
@@ -43,12 +43,12 @@ SOCKETS = RowFile(
         "timestamps": pl.Boolean,
         "window_scaling": pl.Boolean,
     },
-    later=("send_buffer_octets", "receive_buffer_octets"),
+    later=("send_buffer_bytes", "receive_buffer_bytes"),
 )
 """One row a socket and interval, of procedures that want it: what the kernel said (sock_diag(7), TCP_INFO of tcp(7)), every 0.2 s, of at most 256 sockets
 a host, both ends of a connection where both hosts are watched. Counters are those of the connection since its beginning; what the kernel has not measured
 yet, or does not have, is 0. Most of it is about what this end sends.
 
-``local``, ``remote``: ADDRESS:PORT; ``cwnd``, ``ssthresh``, ``sent_data_segments``: segments; ``send_queue_octets``: not acknowledged;
-``receive_queue_octets``: not read; ``send_buffer_octets``, ``receive_buffer_octets``: what the buffers may take now; ``busy_us``, and of it
+``local``, ``remote``: ADDRESS:PORT; ``cwnd``, ``ssthresh``, ``sent_data_segments``: segments; ``send_queue_bytes``: not acknowledged;
+``receive_queue_bytes``: not read; ``send_buffer_bytes``, ``receive_buffer_bytes``: what the buffers may take now; ``busy_us``, and of it
 ``receive_window_limited_us`` and ``send_buffer_limited_us``; ``sacks``, ``timestamps``, ``window_scaling``: agreed on by both ends."""

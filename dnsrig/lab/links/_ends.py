@@ -12,7 +12,7 @@ LINK_SCOPE = 253
 """RT_SCOPE_LINK (rtnetlink(7)): the other end is reached directly."""
 
 
-def set_up(here: Host, there: Host, *, mtu_octets: int, neighbour: str | None = None) -> None:
+def set_up(here: Host, there: Host, *, mtu_bytes: int, neighbour: str | None = None) -> None:
     """The interface of ``here`` towards ``there``, which exists: up, with addresses and routes to every address of ``there``.
 
     ``neighbour``: the hardware address behind which the other end is; None on an interface that has none. The routes carry the TCP
@@ -21,7 +21,7 @@ def set_up(here: Host, there: Host, *, mtu_octets: int, neighbour: str | None = 
     metrics = tcp.route_metrics(here)
     with NetNS(here.namespace) as route:
         index = route.link_lookup(ifname=there.name)[0]
-        route.link("set", index=index, mtu=mtu_octets)
+        route.link("set", index=index, mtu=mtu_bytes)
         route.link("set", index=index, state="up")
         route.addr("add", index=index, local=str(here.address), address=str(there.address), prefixlen=32)
         if neighbour is not None:

@@ -16,7 +16,7 @@ from pyroute2.netlink.rtnl.tcmsg import sched_netem, tcmsg
 
 from dnsrig.lab.host import inside
 
-NETLINK_HEADER_OCTETS = 16
+NETLINK_HEADER_BYTES = 16
 ANSWER_LIMIT_S = 5.0
 NEW = NLM_F_CREATE | NLM_F_EXCL
 SIOCETHTOOL = 0x8946
@@ -35,7 +35,7 @@ def netem(
         sock.settimeout(ANSWER_LIMIT_S)
         sock.send(message(socket.if_nametoindex(interface), handle, parent, options, flags))
         answer = sock.recv(1 << 16)
-    (code,) = struct.unpack_from("i", answer, NETLINK_HEADER_OCTETS)
+    (code,) = struct.unpack_from("i", answer, NETLINK_HEADER_BYTES)
     if code:
         raise OSError(-code, os.strerror(-code))
 

@@ -22,7 +22,7 @@ PORT = 9
 """discard (RFC 863): nothing else has it on a fresh host."""
 HEADER = struct.Struct("!4sI")
 MARK = b"drig"
-IP_UDP_OCTETS = 28
+IP_UDP_BYTES = 28
 """The headers of IPv4 (RFC 791) and UDP (RFC 768)."""
 IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
 """DF is set, and what is known of the path's MTU does not matter (ip(7))."""
@@ -40,7 +40,7 @@ class Way:
     """What went in one direction. Times are CLOCK_REALTIME seconds."""
 
     sent_s: list[float] = field(default_factory=list)
-    octets: list[int] = field(default_factory=list)
+    nbytes: list[int] = field(default_factory=list)
     """Of the IP packets."""
     arrived_s: dict[int, float] = field(default_factory=dict)
     """By the packet's number."""
@@ -59,30 +59,30 @@ class Probe:
 
     left: socket.socket
     right: socket.socket
-    there: Way = field(default_factory=Way)
-    back: Way = field(default_factory=Way)
+    forward: Way = field(default_factory=Way)
+    reverse: Way = field(default_factory=Way)
 
-    def send(self, way: Way, octets: int) -> None:
-        """One datagram that makes an IP packet of ``octets``."""
-        sender = self.left if way is self.there else self.right
+    def send(self, way: Way, nbytes: int) -> None:
+        """One datagram that makes an IP packet of ``bytes``."""
+        sender = self.left if way is self.forward else self.right
         head = HEADER.pack(MARK, len(way.sent_s))
-        content = head.ljust(octets - IP_UDP_OCTETS, b"\0")
-        way.octets.append(octets)
+        content = head.ljust(nbytes - IP_UDP_BYTES, b"\0")
+        way.nbytes.append(nbytes)
         way.sent_s.append(time.clock_gettime(time.CLOCK_REALTIME))
         try:
             sender.send(content)
         except OSError as error:
             self._told(way, error)
 
-    def send_at_once(self, way: Way, packets: int, octets: int) -> None:
+    def send_at_once(self, way: Way, packets: int, nbytes: int) -> None:
         """So many alike, as fast as the kernel makes them of a few large ones (UDP_SEGMENT, udp(7))."""
-        sender, size = self.left if way is self.there else self.right, octets - IP_UDP_OCTETS
+        sender, size = self.left if way is self.forward else self.right, nbytes - IP_UDP_BYTES
         most = max(1, min(MOST_SEGMENTS, LARGEST_BYTES // 2 // size))
         control = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("H", size))]
         while packets > 0:
             count, first = min(packets, most), len(way.sent_s)
             parts = [HEADER.pack(MARK, first + number).ljust(size, b"\0") for number in range(count)]
-            way.octets += [octets] * count
+            way.nbytes += [nbytes] * count
             way.sent_s += [time.clock_gettime(time.CLOCK_REALTIME)] * count
             packets -= count
             try:
@@ -101,7 +101,7 @@ class Probe:
                 return
 
     def _drain(self, sock: socket.socket) -> None:
-        way, own = (self.back, self.there) if sock is self.left else (self.there, self.back)
+        way, own = (self.reverse, self.forward) if sock is self.left else (self.forward, self.reverse)
         while True:
             try:
                 content, ancillary, _, _ = sock.recvmsg(LARGEST_BYTES, ANCILLARY_BYTES)

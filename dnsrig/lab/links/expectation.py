@@ -37,7 +37,7 @@ SELDOM_OVERTAKEN_PACKETS = 5
 """Where no draw has fewer than these overtaken, none at all is a link that keeps order."""
 
 Sent = Sequence[tuple[float, int]]
-"""Seconds since the link began, octets of the IP packet; in this order."""
+"""Seconds since the link began, bytes of the IP packet; in this order."""
 
 
 @dataclass(frozen=True)
@@ -80,12 +80,12 @@ def arrivals(path: PathSpec, sent: Sent, dice: random.Random) -> list[float | No
     """
     wire_free_s = last_s = -math.inf
     found: list[float | None] = []
-    for sent_s, octets in sent:
+    for sent_s, nbytes in sent:
         if dice.random() * 100 < path.loss_percent_at(sent_s):
             found.append(None)
             continue
         delay_s = (path.delay_ms + path.jitter_ms * dice.uniform(-1, 1)) / 1e3
-        wire_s = octets * 8 / (path.rate_mbit * 1e6) if path.rate_mbit else 0.0
+        wire_s = nbytes * 8 / (path.rate_mbit * 1e6) if path.rate_mbit else 0.0
         if path.ordered:
             due_s = last_s = max(last_s, sent_s + delay_s) + wire_s
         else:
@@ -131,12 +131,12 @@ def _entropy(found: float, expected: float) -> float:
     return sum(one * math.log(one / other) for one, other in pairs if one > 0)
 
 
-def rate_mbit(octets: Sequence[int], arrived: Sequence[float | None]) -> float | None:
+def rate_mbit(nbytes: Sequence[int], arrived: Sequence[float | None]) -> float | None:
     """Of a burst: what came after half of its packets, over the time that it took; the first half may wait for jitter.
 
     None where too little arrived, or all at once.
     """
-    came = sorted((time, size) for time, size in zip(arrived, octets) if time is not None)
+    came = sorted((time, size) for time, size in zip(arrived, nbytes) if time is not None)
     late = came[len(came) // 2 :]
     if len(late) < 2 or late[-1][0] <= late[0][0]:
         return None
@@ -158,17 +158,17 @@ def expected(path: PathSpec, sent: Sent, *, tick_s: float = 0.0) -> Expected:
     )
 
 
-def expected_rate_mbit(path: PathSpec, octets: Sequence[int], at_s: float, *, tick_s: float = 0.0) -> Interval | None:
+def expected_rate_mbit(path: PathSpec, nbytes: Sequence[int], at_s: float, *, tick_s: float = 0.0) -> Interval | None:
     """For a burst of such packets, all sent at once ``at_s`` since the link began.
 
     None where a link as asked may lose so many of them that no rate can be told. With coarse timers packets come in clumps, so the time of the half that counts is known to a tick only.
     """
     assert path.rate_mbit is not None
-    half_s = sum(octets) * 8 / (path.rate_mbit * 1e6) / 2
+    half_s = sum(nbytes) * 8 / (path.rate_mbit * 1e6) / 2
     share = RATE_SLACK_SHARE + tick_s / half_s
     dice = random.Random(SEED)
-    sent = [(at_s, size) for size in octets]
-    drawn = [rate_mbit(octets, arrivals(path, sent, dice)) for _ in range(DRAWS)]
+    sent = [(at_s, size) for size in nbytes]
+    drawn = [rate_mbit(nbytes, arrivals(path, sent, dice)) for _ in range(DRAWS)]
     known = [found for found in drawn if found is not None]
     if len(known) < DRAWS:
         return None

@@ -31,9 +31,9 @@ from dnsrig.rundir import LinkSpec, PathSpec
 ROUTER_ADDRESS = "198.18.254.{}"
 """From which ICMP comes."""
 RATE_WITHOUT_MBIT = 30_000.0
-"""netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32 bits of octets/s)."""
+"""netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32 bits of bytes/s)."""
 UNLIMITED_PACKETS = 1_000_000
-ETHERNET_HEADER_OCTETS = 14
+ETHERNET_HEADER_BYTES = 14
 """netem would count it; a path's rate is that of its IP packets, for all kinds of links."""
 NETEM_ROOT, NETEM_DELAY = 0x10000, 0x20000
 """Handles 1: and 2:."""
@@ -115,7 +115,7 @@ class NetemLink:
                 return
 
     def finish(self) -> dict[str, Any] | None:
-        """The kernel's count of what left the router: packets, octets of IP, and drops of any kind. None if its loss did not change
+        """The kernel's count of what left the router: packets, bytes of IP, and drops of any kind. None if its loss did not change
         when it was to, as of a link that ended too early."""
         if not self.over.is_set():
             self.over.set()
@@ -134,11 +134,11 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
     with NetNS(router) as route:
         route.link("set", index=LOOPBACK, state="up")
         route.addr("add", index=LOOPBACK, address=ROUTER_ADDRESS.format(place.number + 1), prefixlen=32)
-    there, back = spec.there or PathSpec(), spec.back or PathSpec()
-    for host, other, way in ((left, right, back), (right, left, there)):
+    forward, reverse = spec.forward or PathSpec(), spec.reverse or PathSpec()
+    for host, other, way in ((left, right, reverse), (right, left, forward)):
         _connect(host, other, router, spec, way)
-    _silence(router, there, back)
-    exits = {"there": Exit(router, right.name, there), "back": Exit(router, left.name, back)}
+    _silence(router, forward, reverse)
+    exits = {"forward": Exit(router, right.name, forward), "reverse": Exit(router, left.name, reverse)}
     for one in exits.values():
         _shape(one)
     link = NetemLink(exits)
@@ -152,12 +152,12 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
         veth.pair(other.name, host_fd, host.name, router_fd)
     for namespace, interface in ((host.namespace, other.name), (router, host.name)):
         _qdisc.no_offload(namespace, interface)
-    _ends.set_up(host, other, mtu_octets=spec.mtu_octets, neighbour=_ends.hardware_address(router, host.name))
+    _ends.set_up(host, other, mtu_bytes=spec.mtu_bytes, neighbour=_ends.hardware_address(router, host.name))
     hardware = _ends.hardware_address(host.namespace, other.name)
-    metrics = {} if way.mtu_octets is None else {"mtu": way.mtu_octets, "lock": MTU_LOCK}
+    metrics = {} if way.mtu_bytes is None else {"mtu": way.mtu_bytes, "lock": MTU_LOCK}
     with NetNS(router) as route:
         index = route.link_lookup(ifname=host.name)[0]
-        route.link("set", index=index, mtu=spec.mtu_octets)
+        route.link("set", index=index, mtu=spec.mtu_bytes)
         route.link("set", index=index, state="up")
         route.neigh("replace", dst=str(host.address), lladdr=hardware, ifindex=index, state="permanent")
         route.route("add", dst=f"{host.address}/32", oif=index, scope=_ends.LINK_SCOPE, metrics=metrics)
@@ -165,10 +165,10 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
             route.route("add", dst=f"{address}/32", gateway=str(host.address), oif=index, metrics=metrics)
 
 
-def _silence(router: str, there: PathSpec, back: PathSpec) -> None:
+def _silence(router: str, forward: PathSpec, reverse: PathSpec) -> None:
     """Send what the router itself says about a direction without ICMP nowhere. It says nothing else."""
-    quiet = [way for way in (there, back) if way.mtu_octets is not None and not way.icmp]
-    telling = [way for way in (there, back) if way.mtu_octets is not None and way.icmp]
+    quiet = [way for way in (forward, reverse) if way.mtu_bytes is not None and not way.icmp]
+    telling = [way for way in (forward, reverse) if way.mtu_bytes is not None and way.icmp]
     if quiet and telling:
         raise DnsrigError(
             "netem cannot block ICMP in one direction and send it in the other",
@@ -189,7 +189,7 @@ def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | N
     rate = {
         # More does not fit into the message; the self-test tells that it is less than was asked for.
         "rate": round(min(path.rate_mbit or RATE_WITHOUT_MBIT, RATE_WITHOUT_MBIT) * 1e6 / 8),
-        "packet_overhead": -ETHERNET_HEADER_OCTETS,
+        "packet_overhead": -ETHERNET_HEADER_BYTES,
     }
     limit = {"limit": path.limit_packets}
     if path.ordered:
@@ -218,7 +218,7 @@ def _counted(one: Exit) -> dict[str, int]:
                 packets = int(basic["packets"])
                 return {
                     "delivered_packets": packets,
-                    "delivered_octets": int(basic["bytes"]) - ETHERNET_HEADER_OCTETS * packets,
+                    "delivered_bytes": int(basic["bytes"]) - ETHERNET_HEADER_BYTES * packets,
                     "dropped": int(queue["drops"]),
                     "queue_packets": int(queue["qlen"]),
                 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dnsrig.rundir import PathSpec
 
-SMALL_OCTETS = 60
+SMALL_BYTES = 60
 STEADY_S = 1.0
 MOST_PER_S = 1000.0
 LEAST_PER_S = 20.0
@@ -25,25 +25,25 @@ class Steady:
 
     packets: int
     interval_s: float
-    octets: int = SMALL_OCTETS
+    nbytes: int = SMALL_BYTES
 
 
 def steady(path: PathSpec) -> Steady:
     """One of a direction."""
     per_s = MOST_PER_S
     if path.rate_mbit is not None:
-        per_s = min(per_s, SHARE_OF_RATE * path.rate_mbit * 1e6 / 8 / SMALL_OCTETS)
+        per_s = min(per_s, SHARE_OF_RATE * path.rate_mbit * 1e6 / 8 / SMALL_BYTES)
     if longest_s := (path.delay_ms + path.jitter_ms) / 1e3:
         per_s = min(per_s, SHARE_OF_LIMIT * path.limit_packets / longest_s)
     per_s = max(per_s, LEAST_PER_S)
     return Steady(int(per_s * STEADY_S), 1 / per_s)
 
 
-def burst(path: PathSpec, interface_mtu_octets: int) -> list[int]:
+def burst(path: PathSpec, interface_mtu_bytes: int) -> list[int]:
     """The sizes of the packets of a burst that shows the rate; empty where none was asked for. It fits into the queue."""
     if path.rate_mbit is None:
         return []
-    size = path.mtu_octets or interface_mtu_octets
+    size = path.mtu_bytes or interface_mtu_bytes
     wanted = math.ceil(path.rate_mbit * 1e6 / 8 * BURST_S / size)
     room = int(0.75 * path.limit_packets)
     return [size] * max(LEAST_BURST_PACKETS, min(wanted, room, MOST_BURST_PACKETS))
@@ -55,5 +55,5 @@ def longest_wait_s(path: PathSpec) -> float:
     return (path.delay_ms + path.jitter_ms) / 1e3 + slack_s
 
 
-def burst_s(path: PathSpec, octets: list[int]) -> float:
-    return sum(octets) * 8 / (path.rate_mbit * 1e6) if path.rate_mbit else 0.0
+def burst_s(path: PathSpec, nbytes: list[int]) -> float:
+    return sum(nbytes) * 8 / (path.rate_mbit * 1e6) if path.rate_mbit else 0.0

@@ -64,7 +64,7 @@ def plain(here: Host, there: Host) -> dict[str, Any]:
                     wrong = [f"no packets between {here.name} and {there.name}"]
                     return {"from": here.name, "to": there.name, "works": False, "wrong": wrong}
                 rtts_us.append((time.monotonic_ns() - start) / 1000)
-    return {"from": here.name, "to": there.name, "works": True, **_rtt(rtts_us), "mtu_octets": _mtu(here, there)}
+    return {"from": here.name, "to": there.name, "works": True, **_rtt(rtts_us), "mtu_bytes": _mtu(here, there)}
 
 
 @dataclass(frozen=True)
@@ -78,35 +78,37 @@ class Direction:
 
 
 def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[str, Any]:
-    there, back = (_direction(name, path or PLAIN, spec) for name, path in (("there", spec.there), ("back", spec.back)))
+    forward, reverse = (
+        _direction(name, path or PLAIN, spec) for name, path in (("forward", spec.forward), ("reverse", spec.reverse))
+    )
     with probe(left, right) as link:
-        ways = ((there, link.there), (back, link.back))
+        ways = ((forward, link.forward), (reverse, link.reverse))
         _send_steady(link, ways)
         for direction, way in ways:
             if direction.burst:
                 link.send_at_once(way, len(direction.burst), direction.burst[0])
         wait_s = max(schedule.longest_wait_s(d.path) + schedule.burst_s(d.path, d.burst) for d, _ in ways)
-        link.collect(time.monotonic() + (wait_s if there.burst or back.burst else 0))
+        link.collect(time.monotonic() + (wait_s if forward.burst or reverse.burst else 0))
         judged = {d.name: _judged(d, way, began_s) for d, way in ways}
         round_trip_s = sum(schedule.longest_wait_s(d.path) for d, _ in ways)
         for direction, way in ways:
-            if direction.path.mtu_octets is not None:
+            if direction.path.mtu_bytes is not None:
                 _send_large(link, direction, way, judged[direction.name], round_trip_s)
-    if any(d.path.mtu_octets is not None for d, _ in ways):
+    if any(d.path.mtu_bytes is not None for d, _ in ways):
         _forget_path_mtu(left, right)
     wrong = [f"{name}: {what}" for name, one in judged.items() for what in one.pop("wrong")]
-    rtts_us = _rtts_us(link, min(there.steady.packets, back.steady.packets))
+    rtts_us = _rtts_us(link, min(forward.steady.packets, reverse.steady.packets))
     return {
         "works": not wrong,
         **(_rtt(rtts_us) if rtts_us else {}),
-        "mtu_octets": _mtu(left, right),
+        "mtu_bytes": _mtu(left, right),
         **judged,
         **({"wrong": wrong} if wrong else {}),
     }
 
 
 def _direction(name: str, path: PathSpec, spec: LinkSpec) -> Direction:
-    return Direction(name, path, schedule.steady(path), schedule.burst(path, spec.mtu_octets))
+    return Direction(name, path, schedule.steady(path), schedule.burst(path, spec.mtu_bytes))
 
 
 def _send_steady(link: Probe, ways: tuple[tuple[Direction, Way], ...]) -> None:
@@ -118,14 +120,14 @@ def _send_steady(link: Probe, ways: tuple[tuple[Direction, Way], ...]) -> None:
         if time.monotonic() < start_s + after_s:
             link.collect(start_s + after_s)
         direction, way = ways[index]
-        link.send(way, direction.steady.octets)
+        link.send(way, direction.steady.nbytes)
     link.collect(time.monotonic() + max(schedule.longest_wait_s(d.path) for d, _ in ways))
 
 
 def _judged(direction: Direction, way: Way, began_s: float) -> dict[str, Any]:
     """Asked, found, and what is wrong with it, in one direction."""
     count = direction.steady.packets
-    sent = [(time_s - began_s, octets) for time_s, octets in zip(way.sent_s[:count], way.octets[:count])]
+    sent = [(time_s - began_s, nbytes) for time_s, nbytes in zip(way.sent_s[:count], way.nbytes[:count])]
     arrived = [None if time_s is None else time_s - began_s for time_s in way.arrivals(range(count))]
     found = expectation.delays(sent, arrived)
     asked = direction.path.model_dump(exclude_defaults=True)
@@ -185,20 +187,20 @@ def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, A
 
     What tells it may come over the way back, with its delay.
     """
-    mtu = direction.path.mtu_octets
+    mtu = direction.path.mtu_bytes
     assert mtu is not None
     first, told_before = len(way.sent_s), way.told_too_large
-    for octets in (mtu, mtu + 1):
+    for nbytes in (mtu, mtu + 1):
         for _ in range(MTU_COPIES):
-            link.send(way, octets)
+            link.send(way, nbytes)
     link.collect(time.monotonic() + round_trip_s)
     fitting, larger = (way.arrivals(range(at, at + MTU_COPIES)) for at in (first, first + MTU_COPIES))
     told = way.told_too_large > told_before
     judged["found"]["too_large_told"] = told
     if all(time_s is None for time_s in fitting):
-        judged["wrong"].append(f"no packet of {mtu} octets, the path's MTU, arrives")
+        judged["wrong"].append(f"no packet of {mtu} bytes, the path's MTU, arrives")
     if any(time_s is not None for time_s in larger):
-        judged["wrong"].append(f"packets of {mtu + 1} octets arrive, above the path's MTU of {mtu}")
+        judged["wrong"].append(f"packets of {mtu + 1} bytes arrive, above the path's MTU of {mtu}")
     if told and not direction.path.icmp:
         judged["wrong"].append("the sender is told of packets that are too large, which was to be blocked")
     if not told and direction.path.icmp:
@@ -221,9 +223,9 @@ def _rtts_us(link: Probe, count: int) -> list[float]:
     """Of pairs of datagrams, one each way, sent at the same time or nearly so: the sum of their delays."""
     each = []
     for number in range(count):
-        there, back = (way.arrived_s.get(number) for way in (link.there, link.back))
-        if there is not None and back is not None:
-            each.append((there - link.there.sent_s[number] + back - link.back.sent_s[number]) * 1e6)
+        forward, reverse = (way.arrived_s.get(number) for way in (link.forward, link.reverse))
+        if forward is not None and reverse is not None:
+            each.append((forward - link.forward.sent_s[number] + reverse - link.reverse.sent_s[number]) * 1e6)
     return each
 
 

@@ -96,7 +96,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> TunLink:
         link.await_ready()
         started.go_first()
         for here, there in ((left, right), (right, left)):
-            _ends.set_up(here, there, mtu_octets=spec.mtu_octets)
+            _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes)
     except BaseException:
         link.finish()
         raise
@@ -108,11 +108,11 @@ def arguments(left: Host, right: Host, spec: LinkSpec, seed: int) -> list[str]:
     found = [
         f"--left={left.namespace_path},{right.name}",
         f"--right={right.namespace_path},{left.name}",
-        f"--mtu={spec.mtu_octets}",
+        f"--mtu={spec.mtu_bytes}",
         f"--seed={seed}",
         "--until-eof",
     ]
-    for option, path in (("there", spec.there), ("back", spec.back)):
+    for option, path in (("forward", spec.forward), ("reverse", spec.reverse)):
         if path is not None and (words := direction(path)):
             found.append(f"--{option}={words}")
     return found
@@ -130,8 +130,8 @@ def direction(path: PathSpec) -> str:
     words.append(f"loss={_number(path.loss_percent_at(0))}%")
     words += [f"loss-at={_number(after_s)}s:{_number(percent)}%" for after_s, percent in path.loss_over_time if after_s]
     words.append(f"limit={path.limit_packets}")
-    if path.mtu_octets is not None:
-        words += [f"mtu={path.mtu_octets}", f"icmp={'sent' if path.icmp else 'blocked'}"]
+    if path.mtu_bytes is not None:
+        words += [f"mtu={path.mtu_bytes}", f"icmp={'sent' if path.icmp else 'blocked'}"]
     return ",".join(words)
 
 

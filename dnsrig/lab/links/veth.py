@@ -26,7 +26,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:
         here.name: _ends.hardware_address(here.namespace, there.name) for here, there in ((left, right), (right, left))
     }
     for here, there in ((left, right), (right, left)):
-        _ends.set_up(here, there, mtu_octets=spec.mtu_octets, neighbour=hardware[there.name])
+        _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=hardware[there.name])
     return Plain()
 
 

@@ -81,7 +81,7 @@ def limits(open_files: int) -> None:
 
 
 def console(number: int, flags: int) -> int:
-    """A console that passes every octet on as it is."""
+    """A console that passes every byte on as it is."""
     tty = os.open(f"/dev/tty{number}", flags | os.O_NOCTTY)
     mode = termios.tcgetattr(tty)
     mode[0] = mode[1] = mode[3] = 0  # no translation of line ends, no echo, no signals

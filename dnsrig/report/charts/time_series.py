@@ -70,7 +70,7 @@ def sender(trial: Trial) -> pl.DataFrame:
     if flow is None or phase is None:
         return empty
     seconds = pl.col("time_ns").diff(SMOOTHED) / 1e9
-    grown = pl.col("acked_octets").cast(pl.Int64).diff(SMOOTHED) / 1e3
+    grown = pl.col("acked_bytes").cast(pl.Int64).diff(SMOOTHED) / 1e3
     rows = flow.sent.with_columns(line=pl.lit("all"), rate=grown / seconds)
     sent = pl.when(pl.col("sent_data_segments") > 0).then(pl.col("sent_data_segments"))
     return (
@@ -115,9 +115,9 @@ def _receives(trial: Trial) -> bool:
 def receiver(trial: Trial) -> pl.DataFrame:
     """Of each connection drawn, thinned: columns line, time_s (since the instrument began) and those of ``RECEIVER``."""
     begun_ns = _transfers.begun_ns(trial)
-    received = trial.tcp_info.group_by("connection").agg(pl.col("received_octets").max(), pl.len())
+    received = trial.tcp_info.group_by("connection").agg(pl.col("received_bytes").max(), pl.len())
     drawn = received.filter(pl.col("len") >= FEWEST_SAMPLES).sort(
-        ["received_octets", "connection"], descending=[True, False]
+        ["received_bytes", "connection"], descending=[True, False]
     )
     rows = trial.tcp_info.join(drawn.head(MOST_CONNECTIONS).select("connection"), on="connection").sort(
         "connection", "time_ns"
@@ -127,11 +127,11 @@ def receiver(trial: Trial) -> pl.DataFrame:
         .select(
             line=pl.format("connection {}", "connection"),
             time_s=(pl.col("time_ns") - begun_ns) / 1e9,
-            received_mb_per_s=_over_time.per_s("received_octets", "connection") / 1e6,
+            received_mb_per_s=_over_time.per_s("received_bytes", "connection") / 1e6,
             rtt_ms=pl.col("rtt_us") / 1e3,
             cwnd=pl.col("cwnd").cast(pl.Float64),
-            delivery_mb_per_s=pl.col("delivery_rate_octets_per_s") / 1e6,
-            unread_kb=pl.col("unread_octets") / 1e3,
+            delivery_mb_per_s=pl.col("delivery_rate_bytes_per_s") / 1e6,
+            unread_kb=pl.col("unread_bytes") / 1e3,
             retransmissions=pl.col("retransmissions").cast(pl.Float64),
         )
         .with_columns(pl.exclude("line").round_sig_figs(5))

@@ -26,9 +26,9 @@ const ROUNDS: usize = 9;
 /// At least so many records a round.
 const RECORDS: usize = 1 << 18;
 const NOW_S: u64 = 1_700_000_000;
-const LIMITS: Limits = Limits { octets_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+const LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 /// What a server fits into a message of 64 KiB, and leaves for a signature.
-const MESSAGE_OCTETS: usize = 65_000;
+const MESSAGE_BYTES: usize = 65_000;
 
 const KEY: &str = "hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5IQ==";
 
@@ -81,7 +81,7 @@ where
     let mut next = 0;
     while next <= records {
         let mut builder = MessageBuilder::from_target(target()).expect("a vector grows");
-        builder.set_push_limit(MESSAGE_OCTETS);
+        builder.set_push_limit(MESSAGE_BYTES);
         builder.header_mut().set_qr(true);
         let mut question = builder.question();
         if messages.is_empty() {
@@ -152,13 +152,13 @@ fn cpu_time() -> Duration {
 }
 
 fn report(what: &str, messages: &[Vec<u8>], measured: &Measured) {
-    let octets: usize = messages.iter().map(Vec::len).sum();
+    let bytes: usize = messages.iter().map(Vec::len).sum();
     let [min, median, max] =
         [0, ROUNDS / 2, ROUNDS - 1].map(|place| measured.transfer_ns[place] / measured.records as f64);
     println!(
         "{what:<28} {median:7.1} ns a record ({min:.1} to {max:.1}), {:9.0} ns a message of {:.1} records, {:.2} GB/s",
         median * measured.records as f64 / messages.len() as f64,
         measured.records as f64 / messages.len() as f64,
-        octets as f64 / (median * measured.records as f64),
+        bytes as f64 / (median * measured.records as f64),
     );
 }

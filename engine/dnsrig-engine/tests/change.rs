@@ -83,7 +83,7 @@ fn engine(arguments: &[&str]) -> Output {
 
 fn summary(output: &Output) -> Value {
     let lines: Vec<Value> =
-        output.stdout.split(|octet| *octet == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
+        output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect();
     assert_eq!(lines.first().map(|line| &line["event"]), Some(&"started".into()), "{output:?}");
     lines.into_iter().last().filter(|line| line["event"] == "summary").unwrap_or_else(|| panic!("{output:?}"))
 }

@@ -22,8 +22,8 @@ fn enter(arguments: &[&str]) -> Output {
     Command::new(ENGINE).arg("enter").args(arguments).output().unwrap()
 }
 
-fn text(octets: &[u8]) -> String {
-    String::from_utf8_lossy(octets).into_owned()
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 /// A root file system made of this machine's: links for what is in /usr, empty directories for the rest.

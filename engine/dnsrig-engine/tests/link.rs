@@ -125,7 +125,7 @@ impl Unread {
     fn start(pair: &Pair) -> Self {
         let (read, write) = full_pipe();
         let [left, right] = [0, 1].map(|side| format!("{},far", pair.path(side)));
-        let arguments = ["link", "--left", &left, "--right", &right, "--there", "delay=1ms"];
+        let arguments = ["link", "--left", &left, "--right", &right, "--forward", "delay=1ms"];
         let child = Command::new(ENGINE).args(arguments).stdout(write).spawn().unwrap();
         let begun = Instant::now();
         for (side, name) in pair.0.iter().enumerate() {
@@ -169,8 +169,8 @@ fn packets_are_carried_though_nobody_reads_the_events() {
     }
 }
 
-fn send(socket: &UdpSocket, number: u32, octets: usize) {
-    let mut packet = vec![0; octets];
+fn send(socket: &UdpSocket, number: u32, bytes: usize) {
+    let mut packet = vec![0; bytes];
     packet[..4].copy_from_slice(&number.to_be_bytes());
     socket.send(&packet).unwrap();
 }
@@ -179,7 +179,7 @@ fn send(socket: &UdpSocket, number: u32, octets: usize) {
 fn receive(socket: &UdpSocket) -> Option<(u32, usize)> {
     let mut packet = [0; 2000];
     match socket.recv(&mut packet) {
-        Ok(octets) => Some((u32::from_be_bytes(packet[..4].try_into().unwrap()), octets)),
+        Ok(bytes) => Some((u32::from_be_bytes(packet[..4].try_into().unwrap()), bytes)),
         Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => None,
         Err(error) => panic!("{error}"),
     }
@@ -206,9 +206,9 @@ fn packets_come_out_in_order_and_not_before_their_time() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("link.arrow");
     let pair = Pair::new("way");
-    let there = "rate=20mbit,delay=30ms,jitter=10ms,limit=2000";
+    let forward = "rate=20mbit,delay=30ms,jitter=10ms,limit=2000";
     let rows = ["--interval", "10ms", "--out", out.to_str().unwrap()];
-    let link = Link::start(&pair, &[&["--there", there, "--back", "delay=20ms"][..], &rows].concat());
+    let link = Link::start(&pair, &[&["--forward", forward, "--reverse", "delay=20ms"][..], &rows].concat());
     let [left, right] = [0, 1].map(|side| pair.socket(side));
     for number in 0..20 {
         let sent = Instant::now();
@@ -223,20 +223,20 @@ fn packets_come_out_in_order_and_not_before_their_time() {
     let sent = Instant::now();
     (0..200).for_each(|number| send(&left, number, 1000));
     (0..200).for_each(|number| assert_eq!(receive(&right), Some((number, 1000))));
-    // 200 packets of 1,028 octets at 20 Mbit/s, less the first.
+    // 200 packets of 1,028 bytes at 20 Mbit/s, less the first.
     assert!(sent.elapsed() >= Duration::from_micros(20_000 + 199 * 411));
     let summary = link.end();
-    for (direction, packets, octets) in [("there", 220, 20 * 128 + 200 * 1028), ("back", 20, 20 * 1028)] {
+    for (direction, packets, bytes) in [("forward", 220, 20 * 128 + 200 * 1028), ("reverse", 20, 20 * 1028)] {
         let counts = &summary[direction];
         // The kernel may have sent something of its own (IPv6).
         assert!(counts["delivered_packets"].as_u64().unwrap() >= packets, "{counts}");
-        assert!(counts["delivered_octets"].as_u64().unwrap() >= octets, "{counts}");
+        assert!(counts["delivered_bytes"].as_u64().unwrap() >= bytes, "{counts}");
         // The histogram knows values to 0.1 %.
         assert!(counts["delay_ns"]["min"].as_u64().unwrap() >= 19_900_000, "{counts}");
         assert_eq!((&counts["lost"], &counts["overflowed"], &counts["missed"]), (&0.into(), &0.into(), &0.into()));
     }
-    let both = |key: &str| ["there", "back"].iter().map(|way| summary[way][key].as_u64().unwrap()).sum::<u64>();
-    let columns = ["packets", "octets", "delivered_packets", "delivered_octets", "refused"];
+    let both = |key: &str| ["forward", "reverse"].iter().map(|way| summary[way][key].as_u64().unwrap()).sum::<u64>();
+    let columns = ["packets", "bytes", "delivered_packets", "delivered_bytes", "refused"];
     assert_eq!(sums(&out, columns), columns.map(both), "the rows add up to the summary");
 }
 
@@ -246,8 +246,10 @@ fn what_is_dropped_is_counted_by_why() {
         return;
     }
     let pair = Pair::new("drop");
-    let link =
-        Link::start(&pair, &["--there", "loss=100%", "--back", "rate=1mbit,limit=10,mtu=1200,icmp=blocked,loss=0%"]);
+    let link = Link::start(
+        &pair,
+        &["--forward", "loss=100%", "--reverse", "rate=1mbit,limit=10,mtu=1200,icmp=blocked,loss=0%"],
+    );
     let [left, right] = [0, 1].map(|side| pair.socket(side));
     left.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
     (0..50).for_each(|number| send(&left, number, 100));
@@ -259,10 +261,10 @@ fn what_is_dropped_is_counted_by_why() {
     assert_eq!(receive(&left), None);
     let summary = link.end();
     let count = |direction: &str, key: &str| summary[direction][key].as_u64().unwrap();
-    assert!(count("there", "lost") >= 50 && count("there", "delivered_packets") == 0, "{summary}");
-    assert!(count("back", "overflowed") >= 50 - came.len() as u64, "{summary}");
-    assert_eq!((count("back", "too_big"), count("back", "lost")), (1, 0));
-    for direction in ["there", "back"] {
+    assert!(count("forward", "lost") >= 50 && count("forward", "delivered_packets") == 0, "{summary}");
+    assert!(count("reverse", "overflowed") >= 50 - came.len() as u64, "{summary}");
+    assert_eq!((count("reverse", "too_big"), count("reverse", "lost")), (1, 0));
+    for direction in ["forward", "reverse"] {
         let parts = ["delivered_packets", "lost", "overflowed", "too_big", "refused", "queue_packets"];
         let sum: u64 = parts.iter().map(|key| count(direction, key)).sum();
         assert_eq!(count(direction, "packets"), sum, "{summary}");
@@ -275,13 +277,13 @@ fn what_was_missed_is_known_among_many_interfaces() {
         return;
     }
     let pair = Pair::new("many");
-    // A read of /proc/net/dev gives no more than a page, and an interface has some 120 octets of it.
+    // A read of /proc/net/dev gives no more than a page, and an interface has some 120 bytes of it.
     for number in 0..20 {
         let [one, other] = ["a", "b"].map(|end| format!("{end}{number}"));
         ip(&["-n", &pair.0[0], "link", "add", &one, "type", "veth", "peer", "name", &other]);
     }
     let summary = Link::start(&pair, &[]).end();
-    assert_eq!(summary["there"]["missed"], 0, "{summary}");
+    assert_eq!(summary["forward"]["missed"], 0, "{summary}");
 }
 
 #[test]
@@ -290,7 +292,7 @@ fn the_kernel_learns_the_mtu_of_the_path() {
         return;
     }
     let pair = Pair::new("mtu");
-    let link = Link::start(&pair, &["--there", "mtu=1200"]);
+    let link = Link::start(&pair, &["--forward", "mtu=1200"]);
     let [left, right] = [0, 1].map(|side| pair.socket(side));
     right.set_read_timeout(Some(Duration::from_millis(300))).unwrap();
     // UDP sockets of Linux set DF, and cut packets into fragments as soon as the kernel knows of a smaller MTU.
@@ -299,10 +301,10 @@ fn the_kernel_learns_the_mtu_of_the_path() {
     // The message that came back is an error of the socket (ip(7)), told once.
     let told = (0..3).map(|_| left.send(&[0; 1400])).collect::<Vec<_>>();
     right.set_read_timeout(Some(PATIENCE)).unwrap();
-    assert!(receive(&right).is_some_and(|(_, octets)| octets == 1400), "{told:?}");
+    assert!(receive(&right).is_some_and(|(_, bytes)| bytes == 1400), "{told:?}");
     let summary = link.end();
-    assert!(summary["there"]["too_big"].as_u64().unwrap() >= 1, "{summary}");
-    assert_eq!(summary["back"]["too_big"], 0);
+    assert!(summary["forward"]["too_big"].as_u64().unwrap() >= 1, "{summary}");
+    assert_eq!(summary["reverse"]["too_big"], 0);
 }
 
 #[test]

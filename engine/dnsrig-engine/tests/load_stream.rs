@@ -86,11 +86,11 @@ fn answers_in_pieces_in_heaps_and_of_great_length_are_all_understood() {
             number += 1;
             let mut message = answer(&query);
             message.resize(if number % 3 == 0 { 60_000 } else { message.len() }, 0);
-            let octets = frame(&message);
+            let bytes = frame(&message);
             let written = match number % 3 {
-                1 => octets.iter().try_for_each(|octet| stream.write_all(&[*octet])),
-                2 => stream.write_all(&[&octets[..], &frame(&[0; 20])].concat()),
-                _ => stream.write_all(&octets),
+                1 => bytes.iter().try_for_each(|byte| stream.write_all(&[*byte])),
+                2 => stream.write_all(&[&bytes[..], &frame(&[0; 20])].concat()),
+                _ => stream.write_all(&bytes),
             };
             if written.is_err() {
                 return;
@@ -100,8 +100,8 @@ fn answers_in_pieces_in_heaps_and_of_great_length_are_all_understood() {
     let summary = load(server.address, "tcp", &["--rate", "300", "--clients", "2"]);
     assert!(count(&summary, "answered") > 75, "{summary}");
     // The added message is no response; it never has the id of another, or is no answer to it.
-    let strays = count(&summary, "malformed") + count(&summary, "unexpected");
-    assert!(strays > 10 && count(&summary, "mismatched") + count(&summary, "duplicates") == 0, "{summary}");
+    let unmatched = count(&summary, "malformed") + count(&summary, "unexpected");
+    assert!(unmatched > 10 && count(&summary, "mismatched") + count(&summary, "duplicates") == 0, "{summary}");
     assert_all_ended(&summary);
 }
 
@@ -212,7 +212,7 @@ fn wrong_answers_are_counted_by_kind_and_end_no_query() {
 }
 
 #[test]
-fn endless_octets_neither_hang_nor_hide_the_answers_of_others() {
+fn endless_bytes_neither_hang_nor_hide_the_answers_of_others() {
     let first = Arc::new(Mutex::new(true));
     let server = Server::start(move |mut stream| {
         let floods = std::mem::take(&mut *first.lock().unwrap());
@@ -239,8 +239,8 @@ fn what_the_socket_has_no_room_for_goes_later_and_whole() {
     nix::sys::socket::setsockopt(&server.listener, nix::sys::socket::sockopt::RcvBuf, &2_048).unwrap();
     let summary = load(server.address, "tcp", &["--outstanding", "20000", "--clients", "1", "--timeout-s", "1"]);
     assert!(count(&summary, "answered") > 5_000, "{summary}");
-    let strays = ["malformed", "unexpected", "mismatched", "duplicates"].map(|kind| count(&summary, kind));
-    assert_eq!(strays, [0; 4], "a frame was torn: {summary}");
+    let unmatched = ["malformed", "unexpected", "mismatched", "duplicates"].map(|kind| count(&summary, kind));
+    assert_eq!(unmatched, [0; 4], "a frame was torn: {summary}");
     assert_all_ended(&summary);
 }
 

@@ -24,8 +24,8 @@ fn serve(answer: impl Fn(u64, &[u8]) -> Vec<u8> + Send + 'static) -> SocketAddr 
         let queries = AtomicU64::new(0);
         let mut buffer = [0; 512];
         while let Ok((length, from)) = socket.recv_from(&mut buffer) {
-            let octets = answer(queries.fetch_add(1, Ordering::Relaxed), &buffer[..length]);
-            socket.send_to(&octets, from).unwrap();
+            let bytes = answer(queries.fetch_add(1, Ordering::Relaxed), &buffer[..length]);
+            socket.send_to(&bytes, from).unwrap();
         }
     });
     address
@@ -54,7 +54,7 @@ fn probe(server: SocketAddr, arguments: &[&str]) -> Output {
 }
 
 fn events(output: &Output) -> Vec<Value> {
-    output.stdout.split(|octet| *octet == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
+    output.stdout.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 
 fn summary(output: &Output) -> Value {

@@ -59,9 +59,9 @@ fn query(id: u16) -> Vec<u8> {
 }
 
 fn answer(id: u16) -> Vec<u8> {
-    let mut octets = query(id);
-    octets[2] = 0x85;
-    octets
+    let mut bytes = query(id);
+    bytes[2] = 0x85;
+    bytes
 }
 
 fn framed(messages: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
@@ -81,16 +81,16 @@ fn receive(socket: &UdpSocket) -> Vec<u8> {
 }
 
 fn receive_id(socket: &UdpSocket) -> u16 {
-    let octets = receive(socket);
-    let id = u16::from_be_bytes([octets[0], octets[1]]);
-    assert_eq!(octets, answer(id));
+    let bytes = receive(socket);
+    let id = u16::from_be_bytes([bytes[0], bytes[1]]);
+    assert_eq!(bytes, answer(id));
     id
 }
 
 fn read_exactly(from: &mut impl Read, length: usize) -> Vec<u8> {
-    let mut octets = vec![0; length];
-    from.read_exact(&mut octets).unwrap();
-    octets
+    let mut bytes = vec![0; length];
+    from.read_exact(&mut bytes).unwrap();
+    bytes
 }
 
 fn is_closed(mut stream: TcpStream) -> bool {
@@ -122,8 +122,8 @@ fn tcp_answers_however_the_queries_are_cut() {
     let echo = Echo::start("--transport tcp,udp --threads 2");
     assert_eq!(echo.address("tcp").port(), echo.address("udp").port());
     let mut stream = echo.tcp();
-    for octet in framed([query(1), query(2)]) {
-        stream.write_all(&[octet]).unwrap();
+    for byte in framed([query(1), query(2)]) {
+        stream.write_all(&[byte]).unwrap();
     }
     let expected = framed([answer(1), answer(2)]);
     assert_eq!(read_exactly(&mut stream, expected.len()), expected);
@@ -162,8 +162,8 @@ fn a_client_that_does_not_read_is_waited_for() {
     // 20 MB do not fit the sockets' buffers: the echo has to stop reading.
     std::thread::sleep(Duration::from_millis(300));
     for id in 0..count {
-        let octets = read_exactly(&mut stream, 2 + 17 + 50_000);
-        assert_eq!(octets[2..4], id.to_be_bytes());
+        let bytes = read_exactly(&mut stream, 2 + 17 + 50_000);
+        assert_eq!(bytes[2..4], id.to_be_bytes());
     }
     writing.join().unwrap();
     assert_eq!(echo.end()["answers"], u64::from(count));

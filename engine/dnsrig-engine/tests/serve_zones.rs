@@ -37,7 +37,7 @@ use serde_json::Value;
 
 use crate::process::{ENGINE, PATIENCE, Server};
 
-const LIMITS: Limits = Limits { octets_max: 1 << 40, records_max: 1 << 40, messages_max: 1 << 30 };
+const LIMITS: Limits = Limits { bytes_max: 1 << 40, records_max: 1 << 40, messages_max: 1 << 30 };
 
 fn start(arguments: &str) -> Server {
     Server::start(&format!("zones 127.0.0.1:0 --xot-port 0 {arguments}"))
@@ -173,7 +173,7 @@ fn who_does_not_read_is_waited_for_in_bounded_memory() {
 
 #[test]
 fn memory_grows_with_neither_the_number_nor_the_size_of_zones() {
-    const READ_OCTETS: usize = 64 << 20;
+    const READ_BYTES: usize = 64 << 20;
     let mut resident = Vec::new();
     for shape in ["--count 10000000 --records 2", "--count 1 --records 1000000000", "--count 10 --records 2"] {
         let zones = start(&format!("{shape} --threads 1 --transport tcp"));
@@ -184,7 +184,7 @@ fn memory_grows_with_neither_the_number_nor_the_size_of_zones() {
         let mut read = 0;
         let mut buffer = vec![0; 1 << 20];
         stream.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
-        while read < READ_OCTETS {
+        while read < READ_BYTES {
             match stream.read(&mut buffer) {
                 Ok(0) | Err(_) => break,
                 Ok(count) => read += count,
@@ -391,7 +391,7 @@ fn signed(number: u32, secret: &str) -> (Vec<u8>, ClientSequence<Arc<Key>>) {
 #[test]
 fn signatures_are_asked_for_and_given() {
     let key = format!("--tsig hmac-sha256:transfer.example:{SECRET} --tsig-every 7");
-    let zones = start(&format!("--count 9 --records 3000 --message-octets 1000 --transport tcp {key}"));
+    let zones = start(&format!("--count 9 --records 3000 --message-bytes 1000 --transport tcp {key}"));
     let mut stream = zones.tcp();
     let (query_of_4, mut sequence) = signed(4, SECRET);
     stream.write_all(&framed(&query_of_4)).unwrap();

@@ -27,7 +27,7 @@ use nix::time::{ClockId, clock_gettime};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// So much is sent each time.
-const OCTETS: usize = 256 << 20;
+const BYTES: usize = 256 << 20;
 
 /// How often each is tried, in turn with the others.
 const ROUNDS: usize = 5;
@@ -36,25 +36,25 @@ const ROUNDS: usize = 5;
 const PATIENCE_NS: i64 = 5_000_000_000;
 
 /// A stretch of the stream: as many messages as fit about a megabyte.
-fn stretch(message_octets: usize) -> (Vec<u8>, usize) {
-    let count = (1 << 20) / message_octets;
-    let mut octets = Vec::new();
+fn stretch(message_bytes: usize) -> (Vec<u8>, usize) {
+    let count = (1 << 20) / message_bytes;
+    let mut bytes = Vec::new();
     (0..count).for_each(|_| {
-        framing::append(&mut octets, &vec![7; message_octets]);
+        framing::append(&mut bytes, &vec![7; message_bytes]);
     });
-    (octets, count)
+    (bytes, count)
 }
 
-/// Sends [`OCTETS`] octets to whoever comes first.
-fn send(listener: TcpListener, message_octets: usize, tls: Option<Arc<ServerConfig>>) -> JoinHandle<()> {
+/// Sends [`BYTES`] bytes to whoever comes first.
+fn send(listener: TcpListener, message_bytes: usize, tls: Option<Arc<ServerConfig>>) -> JoinHandle<()> {
     thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
-        let (stretch, _) = stretch(message_octets);
+        let (stretch, _) = stretch(message_bytes);
         let mut to: Box<dyn Write> = match tls {
             Some(config) => Box::new(StreamOwned::new(ServerConnection::new(config).unwrap(), stream)),
             None => Box::new(stream),
         };
-        for _ in 0..OCTETS / stretch.len() {
+        for _ in 0..BYTES / stretch.len() {
             to.write_all(&stretch).unwrap();
         }
     })
@@ -72,28 +72,28 @@ fn cpu_ns() -> f64 {
     time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64
 }
 
-fn measure(octets: usize, work: impl FnOnce()) -> Speed {
+fn measure(bytes: usize, work: impl FnOnce()) -> Speed {
     let (cpu_from_ns, start) = (cpu_ns(), Instant::now());
     work();
     Speed {
-        gbit_per_s: octets as f64 * 8.0 / start.elapsed().as_nanos() as f64,
-        cpu_ns_per_kb: (cpu_ns() - cpu_from_ns) * 1e3 / octets as f64,
+        gbit_per_s: bytes as f64 * 8.0 / start.elapsed().as_nanos() as f64,
+        cpu_ns_per_kb: (cpu_ns() - cpu_from_ns) * 1e3 / bytes as f64,
     }
 }
 
 /// `read(2)`, and nothing else.
-fn read_only(message_octets: usize, read_octets: usize) -> Speed {
+fn read_only(message_bytes: usize, read_bytes: usize) -> Speed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let sender = send(listener, message_octets, None);
-    let mut space = vec![0; read_octets];
-    let speed = measure(OCTETS, || while stream.read(&mut space).unwrap() > 0 {});
+    let sender = send(listener, message_bytes, None);
+    let mut space = vec![0; read_bytes];
+    let speed = measure(BYTES, || while stream.read(&mut space).unwrap() > 0 {});
     sender.join().unwrap();
     speed
 }
 
 /// A line, plain or over TLS.
-fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
+fn line(message_bytes: usize, read_bytes: usize, tls: bool) -> Speed {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let config = || identity::server_config(identity::make_identity(address.ip()).unwrap(), DOT, None).unwrap();
@@ -102,11 +102,11 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
     let Begun::Connecting(socket) = socket::begin(address, None, &options).unwrap() else { panic!("no connection") };
     let mut line = Connection::default();
     line.begin(socket, &options, client.as_ref()).unwrap();
-    let mut buffers = Buffers::new(read_octets);
+    let mut buffers = Buffers::new(read_bytes);
     line.connected(&mut buffers).unwrap();
-    let sender = send(listener, message_octets, tls.then(config));
-    let (stretch, count) = stretch(message_octets);
-    let stretches = OCTETS / stretch.len();
+    let sender = send(listener, message_bytes, tls.then(config));
+    let (stretch, count) = stretch(message_bytes);
+    let stretches = BYTES / stretch.len();
     let mut messages = 0;
     let speed = measure(stretches * stretch.len(), || {
         let mut closed = false;
@@ -129,14 +129,14 @@ fn line(message_octets: usize, read_octets: usize, tls: bool) -> Speed {
 #[test]
 #[ignore = "takes a minute, and tells figures instead of checking any"]
 fn a_line_receives_as_fast_as_it_is_sent_to() {
-    for message_octets in [65_535, 16_384, 150] {
+    for message_bytes in [65_535, 16_384, 150] {
         let mut cases: Vec<(String, Box<dyn Fn() -> Speed>)> = Vec::new();
-        for read_octets in [64 << 10, 256 << 10, 1 << 20] {
-            let reads = read_octets >> 10;
-            cases.push((format!("read(2) of {reads} KiB"), Box::new(move || read_only(message_octets, read_octets))));
+        for read_bytes in [64 << 10, 256 << 10, 1 << 20] {
+            let reads = read_bytes >> 10;
+            cases.push((format!("read(2) of {reads} KiB"), Box::new(move || read_only(message_bytes, read_bytes))));
             for (kind, tls) in [("plain", false), ("TLS", true)] {
                 let name = format!("{kind}, reads of {reads} KiB");
-                cases.push((name, Box::new(move || line(message_octets, read_octets, tls))));
+                cases.push((name, Box::new(move || line(message_bytes, read_bytes, tls))));
             }
         }
         let mut best: Vec<_> = cases.iter().map(|(_, receive)| receive()).collect();
@@ -147,7 +147,7 @@ fn a_line_receives_as_fast_as_it_is_sent_to() {
                 best.cpu_ns_per_kb = best.cpu_ns_per_kb.min(speed.cpu_ns_per_kb);
             }
         }
-        println!("messages of {message_octets} octets");
+        println!("messages of {message_bytes} bytes");
         for ((name, _), Speed { gbit_per_s, cpu_ns_per_kb }) in cases.iter().zip(best) {
             println!("  {name:24} {gbit_per_s:6.1} Gbit/s {cpu_ns_per_kb:7.1} ns of CPU by KB");
         }

@@ -93,7 +93,7 @@ fn each_fault_has_its_name_and_takes_no_other_zone_with_it() {
         ("compression-loop", "", "compression-loop 10"),
         ("truncated", "", "bad-message 10"),
         ("length-zero", "", "bad-message 10"),
-        ("endless", "--records-max 2000", "endless 10"),
+        ("endless", "--records-max 2000", "limit-exceeded 10"),
         ("cut-after=2", "--retries 0", "cut 10"),
     ] {
         let primary =

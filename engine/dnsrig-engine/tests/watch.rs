@@ -159,9 +159,9 @@ fn a_connection_within_a_namespace_is_listed_by_both_its_ends() {
         (0..last.num_rows()).rfind(|row| last["local"].as_string::<i32>().value(*row) == local).unwrap()
     };
     let (at_client, at_server) = (row(&client), row(&server));
-    assert_eq!(number::<UInt64Type>(last, "acked_octets", at_server), 50_000);
-    assert_eq!(number::<UInt64Type>(last, "received_octets", at_client), 50_000);
-    assert_eq!(number::<UInt32Type>(last, "receive_queue_octets", at_client), 10_000);
+    assert_eq!(number::<UInt64Type>(last, "acked_bytes", at_server), 50_000);
+    assert_eq!(number::<UInt64Type>(last, "received_bytes", at_client), 50_000);
+    assert_eq!(number::<UInt32Type>(last, "receive_queue_bytes", at_client), 10_000);
     assert_eq!(last["remote"].as_string::<i32>().value(at_client), server.local_addr().unwrap().to_string());
     let word = |name: &str| {
         let column = last[name].as_dictionary::<Int32Type>();

@@ -9,7 +9,7 @@ use std::{fs::File, io, os::unix::fs::FileExt};
 
 /// A read that gives less than this was the last: the kernel gives a file in pieces of whole records (seq_file), each
 /// of them as much of a page as the records fill, and no record that we read is longer than half a page.
-const PIECE_OCTETS_MIN: usize = 2048;
+const PIECE_BYTES_MIN: usize = 2048;
 
 /// Which word of a line is the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub fn content<'a>(file: &File, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
         match file.read_at(&mut buffer[length..], length as u64) {
             Ok(read) => {
                 length += read;
-                if read < PIECE_OCTETS_MIN {
+                if read < PIECE_BYTES_MIN {
                     break;
                 }
             }
@@ -92,12 +92,12 @@ pub fn read<'a>(
 
 /// The words of a line; spaces, colons and equals signs separate them.
 pub fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
-    line.split(|octet| matches!(octet, b' ' | b'\t' | b':' | b'=')).filter(|word| !word.is_empty())
+    line.split(|byte| matches!(byte, b' ' | b'\t' | b':' | b'=')).filter(|word| !word.is_empty())
 }
 
 /// The lines of a text.
 pub fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split(|octet| *octet == b'\n')
+    text.split(|byte| *byte == b'\n')
 }
 
 fn begins_with(line: &[u8], key: &[u8]) -> bool {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// 256 inputs of any octets and 256 that resemble the kernel's, at any place.
+        /// 256 inputs of any bytes and 256 that resemble the kernel's, at any place.
         #[test]
         fn nothing_makes_it_panic(
             text in prop_oneof![proptest::collection::vec(any::<u8>(), 0..400), kernel_like()],

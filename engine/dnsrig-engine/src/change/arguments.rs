@@ -22,7 +22,7 @@ use crate::{
 /// Changes a second that a foreign target gets at most.
 pub const RATE_VOUCHED_MAX: f64 = 10.0;
 
-/// At most this many changes, each kept in memory with 48 octets.
+/// At most this many changes, each kept in memory with 48 bytes.
 pub const CHANGES_MAX: u64 = 10_000_000;
 
 /// Change zones of a primary at a constant rate, by dynamic updates (RFC 2136).
@@ -31,7 +31,7 @@ pub const CHANGES_MAX: u64 = 10_000_000;
 /// from then on members come back and leave alternately. With --zones, each zone in turn gets a new text in a TXT
 /// record of its own (dnsrig.ZONE), and the server raises the serial.
 ///
-/// Updates go over UDP, one change a message of at most 512 octets. One without an answer is given up, counted, and
+/// Updates go over UDP, one change a message of at most 512 bytes. One without an answer is given up, counted, and
 /// never repeated.
 ///
 /// Exit codes: 0 all changes were sent and ended, 130 interrupted, 2 bad input, 1 other errors.

@@ -1,6 +1,6 @@
 //! `change`: a stream of dynamic updates (RFC 2136) on a primary, so that something happens there while others measure.
 //!
-//! [`plan`] says what the k-th change is, [`core`] when it is sent and how it ended, [`update`] is its octets; here is
+//! [`plan`] says what the k-th change is, [`core`] when it is sent and how it ended, [`update`] is its bytes; here is
 //! what touches the socket.
 
 mod arguments;

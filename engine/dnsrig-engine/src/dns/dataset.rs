@@ -1,6 +1,6 @@
 //! What generated datasets and those who read them agree on.
 
-/// The version of what the generators make; it rises when the same arguments give other octets.
+/// The version of what the generators make; it rises when the same arguments give other bytes.
 pub const VERSION: u32 = 2;
 
 /// The file whose presence means that a dataset is complete.
@@ -10,14 +10,14 @@ pub const DESCRIPTION: &str = "dataset.json";
 pub fn parse_name(text: &str) -> Result<String, String> {
     let label = |label: &str| {
         (1..=63).contains(&label.len())
-            && label.bytes().all(|octet| matches!(octet, b'a'..=b'z' | b'0'..=b'9' | b'-'))
+            && label.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-'))
             && !label.starts_with('-')
             && !label.ends_with('-')
     };
     if text.len() <= 128 && text.split('.').all(label) {
         Ok(text.to_owned())
     } else {
-        Err("expected a domain name in lower case without a final dot, at most 128 octets, such as example".into())
+        Err("expected a domain name in lower case without a final dot, at most 128 bytes, such as example".into())
     }
 }
 

@@ -4,7 +4,7 @@
 //! lies in the zone is asked for every record, and its name is nearly always some labels and a pointer to a name that
 //! was looked at before: what was found out there is remembered for the rest of the message.
 
-/// The longest name, the root's octet included (RFC 1035 §2.3.4).
+/// The longest name, the root's byte included (RFC 1035 §2.3.4).
 pub const NAME_BYTES_MAX: usize = 255;
 
 /// The longest label (RFC 1035 §2.3.4).
@@ -13,7 +13,7 @@ pub const LABEL_BYTES_MAX: usize = 63;
 /// What is wrong with a message's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// Octets are missing, are too many, or mean nothing.
+    /// Bytes are missing, are too many, or mean nothing.
     Form,
     /// A pointer that does not lead backwards.
     Loop,
@@ -21,7 +21,7 @@ pub enum Wrong {
 
 /// A piece of a name.
 enum Piece {
-    /// The label at these octets, without its length.
+    /// The label at these bytes, without its length.
     Label(usize, usize),
     Root,
     Pointer(usize),
@@ -44,13 +44,13 @@ fn piece(message: &[u8], at: usize, start: usize) -> Result<Piece, Wrong> {
 
 /// Calls `each` with every label of the name at `at`, and returns what lies behind the name.
 pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) -> Result<usize, Wrong> {
-    let (mut position, mut start, mut behind, mut octets) = (at, at, None, 1);
+    let (mut position, mut start, mut behind, mut bytes) = (at, at, None, 1);
     loop {
         match piece(message, position, start)? {
             Piece::Root => return Ok(behind.unwrap_or(position + 1)),
             Piece::Label(first, end) => {
-                octets += end - position;
-                if octets > NAME_BYTES_MAX {
+                bytes += end - position;
+                if bytes > NAME_BYTES_MAX {
                     return Err(Wrong::Form);
                 }
                 each(message.get(first..end).ok_or(Wrong::Form)?);
@@ -150,14 +150,14 @@ impl<'z> Owners<'z> {
                 Piece::Label(_, end) => position = end,
                 Piece::Root => return self.place_whole(&message[at..=position], at, position + 1),
                 Piece::Pointer(target) => {
-                    let Some(suffix) = self.known_octets(target) else {
+                    let Some(suffix) = self.known_bytes(target) else {
                         return self.place_unknown(message, at, position, target);
                     };
-                    let octets = position - at + suffix;
-                    if octets > NAME_BYTES_MAX {
+                    let bytes = position - at + suffix;
+                    if bytes > NAME_BYTES_MAX {
                         return Err(Wrong::Form);
                     }
-                    return Ok((self.within(at, octets), position + 2));
+                    return Ok((self.within(at, bytes), position + 2));
                 }
             }
         }
@@ -165,28 +165,28 @@ impl<'z> Owners<'z> {
 
     /// The length of the name at `target`, if it was found to be the zone's or to lie below.
     #[inline]
-    fn known_octets(&self, target: usize) -> Option<usize> {
+    fn known_bytes(&self, target: usize) -> Option<usize> {
         if target == self.apex && target != 0 {
             return Some(self.zone.len());
         }
-        let (at, octets) = self.known[target % KNOWN];
-        (usize::from(at) == target && octets != 0).then_some(usize::from(octets))
+        let (at, bytes) = self.known[target % KNOWN];
+        (usize::from(at) == target && bytes != 0).then_some(usize::from(bytes))
     }
 
-    /// The place of the name at `at`, `octets` long, that ends with the zone's. It is remembered.
+    /// The place of the name at `at`, `bytes` long, that ends with the zone's. It is remembered.
     #[inline]
-    fn within(&mut self, at: usize, octets: usize) -> Place {
-        if octets == self.zone.len() {
+    fn within(&mut self, at: usize, bytes: usize) -> Place {
+        if bytes == self.zone.len() {
             return Place::Apex;
         }
-        self.remember(at, octets);
+        self.remember(at, bytes);
         Place::Below
     }
 
     /// What begins beyond 16 bits is no target of a pointer, and no message is longer.
     #[inline]
-    fn remember(&mut self, at: usize, octets: usize) {
-        self.known[at % KNOWN] = (at as u16, octets as u8);
+    fn remember(&mut self, at: usize, bytes: usize) {
+        self.known[at % KNOWN] = (at as u16, bytes as u8);
     }
 
     /// The place of a name that is not compressed.

@@ -39,7 +39,7 @@ fn the_root_is_a_zone_too() {
 fn a_name_is_compared_label_by_label() {
     let zone = name("zone.example");
     assert!(ends_with(&name("ZONE.example"), &zone) && ends_with(&name("a.zone.EXAMPLE"), &zone));
-    // The octets are those of the zone's name, but its first is one of a label: `\\004zone` ends the label before it.
+    // The bytes are those of the zone's name, but its first is one of a label: `\\004zone` ends the label before it.
     let inside = b"\x08abc\x04zone\x07example\x00";
     assert!(inside.ends_with(&zone) && !ends_with(inside, &zone));
     assert_eq!(equals(&zone, 0, &name("Zone.Example")), Ok((true, 14)));
@@ -49,7 +49,7 @@ fn a_name_is_compared_label_by_label() {
     }
 }
 
-/// Octets with names in them: labels from a few, ends, pointers to anywhere near, and anything.
+/// Bytes with names in them: labels from a few, ends, pointers to anywhere near, and anything.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let label = prop_oneof![Just("a"), Just("A"), Just("z"), Just("zz")];
     let piece = prop_oneof![

@@ -63,7 +63,7 @@ pub fn write_query(to: &mut Vec<u8>, id: u16, zone: &[u8], ask: Ask) {
     to.extend_from_slice(&ask.qtype().to_int().to_be_bytes());
     to.extend_from_slice(&Class::IN.to_int().to_be_bytes());
     if let Ask::Ixfr { serial } = ask {
-        // Owner (a pointer to the question), TYPE SOA, CLASS IN, TTL 0, 22 octets: two roots, serial, four timers.
+        // Owner (a pointer to the question), TYPE SOA, CLASS IN, TTL 0, 22 bytes: two roots, serial, four timers.
         to.extend_from_slice(&[0xc0, 12, 0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
         to.extend_from_slice(&serial.to_be_bytes());
         to.extend_from_slice(&[0; 16]);

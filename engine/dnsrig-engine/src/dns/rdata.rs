@@ -9,9 +9,9 @@ use super::{
 
 /// A part of a record's data, from its beginning; behind the last one is whatever is left.
 enum Part {
-    /// So many octets.
-    Octets(usize),
-    /// An octet of length, and so many octets.
+    /// So many bytes.
+    Bytes(usize),
+    /// A byte of length, and so many bytes.
     Text,
     Name,
 }
@@ -19,24 +19,24 @@ enum Part {
 /// The parts of the types whose names may be compressed, or are lower case in canonical form, up to the last name.
 ///
 /// These are the types of RFC 1035 and those of RFC 3597 §4 and RFC 4034 §6.2. NSEC is not among them (RFC 6840
-/// §5.1), HINFO has no names, and A6 is historic (RFC 6563). Names of all other types are octets like any others.
+/// §5.1), HINFO has no names, and A6 is historic (RFC 6563). Names of all other types are bytes like any others.
 fn layout(rtype: Rtype) -> &'static [Part] {
-    use Part::{Name, Octets, Text};
+    use Part::{Bytes, Name, Text};
     match rtype.to_int() {
         // NS, MD, MF, CNAME, MB, MG, MR, PTR, NXT, DNAME
         2..=5 | 7..=9 | 12 | 30 | 39 => &[Name],
         // SOA, MINFO, RP
         6 | 14 | 17 => &[Name, Name],
         // MX, AFSDB, RT, KX
-        15 | 18 | 21 | 36 => &[Octets(2), Name],
+        15 | 18 | 21 | 36 => &[Bytes(2), Name],
         // SIG, RRSIG
-        24 | 46 => &[Octets(18), Name],
+        24 | 46 => &[Bytes(18), Name],
         // PX
-        26 => &[Octets(2), Name, Name],
+        26 => &[Bytes(2), Name, Name],
         // SRV
-        33 => &[Octets(6), Name],
+        33 => &[Bytes(6), Name],
         // NAPTR
-        35 => &[Octets(4), Text, Text, Text, Name],
+        35 => &[Bytes(4), Text, Text, Text, Name],
         _ => &[],
     }
 }
@@ -65,7 +65,7 @@ impl Record<'_> {
         let (message, mut at) = self.context();
         for part in layout(self.rtype) {
             let next = match part {
-                Part::Octets(octets) => at + octets,
+                Part::Bytes(bytes) => at + bytes,
                 Part::Text => at + 1 + usize::from(*message.get(at).ok_or(Wrong::Form)?),
                 Part::Name => {
                     let from = to.len();

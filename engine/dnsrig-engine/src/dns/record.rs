@@ -9,7 +9,7 @@ use super::{
 };
 
 /// TYPE, CLASS, TTL and RDLENGTH, behind the owner of a record (RFC 1035 §4.1.3).
-const FIXED_OCTETS: usize = 10;
+const FIXED_BYTES: usize = 10;
 
 /// One record, where it lies in its message. The names in it may be compressed.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +30,8 @@ impl<'m> Record<'m> {
     /// The record whose owner begins at `owner` and ends before `behind`.
     #[inline(always)]
     fn read(message: &'m [u8], owner: usize, behind: usize) -> Result<Self, Wrong> {
-        let fixed: &[u8; FIXED_OCTETS] = message.get(behind..).and_then(<[u8]>::first_chunk).ok_or(Wrong::Form)?;
-        let data = behind + FIXED_OCTETS;
+        let fixed: &[u8; FIXED_BYTES] = message.get(behind..).and_then(<[u8]>::first_chunk).ok_or(Wrong::Form)?;
+        let data = behind + FIXED_BYTES;
         let end = data + usize::from(u16::from_be_bytes([fixed[8], fixed[9]]));
         if end > message.len() {
             return Err(Wrong::Form);

@@ -27,7 +27,7 @@ pub enum Verdict {
     NotAuthoritative,
     /// Another RCODE, truncated, or no SOA of exactly this name.
     Other,
-    /// Octets that are no DNS message.
+    /// Bytes that are no DNS message.
     Malformed,
     /// A message that answers no question of ours.
     Mismatched,

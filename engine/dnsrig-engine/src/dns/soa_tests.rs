@@ -1,4 +1,4 @@
-//! Answers of every kind, and octets that are none.
+//! Answers of every kind, and bytes that are none.
 
 use std::str::FromStr;
 
@@ -22,19 +22,19 @@ fn wire(name: &str) -> Vec<u8> {
 
 /// An answer: id 7, the question for `name`, and one SOA of `owner` with `serial`.
 fn answer(name: &str, owner: &str, flags: [u8; 2], serial: u32) -> Vec<u8> {
-    let mut octets = vec![0, 7, flags[0], flags[1], 0, 1, 0, 1, 0, 0, 0, 0];
-    octets.extend(wire(name));
-    octets.extend([0, 6, 0, 1]);
-    octets.extend(wire(owner));
-    // Type SOA, class IN, TTL 0, 22 octets of data: two root names, serial, four timers.
-    octets.extend([0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
-    octets.extend(serial.to_be_bytes());
-    octets.extend([0; 16]);
-    octets
+    let mut bytes = vec![0, 7, flags[0], flags[1], 0, 1, 0, 1, 0, 0, 0, 0];
+    bytes.extend(wire(name));
+    bytes.extend([0, 6, 0, 1]);
+    bytes.extend(wire(owner));
+    // Type SOA, class IN, TTL 0, 22 bytes of data: two root names, serial, four timers.
+    bytes.extend([0, 6, 0, 1, 0, 0, 0, 0, 0, 22, 0, 0]);
+    bytes.extend(serial.to_be_bytes());
+    bytes.extend([0; 16]);
+    bytes
 }
 
-fn read(octets: &[u8], awaited: Option<u32>) -> Verdict {
-    read_answer(octets, Name::<Vec<u8>>::from_str("z1.example").unwrap(), awaited)
+fn read(bytes: &[u8], awaited: Option<u32>) -> Verdict {
+    read_answer(bytes, Name::<Vec<u8>>::from_str("z1.example").unwrap(), awaited)
 }
 
 fn soa(flags: [u8; 2], serial: u32, awaited: Option<u32>) -> Verdict {
@@ -89,7 +89,7 @@ fn a_message_cut_short_is_malformed() {
     let whole = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
     let question_end = 12 + wire("z1.example").len() + TAIL_BYTES;
     for length in question_end..whole.len() {
-        assert_eq!(read(&whole[..length], None), Verdict::Malformed, "{length} octets");
+        assert_eq!(read(&whole[..length], None), Verdict::Malformed, "{length} bytes");
     }
     assert_eq!(response_id(&whole[..11]), None);
     assert_eq!(response_id(&whole), Some((7, 0)));
@@ -107,29 +107,29 @@ fn verdicts_are_counted_apart() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// 20,000 inputs of any octets.
+    /// 20,000 inputs of any bytes.
     #[test]
-    fn any_octets_are_read_without_panic(octets in any_bytes(UDP_BYTES_MAX)) {
-        response_id(&octets);
-        let seen = matches!(read(&octets, None), Verdict::Seen { .. });
+    fn any_bytes_are_read_without_panic(bytes in any_bytes(UDP_BYTES_MAX)) {
+        response_id(&bytes);
+        let seen = matches!(read(&bytes, None), Verdict::Seen { .. });
         prop_assert!(!seen);
     }
 
-    /// 20,000 answers with a few octets changed and perhaps cut: pointers into the void, wrong counts and lengths.
+    /// 20,000 answers with a few bytes changed and perhaps cut: pointers into the void, wrong counts and lengths.
     #[test]
     fn damaged_answers_are_read_without_panic(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         length in any::<prop::sample::Index>(), cut: bool,
     ) {
-        let mut octets = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
-        for (index, octet) in changes {
-            let index = index.index(octets.len());
-            octets[index] = octet;
+        let mut bytes = answer("z1.example", "z1.example", AUTHORITATIVE, 5);
+        for (index, byte) in changes {
+            let index = index.index(bytes.len());
+            bytes[index] = byte;
         }
         if cut {
-            octets.truncate(length.index(octets.len()));
+            bytes.truncate(length.index(bytes.len()));
         }
-        response_id(&octets);
-        read(&octets, Some(5));
+        response_id(&bytes);
+        read(&bytes, Some(5));
     }
 }

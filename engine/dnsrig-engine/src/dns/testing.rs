@@ -1,4 +1,4 @@
-//! Messages for tests, octet by octet, so that they can be wrong in every way.
+//! Messages for tests, byte by byte, so that they can be wrong in every way.
 
 use std::sync::Arc;
 
@@ -136,9 +136,9 @@ pub fn line(text: &str) -> Rr {
     let mut rest = rest.skip_while(|word| *word == "IN");
     let rtype: Rtype = rest.next().expect(text).parse().expect(text);
     let data: Vec<&str> = rest.collect();
-    if let [r"\#", octets, hex @ ..] = &data[..] {
+    if let [r"\#", bytes, hex @ ..] = &data[..] {
         let data: Vec<u8> = base16::decode(&hex.concat()).expect(text);
-        assert_eq!(data.len().to_string(), *octets, "{text}");
+        assert_eq!(data.len().to_string(), *bytes, "{text}");
         return Rr { ttl_s, ..Rr::new(&owner, rtype.to_int(), &data) };
     }
     let mut scanner = IterScanner::<_, Vec<u8>>::new(data);

@@ -43,15 +43,15 @@ impl Names {
         }
         let mut value = self.index * self.stride + self.random.below(self.stride);
         self.index += 1;
-        let mut octets = vec![0; self.prefix_letters as usize];
-        for octet in octets.iter_mut().rev() {
-            *octet = letter(value % LETTERS);
+        let mut bytes = vec![0; self.prefix_letters as usize];
+        for byte in bytes.iter_mut().rev() {
+            *byte = letter(value % LETTERS);
             value /= LETTERS;
         }
         // The sum of three dice: 0 to 12 more letters, 6 on average; names of 10 to 12 letters are the most frequent.
         let more = self.random.below(4) + self.random.below(5) + self.random.below(6);
-        octets.extend((0..more).map(|_| letter(self.random.below(LETTERS))));
-        String::from_utf8(octets).ok()
+        bytes.extend((0..more).map(|_| letter(self.random.below(LETTERS))));
+        String::from_utf8(bytes).ok()
     }
 }
 

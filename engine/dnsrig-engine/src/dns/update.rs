@@ -32,7 +32,7 @@ pub enum Edit {
 
 /// An update that does not fit into a datagram.
 #[derive(Debug, thiserror::Error)]
-#[error("an update of {0} takes more than {UDP_BYTES_MAX} octets")]
+#[error("an update of {0} takes more than {UDP_BYTES_MAX} bytes")]
 pub struct TooLong(pub String);
 
 impl Advice for TooLong {
@@ -74,13 +74,13 @@ fn record(edit: &Edit) -> Record<&Name<Vec<u8>>, UnknownRecordData<&[u8]>> {
         Edit::Add { owner, rtype, ttl_s, data } => (owner, Class::IN, *ttl_s, *rtype, &data[..]),
         Edit::DeleteSet { owner, rtype } => (owner, Class::ANY, 0, *rtype, &[][..]),
     };
-    let data = UnknownRecordData::from_octets(rtype, data).expect("the data of a change is a few octets");
+    let data = UnknownRecordData::from_octets(rtype, data).expect("the data of a change is a few bytes");
     Record::new(owner, class, Ttl::from_secs(ttl_s), data)
 }
 
 /// The id of an answer to an update, and its RCODE as the number in the header.
-pub fn read_answer(octets: &[u8]) -> Option<(u16, u8)> {
-    let header = Message::from_octets(octets).ok()?.header();
+pub fn read_answer(bytes: &[u8]) -> Option<(u16, u8)> {
+    let header = Message::from_octets(bytes).ok()?.header();
     (header.qr() && header.opcode() == Opcode::UPDATE).then(|| (header.id(), header.rcode().to_int()))
 }
 

@@ -1,4 +1,4 @@
-//! Updates as others read them, and octets that are no answer.
+//! Updates as others read them, and bytes that are no answer.
 
 use std::str::FromStr;
 
@@ -30,8 +30,8 @@ fn update(key: Option<&str>) -> (Vec<u8>, Option<Verifier>) {
 
 #[test]
 fn an_update_is_as_rfc_2136_says() {
-    let octets = update(None).0;
-    let message = Message::from_octets(&octets[..]).unwrap();
+    let bytes = update(None).0;
+    let message = Message::from_octets(&bytes[..]).unwrap();
     assert_eq!((message.header().id(), message.header().opcode(), message.header().qr()), (7, Opcode::UPDATE, false));
     let zone = message.sole_question().unwrap();
     assert_eq!((zone.qname().to_string().as_str(), zone.qtype(), zone.qclass()), ("z1.example", Rtype::SOA, Class::IN));
@@ -45,8 +45,8 @@ fn an_update_is_as_rfc_2136_says() {
 fn a_signature_is_what_the_server_expects() {
     let now = Time48::from_u64(NOW_S);
     let key = key_of_domain(KEY);
-    let (octets, verifier) = update(Some(KEY));
-    let mut message = Message::from_octets(octets).unwrap();
+    let (bytes, verifier) = update(Some(KEY));
+    let mut message = Message::from_octets(bytes).unwrap();
     let server = ServerTransaction::request(&key, &mut message, now).unwrap().expect("it is signed");
     let mut answer = MessageBuilder::new_vec().start_answer(&message, Rcode::NOERROR).unwrap().additional();
     answer.header_mut().set_opcode(Opcode::UPDATE);
@@ -61,9 +61,9 @@ fn a_signature_is_what_the_server_expects() {
 
 #[test]
 fn a_query_is_no_answer_and_neither_is_an_answer_to_one() {
-    let octets = update(None).0;
-    assert_eq!(read_answer(&octets), None);
-    let answer = |flags: u8| [&octets[..2], &[flags, 5], &octets[4..]].concat();
+    let bytes = update(None).0;
+    assert_eq!(read_answer(&bytes), None);
+    let answer = |flags: u8| [&bytes[..2], &[flags, 5], &bytes[4..]].concat();
     assert_eq!(read_answer(&answer(0x80)), None, "opcode QUERY");
     assert_eq!(read_answer(&answer(0xa8)), Some((7, 5)));
 }
@@ -79,8 +79,8 @@ fn what_does_not_fit_is_refused() {
 
 proptest! {
     #[test]
-    fn no_octets_are_too_strange(octets: Vec<u8>) {
-        read_answer(&octets);
-        is_signed(&octets, &update(Some(KEY)).1.unwrap(), NOW_S);
+    fn no_bytes_are_too_strange(bytes: Vec<u8>) {
+        read_answer(&bytes);
+        is_signed(&bytes, &update(Some(KEY)).1.unwrap(), NOW_S);
     }
 }

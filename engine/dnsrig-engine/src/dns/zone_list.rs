@@ -14,11 +14,11 @@ use crate::base::failure::Advice;
 /// At most this many zones: with names of the usual length they need about half a gigabyte.
 const ZONES_MAX: usize = 10_000_000;
 
-/// At most this many octets of names, so that a place among them fits 32 bits.
-const NAME_OCTETS_MAX: usize = u32::MAX as usize;
+/// At most this many bytes of names, so that a place among them fits 32 bits.
+const NAME_BYTES_MAX: usize = u32::MAX as usize;
 
-/// A line longer than a name can be written, even with every octet as \DDD (RFC 1035 §5.1) and a path behind it.
-const LINE_OCTETS_MAX: u64 = 8192;
+/// A line longer than a name can be written, even with every byte as \DDD (RFC 1035 §5.1) and a path behind it.
+const LINE_BYTES_MAX: u64 = 8192;
 
 /// A list of zones could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -65,7 +65,7 @@ impl Advice for ZonesError {
 /// Names of zones, numbered from 0 in the order of the list.
 #[derive(Default)]
 pub struct Zones {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     ends: Vec<u32>,
 }
 
@@ -89,7 +89,7 @@ impl Zones {
         let mut line = String::new();
         for number in 1.. {
             line.clear();
-            let read = io::Read::take(&mut input, LINE_OCTETS_MAX).read_line(&mut line);
+            let read = io::Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line);
             if read.map_err(|error| ZonesError::Read(path.into(), error))? == 0 {
                 break;
             }
@@ -116,18 +116,18 @@ impl Zones {
     /// Adds a name in wire format, without compression; errors are sentences.
     pub fn add(&mut self, name: &[u8]) -> Result<(), String> {
         let name = Name::from_slice(name).map_err(|error| format!("no domain name: {error}"))?;
-        if self.ends.len() == ZONES_MAX || self.octets.len() + name.len() > NAME_OCTETS_MAX {
+        if self.ends.len() == ZONES_MAX || self.bytes.len() + name.len() > NAME_BYTES_MAX {
             return Err(format!("more than {ZONES_MAX} zones"));
         }
-        self.octets.extend_from_slice(name.as_slice());
-        self.ends.push(self.octets.len() as u32);
+        self.bytes.extend_from_slice(name.as_slice());
+        self.ends.push(self.bytes.len() as u32);
         Ok(())
     }
 
     /// Writes all names in lower case.
     pub fn lower_case(mut self) -> Self {
         // Lengths of labels are no letters.
-        self.octets.make_ascii_lowercase();
+        self.bytes.make_ascii_lowercase();
         self
     }
 
@@ -135,7 +135,7 @@ impl Zones {
     pub fn wire(&self, zone: u32) -> &[u8] {
         let zone = zone as usize;
         let start = if zone == 0 { 0 } else { self.ends[zone - 1] as usize };
-        &self.octets[start..self.ends[zone] as usize]
+        &self.bytes[start..self.ends[zone] as usize]
     }
 
     /// How many there are.

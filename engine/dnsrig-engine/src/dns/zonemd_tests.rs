@@ -8,7 +8,7 @@ use crate::{
     dns::testing::{self, Rr, line, name},
 };
 
-const OCTETS_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 1 << 20;
 
 const SOA: &str = "example. 86400 SOA ns1.example. admin.example. 2018031900 1800 900 604800 86400";
 
@@ -48,7 +48,7 @@ const COMPLEX: [&str; 21] = [
      616c6c6f776564206275742069676e6f7265642e20616c6c6f776564206275742069676e6f7265642e20616c6c6f7765",
 ];
 
-/// Its third and fourth ZONEMD records are of a private algorithm and scheme; the fourth has 20 octets of digest.
+/// Its third and fourth ZONEMD records are of a private algorithm and scheme; the fourth has 20 bytes of digest.
 const MULTIPLE: [&str; 8] = [
     SOA,
     "example. 86400 NS ns1.example.",
@@ -101,14 +101,14 @@ fn records(lines: &[&str]) -> Vec<Rr> {
     lines.iter().map(|text| line(text)).collect()
 }
 
-fn check_up_to(records: &[Rr], octets_max: usize) -> Result<(), Outcome> {
-    let mut digest = Digest::new(octets_max);
+fn check_up_to(records: &[Rr], bytes_max: usize) -> Result<(), Outcome> {
+    let mut digest = Digest::new(bytes_max);
     testing::give(&testing::response(None, records), &mut digest)?;
     digest.end(Answered::Axfr)
 }
 
 fn check(records: &[Rr]) -> Result<(), Outcome> {
-    check_up_to(records, OCTETS_MAX)
+    check_up_to(records, BYTES_MAX)
 }
 
 #[test]
@@ -186,19 +186,19 @@ fn what_signs_the_digest_is_not_digested() {
 #[test]
 fn the_memory_of_a_check_is_bounded() {
     let zone = records(&SIMPLE);
-    let mut digest = Digest::new(OCTETS_MAX);
+    let mut digest = Digest::new(BYTES_MAX);
     testing::give(&testing::response(None, &zone), &mut digest).unwrap();
-    let needed = digest.octets();
+    let needed = digest.bytes();
     assert_eq!(check_up_to(&zone, needed), Ok(()));
-    assert_eq!(check_up_to(&zone, needed - 1), Err(Outcome::Endless));
+    assert_eq!(check_up_to(&zone, needed - 1), Err(Outcome::LimitExceeded));
 }
 
 #[test]
 fn changes_alone_have_no_digest() {
-    let mut digest = Digest::new(OCTETS_MAX);
+    let mut digest = Digest::new(BYTES_MAX);
     testing::give(&testing::response(None, &records(&SIMPLE)), &mut digest).unwrap();
     assert_eq!(digest.end(Answered::Ixfr), Err(Outcome::ZonemdMissing));
-    assert_eq!(Digest::new(OCTETS_MAX).end(Answered::UpToDate), Ok(()));
+    assert_eq!(Digest::new(BYTES_MAX).end(Answered::UpToDate), Ok(()));
 }
 
 /// RFC 4034 §6.1, and a zone of which some names are no part.

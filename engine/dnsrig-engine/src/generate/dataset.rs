@@ -43,7 +43,7 @@ pub struct Described {
     pub count: u64,
     /// The records of all zones together.
     pub records_total: u64,
-    /// The size of all zone files together, in octets.
+    /// The size of all zone files together, in bytes.
     pub bytes_total: u64,
     /// The seed that it was made from.
     pub seed: u64,
@@ -74,7 +74,7 @@ pub enum Details {
         /// Its delegations, the registry's own included.
         delegations: u64,
         /// What an AXFR would take on the wire, TCP length prefixes included, by estimate.
-        axfr_octets_estimate: u64,
+        axfr_bytes_estimate: u64,
         /// In how many messages.
         axfr_messages_estimate: u64,
     },

@@ -11,11 +11,11 @@ pub const SURVEY_MAX: Duration = Duration::from_secs(8);
 /// So many connections are opened in that time: each further one after the server closed the one before.
 pub const SURVEY_CONNECTIONS_MAX: u32 = 20;
 
-/// So many octets of zones are taken while zones are looked at.
-pub const SURVEY_OCTETS_MAX: u64 = 64 << 20;
+/// So many bytes of zones are taken while zones are looked at.
+pub const SURVEY_BYTES_MAX: u64 = 64 << 20;
 
 /// What is larger is cut by closing the connection, and never asked for again.
-pub const LARGE_OCTETS_MAX: u64 = 8 << 20;
+pub const LARGE_BYTES_MAX: u64 = 8 << 20;
 
 /// So many transfers are asked for in one write.
 pub const PIPELINED: usize = 50;
@@ -35,8 +35,8 @@ pub const CONNECTIONS_AT_ONCE: usize = 64;
 /// So many queries go into one TLS record.
 pub const QUERIES_IN_A_RECORD: usize = 10;
 
-/// So many octets of records are kept to hold a zone against its digest: the largest zone that is not cut, written out.
-pub const DIGEST_OCTETS_MAX: usize = 128 << 20;
+/// So many bytes of records are kept to hold a zone against its digest: the largest zone that is not cut, written out.
+pub const DIGEST_BYTES_MAX: usize = 128 << 20;
 
 /// Connecting takes at most so long, and so does each handshake.
 pub const CONNECT_MAX: Duration = Duration::from_secs(2);

@@ -19,8 +19,8 @@ use rustls::{ClientConfig, ClientConnection, HandshakeKind, pki_types::ServerNam
 use super::caps::CONNECT_MAX;
 use crate::net::framing::Frames;
 
-/// How many octets are read at once.
-const READ_OCTETS: usize = 16_384;
+/// How many bytes are read at once.
+const READ_BYTES: usize = 16_384;
 
 /// Why nothing (more) came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,9 +196,9 @@ impl Connection {
         }
     }
 
-    /// Waits for octets and takes them in.
+    /// Waits for bytes and takes them in.
     fn fill(&mut self, deadline: Instant) -> Result<(), CloseReason> {
-        let mut buffer = [0; READ_OCTETS];
+        let mut buffer = [0; READ_BYTES];
         let count = self.read_socket(&mut buffer, deadline)?;
         let Some(tls) = &mut self.tls else {
             if count == 0 {

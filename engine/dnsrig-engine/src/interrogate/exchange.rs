@@ -25,7 +25,7 @@ pub struct Arrival {
     pub at: Duration,
     /// The transfer it belongs to, by number; None: nobody waits for its id.
     pub transfer: Option<usize>,
-    pub octets: usize,
+    pub bytes: usize,
 }
 
 /// Queries on one connection and their answers, in the order in which they came.
@@ -70,7 +70,7 @@ impl Exchange {
     pub fn take(&mut self, now: Now, message: &[u8]) {
         let open = |number: &usize| self.transfers.get(*number).is_some_and(Transfer::is_open);
         let number = id(message).map(usize::from).filter(open);
-        self.arrivals.push(Arrival { at: now.at, transfer: number, octets: message.len() });
+        self.arrivals.push(Arrival { at: now.at, transfer: number, bytes: message.len() });
         if let Some(number) = number {
             self.transfers[number].take(now.at, now.wall_s, message);
         }
@@ -90,8 +90,8 @@ impl Exchange {
         self.count(|transfer| transfer.refusal().is_some())
     }
 
-    pub fn octets(&self) -> u64 {
-        self.arrivals.iter().map(|arrival| arrival.octets as u64).sum()
+    pub fn bytes(&self) -> u64 {
+        self.arrivals.iter().map(|arrival| arrival.bytes as u64).sum()
     }
 
     pub fn count(&self, is_counted: impl Fn(&Transfer) -> bool) -> usize {

@@ -60,9 +60,9 @@ impl Script {
         self
     }
 
-    fn message(mut self, octets: &[u8]) -> Self {
+    fn message(mut self, bytes: &[u8]) -> Self {
         self.at += Duration::from_millis(1);
-        self.exchange.take(now(self.at), octets);
+        self.exchange.take(now(self.at), bytes);
         if self.later > 0 && self.exchange.open() == 0 {
             self.later -= 1;
             self.ask(Ask::Axfr);
@@ -123,7 +123,7 @@ impl Script {
 
     /// As if zones had been looked at that way.
     pub fn survey(self) -> Survey {
-        let known = |transfer| Known { name: ZONE.to_vec(), transfer, message_octets: Vec::new() };
+        let known = |transfer| Known { name: ZONE.to_vec(), transfer, message_bytes: Vec::new() };
         let zones = self.exchange.transfers.into_iter().map(known).collect();
         Survey { zones, ..Survey::new(Transport::Tcp) }
     }
@@ -213,19 +213,19 @@ fn a_zone_without_a_digest_is_done_all_the_same() {
 
 proptest! {
     #[test]
-    fn whatever_comes_does_no_harm(octets in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn whatever_comes_does_no_harm(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut exchange = Script::asked(1).exchange();
-        exchange.take(now(Duration::ZERO), &octets);
+        exchange.take(now(Duration::ZERO), &bytes);
         prop_assert_eq!(exchange.arrivals.len(), 1);
     }
 
     #[test]
     fn a_damaged_message_does_no_harm(place: usize, value: u8) {
-        let mut octets = answer(0, Ask::Axfr, &[Some(SERIAL), None, Some(SERIAL)], Some(Duration::from_secs(1)));
-        let place = place % octets.len();
-        octets[place] = value;
+        let mut bytes = answer(0, Ask::Axfr, &[Some(SERIAL), None, Some(SERIAL)], Some(Duration::from_secs(1)));
+        let place = place % bytes.len();
+        bytes[place] = value;
         let mut exchange = Script::asked(1).exchange();
-        exchange.take(now(Duration::ZERO), &octets);
-        prop_assert!(Message::from_octets(octets).is_ok());
+        exchange.take(now(Duration::ZERO), &bytes);
+        prop_assert!(Message::from_octets(bytes).is_ok());
     }
 }

@@ -6,13 +6,13 @@ use domain::base::{Message, opt::TcpKeepalive};
 
 use crate::net::framing;
 
-/// A name of a zone in wire format: not compressed, lower case, with the octet of the root.
+/// A name of a zone in wire format: not compressed, lower case, with the byte of the root.
 pub type ZoneName = Vec<u8>;
 
 /// Where the number of additional records stands (RFC 1035 §4.1.1), of which there are fewer than 256.
 const ARCOUNT_LOW: usize = 11;
 
-/// OPT at the root, 1,232 octets over UDP, no flags, one option without a value: edns-tcp-keepalive (RFC 7828 §3.1).
+/// OPT at the root, 1,232 bytes over UDP, no flags, one option without a value: edns-tcp-keepalive (RFC 7828 §3.1).
 const OPT_WITH_KEEPALIVE: [u8; 15] = [0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 4, 0, 11, 0, 0];
 
 /// Adds to a query without additional records the option that asks how long an idle connection stays.

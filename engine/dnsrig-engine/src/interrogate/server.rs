@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Instant};
 
 use super::{
     answer::Transport,
-    caps::{EXCHANGE_MAX, LARGE_OCTETS_MAX, QUIET_MAX, SURVEY_OCTETS_MAX},
+    caps::{EXCHANGE_MAX, LARGE_BYTES_MAX, QUIET_MAX, SURVEY_BYTES_MAX},
     connection::{CloseReason, Connection, Records},
     exchange::{Exchange, Now},
     message::{ZoneName, framed},
@@ -71,7 +71,7 @@ impl Server {
 
     /// Transfers a zone on a new connection and gives its records to `sink`; errors are sentences.
     pub fn transfer_to(&self, mut sink: impl Sink, transport: Transport, zone: &ZoneName) -> Result<(), String> {
-        let limits = Limits { octets_max: SURVEY_OCTETS_MAX, ..NO_LIMITS };
+        let limits = Limits { bytes_max: SURVEY_BYTES_MAX, ..NO_LIMITS };
         let mut connection = self.open(transport).map_err(|close_reason| close_reason.to_string())?;
         let mut query = Vec::new();
         write_query(&mut query, 0, zone, Ask::Axfr);
@@ -101,7 +101,7 @@ pub struct Talk {
     pub exchange: Exchange,
     signer: Option<Arc<Signer>>,
     start: Instant,
-    octets_max: u64,
+    bytes_max: u64,
 }
 
 impl Talk {
@@ -111,12 +111,12 @@ impl Talk {
 
     /// With a beginning that several share.
     pub fn since(signer: Option<Arc<Signer>>, start: Instant) -> Self {
-        Talk { exchange: Exchange::default(), signer, start, octets_max: 4 * LARGE_OCTETS_MAX }
+        Talk { exchange: Exchange::default(), signer, start, bytes_max: 4 * LARGE_BYTES_MAX }
     }
 
-    /// Gives up when more octets came.
-    pub fn at_most(mut self, octets_max: u64) -> Self {
-        self.octets_max = octets_max;
+    /// Gives up when more bytes came.
+    pub fn at_most(mut self, bytes_max: u64) -> Self {
+        self.bytes_max = bytes_max;
         self
     }
 
@@ -165,7 +165,7 @@ impl Talk {
                 }
                 Err(close_reason) => self.exchange.close_reason = Some(close_reason),
             }
-            if self.exchange.octets() > self.octets_max {
+            if self.exchange.bytes() > self.bytes_max {
                 self.note(Err(CloseReason::Enough));
             }
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     answer::Transport,
-    caps::{LARGE_OCTETS_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX, SURVEY_OCTETS_MAX, ZONES_MAX},
+    caps::{LARGE_BYTES_MAX, SURVEY_BYTES_MAX, SURVEY_CONNECTIONS_MAX, SURVEY_MAX, ZONES_MAX},
     connection::{CloseReason, Connection, Records},
     message::ZoneName,
     server::{Server, Talk},
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::dns::xfr::Ask;
 
-/// A small zone is not larger, in octets.
-const SMALL_OCTETS_MAX: u64 = 16_384;
+/// A small zone is not larger, in bytes.
+const SMALL_BYTES_MAX: u64 = 16_384;
 
-/// A large one takes at least so many octets, so that it does not fit into the buffers on the way.
-const LARGE_OCTETS_MIN: u64 = 131_072;
+/// A large one takes at least so many bytes, so that it does not fit into the buffers on the way.
+const LARGE_BYTES_MIN: u64 = 131_072;
 
 /// And at least so many messages.
 const LARGE_MESSAGES_MIN: usize = 4;
@@ -27,17 +27,17 @@ const LARGE_MESSAGES_MIN: usize = 4;
 pub struct Known {
     pub name: ZoneName,
     pub transfer: Transfer,
-    /// The octets of each message, in their order.
-    pub message_octets: Vec<usize>,
+    /// The bytes of each message, in their order.
+    pub message_bytes: Vec<usize>,
 }
 
 impl Known {
-    pub fn octets(&self) -> u64 {
-        self.message_octets.iter().map(|octets| *octets as u64).sum()
+    pub fn bytes(&self) -> u64 {
+        self.message_bytes.iter().map(|bytes| *bytes as u64).sum()
     }
 
     pub fn messages(&self) -> usize {
-        self.message_octets.len()
+        self.message_bytes.len()
     }
 }
 
@@ -63,7 +63,7 @@ impl Survey {
 
     /// The smallest of the small zones.
     pub fn small(&self) -> Option<&Known> {
-        self.small_zones().min_by_key(|known| known.octets())
+        self.small_zones().min_by_key(|known| known.bytes())
     }
 
     /// Those that take no more than a few kilobytes, of as few messages as the smallest.
@@ -73,13 +73,13 @@ impl Survey {
     }
 
     fn done_small(&self) -> impl Iterator<Item = &Known> + Clone {
-        self.zones.iter().filter(|known| known.transfer.is_done() && known.octets() <= SMALL_OCTETS_MAX)
+        self.zones.iter().filter(|known| known.transfer.is_done() && known.bytes() <= SMALL_BYTES_MAX)
     }
 
     /// The largest zone, if it is large enough to be in the way of others.
     pub fn large(&self) -> Option<&Known> {
-        let is_large = |known: &&Known| known.octets() >= LARGE_OCTETS_MIN && known.messages() >= LARGE_MESSAGES_MIN;
-        self.done().filter(is_large).max_by_key(|known| known.octets())
+        let is_large = |known: &&Known| known.bytes() >= LARGE_BYTES_MIN && known.messages() >= LARGE_MESSAGES_MIN;
+        self.done().filter(is_large).max_by_key(|known| known.bytes())
     }
 
     /// The one of most messages, which may have been cut.
@@ -89,12 +89,12 @@ impl Survey {
 
     /// What it comes to, for the summary.
     pub fn summary(&self) -> Map<String, Value> {
-        let (done, octets) = (self.done().count(), self.done().map(|known| known.octets()));
+        let (done, bytes) = (self.done().count(), self.done().map(|known| known.bytes()));
         let mut map = Map::new();
         map.insert("asked".into(), self.zones.len().into());
         map.insert("done".into(), done.into());
-        map.insert("octets_largest".into(), octets.clone().max().into());
-        map.insert("octets_smallest".into(), octets.min().into());
+        map.insert("bytes_largest".into(), bytes.clone().max().into());
+        map.insert("bytes_smallest".into(), bytes.min().into());
         map
     }
 }
@@ -118,9 +118,9 @@ pub fn sample<T>(names: impl ExactSizeIterator<Item = T>) -> Vec<T> {
 pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey {
     let start = Instant::now();
     let mut survey = Survey::new(transport);
-    let (mut connection, mut octets): (Option<Connection>, u64) = (None, 0);
+    let (mut connection, mut bytes): (Option<Connection>, u64) = (None, 0);
     for name in names.iter().take(ZONES_MAX) {
-        if start.elapsed() > SURVEY_MAX || octets > SURVEY_OCTETS_MAX {
+        if start.elapsed() > SURVEY_MAX || bytes > SURVEY_BYTES_MAX {
             break;
         }
         if connection.is_none() {
@@ -140,12 +140,12 @@ pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey
             }
         }
         let Some(open) = &mut connection else { break };
-        let mut talk = Talk::new(server.signer.clone()).at_most(LARGE_OCTETS_MAX).check_digests();
+        let mut talk = Talk::new(server.signer.clone()).at_most(LARGE_BYTES_MAX).check_digests();
         let query = talk.draft(name, Ask::Axfr);
         talk.note(open.send(&[query], Records::OneEach));
         talk.listen(open);
-        octets += talk.exchange.octets();
-        let message_octets = talk.exchange.arrivals.iter().map(|arrival| arrival.octets).collect();
+        bytes += talk.exchange.bytes();
+        let message_bytes = talk.exchange.arrivals.iter().map(|arrival| arrival.bytes).collect();
         if talk.exchange.close_reason.is_some() {
             survey.close_reason = talk.exchange.close_reason;
             connection = None;
@@ -153,7 +153,7 @@ pub fn look(server: &Server, transport: Transport, names: &[ZoneName]) -> Survey
         survey.zones.extend(talk.exchange.transfers.pop().map(|transfer| Known {
             name: name.clone(),
             transfer,
-            message_octets,
+            message_bytes,
         }));
     }
     survey
@@ -166,16 +166,16 @@ mod tests {
     use super::*;
     use crate::dns::xfr::Outcome;
 
-    /// A zone of so many messages of so many octets.
-    fn known(octets: usize, messages: usize) -> Known {
+    /// A zone of so many messages of so many bytes.
+    fn known(bytes: usize, messages: usize) -> Known {
         let name = b"\x01z\0".to_vec();
         let mut transfer = Transfer::new(name.clone(), Ask::Axfr, None, Duration::ZERO, false);
         transfer.outcome = Some(Outcome::Done);
-        Known { name, transfer, message_octets: vec![octets; messages] }
+        Known { name, transfer, message_bytes: vec![bytes; messages] }
     }
 
     fn survey(zones: &[(usize, usize)]) -> Survey {
-        let zones = zones.iter().map(|(octets, messages)| known(*octets, *messages)).collect();
+        let zones = zones.iter().map(|(bytes, messages)| known(*bytes, *messages)).collect();
         Survey { zones, ..Survey::new(Transport::Tcp) }
     }
 
@@ -192,9 +192,9 @@ mod tests {
     #[test]
     fn small_and_large_are_far_apart() {
         let found = survey(&[(100, 3), (200, 1), (20_000, 50), (250, 1), (60_000, 3)]);
-        assert_eq!(found.small().map(Known::octets), Some(200));
+        assert_eq!(found.small().map(Known::bytes), Some(200));
         assert_eq!(found.small_zones().count(), 2, "of as few messages as the smallest");
-        assert_eq!(found.large().map(Known::octets), Some(1_000_000));
+        assert_eq!(found.large().map(Known::bytes), Some(1_000_000));
         let alike = survey(&[(20_000, 1), (15_000, 2)]);
         assert!(alike.small().is_none() && alike.large().is_none());
     }

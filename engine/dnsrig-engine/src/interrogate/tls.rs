@@ -56,7 +56,7 @@ struct Kept {
     session: Option<Tls12ClientSessionValue>,
     tickets: Vec<Tls13ClientSessionValue>,
     received: u32,
-    early_data_octets: u32,
+    early_data_bytes: u32,
 }
 
 impl Sessions {
@@ -66,8 +66,8 @@ impl Sessions {
     }
 
     /// How much early data the server said to take, at most; 0: none.
-    pub fn early_data_octets(&self) -> u32 {
-        self.kept().early_data_octets
+    pub fn early_data_bytes(&self) -> u32 {
+        self.kept().early_data_bytes
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
@@ -108,7 +108,7 @@ impl ClientSessionStore for Sessions {
     fn insert_tls13_ticket(&self, _server: ServerName<'static>, ticket: Tls13ClientSessionValue) {
         let mut kept = self.kept();
         kept.received += 1;
-        kept.early_data_octets = kept.early_data_octets.max(ticket.max_early_data_size());
+        kept.early_data_bytes = kept.early_data_bytes.max(ticket.max_early_data_size());
         if kept.tickets.len() == TICKETS_MAX {
             kept.tickets.remove(0);
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{caps::DIGEST_OCTETS_MAX, message::ZoneName};
+use super::{caps::DIGEST_BYTES_MAX, message::ZoneName};
 use crate::dns::{
     tsig::verify::Verifier,
     xfr::{Answered, Ask, Counts, Incoming, Limits, Outcome, Step},
@@ -10,7 +10,7 @@ use crate::dns::{
 };
 
 /// What no transfer takes, because the exchange ends earlier.
-pub const NO_LIMITS: Limits = Limits { octets_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+pub const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 
 /// An answer in progress, or ended.
 pub struct Transfer {
@@ -45,7 +45,7 @@ impl Transfer {
             zonemd: None,
             zone,
             incoming: Incoming::new(ask, verifier.map(Box::new)),
-            digest: checks_digest.then(|| Digest::new(DIGEST_OCTETS_MAX)),
+            digest: checks_digest.then(|| Digest::new(DIGEST_BYTES_MAX)),
             unsigned_run: 0,
         }
     }

@@ -10,16 +10,16 @@ use crate::stats::{
     percentiles::percentiles,
 };
 
-/// Packets and octets (of IP) since the link began. What was taken is what was delivered, lost, overflowed, too big or
+/// Packets and bytes (of IP) since the link began. What was taken is what was delivered, lost, overflowed, too big or
 /// refused, and what waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Taken from the interface where the direction begins.
     pub packets: u64,
-    pub octets: u64,
+    pub bytes: u64,
     /// Received by the interface where it ends.
     pub delivered_packets: u64,
-    pub delivered_octets: u64,
+    pub delivered_bytes: u64,
     /// By chance.
     pub lost: u64,
     /// Beyond the limit.
@@ -36,9 +36,9 @@ impl Sub for Counts {
     fn sub(self, earlier: Counts) -> Counts {
         Counts {
             packets: self.packets - earlier.packets,
-            octets: self.octets - earlier.octets,
+            bytes: self.bytes - earlier.bytes,
             delivered_packets: self.delivered_packets - earlier.delivered_packets,
-            delivered_octets: self.delivered_octets - earlier.delivered_octets,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
             lost: self.lost - earlier.lost,
             overflowed: self.overflowed - earlier.overflowed,
             too_big: self.too_big - earlier.too_big,
@@ -88,10 +88,10 @@ impl Default for Counters {
 }
 
 impl Counters {
-    /// A packet of so many octets was taken; so many wait now.
-    pub fn took(&mut self, octets: usize, fate: Fate, waiting_packets: u32) {
+    /// A packet of so many bytes was taken; so many wait now.
+    pub fn took(&mut self, bytes: usize, fate: Fate, waiting_packets: u32) {
         self.counts.packets += 1;
-        self.counts.octets += octets as u64;
+        self.counts.bytes += bytes as u64;
         match fate {
             Fate::Waits => self.queue_packets_max = self.queue_packets_max.max(waiting_packets),
             Fate::Lost => self.counts.lost += 1,
@@ -107,7 +107,7 @@ impl Counters {
             return;
         }
         self.counts.delivered_packets += 1;
-        self.counts.delivered_octets += departure.octets.len() as u64;
+        self.counts.delivered_bytes += departure.bytes.len() as u64;
         let late_ns = since(departure.due_ns, now_ns);
         self.late_ns_max = self.late_ns_max.max(late_ns);
         self.late.saturating_record(late_ns);
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn departure(taken_ns: i64, due_ns: i64) -> Departure<'static> {
-        Departure { taken_ns, due_ns, octets: &[0; 100] }
+        Departure { taken_ns, due_ns, bytes: &[0; 100] }
     }
 
     #[test]
@@ -167,9 +167,9 @@ mod tests {
         }
         counters.gave(departure(0, 10), 15, true);
         counters.gave(departure(0, 20), 20, false);
-        let Counts { packets, octets, delivered_packets, delivered_octets, lost, overflowed, too_big, refused } =
+        let Counts { packets, bytes, delivered_packets, delivered_bytes, lost, overflowed, too_big, refused } =
             counters.counts();
-        assert_eq!((packets, octets, delivered_packets, delivered_octets), (5, 500, 1, 100));
+        assert_eq!((packets, bytes, delivered_packets, delivered_bytes), (5, 500, 1, 100));
         assert_eq!((lost, overflowed, too_big, refused), (1, 1, 1, 1));
         assert_eq!(counters.queue_packets_max(), 2);
     }
@@ -180,10 +180,10 @@ mod tests {
         counters.took(100, Fate::Waits, 1);
         counters.gave(departure(0, 10), 17, true);
         let (first, late_ns) = counters.interval();
-        assert_eq!((first.packets, first.delivered_octets, late_ns), (1, 100, 7));
+        assert_eq!((first.packets, first.delivered_bytes, late_ns), (1, 100, 7));
         counters.took(50, Fate::Lost, 0);
         let (second, late_ns) = counters.interval();
-        assert_eq!((second.packets, second.octets, second.lost, second.delivered_packets, late_ns), (1, 50, 1, 0, 0));
+        assert_eq!((second.packets, second.bytes, second.lost, second.delivered_packets, late_ns), (1, 50, 1, 0, 0));
         assert_eq!(counters.counts().packets, 2, "the sum stays");
     }
 

@@ -43,7 +43,7 @@ pub struct Departure<'a> {
     /// When it should leave.
     pub due_ns: i64,
     /// The packet.
-    pub octets: &'a [u8],
+    pub bytes: &'a [u8],
 }
 
 /// A packet that waits.
@@ -54,65 +54,65 @@ struct Waiting {
     number: u64,
     taken_ns: i64,
     slot: u32,
-    octets: u16,
+    bytes: u16,
 }
 
 /// The packets of one direction.
 pub struct DelayQueue {
     spec: Spec,
-    mtu_octets: u16,
+    mtu_bytes: u16,
     loss: Loss,
     jitter: Random,
     slots: Slots,
     waiting: BinaryHeap<Reverse<Waiting>>,
-    waiting_octets: u64,
+    waiting_bytes: u64,
     numbered: u64,
     /// When the packet ahead is due (order kept), or the wire is free (order free).
     ahead_ns: i64,
 }
 
 impl DelayQueue {
-    /// An empty line from `start_ns` on, between interfaces whose MTU is `mtu_octets`. The same `seed` and `purpose`
+    /// An empty line from `start_ns` on, between interfaces whose MTU is `mtu_bytes`. The same `seed` and `purpose`
     /// make the same decisions for the same packets at the same times.
-    pub fn new(spec: Spec, mtu_octets: u16, seed: u64, purpose: u64, start_ns: i64) -> Self {
+    pub fn new(spec: Spec, mtu_bytes: u16, seed: u64, purpose: u64, start_ns: i64) -> Self {
         let random = |part: u64| Random::new(seed, purpose.wrapping_mul(2) + part);
         DelayQueue {
-            mtu_octets: spec.mtu_octets.map_or(mtu_octets, |path_octets| path_octets.min(mtu_octets)),
+            mtu_bytes: spec.mtu_bytes.map_or(mtu_bytes, |path_bytes| path_bytes.min(mtu_bytes)),
             loss: Loss::new(&spec.loss, random(0), start_ns),
             jitter: random(1),
-            slots: Slots::new(spec.limit_packets, mtu_octets),
+            slots: Slots::new(spec.limit_packets, mtu_bytes),
             waiting: BinaryHeap::with_capacity(spec.limit_packets as usize),
-            waiting_octets: 0,
+            waiting_bytes: 0,
             numbered: 0,
             ahead_ns: i64::MIN,
             spec,
         }
     }
 
-    /// Where the next packet is to be written before [`DelayQueue::take`]; longer by at least one octet than any that fits.
+    /// Where the next packet is to be written before [`DelayQueue::take`]; longer by at least one byte than any that fits.
     pub fn room(&mut self) -> &mut [u8] {
         self.slots.spare()
     }
 
-    /// Takes the packet that fills the first `length` octets of the room at `now_ns`, which never goes back.
+    /// Takes the packet that fills the first `length` bytes of the room at `now_ns`, which never goes back.
     ///
     /// Unless it waits, it stays in the room until another one is written there.
     pub fn take(&mut self, length: usize, now_ns: i64) -> Fate {
         if self.loss.hits(now_ns) {
             return Fate::Lost;
         }
-        let octets = match u16::try_from(length) {
-            Ok(octets) if octets <= self.mtu_octets => octets,
+        let bytes = match u16::try_from(length) {
+            Ok(bytes) if bytes <= self.mtu_bytes => bytes,
             _ => return Fate::TooBig,
         };
         if self.waiting.len() >= self.spec.limit_packets as usize {
             return Fate::Overflowed;
         }
-        let due_ns = self.due_after(octets, now_ns);
+        let due_ns = self.due_after(bytes, now_ns);
         let slot = self.slots.keep();
-        self.waiting.push(Reverse(Waiting { due_ns, number: self.numbered, taken_ns: now_ns, slot, octets }));
+        self.waiting.push(Reverse(Waiting { due_ns, number: self.numbered, taken_ns: now_ns, slot, bytes }));
         self.numbered += 1;
-        self.waiting_octets += u64::from(octets);
+        self.waiting_bytes += u64::from(bytes);
         Fate::Waits
     }
 
@@ -126,10 +126,10 @@ impl DelayQueue {
         if self.due_ns()? > now_ns {
             return None;
         }
-        let Reverse(Waiting { due_ns, taken_ns, slot, octets, .. }) = self.waiting.pop()?;
+        let Reverse(Waiting { due_ns, taken_ns, slot, bytes, .. }) = self.waiting.pop()?;
         self.slots.release(slot);
-        self.waiting_octets -= u64::from(octets);
-        Some(Departure { taken_ns, due_ns, octets: self.slots.get(slot, octets.into()) })
+        self.waiting_bytes -= u64::from(bytes);
+        Some(Departure { taken_ns, due_ns, bytes: self.slots.get(slot, bytes.into()) })
     }
 
     /// How many packets wait.
@@ -138,14 +138,14 @@ impl DelayQueue {
         self.waiting.len() as u32
     }
 
-    /// And how many octets.
-    pub fn waiting_octets(&self) -> u64 {
-        self.waiting_octets
+    /// And how many bytes.
+    pub fn waiting_bytes(&self) -> u64 {
+        self.waiting_bytes
     }
 
     /// The largest packet that fits through.
-    pub fn mtu_octets(&self) -> u16 {
-        self.mtu_octets
+    pub fn mtu_bytes(&self) -> u16 {
+        self.mtu_bytes
     }
 
     /// Whether those who send larger ones are told.
@@ -153,9 +153,9 @@ impl DelayQueue {
         self.spec.icmp
     }
 
-    fn due_after(&mut self, octets: u16, now_ns: i64) -> i64 {
+    fn due_after(&mut self, bytes: u16, now_ns: i64) -> i64 {
         let delay_ns = self.draw_delay_ns();
-        let wire_ns = self.wire_ns(octets);
+        let wire_ns = self.wire_ns(bytes);
         match (self.spec.order, wire_ns) {
             (Order::Kept, wire_ns) => {
                 self.ahead_ns = self.ahead_ns.max(now_ns + delay_ns) + wire_ns.unwrap_or(0);
@@ -179,8 +179,8 @@ impl DelayQueue {
     }
 
     /// How long the wire is busy with a packet, rounded up: never faster than the rate.
-    fn wire_ns(&self, octets: u16) -> Option<i64> {
-        let bits_ns = u64::from(octets) * 8 * 1_000_000_000;
+    fn wire_ns(&self, bytes: u16) -> Option<i64> {
+        let bits_ns = u64::from(bytes) * 8 * 1_000_000_000;
         self.spec.rate_bit_per_s.map(|rate| bits_ns.div_ceil(rate).cast_signed())
     }
 }

@@ -11,7 +11,7 @@ fn line(spec: &str) -> DelayQueue {
     DelayQueue::new(spec::parse(spec).unwrap(), 1500, 1, 0, 0)
 }
 
-/// The delays of `count` packets of 1,500 octets that come `gap_ns` apart, in the order in which they come.
+/// The delays of `count` packets of 1,500 bytes that come `gap_ns` apart, in the order in which they come.
 fn delays_ns(line: &mut DelayQueue, count: i64, gap_ns: i64) -> Vec<i64> {
     let mut found = Vec::new();
     for now_ns in (0..count).map(|number| number * gap_ns) {
@@ -37,10 +37,10 @@ fn due_ns(line: &mut DelayQueue) -> Vec<i64> {
 
 #[test]
 fn packets_follow_each_other_at_the_rate() {
-    // 1,500 octets take 600 µs at 20 Mbit/s, 40 octets 16 µs.
+    // 1,500 bytes take 600 µs at 20 Mbit/s, 40 bytes 16 µs.
     let mut line = line("rate=20mbit");
-    for (octets, now_ns) in [(1500, 0), (40, 100 * US), (1500, 100 * US), (1500, 5 * MS)] {
-        line.take(octets, now_ns);
+    for (bytes, now_ns) in [(1500, 0), (40, 100 * US), (1500, 100 * US), (1500, 5 * MS)] {
+        line.take(bytes, now_ns);
     }
     assert_eq!(due_ns(&mut line), [600 * US, 616 * US, 1216 * US, 5600 * US]);
     // 12,000 bits at 7 Mbit/s are 1,714,285.7 ns: never faster than the rate.
@@ -67,8 +67,8 @@ fn nothing_leaves_before_it_is_due() {
     assert_eq!((line.take(100, 5), line.due_ns()), (Fate::Waits, Some(10 * MS + 5)));
     assert_eq!(line.pop(10 * MS + 4), None);
     let departure = line.pop(10 * MS + 5).unwrap();
-    assert_eq!((departure.taken_ns, departure.due_ns, departure.octets.len()), (5, 10 * MS + 5, 100));
-    assert_eq!((line.due_ns(), line.waiting_packets(), line.waiting_octets()), (None, 0, 0));
+    assert_eq!((departure.taken_ns, departure.due_ns, departure.bytes.len()), (5, 10 * MS + 5, 100));
+    assert_eq!((line.due_ns(), line.waiting_packets(), line.waiting_bytes()), (None, 0, 0));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn a_packet_meets_loss_then_mtu_then_limit() {
 fn the_interface_bounds_the_mtu() {
     for spec in ["", "mtu=9000"] {
         let mut line = line(spec);
-        assert_eq!((line.mtu_octets(), line.take(1501, 0), line.take(1500, 0)), (1500, Fate::TooBig, Fate::Waits));
+        assert_eq!((line.mtu_bytes(), line.take(1501, 0), line.take(1500, 0)), (1500, Fate::TooBig, Fate::Waits));
         // What is read is cut to the room, so it must show what is too large.
         assert!(line.room().len() > 1500);
     }
@@ -190,11 +190,11 @@ fn a_seed_makes_the_same_decisions_again() {
 }
 
 /// Due times as netem_enqueue() of net/sched/sch_netem.c (Linux 6.1) reckons them with a rate: from the last of those that wait, or
-/// from now if none does. `packets`: octets and the time since the one before; `random`: of the delays.
+/// from now if none does. `packets`: bytes and the time since the one before; `random`: of the delays.
 fn due_by_netem_ns(spec: &Spec, packets: &[(usize, i64)], mut random: Random) -> Vec<i64> {
     let mut queue: Vec<i64> = Vec::new();
     let (mut due, mut clock_ns) = (Vec::new(), 0);
-    for (octets, gap_ns) in packets {
+    for (bytes, gap_ns) in packets {
         clock_ns += gap_ns;
         queue.retain(|due_ns| *due_ns > clock_ns);
         let spread = 2 * spec.jitter_ns.unsigned_abs() + 1;
@@ -204,7 +204,7 @@ fn due_by_netem_ns(spec: &Spec, packets: &[(usize, i64)], mut random: Random) ->
             delay_ns = (delay_ns - (last_ns - now_ns)).max(0);
             now_ns = *last_ns;
         }
-        delay_ns += (*octets as u64 * 8 * 1_000_000_000).div_ceil(spec.rate_bit_per_s.unwrap()) as i64;
+        delay_ns += (*bytes as u64 * 8 * 1_000_000_000).div_ceil(spec.rate_bit_per_s.unwrap()) as i64;
         queue.push(now_ns + delay_ns);
         due.push(now_ns + delay_ns);
     }
@@ -214,14 +214,14 @@ fn due_by_netem_ns(spec: &Spec, packets: &[(usize, i64)], mut random: Random) ->
 fn specs() -> impl Strategy<Value = Spec> {
     let path = (proptest::option::of(1_000_u64..1_000_000_000), 0..50 * MS, 0.0..=1.0_f64, any::<bool>());
     let drops = (prop_oneof![Just(0.0), 0.0..=1.0_f64], 1..20_u32, proptest::option::of(68..1500_u16));
-    (path, drops).prop_map(|((rate, delay_ns, jitter, kept), (loss, limit_packets, mtu_octets))| Spec {
+    (path, drops).prop_map(|((rate, delay_ns, jitter, kept), (loss, limit_packets, mtu_bytes))| Spec {
         rate_bit_per_s: rate,
         delay_ns,
         jitter_ns: (delay_ns as f64 * jitter) as i64,
         order: if kept { Order::Kept } else { Order::Free },
         loss: vec![(0, loss)],
         limit_packets,
-        mtu_octets,
+        mtu_bytes,
         icmp: true,
     })
 }
@@ -234,14 +234,14 @@ proptest! {
         packets in vec((20..=1500_usize, 0..5 * MS), 0..200),
     ) {
         let spec = Spec {
-            rate_bit_per_s: Some(rate), order: Order::Kept, loss: vec![(0, 0.0)], limit_packets: 1000, mtu_octets: None, ..spec
+            rate_bit_per_s: Some(rate), order: Order::Kept, loss: vec![(0, 0.0)], limit_packets: 1000, mtu_bytes: None, ..spec
         };
         let mut line = DelayQueue::new(spec.clone(), 1500, 1, 0, 0);
         let (mut due, mut now_ns) = (Vec::new(), 0);
-        for (octets, gap_ns) in &packets {
+        for (bytes, gap_ns) in &packets {
             now_ns += gap_ns;
             leave(&mut line, now_ns, |departure| due.push(departure.due_ns));
-            prop_assert_eq!(line.take(*octets, now_ns), Fate::Waits);
+            prop_assert_eq!(line.take(*bytes, now_ns), Fate::Waits);
         }
         leave(&mut line, i64::MAX, |departure| due.push(departure.due_ns));
         // The second of a direction's two streams, as in `DelayQueue::new`.
@@ -258,24 +258,24 @@ proptest! {
         let mut delivered: Vec<(u16, i64, i64, usize)> = Vec::new();
         let mut now_ns = 0;
         let give = |departure: Departure<'_>| {
-            let number = u16::from_be_bytes([departure.octets[0], departure.octets[1]]);
-            (number, departure.taken_ns, departure.due_ns, departure.octets.len())
+            let number = u16::from_be_bytes([departure.bytes[0], departure.bytes[1]]);
+            (number, departure.taken_ns, departure.due_ns, departure.bytes.len())
         };
-        for (number, (octets, gap_ns)) in (0_u16..).zip(&packets) {
+        for (number, (bytes, gap_ns)) in (0_u16..).zip(&packets) {
             now_ns += gap_ns;
             leave(&mut line, now_ns, |departure| delivered.push(give(departure)));
             line.room()[..2].copy_from_slice(&number.to_be_bytes());
-            fates[line.take(*octets, now_ns) as usize] += 1;
+            fates[line.take(*bytes, now_ns) as usize] += 1;
             prop_assert!(line.waiting_packets() <= spec.limit_packets);
         }
         prop_assert_eq!(fates[Fate::Waits as usize], delivered.len() + line.waiting_packets() as usize);
         leave(&mut line, i64::MAX, |departure| delivered.push(give(departure)));
         prop_assert_eq!(fates.iter().sum::<usize>(), packets.len());
         prop_assert_eq!(fates[Fate::Waits as usize], delivered.len());
-        prop_assert_eq!((line.waiting_packets(), line.waiting_octets()), (0, 0));
-        for (number, taken_ns, due_ns, octets) in &delivered {
-            prop_assert_eq!(*octets, packets[usize::from(*number)].0);
-            let wire_ns = spec.rate_bit_per_s.map_or(0, |rate| *octets as i64 * 8 * S / rate as i64);
+        prop_assert_eq!((line.waiting_packets(), line.waiting_bytes()), (0, 0));
+        for (number, taken_ns, due_ns, bytes) in &delivered {
+            prop_assert_eq!(*bytes, packets[usize::from(*number)].0);
+            let wire_ns = spec.rate_bit_per_s.map_or(0, |rate| *bytes as i64 * 8 * S / rate as i64);
             prop_assert!(due_ns - taken_ns >= spec.delay_ns - spec.jitter_ns + wire_ns);
             prop_assert!(spec.rate_bit_per_s.is_some() || spec.order == Order::Kept
                 || due_ns - taken_ns <= spec.delay_ns + spec.jitter_ns);

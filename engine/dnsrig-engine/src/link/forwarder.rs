@@ -12,7 +12,7 @@ use super::{
     counters::Counters,
     delay_queue::{DelayQueue, Fate},
     error::LinkError,
-    icmp::{self, ANSWER_OCTETS_MAX},
+    icmp::{self, ANSWER_BYTES_MAX},
     tun::Tun,
 };
 use crate::base::clock;
@@ -86,11 +86,11 @@ impl Forwarder {
     fn read(&mut self, from: usize) -> Result<bool, LinkError> {
         let Direction { line, counters } = &mut self.directions[from];
         for _ in 0..BATCH_PACKETS {
-            let Some(octets) = self.tuns[from].read(line.room())? else { return Ok(false) };
-            let fate = line.take(octets, clock::monotonic_ns());
-            counters.took(octets, fate, line.waiting_packets());
+            let Some(bytes) = self.tuns[from].read(line.room())? else { return Ok(false) };
+            let fate = line.take(bytes, clock::monotonic_ns());
+            counters.took(bytes, fate, line.waiting_packets());
             if fate == Fate::TooBig && line.is_icmp_sent() {
-                refuse(&self.tuns[from], line, octets);
+                refuse(&self.tuns[from], line, bytes);
             }
         }
         Ok(true)
@@ -102,7 +102,7 @@ impl Forwarder {
         for _ in 0..BATCH_PACKETS {
             let now_ns = clock::monotonic_ns();
             let Some(departure) = line.pop(now_ns) else { return false };
-            let delivered = self.tuns[1 - from].write(departure.octets);
+            let delivered = self.tuns[1 - from].write(departure.bytes);
             counters.gave(departure, now_ns, delivered);
         }
         true
@@ -110,12 +110,12 @@ impl Forwarder {
 }
 
 /// Tells the sender of the packet in the line's room that it is too big, at once: as if the narrow hop were the first.
-fn refuse(tun: &Tun, line: &mut DelayQueue, octets: usize) {
-    let mtu_octets = line.mtu_octets();
+fn refuse(tun: &Tun, line: &mut DelayQueue, bytes: usize) {
+    let mtu_bytes = line.mtu_bytes();
     let room = line.room();
-    let packet = &room[..octets.min(room.len())];
-    let mut answer = [0; ANSWER_OCTETS_MAX];
-    if let Some(length) = icmp::fragmentation_needed(packet, mtu_octets, &mut answer) {
+    let packet = &room[..bytes.min(room.len())];
+    let mut answer = [0; ANSWER_BYTES_MAX];
+    if let Some(length) = icmp::fragmentation_needed(packet, mtu_bytes, &mut answer) {
         // An interface that takes none is down by now; there is nobody to tell.
         tun.write(&answer[..length]);
     }

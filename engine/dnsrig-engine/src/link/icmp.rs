@@ -1,12 +1,12 @@
 //! "Fragmentation needed and DF set" (RFC 792; with the MTU of the next hop, RFC 1191 §4). No I/O.
 
-const HEADER_OCTETS: usize = 20;
-const ICMP_OCTETS: usize = 8;
-/// What is quoted of the packet: its header, of at most 60 octets, and the first eight of what it carries.
-const QUOTED_OCTETS_MAX: usize = 60 + 8;
+const HEADER_BYTES: usize = 20;
+const ICMP_BYTES: usize = 8;
+/// What is quoted of the packet: its header, of at most 60 bytes, and the first eight of what it carries.
+const QUOTED_BYTES_MAX: usize = 60 + 8;
 
 /// The longest answer.
-pub const ANSWER_OCTETS_MAX: usize = HEADER_OCTETS + ICMP_OCTETS + QUOTED_OCTETS_MAX;
+pub const ANSWER_BYTES_MAX: usize = HEADER_BYTES + ICMP_BYTES + QUOTED_BYTES_MAX;
 
 const PROTOCOL_ICMP: u8 = 1;
 const DESTINATION_UNREACHABLE: u8 = 3;
@@ -26,26 +26,26 @@ const TTL: u8 = 64;
 ///
 /// The answer comes from the packet's destination: the link has no address of its own, and hosts look at the quoted
 /// packet, not at who sends it.
-pub fn fragmentation_needed(packet: &[u8], mtu_octets: u16, answer: &mut [u8; ANSWER_OCTETS_MAX]) -> Option<usize> {
-    let header_octets = usize::from(packet.first()? & 0x0f) * 4;
-    if packet[0] >> 4 != 4 || header_octets < HEADER_OCTETS || packet.len() < header_octets + 8 {
+pub fn fragmentation_needed(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
+    let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
+    if packet[0] >> 4 != 4 || header_bytes < HEADER_BYTES || packet.len() < header_bytes + 8 {
         return None;
     }
     let fragment = u16::from_be_bytes([packet[6], packet[7]]);
     let (source, destination) = (&packet[12..16], &packet[16..20]);
-    let is_error = packet[9] == PROTOCOL_ICMP && ERROR_TYPES.contains(&packet[header_octets]);
+    let is_error = packet[9] == PROTOCOL_ICMP && ERROR_TYPES.contains(&packet[header_bytes]);
     if fragment & FLAG_DF == 0 || fragment & FRAGMENT_OFFSET != 0 || is_error {
         return None;
     }
     if ![source, destination].into_iter().all(is_one_host) {
         return None;
     }
-    let quoted = &packet[..header_octets + 8];
-    let length = HEADER_OCTETS + ICMP_OCTETS + quoted.len();
-    let (header, icmp) = answer[..length].split_at_mut(HEADER_OCTETS);
-    icmp[..ICMP_OCTETS].copy_from_slice(&[DESTINATION_UNREACHABLE, FRAGMENTATION_NEEDED, 0, 0, 0, 0, 0, 0]);
-    icmp[6..8].copy_from_slice(&mtu_octets.to_be_bytes());
-    icmp[ICMP_OCTETS..].copy_from_slice(quoted);
+    let quoted = &packet[..header_bytes + 8];
+    let length = HEADER_BYTES + ICMP_BYTES + quoted.len();
+    let (header, icmp) = answer[..length].split_at_mut(HEADER_BYTES);
+    icmp[..ICMP_BYTES].copy_from_slice(&[DESTINATION_UNREACHABLE, FRAGMENTATION_NEEDED, 0, 0, 0, 0, 0, 0]);
+    icmp[6..8].copy_from_slice(&mtu_bytes.to_be_bytes());
+    icmp[ICMP_BYTES..].copy_from_slice(quoted);
     let sum = checksum(icmp);
     icmp[2..4].copy_from_slice(&sum.to_be_bytes());
     header.fill(0);
@@ -64,10 +64,9 @@ fn is_one_host(address: &[u8]) -> bool {
     (1..224).contains(&address[0]) && address[0] != 127
 }
 
-/// The checksum of the Internet (RFC 1071); over octets with a right one it is 0.
-fn checksum(octets: &[u8]) -> u16 {
-    let words =
-        octets.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
+/// The checksum of the Internet (RFC 1071); over bytes with a right one it is 0.
+fn checksum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
     let mut sum: u32 = words.sum();
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);

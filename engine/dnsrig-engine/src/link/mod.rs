@@ -43,11 +43,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let make = |end: &End, spec: &spec::Spec| {
         Tun::create(end, arguments.mtu, spec.limit_packets.max(KERNEL_QUEUE_PACKETS_MIN))
     };
-    let tuns = [make(&arguments.left, &arguments.there)?, make(&arguments.right, &arguments.back)?];
+    let tuns = [make(&arguments.left, &arguments.forward)?, make(&arguments.right, &arguments.reverse)?];
     let start_ns = clock::monotonic_ns();
     let line =
         |spec: &spec::Spec, purpose| DelayQueue::new(spec.clone(), arguments.mtu, arguments.seed, purpose, start_ns);
-    let mut forwarder = Forwarder::new(tuns, [line(&arguments.there, 0), line(&arguments.back, 1)]);
+    let mut forwarder = Forwarder::new(tuns, [line(&arguments.forward, 0), line(&arguments.reverse, 1)]);
     let rows = arguments.out.as_deref().map(rows::create).transpose()?;
     let mut report = Report::new(arguments, rows, start_ns, anchors)?;
     carry(&mut forwarder, &mut report, &stop)?;

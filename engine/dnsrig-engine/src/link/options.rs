@@ -11,8 +11,8 @@ use super::{
 };
 use crate::base::units::parse_duration;
 
-/// So many octets may wait in one direction at most.
-const WAITING_OCTETS_MAX: usize = 1 << 32;
+/// So many bytes may wait in one direction at most.
+const WAITING_BYTES_MAX: usize = 1 << 32;
 
 /// Where one end of the link is to be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -27,10 +27,10 @@ pub struct End {
 ///
 /// It makes a TUN interface in each namespace, says `ready`, and carries IP packets between them. Addresses, routes
 /// and `up` are yours to set; the interfaces go when it ends. Give each direction as
-/// --there (from left to right) and --back a SPEC, KEY=VALUE separated by commas; what is not given is as fast, as
+/// --forward (from left to right) and --reverse a SPEC, KEY=VALUE separated by commas; what is not given is as fast, as
 /// near and as good as the machine:
 ///
-///   rate=20mbit   bits a second (kbit, mbit, gbit), counting the octets of IP packets, no Ethernet header
+///   rate=20mbit   bits a second (kbit, mbit, gbit), counting the bytes of IP packets, no Ethernet header
 ///   delay=125ms   one way
 ///   jitter=50ms   uniformly so much more or less; at most the delay
 ///   order=kept    packets do not overtake each other (free: they do, each has a delay of its own)
@@ -45,11 +45,11 @@ pub struct End {
 /// the packet ahead, now + its delay) + its time on the wire, as in netem: then jitter raises the typical delay. With
 /// a rate and order=free it first waits for the wire, then takes a delay of its own. Without a rate, order=kept lets
 /// it be due no earlier than the packet ahead. The limit has to exceed rate × (delay + jitter), in packets, or it and
-/// not the rate is what limits: 20 Mbit/s × 175 ms are 292 packets of 1,500 octets.
+/// not the rate is what limits: 20 Mbit/s × 175 ms are 292 packets of 1,500 bytes.
 ///
-/// Set --interval to see more of it in --out FILE, a row a direction and interval: time_ns, direction, packets, octets,
-/// delivered_packets, delivered_octets, lost, overflowed, too_big, refused (the interface was down), queue_packets,
-/// queue_octets, late_ns_max; the queue is that at the end of the interval.
+/// Set --interval to see more of it in --out FILE, a row a direction and interval: time_ns, direction, packets, bytes,
+/// delivered_packets, delivered_bytes, lost, overflowed, too_big, refused (the interface was down), queue_packets,
+/// queue_bytes, late_ns_max; the queue is that at the end of the interval.
 ///
 /// One thread does everything. It sleeps until the next packet comes or is due, to the nanosecond that it asks for, and
 /// stays awake only when the next is due within 5 µs. How late packets left is told in the summary, as `late_ns`;
@@ -64,7 +64,7 @@ pub struct End {
     verbatim_doc_comment,
     after_help = "Example: the far side of the world between two namespaces:\n  \
     dnsrig-engine link --left /run/netns/a,far --right /run/netns/b,far --until-eof \\\n    \
-    --there rate=20mbit,delay=125ms,jitter=50ms,loss=0.1%,limit=5000 --back delay=125ms &\n  \
+    --forward rate=20mbit,delay=125ms,jitter=50ms,loss=0.1%,limit=5000 --reverse delay=125ms &\n  \
     ip -n a address add 198.18.0.1 peer 198.18.0.2 dev far && ip -n a link set far up\n  \
     ip -n b address add 198.18.0.2 peer 198.18.0.1 dev far && ip -n b link set far up\n  \
     ip netns exec a ping 198.18.0.2"
@@ -78,12 +78,12 @@ pub struct Arguments {
     pub right: End,
     /// What packets from left to right meet
     #[arg(long, value_name = "SPEC", default_value = "", hide_default_value = true, value_parser = spec::parse)]
-    pub there: Spec,
+    pub forward: Spec,
     /// What packets from right to left meet
     #[arg(long, value_name = "SPEC", default_value = "", hide_default_value = true, value_parser = spec::parse)]
-    pub back: Spec,
-    /// The MTU of both interfaces, in octets; do not raise it while the link works
-    #[arg(long, value_name = "OCTETS", default_value = "1500", value_parser = spec::parse_mtu)]
+    pub reverse: Spec,
+    /// The MTU of both interfaces, in bytes; do not raise it while the link works
+    #[arg(long, value_name = "BYTES", default_value = "1500", value_parser = spec::parse_mtu)]
     pub mtu: u16,
     /// Another seed loses other packets and gives them other delays
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -105,8 +105,8 @@ impl Arguments {
         if self.left == self.right {
             return Err(LinkError::Arguments("--left and --right are the same interface"));
         }
-        let waiting_octets = |spec: &Spec| spec.limit_packets as usize * slots::slot_octets(self.mtu);
-        if [&self.there, &self.back].into_iter().any(|spec| waiting_octets(spec) > WAITING_OCTETS_MAX) {
+        let waiting_bytes = |spec: &Spec| spec.limit_packets as usize * slots::slot_bytes(self.mtu);
+        if [&self.forward, &self.reverse].into_iter().any(|spec| waiting_bytes(spec) > WAITING_BYTES_MAX) {
             return Err(LinkError::Arguments("limit × --mtu is more than 4 GB in one direction"));
         }
         Ok(())
@@ -119,8 +119,8 @@ fn parse_end(text: &str) -> Result<End, String> {
         "expected NETNS-PATH,IFNAME, such as /run/netns/a,far; a name has up to 15 letters, digits and . _ -".to_owned()
     };
     let (netns, interface) = text.rsplit_once(',').ok_or_else(expected)?;
-    // The kernel would also take other octets, and make a number of `%d`.
-    let is_plain = |octet: u8| octet.is_ascii_alphanumeric() || matches!(octet, b'.' | b'_' | b'-');
+    // The kernel would also take other bytes, and make a number of `%d`.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     let is_name = (1..libc::IFNAMSIZ).contains(&interface.len()) && interface.bytes().all(is_plain);
     if netns.is_empty() || !is_name || matches!(interface, "." | "..") {
         return Err(expected());

@@ -23,15 +23,15 @@ const PROGRESS_INTERVAL_NS: i64 = 1_000_000_000;
 struct Ready<'a> {
     left: &'a End,
     right: &'a End,
-    mtu_octets: u16,
-    there: &'a Spec,
-    back: &'a Spec,
+    mtu_bytes: u16,
+    forward: &'a Spec,
+    reverse: &'a Spec,
 }
 
 #[derive(Serialize)]
 struct Progress {
-    there: Now,
-    back: Now,
+    forward: Now,
+    reverse: Now,
 }
 
 #[derive(Serialize)]
@@ -44,8 +44,8 @@ struct Now {
 #[derive(Serialize)]
 struct Summary {
     elapsed_ns: i64,
-    there: OfDirection,
-    back: OfDirection,
+    forward: OfDirection,
+    reverse: OfDirection,
     cpu_ns: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     rows: Option<u64>,
@@ -83,8 +83,8 @@ impl Report {
         start_ns: i64,
         anchors: Anchors,
     ) -> Result<Self, Failure> {
-        let Arguments { left, right, mtu, there, back, interval: interval_ns, .. } = arguments;
-        emit("ready", start_ns, &Ready { left, right, mtu_octets: *mtu, there, back })?;
+        let Arguments { left, right, mtu, forward, reverse, interval: interval_ns, .. } = arguments;
+        emit("ready", start_ns, &Ready { left, right, mtu_bytes: *mtu, forward, reverse })?;
         let progress_timer = ProgressTimer::new(start_ns, PROGRESS_INTERVAL_NS, anchors);
         Ok(Report { start_ns, progress_timer, rows, interval_ns: *interval_ns, row_due_ns: start_ns + interval_ns })
     }
@@ -105,11 +105,11 @@ impl Report {
         if self.progress_timer.is_progress_due(now_ns)? {
             // What a crash of the machine may cost. If it failed, the end says so.
             let _ = self.rows.as_mut().is_none_or(RowWriter::flush);
-            let [there, back] = forwarder.directions.each_ref().map(|Direction { line, counters }| Now {
+            let [forward, reverse] = forwarder.directions.each_ref().map(|Direction { line, counters }| Now {
                 counts: counters.counts(),
                 queue_packets: line.waiting_packets(),
             });
-            emit("progress", now_ns, &Progress { there, back })?;
+            emit("progress", now_ns, &Progress { forward, reverse })?;
         }
         Ok(())
     }
@@ -133,8 +133,8 @@ impl Report {
         };
         let summary = Summary {
             elapsed_ns: now_ns - self.start_ns,
-            there: of(0),
-            back: of(1),
+            forward: of(0),
+            reverse: of(1),
             cpu_ns: clock::process_cpu_ns(),
             rows: rows.map(|(written, _)| written),
             rows_dropped: rows.map(|(_, dropped)| dropped),
@@ -146,8 +146,8 @@ impl Report {
         let Some(rows) = &mut self.rows else { return };
         for (direction, Direction { line, counters }) in (0..DIRECTIONS.len()).zip(&mut forwarder.directions) {
             let (counts, late_ns_max) = counters.interval();
-            let (queue_packets, queue_octets) = (line.waiting_packets(), line.waiting_octets());
-            rows.push(Row { time_ns, direction, counts, queue_packets, queue_octets, late_ns_max });
+            let (queue_packets, queue_bytes) = (line.waiting_packets(), line.waiting_bytes());
+            rows.push(Row { time_ns, direction, counts, queue_packets, queue_bytes, late_ns_max });
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::base::{
 const WAITING_MAX: usize = 4096;
 
 /// The directions, by number.
-pub const DIRECTIONS: [&str; 2] = ["there", "back"];
+pub const DIRECTIONS: [&str; 2] = ["forward", "reverse"];
 
 /// One direction in one interval.
 #[derive(Clone, Copy, Debug)]
@@ -26,8 +26,8 @@ pub struct Row {
     pub counts: Counts,
     /// What waits now.
     pub queue_packets: u32,
-    /// And how many octets that is.
-    pub queue_octets: u64,
+    /// And how many bytes that is.
+    pub queue_bytes: u64,
     /// The largest lateness since the row before.
     pub late_ns_max: u64,
 }
@@ -38,15 +38,15 @@ pub fn create(path: &Path) -> Result<RowWriter<Row>, ThreadError<RowsError>> {
         .value("time_ns", |row| row.time_ns)
         .word("direction", DIRECTIONS, |row| row.direction)
         .value("packets", |row| row.counts.packets)
-        .value("octets", |row| row.counts.octets)
+        .value("bytes", |row| row.counts.bytes)
         .value("delivered_packets", |row| row.counts.delivered_packets)
-        .value("delivered_octets", |row| row.counts.delivered_octets)
+        .value("delivered_bytes", |row| row.counts.delivered_bytes)
         .value("lost", |row| row.counts.lost)
         .value("overflowed", |row| row.counts.overflowed)
         .value("too_big", |row| row.counts.too_big)
         .value("refused", |row| row.counts.refused)
         .value("queue_packets", |row| row.queue_packets)
-        .value("queue_octets", |row| row.queue_octets)
+        .value("queue_bytes", |row| row.queue_bytes)
         .value("late_ns_max", |row| u32::try_from(row.late_ns_max).unwrap_or(u32::MAX));
     RowWriter::create(path, columns, WAITING_MAX)
 }

@@ -11,7 +11,7 @@ pub const LIMIT_PACKETS_MAX: u32 = 1_000_000;
 const LOSS_STEPS_MAX: usize = 1000;
 
 /// The smallest MTU of IPv4 (RFC 791 §3.2).
-pub const MTU_OCTETS_MIN: u16 = 68;
+pub const MTU_BYTES_MIN: u16 = 68;
 
 const RATE_UNITS: [(&str, f64); 4] = [("kbit", 1e3), ("mbit", 1e6), ("gbit", 1e9), ("bit", 1.0)];
 
@@ -31,7 +31,7 @@ pub enum Order {
 /// One direction of a path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Spec {
-    /// How fast packets follow each other, in bits a second, counting all octets of IP; as fast as the machine if none.
+    /// How fast packets follow each other, in bits a second, counting all bytes of IP; as fast as the machine if none.
     pub rate_bit_per_s: Option<u64>,
     /// How long each is on its way.
     pub delay_ns: i64,
@@ -44,7 +44,7 @@ pub struct Spec {
     /// So many packets wait at most, for the wire or for their time; more are dropped.
     pub limit_packets: u32,
     /// Larger packets do not fit through.
-    pub mtu_octets: Option<u16>,
+    pub mtu_bytes: Option<u16>,
     /// Whether their sender is told so.
     pub icmp: bool,
 }
@@ -58,7 +58,7 @@ impl Default for Spec {
             order: Order::Kept,
             loss: vec![(0, 0.0)],
             limit_packets: 1000,
-            mtu_octets: None,
+            mtu_bytes: None,
             icmp: true,
         }
     }
@@ -91,7 +91,7 @@ fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), String> {
         "loss" => spec.loss[0].1 = parse_share(value)?,
         "loss-at" => spec.loss.push(parse_step(value, &spec.loss)?),
         "limit" => spec.limit_packets = whole(value, 1, LIMIT_PACKETS_MAX)?,
-        "mtu" => spec.mtu_octets = Some(parse_mtu(value)?),
+        "mtu" => spec.mtu_bytes = Some(parse_mtu(value)?),
         "icmp" => spec.icmp = choice(value, [("sent", true), ("blocked", false)])?,
         _ => {
             return Err(
@@ -102,9 +102,9 @@ fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads an MTU in octets.
+/// Reads an MTU in bytes.
 pub fn parse_mtu(text: &str) -> Result<u16, String> {
-    whole(text, MTU_OCTETS_MIN.into(), u16::MAX.into()).map(|octets| octets as u16)
+    whole(text, MTU_BYTES_MIN.into(), u16::MAX.into()).map(|bytes| bytes as u16)
 }
 
 /// Reads a rate such as `20mbit`, in decimal units as tc(8) has them.

@@ -13,7 +13,7 @@ fn every_key_is_read() {
         order: Order::Free,
         loss: vec![(0, 0.001), (60_000_000_000, 0.05), (120_000_000_000, 0.001)],
         limit_packets: 5000,
-        mtu_octets: Some(1400),
+        mtu_bytes: Some(1400),
         icmp: false,
     };
     assert_eq!(parse(text), Ok(expected));
@@ -70,7 +70,7 @@ proptest! {
         (delay_us, jitter_us) in (0..60_000_000_i64).prop_flat_map(|delay| (Just(delay), 0..=delay)),
         shares in vec(0..=100_u32, 0..5),
         limit in 1..=LIMIT_PACKETS_MAX,
-        mtu in proptest::option::of(MTU_OCTETS_MIN..),
+        mtu in proptest::option::of(MTU_BYTES_MIN..),
         (free, icmp) in any::<(bool, bool)>(),
     ) {
         let mut parts = vec![
@@ -83,7 +83,7 @@ proptest! {
         let spec = parse(&parts.join(",")).unwrap();
         prop_assert_eq!(spec.rate_bit_per_s, Some(kbit * 1000));
         prop_assert_eq!((spec.delay_ns, spec.jitter_ns), (delay_us * 1000, jitter_us * 1000));
-        prop_assert_eq!((spec.limit_packets, spec.mtu_octets, spec.icmp), (limit, mtu, icmp));
+        prop_assert_eq!((spec.limit_packets, spec.mtu_bytes, spec.icmp), (limit, mtu, icmp));
         prop_assert_eq!(spec.order == Order::Free, free);
         let steps: Vec<_> = (0..).zip(&shares).map(|(at, share)| (at * 100_000_000_000, f64::from(*share) / 100.0)).collect();
         prop_assert_eq!(&spec.loss[1..], &steps[..]);

@@ -24,14 +24,14 @@ use crate::{
     net::namespace::inside,
 };
 
-/// A name has at most so many octets, and a zero after them.
-const NAME_OCTETS: usize = libc::IFNAMSIZ;
+/// A name has at most so many bytes, and a zero after them.
+const NAME_BYTES: usize = libc::IFNAMSIZ;
 
 /// Where `/proc/net/dev` has the packets that an interface did not take, counted from the name.
 const TX_DROPPED: usize = 12;
 
-/// The largest `/proc/net/dev` that is read, in octets: some hundred interfaces.
-const STATISTICS_OCTETS: usize = 16 * 1024;
+/// The largest `/proc/net/dev` that is read, in bytes: some hundred interfaces.
+const STATISTICS_BYTES: usize = 16 * 1024;
 
 /// An interface of ours. It goes when this is dropped.
 pub struct Tun {
@@ -43,8 +43,8 @@ pub struct Tun {
 
 impl Tun {
     /// Makes an interface, which is down and has no address, with room for `queue_packets` between two reads.
-    pub fn create(end: &End, mtu_octets: u16, queue_packets: u32) -> Result<Self, LinkError> {
-        let made = inside(&end.netns, || Ok(create_here(&end.interface, mtu_octets, queue_packets)));
+    pub fn create(end: &End, mtu_bytes: u16, queue_packets: u32) -> Result<Self, LinkError> {
+        let made = inside(&end.netns, || Ok(create_here(&end.interface, mtu_bytes, queue_packets)));
         made.unwrap_or_else(|reason| Err((OPEN_NETNS, reason))).map_err(|(step, reason)| LinkError::Interface {
             step,
             interface: end.interface.clone(),
@@ -56,7 +56,7 @@ impl Tun {
     /// Reads one packet into `room`, and returns its length; none if there is none.
     pub fn read(&self, room: &mut [u8]) -> Result<Option<usize>, LinkError> {
         match (&self.file).read(room) {
-            Ok(octets) => Ok(Some(octets)),
+            Ok(bytes) => Ok(Some(bytes)),
             Err(error) => match error.raw_os_error() {
                 // What a descriptor says whose interface was taken away.
                 Some(libc::EBADFD | libc::EFAULT) => Err(LinkError::Gone(self.name.clone())),
@@ -73,7 +73,7 @@ impl Tun {
 
     /// How many packets the kernel dropped because they were not read in time; none if it does not say.
     pub fn missed_packets(&self) -> Option<u64> {
-        let mut room = vec![0; STATISTICS_OCTETS];
+        let mut room = vec![0; STATISTICS_BYTES];
         let text = content(&self.statistics, &mut room).ok()?;
         let place = locate(text, self.name.as_bytes(), Column::At(TX_DROPPED))?;
         let word = lines(text).nth(place.line).and_then(|line| words(line).nth(place.word))?;
@@ -89,7 +89,7 @@ impl AsFd for Tun {
 
 type Step<T> = Result<T, (&'static str, io::Error)>;
 
-fn create_here(interface: &str, mtu_octets: u16, queue_packets: u32) -> Step<Tun> {
+fn create_here(interface: &str, mtu_bytes: u16, queue_packets: u32) -> Step<Tun> {
     let at = |step| move |error: io::Error| (step, error);
     // The descriptor belongs to the namespace in which it is opened.
     let mut options = File::options();
@@ -100,7 +100,7 @@ fn create_here(interface: &str, mtu_octets: u16, queue_packets: u32) -> Step<Tun
     ioctl(&file, libc::TUNSETIFF, &mut request).map_err(at("make"))?;
     let control = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None);
     let control = control.map_err(|errno| ("make a socket for", errno.into()))?;
-    request.ifr_ifru.ifru_mtu = mtu_octets.into();
+    request.ifr_ifru.ifru_mtu = mtu_bytes.into();
     ioctl(&control, libc::SIOCSIFMTU, &mut request).map_err(at("set the MTU of"))?;
     // The same place of the request holds the length of the queue (netdevice(7)).
     request.ifr_ifru.ifru_mtu = queue_packets.cast_signed();
@@ -109,12 +109,12 @@ fn create_here(interface: &str, mtu_octets: u16, queue_packets: u32) -> Step<Tun
     Ok(Tun { name: interface.to_owned(), file, statistics })
 }
 
-/// A request about the interface `name`, which is shorter than [`NAME_OCTETS`].
+/// A request about the interface `name`, which is shorter than [`NAME_BYTES`].
 fn request(name: &str) -> libc::ifreq {
     // SAFETY: plain numbers, for which zero is a value.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
-    for (place, octet) in request.ifr_name[..NAME_OCTETS - 1].iter_mut().zip(name.bytes()) {
-        *place = octet as libc::c_char;
+    for (place, byte) in request.ifr_name[..NAME_BYTES - 1].iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
     }
     request
 }

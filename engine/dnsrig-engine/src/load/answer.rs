@@ -1,6 +1,6 @@
-//! Whether a message is the answer to a query: octets in, verdict out, nothing is allocated.
+//! Whether a message is the answer to a query: bytes in, verdict out, nothing is allocated.
 //!
-//! Only header and question are read. The records behind them are what the server is measured for, but their octets
+//! Only header and question are read. The records behind them are what the server is measured for, but their bytes
 //! tell nothing about whose answer it is, and a load generator that parses them has less left for asking.
 
 use crate::dns::{
@@ -45,23 +45,23 @@ pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
     if answered { Verdict::Answer { rcode, truncated: header[2] & TC != 0 } } else { Verdict::Mismatched }
 }
 
-/// Whether a message body of `length` octets, of which `body` is the beginning, begins with `question`.
+/// Whether a message body of `length` bytes, of which `body` is the beginning, begins with `question`.
 fn begins_with(body: &[u8], length: usize, question: &[u8]) -> bool {
     if length < question.len() {
         return false;
     }
     let there = body.len().min(question.len());
-    let name_octets = question.len().saturating_sub(TAIL_BYTES).min(there);
+    let name_bytes = question.len().saturating_sub(TAIL_BYTES).min(there);
     let (body, question) = (&body[..there], &question[..there]);
-    body == question || same_but_case(body, question, name_octets)
+    body == question || same_but_case(body, question, name_bytes)
 }
 
 /// Whether two questions, or equally long beginnings of them, differ in the case of letters in the name at most.
 ///
-/// Lengths of labels are below 64 and so no letters (RFC 1035 §2.3.4), but octets of type and class may be: HTTPS is 65.
+/// Lengths of labels are below 64 and so no letters (RFC 1035 §2.3.4), but bytes of type and class may be: HTTPS is 65.
 #[cold]
-fn same_but_case(body: &[u8], question: &[u8], name_octets: usize) -> bool {
-    let ((name, tail), (asked_name, asked_tail)) = (body.split_at(name_octets), question.split_at(name_octets));
+fn same_but_case(body: &[u8], question: &[u8], name_bytes: usize) -> bool {
+    let ((name, tail), (asked_name, asked_tail)) = (body.split_at(name_bytes), question.split_at(name_bytes));
     tail == asked_tail && name.eq_ignore_ascii_case(asked_name)
 }
 

@@ -19,13 +19,13 @@ fn query(name: &str, qtype: Rtype) -> Vec<u8> {
     question.finish()
 }
 
-/// The answer to a query: one record of four octets, whose owner is a pointer to the question.
+/// The answer to a query: one record of four bytes, whose owner is a pointer to the question.
 fn answer(query: &[u8], flags: [u8; 2]) -> Vec<u8> {
-    let mut octets = query.to_vec();
-    octets[2..4].copy_from_slice(&flags);
-    octets[7] = 1;
-    octets.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1]);
-    octets
+    let mut bytes = query.to_vec();
+    bytes[2..4].copy_from_slice(&flags);
+    bytes[7] = 1;
+    bytes.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 0, 0, 4, 192, 0, 2, 1]);
+    bytes
 }
 
 fn a_query() -> Vec<u8> {
@@ -67,7 +67,7 @@ fn the_case_of_the_name_does_not_matter_and_all_else_does() {
     for index in HEADER_BYTES..query.len() {
         let mut other = whole.clone();
         other[index] ^= 1;
-        assert_eq!(verdict(&other, &query), Verdict::Mismatched, "octet {index}");
+        assert_eq!(verdict(&other, &query), Verdict::Mismatched, "byte {index}");
     }
 }
 
@@ -76,7 +76,7 @@ fn what_is_no_response_to_a_query_is_malformed() {
     let query = a_query();
     let whole = answer(&query, AUTHORITATIVE);
     for length in 0..HEADER_BYTES {
-        assert_eq!(verdict(&whole[..length], &query), Verdict::Malformed, "{length} octets");
+        assert_eq!(verdict(&whole[..length], &query), Verdict::Malformed, "{length} bytes");
     }
     assert_eq!(verdict(&query, &query), Verdict::Malformed, "our own query, come back");
     assert_eq!(verdict(&answer(&query, [0xac, 0]), &query), Verdict::Malformed, "opcode UPDATE");
@@ -90,7 +90,7 @@ fn a_question_that_is_cut_short_is_not_ours() {
     let query = a_query();
     let whole = answer(&query, AUTHORITATIVE);
     for length in HEADER_BYTES..query.len() {
-        assert_eq!(verdict(&whole[..length], &query), Verdict::Mismatched, "{length} octets");
+        assert_eq!(verdict(&whole[..length], &query), Verdict::Mismatched, "{length} bytes");
     }
     assert_eq!(verdict(&whole[..query.len()], &query), answered(0), "the records are not read");
 }
@@ -101,11 +101,11 @@ fn a_small_buffer_is_compared_as_far_as_it_goes() {
     let mut whole = answer(&query, AUTHORITATIVE);
     whole[HEADER_BYTES..query.len() - TAIL_BYTES].make_ascii_uppercase();
     for size in HEADER_BYTES..query.len() {
-        assert_eq!(check(&whole[..size], whole.len(), &query), answered(0), "{size} octets");
+        assert_eq!(check(&whole[..size], whole.len(), &query), answered(0), "{size} bytes");
         if size > HEADER_BYTES {
             let mut other = whole[..size].to_vec();
             other[size - 1] ^= 1;
-            assert_eq!(check(&other, whole.len(), &query), Verdict::Mismatched, "{size} octets");
+            assert_eq!(check(&other, whole.len(), &query), Verdict::Mismatched, "{size} bytes");
         }
     }
     let longest = query_of_longest_name();
@@ -158,19 +158,19 @@ fn check_by_parser(answer: &[u8], query: &[u8]) -> Option<Verdict> {
 proptest! {
     #![proptest_config(inputs(20_000))]
 
-    /// 20,000 inputs of any octets, of which the buffer may hold only a part, against any prepared query.
+    /// 20,000 inputs of any bytes, of which the buffer may hold only a part, against any prepared query.
     #[test]
-    fn any_octets_are_checked_without_panic(
-        octets in any_bytes(300),
+    fn any_bytes_are_checked_without_panic(
+        bytes in any_bytes(300),
         query in any_bytes(300),
         beyond in 0_usize..70_000,
     ) {
-        check(&octets, octets.len() + beyond, &a_query());
-        check(&octets, octets.len() + beyond, &query);
-        check(&octets, 0, &query);
+        check(&bytes, bytes.len() + beyond, &a_query());
+        check(&bytes, bytes.len() + beyond, &query);
+        check(&bytes, 0, &query);
     }
 
-    /// 20,000 answers with a few octets changed and perhaps cut are judged as a parser of messages judges them.
+    /// 20,000 answers with a few bytes changed and perhaps cut are judged as a parser of messages judges them.
     #[test]
     fn damaged_answers_are_judged_as_a_parser_does(
         changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
@@ -178,26 +178,26 @@ proptest! {
     ) {
         let query = a_query();
         let [bare, refused, truncated, other_case, with_record] = flags;
-        let mut octets = answer(&query, [if truncated { 0x86 } else { 0x84 }, if refused { 5 } else { 0 }]);
+        let mut bytes = answer(&query, [if truncated { 0x86 } else { 0x84 }, if refused { 5 } else { 0 }]);
         if other_case {
-            octets[HEADER_BYTES..query.len() - TAIL_BYTES].make_ascii_uppercase();
+            bytes[HEADER_BYTES..query.len() - TAIL_BYTES].make_ascii_uppercase();
         }
         if !with_record {
-            octets.truncate(query.len());
+            bytes.truncate(query.len());
         }
         if bare {
-            octets.truncate(HEADER_BYTES);
-            octets[5] = 0;
+            bytes.truncate(HEADER_BYTES);
+            bytes[5] = 0;
         }
-        for (index, octet) in changes {
-            let index = index.index(octets.len());
-            octets[index] = octet;
+        for (index, byte) in changes {
+            let index = index.index(bytes.len());
+            bytes[index] = byte;
         }
         if cut {
-            octets.truncate(length.index(octets.len()));
+            bytes.truncate(length.index(bytes.len()));
         }
-        if let Some(expected) = check_by_parser(&octets, &query) {
-            prop_assert_eq!(verdict(&octets, &query), expected);
+        if let Some(expected) = check_by_parser(&bytes, &query) {
+            prop_assert_eq!(verdict(&bytes, &query), expected);
         }
     }
 }

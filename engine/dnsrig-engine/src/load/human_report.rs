@@ -129,14 +129,14 @@ fn losses(summary: &Summary) -> String {
 }
 
 fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
-    let strays = summary.strays;
+    let unmatched = summary.unmatched;
     [
         ("truncated", summary.truncated),
-        ("came too late", strays.late),
-        ("answered twice", strays.duplicates),
-        ("unknown id", strays.unexpected),
-        ("other question", strays.mismatched),
-        ("malformed", strays.malformed),
+        ("came too late", unmatched.late),
+        ("answered twice", unmatched.duplicates),
+        ("unknown id", unmatched.unexpected),
+        ("other question", unmatched.mismatched),
+        ("malformed", unmatched.malformed),
         ("never sent", summary.unsent),
         ("ICMP unreachable", summary.unreachable),
     ]

@@ -155,8 +155,8 @@ impl InFlight {
     }
 
     /// The longest message that [`InFlight::draft`] writes.
-    pub fn octets_max(&self) -> usize {
-        self.queries.octets_max() + self.signer.as_ref().map_or(0, Signer::bytes)
+    pub fn bytes_max(&self) -> usize {
+        self.queries.bytes_max() + self.signer.as_ref().map_or(0, Signer::bytes)
     }
 
     /// The time that signatures bear, in seconds since 1970; needed with a signer only.
@@ -199,8 +199,8 @@ impl InFlight {
         Some(Draft { handle, length })
     }
 
-    /// The first `count` drafts of `client`, `octets` in all, were sent; the others were not, and are forgotten.
-    pub fn sent(&mut self, client: usize, count: usize, octets: usize, sending: Sending) {
+    /// The first `count` drafts of `client`, `bytes` in all, were sent; the others were not, and are forgotten.
+    pub fn sent(&mut self, client: usize, count: usize, bytes: usize, sending: Sending) {
         let number = client;
         let client = &mut self.clients[number];
         let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
@@ -212,7 +212,7 @@ impl InFlight {
             (query.sent_ns, query.state) = (sent_ns, State::Outstanding);
             query.mark = self.lateness.sent(number, sent_ns - query.due_ns, held_ns);
             let due_ns = query.due_ns;
-            self.interval_stats.sent(due_ns, sent_ns, if at == client.next { octets } else { 0 });
+            self.interval_stats.sent(due_ns, sent_ns, if at == client.next { bytes } else { 0 });
         }
         client.next += count as u64;
         client.drafts = 0;
@@ -221,45 +221,45 @@ impl InFlight {
     }
 
     /// Takes in a message whose id is the handle of its query: see [`InFlight::answer`].
-    pub fn answer_by_id(&mut self, client: usize, octets: &[u8], length: usize, received_ns: i64) -> bool {
-        let Some(id) = octets.first_chunk() else {
-            self.stray(received_ns).malformed += 1;
+    pub fn answer_by_id(&mut self, client: usize, bytes: &[u8], length: usize, received_ns: i64) -> bool {
+        let Some(id) = bytes.first_chunk() else {
+            self.unmatched(received_ns).malformed += 1;
             return false;
         };
-        self.answer(client, Handle(u16::from_be_bytes(*id)), octets, length, received_ns)
+        self.answer(client, Handle(u16::from_be_bytes(*id)), bytes, length, received_ns)
     }
 
-    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` octets long, of which at
-    /// least the question is in `octets`.
+    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` bytes long, of which at
+    /// least the question is in `bytes`.
     ///
     /// True if it ended the query.
-    pub fn answer(&mut self, client: usize, handle: Handle, octets: &[u8], length: usize, received_ns: i64) -> bool {
+    pub fn answer(&mut self, client: usize, handle: Handle, bytes: &[u8], length: usize, received_ns: i64) -> bool {
         let number = client;
         let client = &mut self.clients[number];
         let query = *client.query(u64::from(handle.0));
         if query.handle != handle || query.state == State::Unused {
-            self.stray(received_ns).unexpected += 1;
+            self.unmatched(received_ns).unexpected += 1;
             return false;
         }
-        let verdict = answer::check(octets, length, self.queries.message(query.place as usize));
+        let verdict = answer::check(bytes, length, self.queries.message(query.place as usize));
         if matches!(verdict, Verdict::Answer { .. }) {
             self.interval_stats.heard(received_ns);
         }
         match (verdict, query.state) {
-            (Verdict::Malformed, _) => self.stray(received_ns).malformed += 1,
-            (Verdict::Mismatched, _) => self.stray(received_ns).mismatched += 1,
-            (_, State::Answered) => self.stray(received_ns).duplicates += 1,
+            (Verdict::Malformed, _) => self.unmatched(received_ns).malformed += 1,
+            (Verdict::Mismatched, _) => self.unmatched(received_ns).mismatched += 1,
+            (_, State::Answered) => self.unmatched(received_ns).duplicates += 1,
             (Verdict::Answer { rcode, truncated }, State::Outstanding)
                 if received_ns < query.sent_ns + self.timeout_ns =>
             {
                 client.query(u64::from(handle.0)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
-                self.interval_stats.at(query.due_ns).counts.octets_received += length as u64;
+                self.interval_stats.at(query.due_ns).counts.bytes_received += length as u64;
                 self.end(number, query, received_ns, End::Answered { rcode, truncated });
                 return true;
             }
-            _ => self.stray(received_ns).late += 1,
+            _ => self.unmatched(received_ns).late += 1,
         }
         false
     }
@@ -325,8 +325,8 @@ impl InFlight {
         (client.oldest < client.next).then(|| *client.query(client.oldest))
     }
 
-    fn stray(&mut self, time_ns: i64) -> &mut super::interval_stats::UnmatchedResponses {
-        &mut self.interval_stats.at(time_ns).counts.strays
+    fn unmatched(&mut self, time_ns: i64) -> &mut super::interval_stats::UnmatchedResponses {
+        &mut self.interval_stats.at(time_ns).counts.unmatched
     }
 }
 

@@ -119,9 +119,9 @@ fn each_message_that_ends_no_query_is_counted_by_kind() {
     let second = send(&mut in_flight, 0, 0, 0);
     in_flight.expire(TIMEOUT_NS);
     assert!(!in_flight.answer_by_id(0, &answer_to(&second), second.len(), TIMEOUT_NS + 1), "late");
-    let strays = counts(&mut in_flight).strays;
-    assert_eq!((strays.malformed, strays.mismatched, strays.unexpected), (3, 1, 2));
-    assert_eq!((strays.duplicates, strays.late), (1, 1));
+    let unmatched = counts(&mut in_flight).unmatched;
+    assert_eq!((unmatched.malformed, unmatched.mismatched, unmatched.unexpected), (3, 1, 2));
+    assert_eq!((unmatched.duplicates, unmatched.late), (1, 1));
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn an_answer_at_the_timeout_is_late_even_if_it_is_seen_first() {
     let mut in_flight = in_flight(1, 4);
     let query = send(&mut in_flight, 0, 0, 0);
     assert!(!in_flight.answer_by_id(0, &answer_to(&query), query.len(), TIMEOUT_NS));
-    assert_eq!((counts(&mut in_flight).strays.late, in_flight.outstanding()), (1, 1));
+    assert_eq!((counts(&mut in_flight).unmatched.late, in_flight.outstanding()), (1, 1));
     in_flight.expire(TIMEOUT_NS);
     assert_eq!((counts(&mut in_flight).timeouts, in_flight.outstanding()), (1, 0));
 }
@@ -175,7 +175,7 @@ fn answers_with_the_same_id_are_told_apart_by_their_handles() {
     assert!(in_flight.answer(0, first, &one, one.len(), 3 * MS));
     assert!(!in_flight.answer(0, first, &one, one.len(), 4 * MS));
     let counts = counts(&mut in_flight);
-    assert_eq!((counts.answered, counts.strays.mismatched, counts.strays.duplicates), (2, 1, 1));
+    assert_eq!((counts.answered, counts.unmatched.mismatched, counts.unmatched.duplicates), (2, 1, 1));
 }
 
 #[test]

@@ -57,7 +57,7 @@ pub struct UnmatchedResponses {
     pub unexpected: u64,
     /// Messages with the id of a query and another question.
     pub mismatched: u64,
-    /// Octets that are no DNS response.
+    /// Bytes that are no DNS response.
     pub malformed: u64,
 }
 
@@ -79,11 +79,11 @@ pub struct Counts {
     pub answered: u64,
     pub timeouts: u64,
     pub lost: Losses,
-    pub strays: UnmatchedResponses,
+    pub unmatched: UnmatchedResponses,
     pub truncated: u64,
     pub rcodes: [u64; RCODES],
-    pub octets_sent: u64,
-    pub octets_received: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
     /// ICMP errors that the socket reported.
     pub unreachable: u64,
 }
@@ -101,11 +101,11 @@ impl Counts {
         self.answered += other.answered;
         self.timeouts += other.timeouts;
         self.lost.add(&other.lost);
-        self.strays.add(&other.strays);
+        self.unmatched.add(&other.unmatched);
         self.truncated += other.truncated;
         self.rcodes.iter_mut().zip(other.rcodes).for_each(|(mine, other)| *mine += other);
-        self.octets_sent += other.octets_sent;
-        self.octets_received += other.octets_received;
+        self.bytes_sent += other.bytes_sent;
+        self.bytes_received += other.bytes_received;
         self.unreachable += other.unreachable;
     }
 }
@@ -302,11 +302,11 @@ impl IntervalStats {
     }
 
     /// Counts a query as sent.
-    pub fn sent(&mut self, due_ns: i64, sent_ns: i64, octets: usize) {
+    pub fn sent(&mut self, due_ns: i64, sent_ns: i64, bytes: usize) {
         let interval = self.at(due_ns);
         interval.counts.due += 1;
         interval.counts.sent += 1;
-        interval.counts.octets_sent += octets as u64;
+        interval.counts.bytes_sent += bytes as u64;
         interval.open += 1;
         record(&mut interval.series.lag, sent_ns - due_ns);
         if let Some(bin) = self.bin(sent_ns) {

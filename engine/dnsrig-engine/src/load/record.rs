@@ -153,7 +153,7 @@ fn interval_columns() -> Columns<'static, IntervalRow> {
         .value("answered", |row| row.counts.answered)
         .value("timeouts", |row| row.counts.timeouts)
         .value("lost", |row| row.counts.lost.total())
-        .value("late", |row| row.counts.strays.late)
+        .value("late", |row| row.counts.unmatched.late)
         .value("truncated", |row| row.counts.truncated)
         .value("busy_ns", |row| row.busy_ns)
 }

@@ -145,7 +145,7 @@ impl Team {
             let in_flight = InFlight::new(settings, interval_stats);
             let count = queries.len() as u32;
             let order = Order { next: count / part.threads as u32 * thread as u32, count };
-            let transport = open(arguments, clients, in_flight.octets_max())?;
+            let transport = open(arguments, clients, in_flight.bytes_max())?;
             let handover = Handover::new(thread, to_team.clone(), spare);
             let channels = Channels { periods, handover, stop: team.stopping.clone() };
             let worker = Worker {
@@ -348,7 +348,7 @@ fn period(model: Model, arguments: &Arguments) -> Period {
     Period { model, start_ns, end_ns: start_ns + nanoseconds(arguments.duration_s), seed: arguments.queries.seed }
 }
 
-fn open(arguments: &Arguments, clients: usize, octets_max: usize) -> Result<Box<dyn Transport>, LoadError> {
+fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<dyn Transport>, LoadError> {
     let server = arguments.server();
     let burst = arguments.burst();
     let settings = stream::Settings {
@@ -357,13 +357,13 @@ fn open(arguments: &Arguments, clients: usize, octets_max: usize) -> Result<Box<
         burst,
         resumption: !arguments.no_resumption,
         close: arguments.close,
-        octets_max,
+        bytes_max,
         timeout_ns: nanoseconds(arguments.timeout_s),
     };
     match arguments.transport {
         TransportKind::Udp => {
             let segmentation = arguments.segmentation == Segmentation::Auto;
-            Ok(Box::new(Udp::open(server, &arguments.sources, clients, octets_max, segmentation, burst)?))
+            Ok(Box::new(Udp::open(server, &arguments.sources, clients, bytes_max, segmentation, burst)?))
         }
         TransportKind::Tcp | TransportKind::Dot => stream::open(server, &arguments.sources, clients, settings),
     }

@@ -77,12 +77,12 @@ pub struct Summary {
     pub timeouts: u64,
     pub lost: Losses,
     #[serde(flatten)]
-    pub strays: UnmatchedResponses,
+    pub unmatched: UnmatchedResponses,
     pub truncated: u64,
     pub unreachable: u64,
     pub rcodes: BTreeMap<&'static str, u64>,
-    pub octets_sent: u64,
-    pub octets_received: u64,
+    pub bytes_sent: u64,
+    pub bytes_received: u64,
     pub connections: Connections,
     pub latency_ns: Distribution,
     pub sent_latency_ns: Distribution,
@@ -108,12 +108,12 @@ impl Summary {
         self.answered = counts.answered;
         self.timeouts = counts.timeouts;
         self.lost = counts.lost;
-        self.strays = counts.strays;
+        self.unmatched = counts.unmatched;
         self.truncated = counts.truncated;
         self.unreachable = counts.unreachable;
         self.rcodes = RCODE_NAMES.into_iter().zip(counts.rcodes).filter(|(_, count)| *count > 0).collect();
-        self.octets_sent = counts.octets_sent;
-        self.octets_received = counts.octets_received;
+        self.bytes_sent = counts.bytes_sent;
+        self.bytes_received = counts.bytes_received;
         self.latency_ns = (&series.due).into();
         self.sent_latency_ns = (&series.sent).into();
         self.lower_latency_ns = (&series.lower).into();

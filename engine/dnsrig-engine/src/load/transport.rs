@@ -30,7 +30,7 @@ impl Connections {
 
 /// Sends queries and receives answers, never blocking but in [`Transport::wait`].
 ///
-/// It moves octets and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`InFlight`]'s.
+/// It moves bytes and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`InFlight`]'s.
 pub trait Transport: Send {
     /// Sends queries in this order, each from the client that it names, if any, and returns how many were sent: fewer if no
     /// client can, or the next one's.

@@ -28,8 +28,8 @@ use crate::{
     },
 };
 
-/// Receive buffer of a socket, in octets: some thousand answers, so that a burst is not lost on our side.
-const RECEIVE_BUFFER_OCTETS: usize = 8 << 20;
+/// Receive buffer of a socket, in bytes: some thousand answers, so that a burst is not lost on our side.
+const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 
 /// How long a reading of both clocks serves to convert the kernel's timestamps. NTP turns the wall clock's rate by at
 /// most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
@@ -62,7 +62,7 @@ impl Udp {
         server: SocketAddr,
         sources: &[IpAddr],
         clients: usize,
-        octets_max: usize,
+        bytes_max: usize,
         segmentation: bool,
         burst: usize,
     ) -> Result<Self, LoadError> {
@@ -70,14 +70,14 @@ impl Udp {
             .map(|client| socket(server, sources.get(client % sources.len().max(1)).copied()))
             .collect::<io::Result<_>>()
             .map_err(|error| LoadError::Open(server, error))?;
-        Self::with(server, sockets, octets_max, segmentation, burst)
+        Self::with(server, sockets, bytes_max, segmentation, burst)
     }
 
     /// Over sockets that are connected.
     fn with(
         server: SocketAddr,
         sockets: Vec<UdpSocket>,
-        octets_max: usize,
+        bytes_max: usize,
         segmentation: bool,
         burst: usize,
     ) -> Result<Self, LoadError> {
@@ -90,7 +90,7 @@ impl Udp {
             server,
             sockets,
             poller,
-            sender: Sender::new(octets_max, segmentation),
+            sender: Sender::new(bytes_max, segmentation),
             segmentation,
             burst: burst.min(BATCH_MAX),
             receiver: Receiver::new(QUERY_BYTES_MAX),
@@ -106,11 +106,11 @@ impl Udp {
         let named = due[0].client;
         let client = named.map_or(self.turn, |client| client as usize);
         self.turn = client;
-        let mut octets = 0;
+        let mut bytes = 0;
         for due in due.iter().take(self.burst).take_while(|due| due.client == named) {
             let Some(draft) = in_flight.draft(client, *due, self.sender.space()) else { break };
             self.sender.push(draft.length, None);
-            octets += draft.length;
+            bytes += draft.length;
         }
         let drafts = self.sender.len();
         let began_ns = clock::monotonic_ns();
@@ -118,7 +118,7 @@ impl Udp {
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
         match flushed {
             Ok(count) => {
-                in_flight.sent(client, count, octets * count / drafts.max(1), sending);
+                in_flight.sent(client, count, bytes * count / drafts.max(1), sending);
                 self.wait_for_room(false)?;
                 self.turn = (client + 1) % self.sockets.len();
                 Ok((count, count == drafts && (count > 0 || named.is_none())))
@@ -145,7 +145,7 @@ impl Udp {
             // The device cannot compute checksums, which segmentation needs (udp(7)).
             Some(libc::EIO | libc::EINVAL) if self.segmentation => {
                 self.segmentation = false;
-                self.sender = Sender::new(in_flight.octets_max(), false);
+                self.sender = Sender::new(in_flight.bytes_max(), false);
                 Ok(true)
             }
             _ => Err(LoadError::Send(self.server, error)),
@@ -171,7 +171,7 @@ impl Udp {
                 self.refresh_offset(now_ns);
                 for datagram in self.receiver.datagrams() {
                     let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
-                    in_flight.answer_by_id(client, datagram.octets, datagram.length, received_ns(stamp_ns, now_ns));
+                    in_flight.answer_by_id(client, datagram.bytes, datagram.length, received_ns(stamp_ns, now_ns));
                 }
                 Ok(count)
             }
@@ -250,8 +250,8 @@ fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
 fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind((source.unwrap_or(target::unspecified(server)), 0))?;
     // Beyond net.core.rmem_max only for root; what the kernel gives must do.
-    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_OCTETS).is_err() {
-        setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_OCTETS)?;
+    if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
+        setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
     }
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
     socket.connect(server)?;

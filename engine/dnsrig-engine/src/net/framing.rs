@@ -1,14 +1,14 @@
-//! DNS messages in a stream: two octets of length before each (RFC 1035 §4.2.2, RFC 7766 §8). No I/O.
+//! DNS messages in a stream: two bytes of length before each (RFC 1035 §4.2.2, RFC 7766 §8). No I/O.
 
-/// The octets of the length field.
-pub const PREFIX_OCTETS: usize = 2;
+/// The bytes of the length field.
+pub const PREFIX_BYTES: usize = 2;
 
 /// Room that is kept between two messages; what was needed above it is given back.
-const KEPT_OCTETS_MAX: usize = 4096;
+const KEPT_BYTES_MAX: usize = 4096;
 
-/// Cuts a stream into messages, however its octets arrive.
+/// Cuts a stream into messages, however its bytes arrive.
 ///
-/// What is kept between two calls is a part of one message: never more than 65,537 octets.
+/// What is kept between two calls is a part of one message: never more than 65,537 bytes.
 #[derive(Debug, Default)]
 pub struct Frames {
     partial: Vec<u8>,
@@ -17,18 +17,18 @@ pub struct Frames {
 impl Frames {
     /// Takes in what came and calls `each` with every message that is now complete, in order, without its length.
     ///
-    /// A message that lies whole in `octets` is given from there; the pieces of others are put together.
-    pub fn feed(&mut self, octets: &[u8], mut each: impl FnMut(&[u8])) {
-        let mut rest = octets;
+    /// A message that lies whole in `bytes` is given from there; the pieces of others are put together.
+    pub fn feed(&mut self, bytes: &[u8], mut each: impl FnMut(&[u8])) {
+        let mut rest = bytes;
         while !self.partial.is_empty() {
-            let missing_octets = self.missing_octets();
+            let missing_bytes = self.missing_bytes();
             // All at once: what has come so far is moved once at most.
-            self.partial.reserve_exact(missing_octets);
-            let (taken, after) = rest.split_at(missing_octets.min(rest.len()));
+            self.partial.reserve_exact(missing_bytes);
+            let (taken, after) = rest.split_at(missing_bytes.min(rest.len()));
             self.partial.extend_from_slice(taken);
             rest = after;
-            if self.missing_octets() == 0 {
-                each(&self.partial[PREFIX_OCTETS..]);
+            if self.missing_bytes() == 0 {
+                each(&self.partial[PREFIX_BYTES..]);
                 self.partial.clear();
             } else if rest.is_empty() {
                 return;
@@ -40,10 +40,10 @@ impl Frames {
         }
         if rest.is_empty() {
             // Nothing more may come for long. A stream in full flow never ends between two messages.
-            self.partial.shrink_to(KEPT_OCTETS_MAX);
+            self.partial.shrink_to(KEPT_BYTES_MAX);
         } else {
-            let octets = rest.first_chunk().map_or(0, |prefix| usize::from(u16::from_be_bytes(*prefix)));
-            self.partial.reserve_exact(PREFIX_OCTETS + octets);
+            let bytes = rest.first_chunk().map_or(0, |prefix| usize::from(u16::from_be_bytes(*prefix)));
+            self.partial.reserve_exact(PREFIX_BYTES + bytes);
             self.partial.extend_from_slice(rest);
         }
     }
@@ -51,10 +51,10 @@ impl Frames {
     /// Forgets the unfinished message, and gives back the room for it.
     pub fn clear(&mut self) {
         self.partial.clear();
-        self.partial.shrink_to(KEPT_OCTETS_MAX);
+        self.partial.shrink_to(KEPT_BYTES_MAX);
     }
 
-    /// How many octets wait for the rest of their message.
+    /// How many bytes wait for the rest of their message.
     pub fn len(&self) -> usize {
         self.partial.len()
     }
@@ -64,10 +64,10 @@ impl Frames {
         self.partial.is_empty()
     }
 
-    /// How many octets more complete the length field or, once it is there, the message.
-    fn missing_octets(&self) -> usize {
+    /// How many bytes more complete the length field or, once it is there, the message.
+    fn missing_bytes(&self) -> usize {
         match self.partial[..] {
-            [] => PREFIX_OCTETS,
+            [] => PREFIX_BYTES,
             [_] => 1,
             [high, low, ref message @ ..] => usize::from(u16::from_be_bytes([high, low])) - message.len(),
         }
@@ -75,14 +75,14 @@ impl Frames {
 }
 
 /// The first message and what stands behind it, if the message is complete.
-fn split_first(octets: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (prefix, rest) = octets.split_first_chunk()?;
+fn split_first(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (prefix, rest) = bytes.split_first_chunk()?;
     rest.split_at_checked(usize::from(u16::from_be_bytes(*prefix)))
 }
 
-/// Appends `message`, with its length before it; it has at most 65,535 octets. Returns where the message begins.
+/// Appends `message`, with its length before it; it has at most 65,535 bytes. Returns where the message begins.
 pub fn append(to: &mut Vec<u8>, message: &[u8]) -> usize {
-    let length = u16::try_from(message.len()).expect("a DNS message has at most 65,535 octets");
+    let length = u16::try_from(message.len()).expect("a DNS message has at most 65,535 bytes");
     to.extend_from_slice(&length.to_be_bytes());
     to.extend_from_slice(message);
     to.len() - message.len()
@@ -92,7 +92,7 @@ pub fn append(to: &mut Vec<u8>, message: &[u8]) -> usize {
 pub fn each_frame(mut frames: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (message, _) = split_first(frames)?;
-        let (frame, rest) = frames.split_at(PREFIX_OCTETS + message.len());
+        let (frame, rest) = frames.split_at(PREFIX_BYTES + message.len());
         frames = rest;
         Some(frame)
     })
@@ -105,20 +105,20 @@ mod tests {
     use super::*;
 
     fn stream(messages: &[Vec<u8>]) -> Vec<u8> {
-        let mut octets = Vec::new();
+        let mut bytes = Vec::new();
         for message in messages {
-            append(&mut octets, message);
+            append(&mut bytes, message);
         }
-        octets
+        bytes
     }
 
     /// The messages found when the stream is cut behind each of `cuts`.
-    fn found(octets: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Frames) {
+    fn found(bytes: &[u8], cuts: &[usize]) -> (Vec<Vec<u8>>, Frames) {
         let mut frames = Frames::default();
         let mut messages = Vec::new();
         let mut start = 0;
-        for end in cuts.iter().copied().chain([octets.len()]) {
-            frames.feed(&octets[start..end], |message| messages.push(message.to_vec()));
+        for end in cuts.iter().copied().chain([bytes.len()]) {
+            frames.feed(&bytes[start..end], |message| messages.push(message.to_vec()));
             start = end;
         }
         (messages, frames)
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn messages_are_whole_wherever_the_stream_is_cut_twice() {
         let messages = [vec![1; 3], vec![], vec![2; 4], vec![3]];
-        let octets = stream(&messages);
-        for first in 0..=octets.len() {
-            for second in first..=octets.len() {
-                let (found, frames) = found(&octets, &[first, second]);
+        let bytes = stream(&messages);
+        for first in 0..=bytes.len() {
+            for second in first..=bytes.len() {
+                let (found, frames) = found(&bytes, &[first, second]);
                 assert_eq!(found, messages, "cut at {first} and {second}");
                 assert!(frames.is_empty());
             }
@@ -138,16 +138,16 @@ mod tests {
     }
 
     #[test]
-    fn one_octet_at_a_time_keeps_no_more_than_one_message() {
-        let octets = stream(&[vec![7; 300], vec![8; 65_535]]);
+    fn one_byte_at_a_time_keeps_no_more_than_one_message() {
+        let bytes = stream(&[vec![7; 300], vec![8; 65_535]]);
         let mut frames = Frames::default();
         let mut lengths = Vec::new();
-        for octet in &octets {
-            frames.feed(&[*octet], |message| lengths.push(message.len()));
-            assert!(frames.len() < 65_535 + PREFIX_OCTETS);
+        for byte in &bytes {
+            frames.feed(&[*byte], |message| lengths.push(message.len()));
+            assert!(frames.len() < 65_535 + PREFIX_BYTES);
         }
         assert_eq!(lengths, [300, 65_535]);
-        assert!(frames.partial.capacity() <= KEPT_OCTETS_MAX, "room for the largest message is given back");
+        assert!(frames.partial.capacity() <= KEPT_BYTES_MAX, "room for the largest message is given back");
     }
 
     #[test]
@@ -157,18 +157,18 @@ mod tests {
     }
 
     #[test]
-    fn while_octets_flow_room_is_neither_given_back_nor_asked_for_again() {
-        let octets = stream(&vec![vec![7; 60_000]; 20]);
+    fn while_bytes_flow_room_is_neither_given_back_nor_asked_for_again() {
+        let bytes = stream(&vec![vec![7; 60_000]; 20]);
         let mut frames = Frames::default();
         let (mut count, mut rooms) = (0, Vec::new());
-        for piece in octets.chunks(100_000) {
+        for piece in bytes.chunks(100_000) {
             frames.feed(piece, |message| count += usize::from(message == [7; 60_000]));
             rooms.push(frames.partial.capacity());
         }
         assert_eq!(count, 20);
         let (last, others) = rooms.split_last().unwrap();
-        assert!(others.iter().all(|room| *room == 60_000 + PREFIX_OCTETS), "{rooms:?}");
-        assert!(*last <= KEPT_OCTETS_MAX);
+        assert!(others.iter().all(|room| *room == 60_000 + PREFIX_BYTES), "{rooms:?}");
+        assert!(*last <= KEPT_BYTES_MAX);
     }
 
     #[test]
@@ -179,22 +179,22 @@ mod tests {
         let mut messages = Vec::new();
         frames.feed(&[0, 1, 5], |message| messages.push(message.to_vec()));
         assert_eq!(messages, [[5]]);
-        assert!(frames.partial.capacity() <= KEPT_OCTETS_MAX);
+        assert!(frames.partial.capacity() <= KEPT_BYTES_MAX);
     }
 
     proptest! {
         #[test]
-        fn any_octets_cut_anywhere_give_the_same_messages(
-            octets in vec(prop_oneof![3 => 0..4_u8, 1 => any::<u8>()], 0..200),
+        fn any_bytes_cut_anywhere_give_the_same_messages(
+            bytes in vec(prop_oneof![3 => 0..4_u8, 1 => any::<u8>()], 0..200),
             mut cuts in vec(0..200_usize, 0..20),
         ) {
-            cuts.iter_mut().for_each(|cut| *cut = (*cut).min(octets.len()));
+            cuts.iter_mut().for_each(|cut| *cut = (*cut).min(bytes.len()));
             cuts.sort_unstable();
-            let (in_one, rest) = found(&octets, &[]);
-            let (in_parts, rest_of_parts) = found(&octets, &cuts);
+            let (in_one, rest) = found(&bytes, &[]);
+            let (in_parts, rest_of_parts) = found(&bytes, &cuts);
             prop_assert_eq!(&in_one, &in_parts);
             prop_assert_eq!(&rest.partial, &rest_of_parts.partial);
-            prop_assert_eq!([stream(&in_one), rest.partial].concat(), octets);
+            prop_assert_eq!([stream(&in_one), rest.partial].concat(), bytes);
         }
     }
 }

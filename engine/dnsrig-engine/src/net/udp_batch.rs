@@ -15,24 +15,24 @@ use libc::{c_void, cmsghdr, iovec, mmsghdr, msghdr, sockaddr_storage, socklen_t,
 /// A batch is at most this many datagrams, which is also the most segments of one buffer (`UDP_MAX_SEGMENTS`).
 pub const BATCH_MAX: usize = 64;
 
-/// A segmented buffer is at most so large: an IP packet's 65,535 octets less all headers.
-const SEGMENTED_OCTETS_MAX: usize = 65_000;
+/// A segmented buffer is at most so large: an IP packet's 65,535 bytes less all headers.
+const SEGMENTED_BYTES_MAX: usize = 65_000;
 
 /// Room for control messages: one timestamp or one segment size, each with its header.
-const CONTROL_OCTETS: usize = 64;
+const CONTROL_BYTES: usize = 64;
 
 /// The peer of a datagram, or none on a connected socket.
 pub type Peer = Option<SocketAddr>;
 
 #[repr(C, align(8))]
 #[derive(Clone, Copy)]
-struct Control([u8; CONTROL_OCTETS]);
+struct Control([u8; CONTROL_BYTES]);
 
 /// One datagram of a received batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Datagram<'a> {
-    /// Its octets, or as many as there was room for.
-    pub octets: &'a [u8],
+    /// Its bytes, or as many as there was room for.
+    pub bytes: &'a [u8],
     /// How many it had on the wire.
     pub length: usize,
     /// Who sent it, where the receiver keeps peers.
@@ -43,7 +43,7 @@ pub struct Datagram<'a> {
 
 /// Receives up to [`BATCH_MAX`] datagrams at once.
 pub struct Receiver {
-    octets_each: usize,
+    bytes_each: usize,
     buffers: Box<[u8]>,
     names: Box<[sockaddr_storage]>,
     controls: Box<[Control]>,
@@ -59,19 +59,19 @@ pub struct Receiver {
 unsafe impl Send for Receiver {}
 
 impl Receiver {
-    /// Room for `octets_each` octets of each datagram; what is longer is cut, its [`Datagram::length`] says so.
-    pub fn new(octets_each: usize) -> Self {
-        let mut buffers = vec![0_u8; octets_each * BATCH_MAX].into_boxed_slice();
+    /// Room for `bytes_each` bytes of each datagram; what is longer is cut, its [`Datagram::length`] says so.
+    pub fn new(bytes_each: usize) -> Self {
+        let mut buffers = vec![0_u8; bytes_each * BATCH_MAX].into_boxed_slice();
         let mut names: Box<[sockaddr_storage]> = (0..BATCH_MAX).map(|_| empty_name()).collect();
-        let mut controls = vec![Control([0; CONTROL_OCTETS]); BATCH_MAX].into_boxed_slice();
+        let mut controls = vec![Control([0; CONTROL_BYTES]); BATCH_MAX].into_boxed_slice();
         let mut vectors: Box<[iovec]> = buffers
-            .chunks_mut(octets_each)
+            .chunks_mut(bytes_each)
             .map(|buffer| iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() })
             .collect();
         let headers = (0..BATCH_MAX)
             .map(|at| mmsghdr { msg_hdr: header(&mut vectors[at], &mut names[at], &mut controls[at]), msg_len: 0 })
             .collect();
-        Receiver { octets_each, buffers, names, controls, _vectors: vectors, headers, count: 0 }
+        Receiver { bytes_each, buffers, names, controls, _vectors: vectors, headers, count: 0 }
     }
 
     /// Takes what the socket has, without waiting, and returns how many datagrams that is.
@@ -81,7 +81,7 @@ impl Receiver {
         self.count = 0;
         for header in &mut self.headers {
             header.msg_hdr.msg_namelen = size_of::<sockaddr_storage>() as socklen_t;
-            header.msg_hdr.msg_controllen = CONTROL_OCTETS;
+            header.msg_hdr.msg_controllen = CONTROL_BYTES;
         }
         // MSG_TRUNC: msg_len is the datagram's length, also where the buffer is shorter.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
@@ -109,9 +109,9 @@ impl Receiver {
     pub fn datagrams(&self) -> impl Iterator<Item = Datagram<'_>> {
         (0..self.count).map(|at| {
             let length = self.headers[at].msg_len as usize;
-            let start = at * self.octets_each;
+            let start = at * self.bytes_each;
             Datagram {
-                octets: &self.buffers[start..start + length.min(self.octets_each)],
+                bytes: &self.buffers[start..start + length.min(self.bytes_each)],
                 length,
                 peer: peer_of(&self.names[at], self.headers[at].msg_hdr.msg_namelen),
                 received_realtime_ns: timestamp_of(&self.headers[at].msg_hdr, &self.controls[at]),
@@ -131,7 +131,7 @@ struct Waiting {
 /// Sends up to [`BATCH_MAX`] datagrams at once.
 pub struct Sender {
     segmentation: bool,
-    octets_max: usize,
+    bytes_max: usize,
     buffer: Box<[u8]>,
     waiting: Vec<Waiting>,
     used: usize,
@@ -148,17 +148,17 @@ pub struct Sender {
 unsafe impl Send for Sender {}
 
 impl Sender {
-    /// Datagrams of at most `octets_max` octets; `segmentation` lets the kernel cut large buffers up.
-    pub fn new(octets_max: usize, segmentation: bool) -> Self {
+    /// Datagrams of at most `bytes_max` bytes; `segmentation` lets the kernel cut large buffers up.
+    pub fn new(bytes_max: usize, segmentation: bool) -> Self {
         Sender {
             segmentation,
-            octets_max,
-            buffer: vec![0; octets_max * BATCH_MAX].into_boxed_slice(),
+            bytes_max,
+            buffer: vec![0; bytes_max * BATCH_MAX].into_boxed_slice(),
             waiting: Vec::with_capacity(BATCH_MAX),
             used: 0,
             names: (0..BATCH_MAX).map(|_| empty_name()).collect(),
             vectors: (0..BATCH_MAX).map(|_| iovec { iov_base: ptr::null_mut(), iov_len: 0 }).collect(),
-            controls: vec![Control([0; CONTROL_OCTETS]); BATCH_MAX].into_boxed_slice(),
+            controls: vec![Control([0; CONTROL_BYTES]); BATCH_MAX].into_boxed_slice(),
             headers: (0..BATCH_MAX).map(|_| mmsghdr { msg_hdr: empty_header(), msg_len: 0 }).collect(),
             carried: Vec::with_capacity(BATCH_MAX),
         }
@@ -181,12 +181,12 @@ impl Sender {
 
     /// Where the next datagram is to be written, before [`Sender::push`]; only while there is room.
     pub fn space(&mut self) -> &mut [u8] {
-        &mut self.buffer[self.used..self.used + self.octets_max]
+        &mut self.buffer[self.used..self.used + self.bytes_max]
     }
 
-    /// Queues the datagram of `length` octets that was written to [`Sender::space`].
+    /// Queues the datagram of `length` bytes that was written to [`Sender::space`].
     pub fn push(&mut self, length: usize, peer: Peer) {
-        assert!(self.has_room() && length <= self.octets_max);
+        assert!(self.has_room() && length <= self.bytes_max);
         self.waiting.push(Waiting { start: self.used, length, peer });
         self.used += length;
     }
@@ -230,7 +230,7 @@ impl Sender {
             return 1;
         }
         let Waiting { length, peer, .. } = self.waiting[first];
-        let most = (SEGMENTED_OCTETS_MAX / length.max(1)).clamp(1, BATCH_MAX);
+        let most = (SEGMENTED_BYTES_MAX / length.max(1)).clamp(1, BATCH_MAX);
         let mut count = 1;
         for next in self.waiting[first + 1..].iter().take(most - 1) {
             if next.peer != peer || next.length > length {
@@ -247,8 +247,8 @@ impl Sender {
     fn write_header(&mut self, first: usize, count: usize) {
         let at = self.carried.len();
         let (one, last) = (self.waiting[first], self.waiting[first + count - 1]);
-        let octets = &mut self.buffer[one.start..last.start + last.length];
-        self.vectors[at] = iovec { iov_base: octets.as_mut_ptr().cast(), iov_len: octets.len() };
+        let bytes = &mut self.buffer[one.start..last.start + last.length];
+        self.vectors[at] = iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
         let header = &mut self.headers[at].msg_hdr;
         header.msg_iov = &raw mut self.vectors[at];
         header.msg_iovlen = 1;
@@ -291,18 +291,18 @@ fn empty_name() -> sockaddr_storage {
     unsafe { mem::zeroed() }
 }
 
-fn write_segment_size(header: &mut msghdr, control: &mut Control, octets: u16) {
+fn write_segment_size(header: &mut msghdr, control: &mut Control, bytes: u16) {
     header.msg_control = control.0.as_mut_ptr().cast();
     // SAFETY: it computes a length from a length, and follows no pointer.
     header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as _) } as _;
-    // SAFETY: the header leads to `control`, whose 64 octets have room for the CMSG_SPACE of a u16 (24 octets), which is more
+    // SAFETY: the header leads to `control`, whose 64 bytes have room for the CMSG_SPACE of a u16 (24 bytes), which is more
     // than a cmsghdr, so the first message is not null; `Control` is aligned as a cmsghdr is. The data may not be aligned.
     unsafe {
         let message: *mut cmsghdr = libc::CMSG_FIRSTHDR(header);
         (*message).cmsg_level = libc::SOL_UDP;
         (*message).cmsg_type = libc::UDP_SEGMENT;
         (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as _) as _;
-        ptr::write_unaligned(libc::CMSG_DATA(message).cast(), octets);
+        ptr::write_unaligned(libc::CMSG_DATA(message).cast(), bytes);
     }
 }
 
@@ -400,14 +400,14 @@ mod tests {
         (one, other)
     }
 
-    /// Receives `count` datagrams, whose lengths and first octets it returns.
+    /// Receives `count` datagrams, whose lengths and first bytes it returns.
     fn received(socket: &UdpSocket, count: usize) -> Vec<(usize, u8, Peer)> {
         let mut receiver = Receiver::new(16);
         let mut found = Vec::new();
         while found.len() < count {
             socket.peek_from(&mut [0; 1]).expect("datagrams that were sent over loopback arrive");
             receiver.receive(socket.as_fd()).unwrap();
-            found.extend(receiver.datagrams().map(|one| (one.length, one.octets[0], one.peer)));
+            found.extend(receiver.datagrams().map(|one| (one.length, one.bytes[0], one.peer)));
         }
         found
     }

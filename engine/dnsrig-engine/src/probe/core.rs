@@ -13,7 +13,7 @@
 //! answers all of them at once, so more of them would say nothing new and be dropped there. A refusal (ICMP) ends a
 //! silence.
 //!
-//! Bounds: [`Core`] needs 28 octets a zone, and every operation takes constant (for the ring: amortised constant) time.
+//! Bounds: [`Core`] needs 28 bytes a zone, and every operation takes constant (for the ring: amortised constant) time.
 
 use std::collections::VecDeque;
 

@@ -47,7 +47,7 @@ const POLL_RATE_VOUCHED: u32 = 100;
 const POLL_TIMEOUT_NS: i64 = 250_000_000;
 const ACCEPT_TIMEOUT_NS: i64 = 5_000_000_000;
 
-/// At most so many zones, and changes times secondaries, each of which takes 32 octets.
+/// At most so many zones, and changes times secondaries, each of which takes 32 bytes.
 const ZONES_MAX: u32 = 10_000;
 const SIGHTINGS_MAX: u64 = 4_000_000;
 
@@ -174,8 +174,8 @@ struct Propagation {
 
 impl Propagation {
     fn change(&mut self, socket: &UdpSocket, number: u32, zone: u32, serial: u32) -> Result<(), Failure> {
-        let octets = self.primary.update(number, self.zones.name(zone), zone, serial)?;
-        if socket.send_to(&octets, self.primary.address()).is_err() {
+        let bytes = self.primary.update(number, self.zones.name(zone), zone, serial)?;
+        if socket.send_to(&bytes, self.primary.address()).is_err() {
             self.report.count_send_error();
         }
         Ok(())

@@ -141,11 +141,11 @@ fn ask(socket: &UdpSocket, address: SocketAddr, name: &Name<[u8]>) -> Result<Soa
 }
 
 /// The SOA of `name` in an authoritative answer.
-fn read_soa(octets: &[u8], name: &Name<[u8]>) -> Option<SoaParts> {
-    if !matches!(read_answer(octets, name, None), Verdict::Seen { .. }) {
+fn read_soa(bytes: &[u8], name: &Name<[u8]>) -> Option<SoaParts> {
+    if !matches!(read_answer(bytes, name, None), Verdict::Seen { .. }) {
         return None;
     }
-    let message = Message::from_octets(octets).ok()?;
+    let message = Message::from_octets(bytes).ok()?;
     let record = message.answer().ok()?.limit_to_in::<Soa<ParsedName<_>>>().find_map(Result::ok)?;
     let soa = record.data();
     let timers = [soa.refresh(), soa.retry(), soa.expire(), soa.minimum()].map(|timer| timer.as_secs().to_be_bytes());
@@ -153,7 +153,7 @@ fn read_soa(octets: &[u8], name: &Name<[u8]>) -> Option<SoaParts> {
         ttl_s: record.ttl().as_secs(),
         names: [soa.mname().to_vec().as_slice(), soa.rname().to_vec().as_slice()].concat(),
         serial: Serial::into_int(soa.serial()),
-        timers: timers.concat().try_into().expect("four times four octets"),
+        timers: timers.concat().try_into().expect("four times four bytes"),
     })
 }
 
@@ -181,8 +181,8 @@ mod tests {
         let address = "127.0.0.1:53".parse().unwrap();
         let mut primary = Primary { address, key: None, zones: vec![known], verifiers: HashMap::new() };
         assert_eq!(primary.serials(), [7]);
-        let octets = primary.update(3, name, 0, 8).unwrap();
-        let message = Message::from_octets(&octets[..]).unwrap();
+        let bytes = primary.update(3, name, 0, 8).unwrap();
+        let message = Message::from_octets(&bytes[..]).unwrap();
         let records = message.authority().unwrap().limit_to_in::<Soa<ParsedName<_>>>();
         let soas: Vec<_> = records.map(|record| record.unwrap().data().to_string()).collect();
         assert_eq!(soas, ["ns. host. 8 1 2 3 4"]);
@@ -191,8 +191,8 @@ mod tests {
     #[test]
     fn what_is_not_authoritative_teaches_nothing() {
         let name = Name::<Vec<u8>>::from_str("z.example").unwrap();
-        let mut octets = answer();
-        octets[2] = 0x80;
-        assert!(read_soa(&octets, Name::from_slice(name.as_slice()).unwrap()).is_none());
+        let mut bytes = answer();
+        bytes[2] = 0x80;
+        assert!(read_soa(&bytes, Name::from_slice(name.as_slice()).unwrap()).is_none());
     }
 }

@@ -174,12 +174,12 @@ pub struct SocketArguments {
     /// The congestion control of this side
     #[arg(long, value_name = "NAME", help_heading = "Socket")]
     pub congestion: Option<String>,
-    /// The longest segment, in octets (TCP_MAXSEG)
+    /// The longest segment, in bytes (TCP_MAXSEG)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(88..=32_767), help_heading = "Socket")]
     pub mss: Option<u32>,
     /// The receive buffer, which then does not grow (SO_RCVBUF)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(4_096..=1 << 30), help_heading = "Socket")]
-    pub receive_buffer_octets: Option<u32>,
+    pub receive_buffer_bytes: Option<u32>,
 }
 
 /// When it is enough.
@@ -195,9 +195,9 @@ pub struct LimitArguments {
     /// Give up a transfer or a connection after so long without a sign of life
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_positive, help_heading = "Limits")]
     pub timeout: i64,
-    /// A zone has no more octets than this
+    /// A zone has no more bytes than this
     #[arg(long, value_name = "N", default_value_t = 10_000_000_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
-    pub octets_max: u64,
+    pub bytes_max: u64,
     /// A zone has no more records than this
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Limits")]
     pub records_max: u64,
@@ -276,11 +276,7 @@ impl Arguments {
             serial_before: wanted.serial,
             retry: Retry { times: limits.retries, after_ns: limits.retry_after },
             timeout_ns: limits.timeout,
-            limits: Limits {
-                octets_max: limits.octets_max,
-                records_max: limits.records_max,
-                messages_max: MESSAGES_MAX,
-            },
+            limits: Limits { bytes_max: limits.bytes_max, records_max: limits.records_max, messages_max: MESSAGES_MAX },
             records_expected: self.checks.expect_records,
             rate: limits.rate.or(vouched).map(|rate| rate * share),
             repeat: wanted.repeat,
@@ -296,7 +292,7 @@ impl Arguments {
             quickack: self.socket.quickack,
             congestion: self.socket.congestion.clone(),
             mss: self.socket.mss,
-            receive_buffer: self.socket.receive_buffer_octets,
+            receive_buffer: self.socket.receive_buffer_bytes,
         }
     }
 

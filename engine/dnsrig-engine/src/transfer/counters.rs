@@ -34,8 +34,8 @@ pub struct Totals {
     pub ixfr: u64,
     pub records: u64,
     pub messages: u64,
-    pub octets: u64,
-    pub octets_sent: u64,
+    pub bytes: u64,
+    pub bytes_sent: u64,
     pub unmatched: u64,
     pub interleaved: u64,
     pub out_of_order: u64,
@@ -90,7 +90,7 @@ impl Counters {
     pub fn answered(&mut self, counts: &Counts) {
         self.totals.records += counts.records;
         self.totals.messages += u64::from(counts.messages);
-        self.totals.octets += counts.octets;
+        self.totals.bytes += counts.bytes;
     }
 
     /// A zone came, `waited_ns` after it was asked for, and its last message `took_ns` after.
@@ -150,8 +150,8 @@ impl Totals {
             (&mut self.ixfr, other.ixfr),
             (&mut self.records, other.records),
             (&mut self.messages, other.messages),
-            (&mut self.octets, other.octets),
-            (&mut self.octets_sent, other.octets_sent),
+            (&mut self.bytes, other.bytes),
+            (&mut self.bytes_sent, other.bytes_sent),
             (&mut self.unmatched, other.unmatched),
             (&mut self.interleaved, other.interleaved),
             (&mut self.out_of_order, other.out_of_order),

@@ -20,7 +20,7 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
         ),
     );
     row("records", format!("{}  ({}/s)", grouped(summary.totals.records), grouped(summary.records_per_s as u64)));
-    row("octets", format!("{}  ({:.1} MB/s)", grouped(summary.totals.octets), summary.octets_per_s / 1e6));
+    row("bytes", format!("{}  ({:.1} MB/s)", grouped(summary.totals.bytes), summary.bytes_per_s / 1e6));
     let messages = summary.totals.messages as f64 / (summary.done + summary.up_to_date).max(1) as f64;
     row("messages", format!("{}  ({messages:.1} a zone)", grouped(summary.totals.messages)));
     let connections = &summary.connections;
@@ -95,7 +95,7 @@ fn advice(outcome: &str) -> &'static str {
         "no-connection" => "nobody answered there: is the primary running, and on this port?",
         "timed-out" => "nothing came for as long as --timeout says: see the primary's log, or raise it",
         "tsig-missing" | "tsig-wrong" | "tsig-error" => "key, secret or clock differ from the primary's",
-        "endless" => "the zone is larger than --octets-max or --records-max allow",
+        "limit-exceeded" => "the zone is larger than --bytes-max or --records-max allow",
         "wrong-count" => "the zone has another number of records than --expect-records says",
         "zonemd-missing" => "the zone has no ZONEMD record of a kind that can be checked",
         "zonemd-wrong" => "what came is not what the zone's ZONEMD record says",

@@ -32,7 +32,7 @@ use crate::net::{
 };
 
 /// One reading takes at most so much: with less, a large zone costs more system calls; with more, it leaves the cache.
-const READ_OCTETS: usize = 256 << 10;
+const READ_BYTES: usize = 256 << 10;
 
 /// A connection is read so often in a row at most; then it is the others' turn.
 const READS_MAX: usize = 4;
@@ -82,7 +82,7 @@ impl Connections {
             is_open: vec![false; slots].into_boxed_slice(),
             unread: Chain::new(slots),
             lingering: LingeringCloses::default(),
-            buffers: Buffers::new(READ_OCTETS),
+            buffers: Buffers::new(READ_BYTES),
             queries: Vec::new(),
             fault: None,
             congestion: None,
@@ -245,7 +245,7 @@ impl Connections {
                 count += 1;
                 schedule.message(slot, message, now_ns);
             });
-            let Reading { octets, drained, full, open, closed } = match read {
+            let Reading { bytes, drained, full, open, closed } = match read {
                 Ok(reading) => reading,
                 Err(loss) => {
                     self.lose(slot, loss, schedule, now_ns);
@@ -256,7 +256,7 @@ impl Connections {
                 let resumed = self.lines[slot as usize].is_resumed();
                 self.opened(slot, if resumed { Handshake::Resumed } else { Handshake::Full }, schedule, now_ns);
             }
-            if octets > 0 && count == before {
+            if bytes > 0 && count == before {
                 schedule.partial(slot, now_ns);
             }
             if closed {
@@ -316,10 +316,10 @@ impl Connections {
                 cwnd: info.cwnd,
                 retransmissions: info.retransmissions,
                 lost: info.lost,
-                delivery_rate_octets_per_s: info.delivery_rate_octets_per_s,
-                received_octets: info.received_octets,
-                sent_octets: info.sent_octets,
-                unread_octets: tcp_info::unread_octets(socket).unwrap_or(0),
+                delivery_rate_bytes_per_s: info.delivery_rate_bytes_per_s,
+                received_bytes: info.received_bytes,
+                sent_bytes: info.sent_bytes,
+                unread_bytes: tcp_info::unread_bytes(socket).unwrap_or(0),
             });
         }
     }

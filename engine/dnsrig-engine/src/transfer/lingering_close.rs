@@ -20,7 +20,7 @@ const WAIT_NS_MAX: i64 = 2_000_000_000;
 const WAITING_MAX: usize = 4_096;
 
 /// What comes meanwhile is read in pieces of this size and thrown away, so many at a time.
-const PIECE_OCTETS: usize = 4_096;
+const PIECE_BYTES: usize = 4_096;
 const PIECES_MAX: usize = 64;
 
 /// Sockets that wait for the other side's last word, oldest first.
@@ -48,7 +48,7 @@ impl LingeringCloses {
 }
 
 fn has_ended(socket: &OwnedFd) -> bool {
-    let mut space = [0; PIECE_OCTETS];
+    let mut space = [0; PIECE_BYTES];
     for _ in 0..PIECES_MAX {
         match socket::read(socket, &mut space) {
             Ok(None) => return false,

@@ -26,7 +26,7 @@ use crate::{
 };
 
 /// A NOTIFY is a header, a name and an SOA at most; a signature may follow.
-const MESSAGE_OCTETS_MAX: usize = 4_096;
+const MESSAGE_BYTES_MAX: usize = 4_096;
 
 /// So many datagrams in a row are taken.
 const DATAGRAMS_MAX: usize = 1_024;
@@ -40,7 +40,7 @@ const IDLE_NS: i64 = 30_000_000_000;
 /// They are looked through for that this often.
 const SWEEP_INTERVAL_NS: i64 = 1_000_000_000;
 
-/// OPCODE 4 (RFC 1996 §3.3), QR and AA in the first octet of flags.
+/// OPCODE 4 (RFC 1996 §3.3), QR and AA in the first byte of flags.
 const OPCODE_NOTIFY: u8 = 4 << 3;
 const OPCODE_MASK: u8 = 0x78;
 const QR: u8 = 0x80;
@@ -49,7 +49,7 @@ const AA: u8 = 0x04;
 /// RCODE NOTAUTH (RFC 2136 §2.2): we transfer no such zone.
 const NOTAUTH: u8 = 9;
 
-const HEADER_OCTETS: usize = 12;
+const HEADER_BYTES: usize = 12;
 const TYPE_SOA: [u8; 2] = [0, 6];
 const CLASS_IN: [u8; 2] = [0, 1];
 
@@ -66,12 +66,12 @@ pub struct Notify {
 
 /// Reads a NOTIFY for an SOA; None: it is something else.
 pub fn read(message: &[u8]) -> Option<Notify> {
-    let header: &[u8; HEADER_OCTETS] = message.first_chunk()?;
+    let header: &[u8; HEADER_BYTES] = message.first_chunk()?;
     if header[2] & (QR | OPCODE_MASK) != OPCODE_NOTIFY || header[4..6] != [0, 1] {
         return None;
     }
-    let name_end = name_end(message, HEADER_OCTETS)?;
-    let mut zone = message[HEADER_OCTETS..name_end].to_vec();
+    let name_end = name_end(message, HEADER_BYTES)?;
+    let mut zone = message[HEADER_BYTES..name_end].to_vec();
     zone.make_ascii_lowercase();
     let question_end = name_end + 4;
     let question = message.get(name_end..question_end)?;
@@ -87,7 +87,7 @@ pub fn answer(message: &[u8], notify: &Notify, is_known: bool) -> Vec<u8> {
     let mut answer = message[..notify.question_end].to_vec();
     answer[2] = QR | OPCODE_NOTIFY | AA;
     answer[3] = if is_known { 0 } else { NOTAUTH };
-    answer[6..HEADER_OCTETS].fill(0);
+    answer[6..HEADER_BYTES].fill(0);
     answer
 }
 
@@ -100,7 +100,7 @@ fn hinted(message: &[u8], start: usize) -> Option<u32> {
     }
     let rname = name_end(message, fixed + 10)?;
     let serial = name_end(message, rname)?;
-    message.get(serial..)?.first_chunk().map(|octets| u32::from_be_bytes(*octets))
+    message.get(serial..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
 }
 
 /// Behind the name at `start`, which may end with a pointer; within the message, or None.
@@ -245,7 +245,7 @@ impl Listeners {
     }
 
     fn receive(&mut self, each: &mut impl FnMut(u32, u32, Option<u32>)) {
-        let mut space = [0; MESSAGE_OCTETS_MAX];
+        let mut space = [0; MESSAGE_BYTES_MAX];
         let mut control = nix::cmsg_space!(libc::in_pktinfo, libc::in6_pktinfo);
         for _ in 0..DATAGRAMS_MAX {
             let mut vectors = [IoSliceMut::new(&mut space)];
@@ -254,11 +254,11 @@ impl Listeners {
             else {
                 return;
             };
-            let (octets, peer) = (message.bytes, message.address);
+            let (bytes, peer) = (message.bytes, message.address);
             let local = message.cmsgs().ok().and_then(|mut messages| messages.find_map(|one| local_address(&one)));
             let (Some(local), Some(peer)) = (local, peer) else { continue };
             let Some(address) = ip_of(&peer) else { continue };
-            if let Some((reply, what)) = self.register.judge(&space[..octets], address, local) {
+            if let Some((reply, what)) = self.register.judge(&space[..bytes], address, local) {
                 reply_from(&self.udp, &reply, &peer, local);
                 if let Some((secondary, zone, serial)) = what {
                     each(secondary, zone, serial);
@@ -283,7 +283,7 @@ impl Listeners {
     fn read(&mut self, key: DefaultKey, now_ns: i64, each: &mut impl FnMut(u32, u32, Option<u32>)) {
         let Some(stream) = self.streams.get_mut(key) else { return };
         stream.active_ns = now_ns;
-        let mut space = [0; MESSAGE_OCTETS_MAX];
+        let mut space = [0; MESSAGE_BYTES_MAX];
         let is_over = match stream.socket.read(&mut space) {
             Ok(0) => true,
             Ok(count) => take(&self.register, stream, &space[..count], each).is_err(),
@@ -296,16 +296,16 @@ impl Listeners {
     }
 }
 
-/// Takes in octets of a connection, and answers the messages in it.
+/// Takes in bytes of a connection, and answers the messages in it.
 fn take(
     register: &Register,
     stream: &mut Stream,
-    octets: &[u8],
+    bytes: &[u8],
     each: &mut impl FnMut(u32, u32, Option<u32>),
 ) -> io::Result<()> {
     let (peer, local) = (stream.socket.peer_addr()?.ip(), stream.socket.local_addr()?.ip());
     let mut replies = Vec::new();
-    stream.frames.feed(octets, |message| {
+    stream.frames.feed(bytes, |message| {
         if let Some((reply, what)) = register.judge(message, peer, local) {
             framing::append(&mut replies, &reply);
             if let Some((secondary, zone, serial)) = what {
@@ -313,7 +313,7 @@ fn take(
             }
         }
     });
-    // Some octets always have room; a peer that takes none is of no use.
+    // Some bytes always have room; a peer that takes none is of no use.
     stream.socket.write_all(&replies)
 }
 

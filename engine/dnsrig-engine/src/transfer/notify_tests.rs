@@ -52,8 +52,8 @@ fn a_zone_that_nobody_transfers_is_refused() {
 fn a_name_that_is_cut_is_no_notify() {
     let message = notify(None);
     assert!((0..message.len()).all(|cut| read(&message[..cut]).is_none()));
-    // A pointer whose second octet is missing, which the message ends with.
-    assert_eq!(read(&[&message[..HEADER_OCTETS], b"\x01z\xc0"].concat()), None);
+    // A pointer whose second byte is missing, which the message ends with.
+    assert_eq!(read(&[&message[..HEADER_BYTES], b"\x01z\xc0"].concat()), None);
 }
 
 #[test]
@@ -87,10 +87,10 @@ fn a_connection_on_which_nothing_comes_is_closed() {
 
 proptest! {
     #[test]
-    fn any_octets_are_read_or_not(octets in vec(any::<u8>(), 0..80), cut in 0..60_usize, place in 0..60_usize, octet: u8) {
-        read(&octets);
+    fn any_bytes_are_read_or_not(bytes in vec(any::<u8>(), 0..80), cut in 0..60_usize, place in 0..60_usize, byte: u8) {
+        read(&bytes);
         let mut message = notify(Some(1));
-        message[place] = octet;
+        message[place] = byte;
         message.truncate(cut);
         if let Some(notify) = read(&message) {
             answer(&message, &notify, true);

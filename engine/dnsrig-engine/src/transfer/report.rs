@@ -24,7 +24,7 @@ struct Told {
     outstanding: u64,
     zones: u64,
     records: u64,
-    octets: u64,
+    bytes: u64,
     connections_open: u64,
 }
 
@@ -62,7 +62,7 @@ impl Reporter {
 
     /// How far all threads are together, of `zones` in all (0: nobody knows).
     pub fn progress(self, progress: &Progress, zones: u64) -> Result<(), EventError> {
-        let Progress { done, failed, outstanding, records, octets, connections_open, .. } = *progress;
+        let Progress { done, failed, outstanding, records, bytes, connections_open, .. } = *progress;
         if self.person {
             let of = if zones > 0 { format!(" of {}", grouped(zones)) } else { String::new() };
             let line = format!(
@@ -72,13 +72,13 @@ impl Reporter {
                 grouped(outstanding),
                 grouped(connections_open),
                 grouped(records),
-                grouped(octets / 1_000_000),
+                grouped(bytes / 1_000_000),
             );
             // Back to the beginning of the line, and what was there is erased (ECMA-48 EL).
             let (begin, end) = if self.rewrites { ("\r", "\x1b[K") } else { ("", "\n") };
             events::say(format!("{begin}{line}{end}"));
         }
-        let told = Told { done, failed, outstanding, zones, records, octets, connections_open };
+        let told = Told { done, failed, outstanding, zones, records, bytes, connections_open };
         if self.program { events::emit("progress", clock::monotonic_ns(), &told) } else { Ok(()) }
     }
 

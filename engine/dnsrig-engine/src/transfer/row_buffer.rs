@@ -33,7 +33,7 @@ pub struct TransferRow {
     pub first_ns: i64,
     pub last_ns: i64,
     pub pause_max_ns: i64,
-    pub octets: u64,
+    pub bytes: u64,
     pub messages: u32,
     pub records: u32,
     pub serial: u32,
@@ -53,7 +53,7 @@ pub struct ConnectionRow {
     pub ended: Ended,
     pub asked: u32,
     pub done: u32,
-    pub octets: u64,
+    pub bytes: u64,
     pub messages: u32,
 }
 
@@ -67,10 +67,10 @@ pub struct InfoRow {
     pub cwnd: u32,
     pub retransmissions: u32,
     pub lost: u32,
-    pub delivery_rate_octets_per_s: u64,
-    pub received_octets: u64,
-    pub sent_octets: u64,
-    pub unread_octets: u32,
+    pub delivery_rate_bytes_per_s: u64,
+    pub received_bytes: u64,
+    pub sent_bytes: u64,
+    pub unread_bytes: u32,
 }
 
 /// Full batches of one kind of row.

@@ -70,7 +70,7 @@ fn transfers(zones: Arc<Zones>) -> Columns<'static, TransferRow> {
         .value("asked_ns", |row| row.asked_ns)
         .value("first_ns", |row| row.first_ns)
         .value("last_ns", |row| row.last_ns)
-        .value("octets", |row| row.octets)
+        .value("bytes", |row| row.bytes)
         .value("messages", |row| row.messages)
         .value("records", |row| row.records)
         .value("serial", |row| row.serial)
@@ -95,7 +95,7 @@ fn connections(sources: Vec<Option<IpAddr>>, unspecified: IpAddr) -> Columns<'st
         .word("ended", Ended::WORDS, |row| row.ended as usize)
         .value("asked", |row| row.asked)
         .value("done", |row| row.done)
-        .value("octets", |row| row.octets)
+        .value("bytes", |row| row.bytes)
         .value("messages", |row| row.messages)
 }
 
@@ -108,8 +108,8 @@ fn info() -> Columns<'static, InfoRow> {
         .value("cwnd", |row| row.cwnd)
         .value("retransmissions", |row| row.retransmissions)
         .value("lost", |row| row.lost)
-        .value("delivery_rate_octets_per_s", |row| row.delivery_rate_octets_per_s)
-        .value("received_octets", |row| row.received_octets)
-        .value("sent_octets", |row| row.sent_octets)
-        .value("unread_octets", |row| row.unread_octets)
+        .value("delivery_rate_bytes_per_s", |row| row.delivery_rate_bytes_per_s)
+        .value("received_bytes", |row| row.received_bytes)
+        .value("sent_bytes", |row| row.sent_bytes)
+        .value("unread_bytes", |row| row.unread_bytes)
 }

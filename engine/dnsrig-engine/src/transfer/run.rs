@@ -265,7 +265,7 @@ impl Team {
             left: sum.left + one.left,
             outstanding: sum.outstanding + one.outstanding,
             records: sum.records + one.records,
-            octets: sum.octets + one.octets,
+            bytes: sum.bytes + one.bytes,
             connections_open: sum.connections_open + one.connections_open,
         })
     }

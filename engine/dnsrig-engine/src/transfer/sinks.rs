@@ -17,10 +17,10 @@ use crate::dns::{
 };
 
 /// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few files.
-const SHEET_OCTETS: usize = 256 << 10;
+const SHEET_BYTES: usize = 256 << 10;
 
-/// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as endless.
-const DIGEST_OCTETS_MAX: usize = 4 << 30;
+/// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as `limit-exceeded`.
+const DIGEST_BYTES_MAX: usize = 4 << 30;
 
 /// The sinks of one transfer.
 pub struct Paper {
@@ -65,7 +65,7 @@ impl SinkFactory {
             return None;
         }
         let file = folder.as_ref().map(|folder| zonefile::Writer::new(AtomicFile::new(folder.join(file_name(zone)))));
-        let digest = digests.then(|| zonemd::Digest::new(DIGEST_OCTETS_MAX));
+        let digest = digests.then(|| zonemd::Digest::new(DIGEST_BYTES_MAX));
         Some(Box::new(Paper { digest, members: members.as_ref().map(Members::again), file }))
     }
 }
@@ -74,11 +74,11 @@ impl SinkFactory {
 fn file_name(zone: &[u8]) -> String {
     let name = Name::from_slice(zone).expect("lists have whole names only");
     let labels = name.iter().filter(|label| !label.is_root()).map(|label| {
-        let octet = |octet: &u8| match octet {
-            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => char::from(*octet).to_string(),
-            _ => format!("%{octet:02x}"),
+        let byte = |byte: &u8| match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => char::from(*byte).to_string(),
+            _ => format!("%{byte:02x}"),
         };
-        label.as_slice().iter().map(octet).collect::<String>()
+        label.as_slice().iter().map(byte).collect::<String>()
     });
     let labels: Vec<_> = labels.collect();
     format!("{}.zone", if labels.is_empty() { "%".to_owned() } else { labels.join(".") })
@@ -119,12 +119,12 @@ impl AtomicFile {
 }
 
 impl Write for AtomicFile {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        self.waiting.extend_from_slice(octets);
-        if self.waiting.len() >= SHEET_OCTETS {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.waiting.extend_from_slice(bytes);
+        if self.waiting.len() >= SHEET_BYTES {
             self.spill()?;
         }
-        Ok(octets.len())
+        Ok(bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -151,14 +151,14 @@ mod tests {
         let path = folder.path().join("example.zone");
         let list = || fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
         let mut cut = AtomicFile::new(path.clone());
-        cut.write_all(&[b'a'; SHEET_OCTETS]).unwrap();
+        cut.write_all(&[b'a'; SHEET_BYTES]).unwrap();
         assert_eq!(list(), ["example.zone.partial"]);
         drop(cut);
         assert!(list().is_empty());
         let mut whole = AtomicFile::new(path.clone());
-        whole.write_all(&[b'a'; SHEET_OCTETS + 7]).unwrap();
+        whole.write_all(&[b'a'; SHEET_BYTES + 7]).unwrap();
         whole.complete().unwrap();
-        assert_eq!(fs::metadata(path).unwrap().len() as usize, SHEET_OCTETS + 7);
+        assert_eq!(fs::metadata(path).unwrap().len() as usize, SHEET_BYTES + 7);
         assert_eq!(list(), ["example.zone"]);
     }
 

@@ -8,9 +8,9 @@ use std::{
 
 use crate::{base::target, net::connection::CloseReason};
 
-/// The longest answer that is taken: without EDNS a server sends no more than 512 octets (RFC 1035 §4.2.1), and some more
+/// The longest answer that is taken: without EDNS a server sends no more than 512 bytes (RFC 1035 §4.2.1), and some more
 /// do no harm.
-const ANSWER_OCTETS_MAX: usize = 4_096;
+const ANSWER_BYTES_MAX: usize = 4_096;
 
 /// So many answers in a row are taken, as many as are waited for at a time; then it is the others' turn.
 const ANSWERS_MAX: usize = 64;
@@ -38,7 +38,7 @@ impl Asker {
     /// Calls `each` with answers that have come; whether these were all. If not, call it again: a poller that tells of
     /// edges does not tell of what is left (epoll(7)).
     pub fn receive(&self, mut each: impl FnMut(&[u8])) -> Result<bool, CloseReason> {
-        let mut space = [0; ANSWER_OCTETS_MAX];
+        let mut space = [0; ANSWER_BYTES_MAX];
         for _ in 0..ANSWERS_MAX {
             match self.0.recv(&mut space) {
                 Ok(count) => each(&space[..count]),

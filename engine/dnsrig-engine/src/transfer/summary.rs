@@ -67,7 +67,7 @@ pub struct Summary {
     pub totals: Totals,
     pub zones_per_s: f64,
     pub records_per_s: f64,
-    pub octets_per_s: f64,
+    pub bytes_per_s: f64,
     pub transfer_ns: Took,
     pub connections: Connections,
     /// What TLS failed with last, e.g. `tls-pin`.
@@ -112,7 +112,7 @@ impl Summary {
         let elapsed_s = self.elapsed_ns.max(1) as f64 / 1e9;
         self.zones_per_s = (self.done + self.up_to_date) as f64 / elapsed_s;
         self.records_per_s = self.totals.records as f64 / elapsed_s;
-        self.octets_per_s = self.totals.octets as f64 / elapsed_s;
+        self.bytes_per_s = self.totals.bytes as f64 / elapsed_s;
     }
 
     /// Adds the secondaries of a thread, of which the first has the number `first`.

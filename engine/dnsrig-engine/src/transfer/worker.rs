@@ -39,7 +39,7 @@ pub struct Progress {
     pub left: u64,
     pub outstanding: u64,
     pub records: u64,
-    pub octets: u64,
+    pub bytes: u64,
     pub connections_open: u64,
 }
 
@@ -170,7 +170,7 @@ impl Worker {
             left: self.schedule.left(),
             outstanding,
             records: counters.totals.records,
-            octets: counters.totals.octets,
+            bytes: counters.totals.bytes,
             connections_open,
         };
         let mut lost = 0;

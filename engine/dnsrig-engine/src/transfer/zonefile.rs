@@ -1,6 +1,6 @@
 //! A zone file of what was transferred (RFC 1035 §5): a record a line, all names in full.
 //!
-//! Data is written as its type asks for where the library knows the type, else as octets (RFC 3597 §5). As octets, too,
+//! Data is written as its type asks for where the library knows the type, else as bytes (RFC 3597 §5). As bytes, too,
 //! where the library would not escape what means something in a zone file.
 
 use std::{
@@ -23,7 +23,7 @@ use crate::dns::{
     xfr::{Answered, Change, Outcome, Sink},
 };
 
-/// Types that are always written as octets, because the library writes some of their data as nobody reads it: no
+/// Types that are always written as bytes, because the library writes some of their data as nobody reads it: no
 /// gateway of IPSECKEY (RFC 4025) as 0 instead of a dot, and a parameter of SVCB and HTTPS (RFC 9460) without hyphens.
 const WRITTEN_AS_BYTES: [Rtype; 3] = [Rtype::IPSECKEY, Rtype::SVCB, Rtype::HTTPS];
 
@@ -55,7 +55,7 @@ impl<W: io::Write> Writer<W> {
         let data = self.line.len();
         if push_data(record.rtype, &self.data, &mut self.line).is_err() || !is_plain(&self.line[data..]) {
             self.line.truncate(data);
-            push_octets(&self.data, &mut self.line)?;
+            push_bytes(&self.data, &mut self.line)?;
         }
         self.line.push('\n');
         Ok(())
@@ -86,11 +86,11 @@ fn push_name(name: &[u8], to: &mut String) -> fmt::Result {
     let mut rest = name;
     while let Some((&length @ 1.., after)) = rest.split_first() {
         let (label, after) = after.split_at(usize::from(length));
-        for octet in label {
-            match octet {
-                b'.' | b'\\' | b'"' | b';' | b'(' | b')' | b'@' | b'$' => write!(to, "\\{}", char::from(*octet))?,
-                b'!'..=b'~' => to.push(char::from(*octet)),
-                _ => write!(to, "\\{octet:03}")?,
+        for byte in label {
+            match byte {
+                b'.' | b'\\' | b'"' | b';' | b'(' | b')' | b'@' | b'$' => write!(to, "\\{}", char::from(*byte))?,
+                b'!'..=b'~' => to.push(char::from(*byte)),
+                _ => write!(to, "\\{byte:03}")?,
             }
         }
         to.push('.');
@@ -126,8 +126,8 @@ fn has_plain_types(rtype: Rtype, data: &[u8]) -> bool {
     };
     // Windows of 256 types, each with its number and the length of its bits (RFC 4034 §4.1.2).
     let (mut rest, mut next_window) = (types.unwrap_or_default(), 0);
-    while let [window, octets @ 1..=32, after @ ..] = rest {
-        let Some((bits, after)) = after.split_at_checked(usize::from(*octets)) else { return false };
+    while let [window, bytes @ 1..=32, after @ ..] = rest {
+        let Some((bits, after)) = after.split_at_checked(usize::from(*bytes)) else { return false };
         if u16::from(*window) < next_window || bits.ends_with(&[0]) {
             return false;
         }
@@ -136,10 +136,10 @@ fn has_plain_types(rtype: Rtype, data: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// What stands behind octets with their number before them.
+/// What stands behind bytes with their number before them.
 fn behind_text(data: &[u8]) -> Option<&[u8]> {
-    let (&octets, rest) = data.split_first()?;
-    rest.get(usize::from(octets)..)
+    let (&bytes, rest) = data.split_first()?;
+    rest.get(usize::from(bytes)..)
 }
 
 /// Whether the text of some data is one that every reader of zone files takes as it is meant: quotes only around whole
@@ -163,13 +163,13 @@ fn is_plain(text: &str) -> bool {
     !quoted && before != ' '
 }
 
-/// Writes data as octets (RFC 3597 §5).
-fn push_octets(data: &[u8], to: &mut String) -> fmt::Result {
+/// Writes data as bytes (RFC 3597 §5).
+fn push_bytes(data: &[u8], to: &mut String) -> fmt::Result {
     write!(to, "\\# {}", data.len())?;
     if !data.is_empty() {
         to.push(' ');
     }
-    data.iter().try_for_each(|octet| write!(to, "{octet:02x}"))
+    data.iter().try_for_each(|byte| write!(to, "{byte:02x}"))
 }
 
 #[cfg(test)]

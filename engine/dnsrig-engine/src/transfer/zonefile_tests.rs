@@ -34,7 +34,7 @@ fn usual_records_are_written_as_people_write_them() {
 }
 
 #[test]
-fn what_is_not_known_or_not_right_is_written_as_octets() {
+fn what_is_not_known_or_not_right_is_written_as_bytes() {
     let owner = name("example");
     let data = |rtype, data: &[u8]| written(&[Rr { ttl_s: 1, ..Rr::new(&owner, rtype, data) }]);
     assert_eq!(data(65280, &[1, 0xab]), "example. 1 IN TYPE65280 \\# 2 01ab\n");
@@ -94,14 +94,14 @@ fn rtypes() -> impl Strategy<Value = u16> {
     ]
 }
 
-/// Octets that are often data of some type: names, texts, numbers.
+/// Bytes that are often data of some type: names, texts, numbers.
 fn datas() -> impl Strategy<Value = Vec<u8>> {
     let character = || prop_oneof![4 => b'a'..=b'z', 2 => 0x20..0x7f_u8, 1 => any::<u8>()];
     let text = || vec(character(), 0..6).prop_map(|text| [&[text.len() as u8], &text[..]].concat());
     let label = || vec(character(), 1..6).prop_map(|label| [&[label.len() as u8], &label[..]].concat());
     let name = vec(label(), 0..4).prop_map(|labels| [labels.concat(), vec![0]].concat());
-    let octets = || vec(any::<u8>(), 0..24);
-    vec(prop_oneof![2 => name, 2 => text(), 2 => octets(), 1 => vec(0..4_u8, 0..20)], 0..5)
+    let bytes = || vec(any::<u8>(), 0..24);
+    vec(prop_oneof![2 => name, 2 => text(), 2 => bytes(), 1 => vec(0..4_u8, 0..20)], 0..5)
         .prop_map(|parts| parts.concat())
 }
 

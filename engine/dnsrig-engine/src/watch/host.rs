@@ -21,8 +21,8 @@ use crate::{
     net::namespace::inside,
 };
 
-/// The largest file that is read, in octets. `/proc/stat` of a machine with hundreds of CPUs comes near it.
-pub const FILE_OCTETS_MAX: usize = 256 * 1024;
+/// The largest file that is read, in bytes. `/proc/stat` of a machine with hundreds of CPUs comes near it.
+pub const FILE_BYTES_MAX: usize = 256 * 1024;
 
 /// At most this many interfaces of a host, and CPUs of the machine, are watched.
 const PARTS_MAX: usize = 1024;
@@ -112,7 +112,7 @@ impl Watched {
     /// Opens the files of all hosts and of the machine.
     pub fn open(hosts: &[HostArgument]) -> Result<Self, HostError> {
         let user_hz = sysconf(SysconfVar::CLK_TCK).ok().flatten().unwrap_or(USER_HZ_DEFAULT);
-        let mut watched = Watched { buffer: vec![0; FILE_OCTETS_MAX], user_hz, ..Watched::default() };
+        let mut watched = Watched { buffer: vec![0; FILE_BYTES_MAX], user_hz, ..Watched::default() };
         for (index, host) in hosts.iter().enumerate() {
             if hosts[..index].iter().any(|other| other.name == host.name) {
                 return Err(HostError::Twice(host.name.clone()));

@@ -22,7 +22,7 @@ use crate::base::{
     row_writer::RowWriter,
     stop::{Stop, Wake},
 };
-use host::{FILE_OCTETS_MAX, HostArgument, Watched};
+use host::{FILE_BYTES_MAX, HostArgument, Watched};
 use rows::Row;
 use schedule::Schedule;
 use sockets::{SocketSummary, Sockets};
@@ -99,7 +99,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let mut anchors = Anchors::start()?;
     let started_ns = clock::monotonic_ns();
     let end_ns = arguments.duration_s.map_or(i64::MAX, |seconds| started_ns + seconds.cast_signed() * 1_000_000_000);
-    let mut sampler = Sampler { watched, rows, sockets, buffer: vec![0; FILE_OCTETS_MAX] };
+    let mut sampler = Sampler { watched, rows, sockets, buffer: vec![0; FILE_BYTES_MAX] };
     let mut schedule = Schedule::new(started_ns, interval_ns);
     let mut listing = Schedule::new(started_ns, sockets_interval_ns);
     let mut flush_due_ns = started_ns + FLUSH_INTERVAL_NS;

@@ -15,9 +15,9 @@ use nix::{
 pub fn full_pipe() -> (OwnedFd, File) {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).unwrap();
     let mut write = File::from(write);
-    for octets in [4096, 1] {
+    for bytes in [4096, 1] {
         loop {
-            match write.write(&vec![b' '; octets]) {
+            match write.write(&vec![b' '; bytes]) {
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) => panic!("{error}"),

@@ -7,8 +7,8 @@ use domain::{
     utils::base64,
 };
 
-/// The longest secret that is taken, in octets: twice a block of SHA-512, beyond which it would be hashed first.
-const SECRET_OCTETS_MAX: usize = 256;
+/// The longest secret that is taken, in bytes: twice a block of SHA-512, beyond which it would be hashed first.
+const SECRET_BYTES_MAX: usize = 256;
 
 /// What a key's text says.
 pub struct Parts {
@@ -29,7 +29,7 @@ pub fn read(text: &str) -> Result<Parts, &'static str> {
         .map_err(|_| "the algorithm is none of hmac-sha256, hmac-sha512, hmac-sha384, hmac-sha1")?;
     let name = KeyName::from_str(name).map_err(|_| "the key's name is no domain name")?;
     match base64::decode::<Vec<u8>>(secret) {
-        Ok(secret) if (1..=SECRET_OCTETS_MAX).contains(&secret.len()) => Ok(Parts { algorithm, name, secret }),
-        _ => Err("the secret is no base64, empty, or longer than 256 octets"),
+        Ok(secret) if (1..=SECRET_BYTES_MAX).contains(&secret.len()) => Ok(Parts { algorithm, name, secret }),
+        _ => Err("the secret is no base64, empty, or longer than 256 bytes"),
     }
 }

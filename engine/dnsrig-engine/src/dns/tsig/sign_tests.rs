@@ -44,14 +44,14 @@ fn signed(signer: &Signer, query: &[u8], id: u16, time_s: u64) -> Vec<u8> {
     buffer.resize(512, 0xee);
     let length = signer.sign(&mut buffer, query.len(), time_s);
     assert_eq!(length, query.len() + signer.bytes());
-    assert!(buffer[length..].iter().all(|octet| *octet == 0xee));
+    assert!(buffer[length..].iter().all(|byte| *byte == 0xee));
     buffer.truncate(length);
     buffer
 }
 
 /// Whether the other library takes the message as signed by `key` at that time, and what is left without signature.
-fn verify(octets: &[u8], key: &Arc<Key>, time_s: u64) -> Option<Vec<u8>> {
-    let mut message = Message::from_octets(octets.to_vec()).unwrap();
+fn verify(bytes: &[u8], key: &Arc<Key>, time_s: u64) -> Option<Vec<u8>> {
+    let mut message = Message::from_octets(bytes.to_vec()).unwrap();
     let transaction = ServerTransaction::request(key, &mut message, Time48::from_u64(time_s)).ok()?;
     transaction.map(|_| message.as_slice().to_vec())
 }
@@ -64,8 +64,8 @@ fn every_algorithm_is_verified_by_another_library() {
         for query in [query(false), query(true)] {
             // Twice with the same signer: nothing of the first query is left in the second.
             for (id, time_s) in [(0x1234, NOW_S), (0xffff, NOW_S + 1000)] {
-                let octets = signed(&signer, &query, id, time_s);
-                let unsigned = verify(&octets, &key, time_s).expect(algorithm);
+                let bytes = signed(&signer, &query, id, time_s);
+                let unsigned = verify(&bytes, &key, time_s).expect(algorithm);
                 assert_eq!(unsigned[..2], id.to_be_bytes());
                 assert_eq!(unsigned[2..query.len()], query[2..]);
             }
@@ -76,13 +76,13 @@ fn every_algorithm_is_verified_by_another_library() {
 #[test]
 fn another_key_time_or_message_is_not_verified() {
     let signer = Signer::parse(&format!("hmac-sha256:key.example:{SECRET}")).unwrap();
-    let octets = signed(&signer, &query(false), 1, NOW_S);
+    let bytes = signed(&signer, &query(false), 1, NOW_S);
     let right = key("hmac-sha256", SECRET);
-    assert!(verify(&octets, &right, NOW_S + u64::from(FUDGE_S)).is_some());
-    assert!(verify(&octets, &right, NOW_S + u64::from(FUDGE_S) + 1).is_none());
-    assert!(verify(&octets, &key("hmac-sha256", "b3RoZXI="), NOW_S).is_none());
-    assert!(verify(&octets, &key("hmac-sha1", SECRET), NOW_S).is_none());
-    let mut other_name = octets;
+    assert!(verify(&bytes, &right, NOW_S + u64::from(FUDGE_S)).is_some());
+    assert!(verify(&bytes, &right, NOW_S + u64::from(FUDGE_S) + 1).is_none());
+    assert!(verify(&bytes, &key("hmac-sha256", "b3RoZXI="), NOW_S).is_none());
+    assert!(verify(&bytes, &key("hmac-sha1", SECRET), NOW_S).is_none());
+    let mut other_name = bytes;
     other_name[13] ^= 1;
     assert!(verify(&other_name, &right, NOW_S).is_none());
 }
@@ -101,7 +101,7 @@ fn what_is_no_key_is_told_without_its_secret() {
         let sentence = Signer::parse(wrong).unwrap_err();
         assert!(sentence.contains(part) && !sentence.contains("hidden"), "{wrong}: {sentence}");
     }
-    let longest = |octets: usize| base64::encode_string(&vec![7; octets]);
+    let longest = |bytes: usize| base64::encode_string(&vec![7; bytes]);
     assert!(Signer::parse(&format!("hmac-sha512:key:{}", longest(256))).is_ok());
     assert!(Signer::parse(&format!("hmac-sha512:key:{}", longest(257))).is_err());
     let signer = Signer::parse(&format!("hmac-sha256.:key:{SECRET}")).unwrap();
@@ -118,8 +118,8 @@ proptest! {
     ) {
         let secret = base64::encode_string(&secret);
         let signer = Signer::parse(&format!("hmac-sha512:key.EXAMPLE:{secret}")).unwrap();
-        let octets = signed(&signer, &query(false), id, time_s);
-        prop_assert!(verify(&octets, &key("hmac-sha512", &secret), time_s).is_some());
+        let bytes = signed(&signer, &query(false), id, time_s);
+        prop_assert!(verify(&bytes, &key("hmac-sha512", &secret), time_s).is_some());
     }
 
     /// 500 texts of any kind are a key or an error.

@@ -21,7 +21,7 @@ use crate::{
 
 const NOW_S: u64 = 1_700_000_000;
 const ALGORITHMS: [&str; 4] = ["hmac-sha1", "hmac-sha256", "hmac-sha384", "hmac-sha512"];
-const NO_LIMITS: Limits = Limits { octets_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 
 fn text(algorithm: &str) -> String {
     format!("{algorithm}:Key.Example:c2VjcmV0IG9mIGEga2V5IQ==")
@@ -126,9 +126,9 @@ fn sign_some(signer: &Signer, query: &[u8], messages: &[Vec<u8>], signed: impl F
 /// The message with a TSIG record of this signature.
 fn with_tsig(signer: &Signer, message: &[u8], mac: &[u8], time_s: u64, error: u16) -> Vec<u8> {
     let time = &time_s.to_be_bytes()[2..];
-    let octets = (mac.len() as u16).to_be_bytes();
+    let bytes = (mac.len() as u16).to_be_bytes();
     let fudge = 300_u16.to_be_bytes();
-    let data = [signer.algorithm(), time, &fudge, &octets, mac, &message[..2], &error.to_be_bytes(), &[0, 0]].concat();
+    let data = [signer.algorithm(), time, &fudge, &bytes, mac, &message[..2], &error.to_be_bytes(), &[0, 0]].concat();
     let record = [signer.name(), &[0, 250, 0, 255, 0, 0, 0, 0], &(data.len() as u16).to_be_bytes(), &data].concat();
     let mut message = [message, &record].concat();
     message[11] += 1;
@@ -191,7 +191,7 @@ fn what_is_wrong_in_the_middle_is_found_there() {
         let (query, verifier) = asked(&signer);
         (sign_some(&signer, &query, &messages, signed), verifier)
     };
-    // A changed octet, an address: found in the message itself, or by the next signature.
+    // A changed byte, an address: found in the message itself, or by the next signature.
     for (signed, found) in
         [((|_| true) as fn(usize) -> bool, 3), (|number| number % 2 == 0, 3), (|number| number % 4 == 0, 5)]
     {
@@ -240,10 +240,10 @@ fn another_key_time_place_or_length_is_wrong() {
     let short = with_tsig(&ours, &messages[0], &[7; 16], NOW_S, 0);
     assert_eq!(of(&[short], NOW_S), Outcome::TsigWrong);
     // Its own length is wrong.
-    for (back, octet) in [(1, 1), (6 + 32 + 1, 0xff)] {
+    for (back, byte) in [(1, 1), (6 + 32 + 1, 0xff)] {
         let mut wrong = right.clone();
         let at = wrong[0].len() - back;
-        wrong[0][at] = octet;
+        wrong[0][at] = byte;
         assert_eq!(of(&wrong, NOW_S), Outcome::BadMessage);
     }
 }
@@ -307,10 +307,10 @@ proptest! {
         let messages = answer(signed.len() - 2);
         let mut sent = sign_some(&signer, &query, &messages, |number| signed[number]);
         let whole = sent.clone();
-        if let Some((message, octet, bit)) = changed {
+        if let Some((message, byte, bit)) = changed {
             let message = message.index(sent.len());
-            let octets = sent[message].len();
-            sent[message][octet.index(octets)] ^= 1 << bit;
+            let bytes = sent[message].len();
+            sent[message][byte.index(bytes)] ^= 1 << bit;
         }
         if let Some((one, other)) = order {
             let (one, other) = (one.index(sent.len()), other.index(sent.len()));

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-const LIMITS: Limits = Limits { octets_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+const LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 const ZONE: &str = "zone.example.";
 const NOW_S: u64 = 1_700_000_000;
 
@@ -29,8 +29,8 @@ type Entry = Option<(u32, Vec<u8>)>;
 /// The answer of these messages as another library reads it, if every message is one that may be in it.
 fn entries(ask: Ask, messages: &[Vec<u8>]) -> Option<Vec<Entry>> {
     let mut entries = Vec::new();
-    for (number, octets) in messages.iter().enumerate() {
-        let message = Message::from_octets(&octets[..]).ok()?;
+    for (number, bytes) in messages.iter().enumerate() {
+        let message = Message::from_octets(&bytes[..]).ok()?;
         let header = message.header();
         let is_answer = header.qr() && header.opcode() == Opcode::QUERY && !header.tc();
         let questions = message.header_counts().qdcount();
@@ -48,13 +48,13 @@ fn entries(ask: Ask, messages: &[Vec<u8>]) -> Option<Vec<Entry>> {
         for record in message.answer().ok()? {
             entries.push(entry(&record.ok()?, &zone)?);
         }
-        // The records of all sections are there, and nothing is behind them: an octet less is too few.
-        let sections = |octets: &[u8]| {
-            let message = Message::from_octets(octets).ok()?;
+        // The records of all sections are there, and nothing is behind them: a byte less is too few.
+        let sections = |bytes: &[u8]| {
+            let message = Message::from_octets(bytes).ok()?;
             message.iter().try_for_each(|record| record.map(drop)).ok()
         };
-        sections(octets)?;
-        if sections(&octets[..octets.len() - 1]).is_some() {
+        sections(bytes)?;
+        if sections(&bytes[..bytes.len() - 1]).is_some() {
             return None;
         }
     }
@@ -244,11 +244,11 @@ enum Harm {
 fn harms() -> impl Strategy<Value = Harm> {
     use prop::sample::Index;
     prop_oneof![
-        4 => (any::<Index>(), any::<Index>(), 0..8_u32).prop_map(|(message, octet, bit)| Harm::Flip(message, octet, bit)),
+        4 => (any::<Index>(), any::<Index>(), 0..8_u32).prop_map(|(message, byte, bit)| Harm::Flip(message, byte, bit)),
         2 => (any::<Index>(), any::<Index>(), prop_oneof![0..16_u8, 0xc0..0xc2_u8, any::<u8>()])
-            .prop_map(|(message, octet, value)| Harm::Set(message, octet, value)),
-        1 => (any::<Index>(), any::<Index>()).prop_map(|(message, octet)| Harm::Cut(message, octet)),
-        1 => (any::<Index>(), any::<Index>(), any::<u8>()).prop_map(|(message, octet, value)| Harm::Insert(message, octet, value)),
+            .prop_map(|(message, byte, value)| Harm::Set(message, byte, value)),
+        1 => (any::<Index>(), any::<Index>()).prop_map(|(message, byte)| Harm::Cut(message, byte)),
+        1 => (any::<Index>(), any::<Index>(), any::<u8>()).prop_map(|(message, byte, value)| Harm::Insert(message, byte, value)),
         1 => any::<Index>().prop_map(Harm::Lose),
         1 => any::<Index>().prop_map(Harm::Repeat),
         1 => (any::<Index>(), any::<Index>()).prop_map(|(one, other)| Harm::Swap(one, other)),
@@ -264,20 +264,20 @@ fn harm(messages: &mut Vec<Vec<u8>>, harm: &Harm) {
         Harm::Lose(message) => _ = messages.remove(message.index(count)),
         Harm::Repeat(message) => messages.push(messages[message.index(count)].clone()),
         Harm::Swap(one, other) => messages.swap(one.index(count), other.index(count)),
-        Harm::Flip(message, octet, _)
-        | Harm::Set(message, octet, _)
-        | Harm::Cut(message, octet)
-        | Harm::Insert(message, octet, _) => {
+        Harm::Flip(message, byte, _)
+        | Harm::Set(message, byte, _)
+        | Harm::Cut(message, byte)
+        | Harm::Insert(message, byte, _) => {
             let message = &mut messages[message.index(count)];
             if message.is_empty() {
                 return;
             }
-            let octet = octet.index(message.len());
+            let byte = byte.index(message.len());
             match harm {
-                Harm::Flip(.., bit) => message[octet] ^= 1 << bit,
-                Harm::Set(.., value) => message[octet] = *value,
-                Harm::Insert(.., value) => message.insert(octet, *value),
-                _ => message.truncate(octet),
+                Harm::Flip(.., bit) => message[byte] ^= 1 << bit,
+                Harm::Set(.., value) => message[byte] = *value,
+                Harm::Insert(.., value) => message.insert(byte, *value),
+                _ => message.truncate(byte),
             }
         }
     }
@@ -308,7 +308,7 @@ proptest! {
     #![proptest_config(inputs(1000))]
 
     #[test]
-    fn any_octets_have_an_end_and_none_that_is_good_by_mistake(ask in asks(), messages in vec(any_message(), 1..4)) {
+    fn any_bytes_have_an_end_and_none_that_is_good_by_mistake(ask in asks(), messages in vec(any_message(), 1..4)) {
         check(ask, &messages)?;
     }
 

@@ -11,10 +11,10 @@ use crate::dns::{
     tsig::verify::{Refusal, Verifier},
 };
 
-/// What a transfer may take; beyond it ends as [`Outcome::Endless`].
+/// What a transfer may take; beyond it ends as [`Outcome::LimitExceeded`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    pub octets_max: u64,
+    pub bytes_max: u64,
     pub records_max: u64,
     pub messages_max: u32,
 }
@@ -26,8 +26,8 @@ pub struct Counts {
     pub messages: u32,
     /// Messages with a signature that was found right.
     pub signed: u32,
-    /// Octets of messages, without the two of length before each.
-    pub octets: u64,
+    /// Bytes of messages, without the two of length before each.
+    pub bytes: u64,
     /// Records of the answer, without the SOA that ends it: for an AXFR the records of the zone.
     pub records: u64,
     /// The serial of the server's newest version.
@@ -88,7 +88,7 @@ impl Incoming {
     /// only signatures are compared with. The sink gets every record of the answer before it is known whether the
     /// message's end is right; it gets none of a message whose signature is wrong.
     ///
-    /// A limit of octets or messages holds before a message is looked at, that of records before its records are.
+    /// A limit of bytes or messages holds before a message is looked at, that of records before its records are.
     pub fn take(&mut self, message: &[u8], zone: &[u8], now_s: u64, limits: &Limits, sink: &mut impl Sink) -> Step {
         match self.take_message(message, zone, now_s, limits, sink) {
             Ok(()) if self.state != State::Ended => Step::More,
@@ -113,9 +113,9 @@ impl Incoming {
     ) -> Result<(), Outcome> {
         let first = self.counts.messages == 0;
         self.counts.messages = self.counts.messages.saturating_add(1);
-        self.counts.octets += message.len() as u64;
-        if self.counts.messages > limits.messages_max || self.counts.octets > limits.octets_max {
-            return Err(Outcome::Endless);
+        self.counts.bytes += message.len() as u64;
+        if self.counts.messages > limits.messages_max || self.counts.bytes > limits.bytes_max {
+            return Err(Outcome::LimitExceeded);
         }
         if self.state == State::Ended {
             return Err(Outcome::BadMessage);
@@ -139,7 +139,7 @@ impl Incoming {
         }
         // The SOA at the end is not counted.
         if self.counts.records + u64::from(header.answers) > limits.records_max.saturating_add(1) {
-            return Err(Outcome::Endless);
+            return Err(Outcome::LimitExceeded);
         }
         self.take_answers(&mut walk, &mut owners, header.answers, sink)?;
         for _ in u32::from(header.answers)..header.records() {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::dns::testing::*;
 
-const NO_LIMITS: Limits = Limits { octets_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
+const NO_LIMITS: Limits = Limits { bytes_max: u64::MAX, records_max: u64::MAX, messages_max: u32::MAX };
 
 fn zone() -> Vec<u8> {
     name("zone.example")
@@ -75,8 +75,8 @@ fn every_cut(ask: Ask, records: &[Rr], good: Outcome) -> (Counts, Kept) {
         let (step, counts, kept) = take(ask, &messages);
         assert_eq!(step, Step::Done(good), "cut {cuts:b}");
         assert_eq!(kept, expected, "cut {cuts:b}");
-        let octets = messages.iter().map(|message| message.len() as u64).sum();
-        assert_eq!(counts, Counts { messages: messages.len() as u32, octets, ..expected_counts });
+        let bytes = messages.iter().map(|message| message.len() as u64).sum();
+        assert_eq!(counts, Counts { messages: messages.len() as u32, bytes, ..expected_counts });
 
         let (step, _, kept) = take(ask, &messages[..messages.len() - 1]);
         assert_eq!((step, kept.ended), (Step::More, false), "cut {cuts:b}");
@@ -229,12 +229,12 @@ fn an_soa_begins_and_ends_a_zone() {
     assert_eq!(axfr(&[soa(&below("www"), 7)]), Outcome::SoaMissing, "of another name");
     assert_eq!(axfr(&[soa(QUESTION, 7), a(QUESTION, 1), soa(QUESTION, 8)]), Outcome::SoaDifferent);
     assert_eq!(axfr(&[soa(QUESTION, 7), soa(&below("www"), 7)]), Outcome::SoaDifferent);
-    for octet in 0..soa(QUESTION, 7).data.len() {
+    for byte in 0..soa(QUESTION, 7).data.len() {
         let mut last = soa(QUESTION, 7);
-        last.data[octet] ^= 0x40;
+        last.data[byte] ^= 0x40;
         let outcome = axfr(&[soa(QUESTION, 7), last]);
         // What is changed may also be the length of a label.
-        assert!(matches!(outcome, Outcome::SoaDifferent | Outcome::BadMessage), "octet {octet}: {outcome}");
+        assert!(matches!(outcome, Outcome::SoaDifferent | Outcome::BadMessage), "byte {byte}: {outcome}");
     }
 }
 
@@ -309,9 +309,9 @@ fn a_message_is_well_formed() {
     };
     assert_eq!(with(&|_| ()), Outcome::Done);
     for length in 0..good.len() {
-        assert_eq!(with(&|message| message.truncate(length)), Outcome::BadMessage, "{length} octets");
+        assert_eq!(with(&|message| message.truncate(length)), Outcome::BadMessage, "{length} bytes");
     }
-    assert_eq!(with(&|message| message.push(0)), Outcome::BadMessage, "an octet behind the last record");
+    assert_eq!(with(&|message| message.push(0)), Outcome::BadMessage, "a byte behind the last record");
     assert_eq!(with(&|message| message[2] &= 0x7f), Outcome::BadMessage, "a query");
     assert_eq!(with(&|message| message[2] |= 4 << 3), Outcome::BadMessage, "a NOTIFY");
     assert_eq!(with(&|message| message[2] |= 2), Outcome::BadMessage, "truncated");
@@ -343,8 +343,8 @@ fn names_that_are_loops_or_no_names_are_told() {
     assert_eq!(with(&[b"\x01a", &to(here)[..]].concat()), Outcome::CompressionLoop);
     assert_eq!(with(&[0x40, 0]), Outcome::BadMessage, "a label of a kind that never was");
     assert_eq!(with(&[0x80, 0]), Outcome::BadMessage);
-    // 255 octets are the most, here and with what a pointer leads to.
-    let labels = |octets: usize| [[&[49][..], &[b'a'; 49]].concat().repeat(4), vec![octets as u8; octets + 1]].concat();
+    // 255 bytes are the most, here and with what a pointer leads to.
+    let labels = |bytes: usize| [[&[49][..], &[b'a'; 49]].concat().repeat(4), vec![bytes as u8; bytes + 1]].concat();
     let rest = 255 - 200 - zone().len();
     assert_eq!(with(&[&labels(rest - 1)[..], &zone()].concat()), Outcome::Done);
     assert_eq!(with(&[&labels(rest)[..], &zone()].concat()), Outcome::BadMessage);
@@ -359,14 +359,14 @@ fn names_that_are_loops_or_no_names_are_told() {
 #[test]
 fn an_endless_stream_ends_at_each_limit() {
     let records = whole();
-    let octets = one(Ask::Axfr, &records)[0].len() as u64;
-    let exact = Limits { octets_max: octets, records_max: 6, messages_max: 1 };
+    let bytes = one(Ask::Axfr, &records)[0].len() as u64;
+    let exact = Limits { bytes_max: bytes, records_max: 6, messages_max: 1 };
     let ends = |limits: Limits| {
         Incoming::new(Ask::Axfr, None).take(&one(Ask::Axfr, &records)[0], &zone(), 0, &limits, &mut ())
     };
     assert_eq!(ends(exact), Step::Done(Outcome::Done));
-    assert_eq!(ends(Limits { octets_max: octets - 1, ..exact }), Step::Done(Outcome::Endless));
-    assert_eq!(ends(Limits { records_max: 5, ..exact }), Step::Done(Outcome::Endless));
+    assert_eq!(ends(Limits { bytes_max: bytes - 1, ..exact }), Step::Done(Outcome::LimitExceeded));
+    assert_eq!(ends(Limits { records_max: 5, ..exact }), Step::Done(Outcome::LimitExceeded));
     // Messages without any record are messages too.
     let mut incoming = Incoming::new(Ask::Axfr, None);
     let limits = Limits { messages_max: 1000, ..NO_LIMITS };
@@ -431,5 +431,5 @@ fn an_error_of_a_sink_is_the_end() {
 
 #[test]
 fn a_transfer_under_way_is_small() {
-    assert!(size_of::<Incoming>() <= 128, "{} octets", size_of::<Incoming>());
+    assert!(size_of::<Incoming>() <= 128, "{} bytes", size_of::<Incoming>());
 }

@@ -1,4 +1,4 @@
-//! The messages of a zone transfer: octets in and out, no socket, no clock.
+//! The messages of a zone transfer: bytes in and out, no socket, no clock.
 //!
 //! [`write_query`] makes a query, [`tsig`](crate::dns::tsig) signs it, [`Incoming`] takes in the messages that answer it and says how the
 //! transfer ended ([`Outcome`]). What came is given record by record to a [`Sink`]: nothing (`()`), a zone file

@@ -41,7 +41,7 @@ pub enum Outcome {
     OutOfZone,
     /// The server's serial is older than the one asked from, or a change leads to an older one (RFC 1982).
     SerialBackwards,
-    /// No DNS message of length, no response, octets missing or too many, records behind the last.
+    /// No DNS message of length, no response, bytes missing or too many, records behind the last.
     BadMessage,
     /// A compression pointer that does not lead backwards.
     CompressionLoop,
@@ -53,8 +53,8 @@ pub enum Outcome {
     TsigWrong,
     /// The server says in a TSIG that it does not take ours: BADKEY, BADSIG, BADTIME.
     TsigError,
-    /// A limit was reached: octets, records, messages, or what a digest may take of memory.
-    Endless,
+    /// A limit was reached: bytes, records, messages, or what a digest may take of memory.
+    LimitExceeded,
     /// Complete, but not with the number of records that was expected.
     WrongCount,
     /// Complete, but without a ZONEMD record that can be checked (RFC 8976).
@@ -91,7 +91,7 @@ impl Outcome {
         Outcome::TsigMissing,
         Outcome::TsigWrong,
         Outcome::TsigError,
-        Outcome::Endless,
+        Outcome::LimitExceeded,
         Outcome::WrongCount,
         Outcome::ZonemdMissing,
         Outcome::ZonemdWrong,
@@ -124,7 +124,7 @@ impl Outcome {
             Outcome::TsigMissing => "tsig-missing",
             Outcome::TsigWrong => "tsig-wrong",
             Outcome::TsigError => "tsig-error",
-            Outcome::Endless => "endless",
+            Outcome::LimitExceeded => "limit-exceeded",
             Outcome::WrongCount => "wrong-count",
             Outcome::ZonemdMissing => "zonemd-missing",
             Outcome::ZonemdWrong => "zonemd-wrong",

@@ -31,14 +31,14 @@ impl Soa {
         each(&[]);
         let numbers: &[u8; 20] = message[numbers..].try_into().map_err(|_| Wrong::Form)?;
         for number in numbers.chunks_exact(4) {
-            fingerprint = fold(fingerprint, u64::from(u32::from_be_bytes(number.try_into().expect("four octets"))));
+            fingerprint = fold(fingerprint, u64::from(u32::from_be_bytes(number.try_into().expect("four bytes"))));
         }
-        let serial = u32::from_be_bytes(*numbers.first_chunk().expect("20 octets are there"));
+        let serial = u32::from_be_bytes(*numbers.first_chunk().expect("20 bytes are there"));
         Ok(Some(Soa { serial, fingerprint }))
     }
 }
 
-/// Adds eight octets to a fingerprint: multiplication by an odd constant (the golden ratio) and a rotation spread them.
+/// Adds eight bytes to a fingerprint: multiplication by an odd constant (the golden ratio) and a rotation spread them.
 #[inline(always)]
 fn fold(fingerprint: u64, word: u64) -> u64 {
     (fingerprint.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -49,9 +49,9 @@ fn fold_label(fingerprint: u64, label: &[u8]) -> u64 {
     let mut fingerprint = fold(fingerprint, label.len() as u64);
     let (words, rest) = label.as_chunks();
     for word in words {
-        fingerprint = fold(fingerprint, u64::from_le_bytes(word.map(|octet| octet.to_ascii_lowercase())));
+        fingerprint = fold(fingerprint, u64::from_le_bytes(word.map(|byte| byte.to_ascii_lowercase())));
     }
-    let rest = rest.iter().fold(0, |word, octet| word << 8 | u64::from(octet.to_ascii_lowercase()));
+    let rest = rest.iter().fold(0, |word, byte| word << 8 | u64::from(byte.to_ascii_lowercase()));
     fold(fingerprint, rest)
 }
 

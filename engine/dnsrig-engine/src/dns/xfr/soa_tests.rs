@@ -34,15 +34,15 @@ proptest! {
         let one = soa(&data).unwrap().unwrap();
         prop_assert_eq!(&one.serial.to_be_bytes()[..], &numbers[..4]);
 
-        let names_octets = data.len() - 20;
+        let names_bytes = data.len() - 20;
         let mut upper = data.clone();
-        upper[..names_octets].make_ascii_uppercase();
+        upper[..names_bytes].make_ascii_uppercase();
         prop_assert_eq!(soa(&upper).unwrap().unwrap(), one);
 
         let mut other = data.clone();
         let place = place.index(data.len());
         other[place] ^= 1 << bit;
-        let same = place < names_octets && other[place].eq_ignore_ascii_case(&data[place]);
+        let same = place < names_bytes && other[place].eq_ignore_ascii_case(&data[place]);
         // Another length of a label may leave no SOA at all, or one of other names.
         if let Ok(Some(read)) = soa(&other) {
             prop_assert_eq!(read == one, same);

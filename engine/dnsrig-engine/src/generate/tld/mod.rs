@@ -1,7 +1,7 @@
 //! `generate tld`: one large signed zone of delegations, as a TLD has it.
 //!
 //! The model is .ch as published with its transfer: 14 million records whose AXFR has 691 MB in 47,700 messages, so
-//! 49.4 octets a record and 293 records a message. One delegation here has, on average,
+//! 49.4 bytes a record and 293 records a message. One delegation here has, on average,
 //!
 //! | records | a delegation | why |
 //! | --- | --- | --- |
@@ -15,7 +15,7 @@
 //! of very unequal size, which is what makes name compression work as well as it does in a real TLD. The estimate of
 //! the AXFR in `dataset.json` shows how near this comes.
 //!
-//! **Signatures and digests are random octets of the right length**: nothing that transfers, loads or serves a zone
+//! **Signatures and digests are random bytes of the right length**: nothing that transfers, loads or serves a zone
 //! checks them, only a validator would. The two keys are valid points of P-256, so a server may parse them.
 //!
 //! **The next version**: `--changed N` gives other data to N records and leaves all else as it is: signatures that were
@@ -54,14 +54,14 @@ const APEX_SERVERS: [&str; 4] = ["a", "b", "c", "d"];
 /// Every delegation has at least so many records that can change: a signature, and two name servers elsewhere or two addresses.
 const CHANGED_MAX: u64 = 3;
 
-/// The text is written to the file in pieces of this many octets.
-const WRITE_OCTETS: usize = 1 << 20;
+/// The text is written to the file in pieces of this many bytes.
+const WRITE_BYTES: usize = 1 << 20;
 
 /// Make one large signed zone of delegations, as a TLD has it.
 ///
 /// A delegation has 5.45 records on average: 2.2 NS, 0.4 DS, an NSEC, an RRSIG for each DS and NSEC, and glue (0.3 A,
 /// 0.15 AAAA). 2,568,800 of them make 14 million records, the size of .ch, in a file of 1 GB. Beside those asked for
-/// there is one delegation `nic` for the name servers of the zone itself. Signatures are random octets: nothing here is
+/// there is one delegation `nic` for the name servers of the zone itself. Signatures are random bytes: nothing here is
 /// for a validator.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: a zone of a million delegations, named example:\n  \
@@ -89,7 +89,7 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     let relative = format!("zones/{origin}.zone");
     let path = dataset.path(&relative);
     let file = File::create(&path).map_err(writing(&path))?;
-    let mut output = BufWriter::with_capacity(WRITE_OCTETS, file);
+    let mut output = BufWriter::with_capacity(WRITE_BYTES, file);
     let mut random = Random::new(common.seed, 1);
     let mut names = Names::new(*delegations, common.seed);
     let mut zone = ZoneText::new(origin, common.serial, HOSTERS as usize, Random::new(common.seed, 2));
@@ -114,7 +114,7 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
 }
 
 fn describe(arguments: &Arguments, zone: &ZoneText, catalog: &str, bytes_total: u64) -> Described {
-    let (axfr_octets_estimate, axfr_messages_estimate) = zone.axfr();
+    let (axfr_bytes_estimate, axfr_messages_estimate) = zone.axfr();
     Described {
         generator: "tld",
         version: VERSION,
@@ -127,7 +127,7 @@ fn describe(arguments: &Arguments, zone: &ZoneText, catalog: &str, bytes_total: 
         details: Details::Tld {
             origin: arguments.origin.clone(),
             delegations: arguments.delegations + 1,
-            axfr_octets_estimate,
+            axfr_bytes_estimate,
             axfr_messages_estimate,
         },
     }

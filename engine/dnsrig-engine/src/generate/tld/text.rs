@@ -1,6 +1,6 @@
 //! The records of the zone, as text (RFC 1035 §5.1), each counted and estimated on the wire.
 
-use super::axfr::{Axfr, POINTER_OCTETS};
+use super::axfr::{Axfr, POINTER_BYTES};
 use crate::{
     base::random::Random,
     generate::{
@@ -18,10 +18,10 @@ const DENIAL_TTL: u32 = 300;
 /// From when to when the signatures claim to be valid: long enough for no server to call them expired.
 const VALIDITY: &str = "20450101000000 20250101000000";
 
-/// ECDSA P-256 with SHA-256 (RFC 6605 §4) and the octets of its signatures and of a SHA-256 digest.
+/// ECDSA P-256 with SHA-256 (RFC 6605 §4) and the bytes of its signatures and of a SHA-256 digest.
 const ALGORITHM: u8 = 13;
-const SIGNATURE_OCTETS: u64 = 64;
-const DIGEST_OCTETS: u64 = 32;
+const SIGNATURE_BYTES: u64 = 64;
+const DIGEST_BYTES: u64 = 32;
 
 /// Public keys whose private halves were thrown away: flags (RFC 4034 §2.1.1), key, key tag.
 const KEYS: [(u16, &str, u16); 2] = [
@@ -46,7 +46,7 @@ pub struct ZoneText {
     records: u64,
     axfr: Axfr,
     hosters: Vec<LastMessages>,
-    /// Random octets for digests and signatures.
+    /// Random bytes for digests and signatures.
     random: Random,
     /// The owner of the last record, relative to the zone.
     owner: String,
@@ -85,54 +85,54 @@ impl ZoneText {
         self.records
     }
 
-    /// Octets and messages of the AXFR, with the SOA that ends it (RFC 5936 §2.2).
+    /// Bytes and messages of the AXFR, with the SOA that ends it (RFC 5936 §2.2).
     pub fn axfr(&self) -> (u64, u64) {
-        let (octets, messages) = self.axfr.total();
-        (octets + 2 * POINTER_OCTETS + 44, messages)
+        let (bytes, messages) = self.axfr.total();
+        (bytes + 2 * POINTER_BYTES + 44, messages)
     }
 
     /// SOA and its RRSIG.
     pub fn soa(&mut self) {
         let serial = self.serial;
-        let owner_octets = self.push_owner("@");
+        let owner_bytes = self.push_owner("@");
         push(&mut self.text, format_args!("\tIN SOA a.nic hostmaster.nic {serial} {SOA_TIMERS}\n"));
-        self.count(owner_octets, 2 * name_octets("hostmaster.nic") + 20);
+        self.count(owner_bytes, 2 * name_bytes("hostmaster.nic") + 20);
         self.signature("SOA");
     }
 
     /// An NS record of `owner` for a name server in this zone.
     pub fn own_server(&mut self, owner: &str, target: &str) {
-        let owner_octets = self.push_owner(owner);
+        let owner_bytes = self.push_owner(owner);
         push(&mut self.text, format_args!("\tIN NS {target}\n"));
         // `target` ends in names that stand in the message already, mostly in `owner`: its first label is new.
         let first_label = target.split('.').next().map_or(0, str::len) as u64 + 1;
-        self.count(owner_octets, first_label + POINTER_OCTETS);
+        self.count(owner_bytes, first_label + POINTER_BYTES);
     }
 
     /// An NS record of `owner` for name server `number`, 1 to 4, of a hoster.
     pub fn hosted_server(&mut self, owner: &str, hoster: usize, number: usize) {
-        let owner_octets = self.push_owner(owner);
+        let owner_bytes = self.push_owner(owner);
         push(&mut self.text, format_args!("\tIN NS ns{number}.dns-{hoster:05}.{HOSTER_PARENT}.\n"));
         let message = self.axfr.message();
         let last = &mut self.hosters[hoster];
-        let target_octets = match (last[number] == message, last[0] == message) {
-            (true, _) => POINTER_OCTETS,
-            (false, true) => 4 + POINTER_OCTETS,
-            (false, false) => 4 + 10 + POINTER_OCTETS,
+        let target_bytes = match (last[number] == message, last[0] == message) {
+            (true, _) => POINTER_BYTES,
+            (false, true) => 4 + POINTER_BYTES,
+            (false, false) => 4 + 10 + POINTER_BYTES,
         };
         (last[0], last[number]) = (message, message);
-        self.count(owner_octets, target_octets);
+        self.count(owner_bytes, target_bytes);
     }
 
     /// DS of the current owner, with a random digest, and its RRSIG.
     pub fn delegation_signer(&mut self) {
         let tag = self.random.below(1 << 16);
         push(&mut self.text, format_args!("\tIN DS {tag} {ALGORITHM} 2 "));
-        for _ in 0..DIGEST_OCTETS / 8 {
+        for _ in 0..DIGEST_BYTES / 8 {
             push_digits::<16, 4>(&mut self.text, HEX, self.random.bits());
         }
         self.text.push('\n');
-        self.count(POINTER_OCTETS, 4 + DIGEST_OCTETS);
+        self.count(POINTER_BYTES, 4 + DIGEST_BYTES);
         self.signature("DS");
     }
 
@@ -140,7 +140,7 @@ impl ZoneText {
     pub fn keys(&mut self) {
         for (flags, key, _) in KEYS {
             push(&mut self.text, format_args!("\tIN DNSKEY {flags} 3 {ALGORITHM} {key}\n"));
-            self.count(POINTER_OCTETS, 4 + SIGNATURE_OCTETS);
+            self.count(POINTER_BYTES, 4 + SIGNATURE_BYTES);
         }
         self.signature("DNSKEY");
     }
@@ -148,10 +148,10 @@ impl ZoneText {
     /// NSEC of the current owner and its RRSIG, perhaps a renewed one. `next` is relative to the zone, or `@`.
     pub fn denial(&mut self, next: &str, types: &str, is_renewed: bool) {
         push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC {next} {types}\n"));
-        // One block of the bitmap (RFC 4034 §4.1.2): up to NSEC (47) 6 octets, up to DNSKEY (48) one more.
-        let bitmap_octets = if types.contains("DNSKEY") { 9 } else { 8 };
-        let next_octets = if next == "@" { 0 } else { next.len() as u64 + 1 };
-        self.count(POINTER_OCTETS, next_octets + name_octets(&self.origin) + bitmap_octets);
+        // One block of the bitmap (RFC 4034 §4.1.2): up to NSEC (47) 6 bytes, up to DNSKEY (48) one more.
+        let bitmap_bytes = if types.contains("DNSKEY") { 9 } else { 8 };
+        let next_bytes = if next == "@" { 0 } else { next.len() as u64 + 1 };
+        self.count(POINTER_BYTES, next_bytes + name_bytes(&self.origin) + bitmap_bytes);
         self.sign("NSEC", is_renewed);
     }
 
@@ -164,14 +164,14 @@ impl ZoneText {
         } else {
             push_a(&mut self.text, "", random);
         }
-        self.count(POINTER_OCTETS, 4);
+        self.count(POINTER_BYTES, 4);
         if has_ipv6 {
             push_aaaa(&mut self.text, "", random);
-            self.count(POINTER_OCTETS, 16);
+            self.count(POINTER_BYTES, 16);
         }
     }
 
-    /// RRSIG of the current owner over its records of a type, made of random octets.
+    /// RRSIG of the current owner over its records of a type, made of random bytes.
     pub fn signature(&mut self, covered: &str) {
         self.sign(covered, false);
     }
@@ -184,32 +184,32 @@ impl ZoneText {
         let labels = origin.split('.').count() + usize::from(owner != "@");
         push(text, format_args!("\t{ttl} IN RRSIG {covered} {ALGORITHM} {labels} {ttl} {VALIDITY} {tag} {origin}. "));
         push_signature(text, random, if is_renewed { u64::MAX } else { 0 });
-        let signer_octets = name_octets(origin);
-        self.count(POINTER_OCTETS, 18 + signer_octets + SIGNATURE_OCTETS);
+        let signer_bytes = name_bytes(origin);
+        self.count(POINTER_BYTES, 18 + signer_bytes + SIGNATURE_BYTES);
     }
 
-    fn count(&mut self, owner_octets: u64, data_octets: u64) {
+    fn count(&mut self, owner_bytes: u64, data_bytes: u64) {
         self.records += 1;
-        self.axfr.add(owner_octets, data_octets);
+        self.axfr.add(owner_bytes, data_bytes);
     }
 
-    /// Writes the owner of a record, if it is another than that of the record before, and gives its octets.
+    /// Writes the owner of a record, if it is another than that of the record before, and gives its bytes.
     fn push_owner(&mut self, owner: &str) -> u64 {
         if self.owner == owner {
-            return POINTER_OCTETS;
+            return POINTER_BYTES;
         }
         owner.clone_into(&mut self.owner);
         self.text.push_str(owner);
-        if owner == "@" { name_octets(&self.origin) } else { owner.len() as u64 + 1 + POINTER_OCTETS }
+        if owner == "@" { name_bytes(&self.origin) } else { owner.len() as u64 + 1 + POINTER_BYTES }
     }
 }
 
 /// A name in wire format, uncompressed: a length before each label, and the root.
-fn name_octets(name: &str) -> u64 {
+fn name_bytes(name: &str) -> u64 {
     name.len() as u64 + 2
 }
 
-/// 64 random octets in base64 (RFC 4648 §4): 86 digits, of the last only two bits are used, and the padding.
+/// 64 random bytes in base64 (RFC 4648 §4): 86 digits, of the last only two bits are used, and the padding.
 /// The bits that are set in `turned` are turned.
 fn push_signature(text: &mut String, random: &mut Random, turned: u64) {
     for _ in 0..8 {
@@ -237,21 +237,21 @@ mod tests {
     #[test]
     fn the_key_tags_belong_to_the_keys() {
         for (flags, key, tag) in KEYS {
-            let octets: Vec<u8> = base64::decode(key).unwrap();
-            assert_eq!(octets.len() as u64, SIGNATURE_OCTETS);
-            let key = Dnskey::new(flags, 3, SecurityAlgorithm::from_int(ALGORITHM), octets).unwrap();
+            let bytes: Vec<u8> = base64::decode(key).unwrap();
+            assert_eq!(bytes.len() as u64, SIGNATURE_BYTES);
+            let key = Dnskey::new(flags, 3, SecurityAlgorithm::from_int(ALGORITHM), bytes).unwrap();
             assert_eq!(key.key_tag(), tag);
         }
     }
 
     #[test]
-    fn a_signature_is_64_octets_of_clean_base64() {
+    fn a_signature_is_64_bytes_of_clean_base64() {
         let mut random = Random::new(1, 0);
         for _ in 0..100 {
             let mut text = String::new();
             push_signature(&mut text, &mut random, 0);
-            let octets: Vec<u8> = base64::decode(text.trim()).unwrap();
-            assert_eq!(octets.len(), 64);
+            let bytes: Vec<u8> = base64::decode(text.trim()).unwrap();
+            assert_eq!(bytes.len(), 64);
         }
     }
 }

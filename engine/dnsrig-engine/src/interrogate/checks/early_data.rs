@@ -49,7 +49,7 @@ fn ask(asking: &Asking, transport: Transport) -> Answer {
         let early = use_ticket(asking, &zone.name, &sessions);
         let is_rejected = matches!(early, Ok(Early { is_sent: true, is_accepted: false, .. }));
         if !is_rejected || attempts == ATTEMPTS {
-            return judge(sessions.early_data_octets(), &early).with("attempts", attempts);
+            return judge(sessions.early_data_bytes(), &early).with("attempts", attempts);
         }
     }
 }
@@ -84,10 +84,10 @@ fn use_ticket(asking: &Asking, zone: &ZoneName, sessions: &Arc<Sessions>) -> Res
     Ok(early)
 }
 
-/// By the octets that the server's tickets permit.
-fn judge(permitted_octets: u32, early: &Result<Early, CloseReason>) -> Answer {
+/// By the bytes that the server's tickets permit.
+fn judge(permitted_bytes: u32, early: &Result<Early, CloseReason>) -> Answer {
     let answer = match early {
-        _ if permitted_octets == 0 => Answer::no("its tickets permit none"),
+        _ if permitted_bytes == 0 => Answer::no("its tickets permit none"),
         Ok(Early { is_accepted: true, is_answered: true, .. }) => Answer::yes("accepted, and the query in it answered"),
         Ok(Early { is_accepted: true, is_answered_then: true, .. }) => {
             Answer::partly("accepted, but the query in it waits until another comes behind it")
@@ -100,7 +100,7 @@ fn judge(permitted_octets: u32, early: &Result<Early, CloseReason>) -> Answer {
         Ok(_) => Answer::cannot_tell("none could be sent"),
         Err(close_reason) => Answer::no(format!("its tickets permit it, but the connection failed: {close_reason}")),
     };
-    answer.with("permitted_octets", permitted_octets)
+    answer.with("permitted_bytes", permitted_bytes)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod interleaving;
 mod ixfr;
 mod keepalive;
 mod many_transfers;
-mod message_octets;
+mod message_bytes;
 mod order;
 mod pipelining;
 mod resumption;
@@ -35,7 +35,7 @@ pub const CHECKS: &[Check] = &[
     order::CHECK,
     interleaving::CHECK,
     small_behind_large::CHECK,
-    message_octets::CHECK,
+    message_bytes::CHECK,
     tiny_messages::CHECK,
     delayed_ack::CHECK,
     keepalive::CHECK,

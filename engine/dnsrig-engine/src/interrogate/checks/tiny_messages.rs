@@ -10,18 +10,18 @@ pub const CHECK: Check = Check { name: "messages-for-a-tiny-zone", transports: T
 
 fn ask(asking: &Asking, _: Transport) -> Answer {
     match asking.small() {
-        Some(known) => judge(known.messages(), known.octets(), known.transfer.counts().records),
+        Some(known) => judge(known.messages(), known.bytes(), known.transfer.counts().records),
         None => no_small_zone(),
     }
 }
 
-fn judge(messages: usize, octets: u64, records: u64) -> Answer {
+fn judge(messages: usize, bytes: u64, records: u64) -> Answer {
     let zone = format!("a zone of {records} records");
     let answer = match messages {
         1 => Answer::yes(format!("{zone} comes in one message")),
-        _ => Answer::partly(format!("{zone} comes in {messages} messages, {octets} octets in all")),
+        _ => Answer::partly(format!("{zone} comes in {messages} messages, {bytes} bytes in all")),
     };
-    answer.value(messages.to_string()).with("messages", messages).with("octets", octets).with("records", records)
+    answer.value(messages.to_string()).with("messages", messages).with("bytes", bytes).with("records", records)
 }
 
 #[cfg(test)]

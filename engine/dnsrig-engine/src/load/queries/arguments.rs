@@ -7,7 +7,7 @@ use domain::base::iana::Rtype;
 
 use super::{
     QUERIES_MAX, Queries, QueryError, file, generated,
-    options::{Edns, Options, UDP_PAYLOAD_OCTETS_MIN},
+    options::{Edns, Options, UDP_PAYLOAD_BYTES_MIN},
     popularity::Popularity,
     text,
 };
@@ -57,8 +57,8 @@ pub struct QueryArguments {
     /// Another seed gives other queries and sending times of the same kind
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// The EDNS UDP payload size, in octets, from 512 on; 0: no EDNS, which is what dnsperf does unless told
-    #[arg(long, value_name = "OCTETS", default_value_t = EDNS_DEFAULT, value_parser = parse_edns)]
+    /// The EDNS UDP payload size, in bytes, from 512 on; 0: no EDNS, which is what dnsperf does unless told
+    #[arg(long, value_name = "BYTES", default_value_t = EDNS_DEFAULT, value_parser = parse_edns)]
     pub edns: u16,
     /// Ask for DNSSEC records: set DO in EDNS
     #[arg(long)]
@@ -109,7 +109,7 @@ impl QueryArguments {
         let edns = match (self.edns, self.dnssec_ok) {
             (0, true) => return Err(QueryError::Arguments("--dnssec-ok needs EDNS, which --edns 0 switches off")),
             (0, false) => None,
-            (udp_payload_octets, dnssec_ok) => Some(Edns { udp_payload_octets, dnssec_ok }),
+            (udp_payload_bytes, dnssec_ok) => Some(Edns { udp_payload_bytes, dnssec_ok }),
         };
         Ok(Options { recursion_desired: self.recursion_desired, edns })
     }
@@ -126,8 +126,8 @@ impl QueryArguments {
 }
 
 fn parse_edns(text: &str) -> Result<u16, String> {
-    let octets = text.parse().ok().filter(|octets| *octets == 0 || *octets >= UDP_PAYLOAD_OCTETS_MIN);
-    octets.ok_or_else(|| "expected octets from 512 to 65535, or 0 for no EDNS".into())
+    let bytes = text.parse().ok().filter(|bytes| *bytes == 0 || *bytes >= UDP_PAYLOAD_BYTES_MIN);
+    bytes.ok_or_else(|| "expected bytes from 512 to 65535, or 0 for no EDNS".into())
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use domain::base::iana::Rtype;
 use super::{Builder, Queries, QueryError, options::Options, text};
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.
-const LINE_OCTETS_MAX: usize = 64 * 1024;
+const LINE_BYTES_MAX: usize = 64 * 1024;
 
-/// The file is read in pieces of so many octets.
-const READ_OCTETS: usize = 1 << 20;
+/// The file is read in pieces of so many bytes.
+const READ_BYTES: usize = 1 << 20;
 
 /// So many types are remembered as they were written, to be recognised at once.
 const TYPES_REMEMBERED_MAX: usize = 16;
@@ -25,10 +25,10 @@ const UPDATE_COMMANDS: [&[u8]; 7] = [b"add", b"delete", b"prohibit", b"quit", b"
 /// Reads the queries of a file, or of standard input if `path` is `-`.
 pub fn read(path: &Path, options: Options) -> Result<Queries, QueryError> {
     if path == Path::new("-") {
-        return parse(BufReader::with_capacity(READ_OCTETS, io::stdin()), Path::new("standard input"), options);
+        return parse(BufReader::with_capacity(READ_BYTES, io::stdin()), Path::new("standard input"), options);
     }
     let file = File::open(path).map_err(|error| QueryError::Read(path.into(), error))?;
-    parse(BufReader::with_capacity(READ_OCTETS, file), path, options)
+    parse(BufReader::with_capacity(READ_BYTES, file), path, options)
 }
 
 /// Reads queries; `path` stands in errors. Lines that are empty or begin with ; or # are no queries.
@@ -38,8 +38,8 @@ pub fn parse(mut input: impl BufRead, path: &Path, options: Options) -> Result<Q
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
-        // An octet more than is allowed tells a line that is too long from one that just fits.
-        let limited = input.by_ref().take(LINE_OCTETS_MAX as u64 + 1).read_until(b'\n', &mut line);
+        // A byte more than is allowed tells a line that is too long from one that just fits.
+        let limited = input.by_ref().take(LINE_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
         if limited.map_err(|error| QueryError::Read(path.into(), error))? == 0 {
             break;
         }
@@ -53,8 +53,8 @@ pub fn parse(mut input: impl BufRead, path: &Path, options: Options) -> Result<Q
 }
 
 fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(), String> {
-    if line.len() > LINE_OCTETS_MAX {
-        return Err(format!("a line of more than {LINE_OCTETS_MAX} octets"));
+    if line.len() > LINE_BYTES_MAX {
+        return Err(format!("a line of more than {LINE_BYTES_MAX} bytes"));
     }
     let line = line.trim_ascii();
     if matches!(line, [] | [b';' | b'#', ..]) {
@@ -76,7 +76,7 @@ fn parse_line(builder: &mut Builder, types: &mut Types, line: &[u8]) -> Result<(
         return Err(format!("`{}` behind the type: a line is a name and a type", text::show(behind)));
     }
     let qtype = types.parse(qtype)?;
-    let pushed = builder.push(qtype, |octets| text::push_name(octets, name));
+    let pushed = builder.push(qtype, |bytes| text::push_name(bytes, name));
     pushed.map(|_| ()).map_err(|reason| format!("`{}`: {reason}", text::show(name)))
 }
 

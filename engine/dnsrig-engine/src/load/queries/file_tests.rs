@@ -32,7 +32,7 @@ fn a_line_is_a_name_and_a_type() {
 fn equal_lines_stay_apart_and_the_order_begins_anew() {
     let queries = parse_bytes(b"a A\nbb A\na A\n").unwrap();
     assert_eq!((queries.len(), queries.distinct()), (3, (3, 2 * 19 + 20)));
-    assert_eq!(queries.octets_max(), 20);
+    assert_eq!(queries.bytes_max(), 20);
     assert_eq!(queries.message(0), queries.message(2));
     for at in 0..3 {
         assert_eq!(queries.message(at), queries.message(at + 3));
@@ -59,7 +59,7 @@ fn what_only_dnsperf_reads_is_refused() {
         assert_eq!(parse_bytes(block.as_bytes()).is_ok(), readable, "{block}");
         assert!(fault(&[block.as_bytes(), b"send"].concat()).contains("a dynamic update"), "{block}");
     }
-    // A length of two octets before a message in wire format.
+    // A length of two bytes before a message in wire format.
     assert!(fault(b"\0\x11\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01").contains("binary"));
 }
 
@@ -67,8 +67,8 @@ fn what_only_dnsperf_reads_is_refused() {
 fn a_line_has_a_limit() {
     let line = |length: usize| [&vec![b';'; length - 1][..], b"\n"].concat();
     let with_query = |length| [line(length), b"a A".to_vec()].concat();
-    assert!(parse_bytes(&with_query(LINE_OCTETS_MAX)).is_ok());
-    assert!(fault(&with_query(LINE_OCTETS_MAX + 1)).contains("line 1: a line of more than 65536 octets"));
+    assert!(parse_bytes(&with_query(LINE_BYTES_MAX)).is_ok());
+    assert!(fault(&with_query(LINE_BYTES_MAX + 1)).contains("line 1: a line of more than 65536 bytes"));
 }
 
 #[test]
@@ -96,23 +96,23 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 fn any_bytes_are_queries_or_an_error(bytes: &[u8]) -> Result<(), TestCaseError> {
-    let edns = Some(Edns { udp_payload_octets: 1232, dnssec_ok: true });
+    let edns = Some(Edns { udp_payload_bytes: 1232, dnssec_ok: true });
     match parse(bytes, Path::new("file"), Options { recursion_desired: true, edns }) {
         Ok(queries) => {
             for at in 0..queries.len() {
-                let octets = queries.message(at);
-                let message = Message::from_octets(octets).unwrap();
+                let wire = queries.message(at);
+                let message = Message::from_octets(wire).unwrap();
                 let question = message.sole_question().unwrap();
                 prop_assert!(message.header().rd() && message.opt().unwrap().dnssec_ok());
                 let mut expected = question.qname().to_vec().into_octets();
                 expected.extend(question.qtype().to_int().to_be_bytes());
                 expected.extend([0, 1]);
-                prop_assert_eq!(query::question(octets), expected);
-                prop_assert!(octets.len() <= queries.octets_max());
+                prop_assert_eq!(query::question(wire), expected);
+                prop_assert!(wire.len() <= queries.bytes_max());
             }
         }
         Err(QueryError::Line { line, .. }) => {
-            prop_assert!((1..=bytes.iter().filter(|octet| **octet == b'\n').count() + 1).contains(&line));
+            prop_assert!((1..=bytes.iter().filter(|byte| **byte == b'\n').count() + 1).contains(&line));
         }
         Err(error) => prop_assert!(matches!(error, QueryError::Empty(_))),
     }
@@ -122,9 +122,9 @@ fn any_bytes_are_queries_or_an_error(bytes: &[u8]) -> Result<(), TestCaseError> 
 proptest! {
     #![proptest_config(inputs(5_000))]
 
-    /// 5,000 files of any octets.
+    /// 5,000 files of any bytes.
     #[test]
-    fn any_octets_are_queries_or_name_a_line(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn any_bytes_are_queries_or_name_a_line(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         any_bytes_are_queries_or_an_error(&bytes)?;
     }
 

@@ -1,7 +1,7 @@
 //! Queries for the names in a list of zones: some more popular than others, some that do not exist.
 //!
 //! A fixed number of positions is drawn, so memory has a limit whatever the number of zones; load begins anew after the
-//! last. Equal queries share a message. The same arguments give the same octets, on every machine for `uniform`,
+//! last. Equal queries share a message. The same arguments give the same bytes, on every machine for `uniform`,
 //! `zipf` and `zipf:1`, and for other exponents wherever the C library's pow() rounds alike.
 
 use std::{
@@ -95,13 +95,13 @@ fn build(items: &[u32], questions: &Questions, plan: &Plan, options: Options) ->
         let rtype = plan.types[turn];
         let owner = which_owner.below(owners[turn].len() as u64) as u32;
         let index = if is_share(&mut is_missing, plan.missing_share) {
-            builder.push(rtype, |octets| questions.push_missing(octets, *item, &mut labels))?
+            builder.push(rtype, |bytes| questions.push_missing(bytes, *item, &mut labels))?
         } else {
             match prepared.entry((*item, owner, rtype)) {
                 Entry::Occupied(index) => *index.get(),
                 Entry::Vacant(vacant) => {
                     let owner = &owners[turn][owner as usize];
-                    *vacant.insert(builder.push(rtype, |octets| questions.push_existing(octets, *item, owner))?)
+                    *vacant.insert(builder.push(rtype, |bytes| questions.push_existing(bytes, *item, owner))?)
                 }
             }
         };
@@ -132,38 +132,38 @@ impl Questions {
     }
 
     /// A name that exists: `owner` in a zone, or the delegation itself.
-    fn push_existing(&self, octets: &mut Vec<u8>, item: u32, owner: &str) -> Result<(), String> {
+    fn push_existing(&self, bytes: &mut Vec<u8>, item: u32, owner: &str) -> Result<(), String> {
         match self {
-            Questions::OfZones { zones, .. } => push_below(octets, owner.as_bytes(), zones, item),
-            Questions::OfDelegations(delegations) => push_below(octets, delegations.label(item), &delegations.zones, 0),
+            Questions::OfZones { zones, .. } => push_below(bytes, owner.as_bytes(), zones, item),
+            Questions::OfDelegations(delegations) => push_below(bytes, delegations.label(item), &delegations.zones, 0),
         }
     }
 
     /// A name that does not exist, in the zone or beside the delegation.
-    fn push_missing(&self, octets: &mut Vec<u8>, item: u32, random: &mut Random) -> Result<(), String> {
+    fn push_missing(&self, bytes: &mut Vec<u8>, item: u32, random: &mut Random) -> Result<(), String> {
         let mut label = [0; MISSING_LETTERS + MISSING_END.len()];
         let (letters, end) = label.split_at_mut(MISSING_LETTERS);
         letters.fill_with(|| b'a' + random.below(26) as u8);
         end.copy_from_slice(MISSING_END);
         match self {
-            Questions::OfZones { zones, .. } => push_below(octets, &label, zones, item),
-            Questions::OfDelegations(delegations) => push_below(octets, &label, &delegations.zones, 0),
+            Questions::OfZones { zones, .. } => push_below(bytes, &label, zones, item),
+            Questions::OfDelegations(delegations) => push_below(bytes, &label, &delegations.zones, 0),
         }
     }
 }
 
 /// Appends the name of a zone with a label before it; none if it is empty.
-fn push_below(octets: &mut Vec<u8>, label: &[u8], zones: &Zones, zone: u32) -> Result<(), String> {
+fn push_below(bytes: &mut Vec<u8>, label: &[u8], zones: &Zones, zone: u32) -> Result<(), String> {
     let name = zones.name(zone);
     if !label.is_empty() {
         if 1 + label.len() + name.as_slice().len() > NAME_BYTES_MAX {
             let label = text::show(label);
-            return Err(format!("`{label}` before `{name}` makes a name of more than {NAME_BYTES_MAX} octets"));
+            return Err(format!("`{label}` before `{name}` makes a name of more than {NAME_BYTES_MAX} bytes"));
         }
-        octets.push(label.len() as u8);
-        octets.extend_from_slice(label);
+        bytes.push(label.len() as u8);
+        bytes.extend_from_slice(label);
     }
-    octets.extend_from_slice(name.as_slice());
+    bytes.extend_from_slice(name.as_slice());
     Ok(())
 }
 

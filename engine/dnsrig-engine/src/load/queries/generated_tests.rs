@@ -208,7 +208,7 @@ fn what_does_not_fit_together_is_told() {
     fs::write(list(&directory), format!("{label}.{label}.{label}.{label}\n")).unwrap();
     assert_eq!(questions(&directory, &plan(1)).len(), 1);
     let all_missing = Plan { missing_share: 1.0, ..plan(1) };
-    assert!(fault(&directory, &all_missing).contains("more than 255 octets"));
+    assert!(fault(&directory, &all_missing).contains("more than 255 bytes"));
 }
 
 fn any_plan() -> impl Strategy<Value = Plan> {
@@ -230,7 +230,7 @@ proptest! {
     #![proptest_config(inputs(200))]
 
     /// 200 plans: every message is a query for a name in one of the zones, of the type whose turn it is, and the same
-    /// plan gives the same octets.
+    /// plan gives the same bytes.
     #[test]
     fn any_plan_gives_queries_for_the_zones(plan in any_plan()) {
         let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What `load` asks: queries in wire format, prepared once, so that the hot path copies octets and patches the id.
+//! What `load` asks: queries in wire format, prepared once, so that the hot path copies bytes and patches the id.
 //!
 //! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what the
 //! command line says about them, [`options`] what all of them have in common.
@@ -21,8 +21,8 @@ use options::Options;
 /// At most so many queries: with names of the usual length, three quarters of a gigabyte.
 pub const QUERIES_MAX: usize = 1 << 24;
 
-/// At most so many octets of messages, so that a place among them fits 32 bits.
-const OCTETS_MAX: usize = u32::MAX as usize;
+/// At most so many bytes of messages, so that a place among them fits 32 bits.
+const BYTES_MAX: usize = u32::MAX as usize;
 
 /// Queries in the order in which they are asked; there is at least one.
 #[derive(Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ pub struct Queries {
     offsets: Box<[u32]>,
     /// Which message is asked at each position.
     order: Box<[u32]>,
-    octets_max: usize,
+    bytes_max: usize,
 }
 
 impl Queries {
@@ -52,11 +52,11 @@ impl Queries {
     }
 
     /// The length of the longest message.
-    pub fn octets_max(&self) -> usize {
-        self.octets_max
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
     }
 
-    /// How many different messages there are, and their octets together.
+    /// How many different messages there are, and their bytes together.
     pub fn distinct(&self) -> (usize, usize) {
         (self.offsets.len() - 1, self.messages.len())
     }
@@ -70,7 +70,7 @@ impl Queries {
         for message in messages {
             queries.messages.extend_from_slice(&message);
             queries.offsets.push(queries.messages.len() as u32);
-            queries.octets_max = queries.octets_max.max(message.len());
+            queries.bytes_max = queries.bytes_max.max(message.len());
         }
         queries.finish_in_order().expect("there is at least one message")
     }
@@ -82,12 +82,12 @@ struct Builder {
     opt: Vec<u8>,
     messages: Vec<u8>,
     offsets: Vec<u32>,
-    octets_max: usize,
+    bytes_max: usize,
 }
 
 impl Builder {
     fn new(options: Options) -> Self {
-        Builder { header: options.header(), opt: options.opt(), messages: Vec::new(), offsets: vec![0], octets_max: 0 }
+        Builder { header: options.header(), opt: options.opt(), messages: Vec::new(), offsets: vec![0], bytes_max: 0 }
     }
 
     /// Adds the message that asks for `qtype` of the name that `write_name` appends in wire format; gives its index.
@@ -103,11 +103,11 @@ impl Builder {
         self.messages.extend_from_slice(&Class::IN.to_int().to_be_bytes());
         self.messages.extend_from_slice(&self.opt);
         let end = self.messages.len();
-        if index == QUERIES_MAX || end > OCTETS_MAX {
+        if index == QUERIES_MAX || end > BYTES_MAX {
             return Err(format!("more than {QUERIES_MAX} queries, or 4 GiB of them, are not prepared"));
         }
         self.offsets.push(end as u32);
-        self.octets_max = self.octets_max.max(end - start);
+        self.bytes_max = self.bytes_max.max(end - start);
         Ok(index as u32)
     }
 
@@ -117,7 +117,7 @@ impl Builder {
             messages: self.messages.into(),
             offsets: self.offsets.into(),
             order: order.into(),
-            octets_max: self.octets_max,
+            bytes_max: self.bytes_max,
         }
     }
 

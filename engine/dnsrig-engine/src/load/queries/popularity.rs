@@ -46,7 +46,7 @@ impl FromStr for Popularity {
 /// Draws names, given by their number below a count.
 pub struct Sampler {
     count: u32,
-    /// For each rank the sum of weights up to it, 8 octets each, 400 MB at most; none if all are equal.
+    /// For each rank the sum of weights up to it, 8 bytes each, 400 MB at most; none if all are equal.
     cumulative: Vec<f64>,
     stride: u32,
     offset: u32,

@@ -7,35 +7,35 @@ use crate::dns::name::{LABEL_BYTES_MAX, NAME_BYTES_MAX};
 /// Splits a line at the end of its first word: at white space that no backslash stands before.
 pub fn split_word(line: &[u8]) -> (&[u8], &[u8]) {
     let mut escaped = false;
-    let end = line.iter().position(|octet| {
-        let found = !escaped && octet.is_ascii_whitespace();
-        escaped = !escaped && *octet == b'\\';
+    let end = line.iter().position(|byte| {
+        let found = !escaped && byte.is_ascii_whitespace();
+        escaped = !escaped && *byte == b'\\';
         found
     });
     let (word, rest) = line.split_at(end.unwrap_or(line.len()));
     (word, rest.trim_ascii_start())
 }
 
-/// Appends a name in wire format to `octets`. It is absolute with a final dot or without; \DDD and \X stand for octets.
-pub fn push_name(octets: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
-    let start = octets.len();
+/// Appends a name in wire format to `bytes`. It is absolute with a final dot or without; \DDD and \X stand for bytes.
+pub fn push_name(bytes: &mut Vec<u8>, text: &[u8]) -> Result<(), String> {
+    let start = bytes.len();
     // A dot alone is the root; in any other place it ends a label.
     let mut rest = if text == b"." { &[] } else { text };
     while !rest.is_empty() {
-        rest = push_label(octets, rest)?;
-        // The root's octet is still to come.
-        if octets.len() - start >= NAME_BYTES_MAX {
-            return Err(format!("a name of more than {NAME_BYTES_MAX} octets"));
+        rest = push_label(bytes, rest)?;
+        // The root's byte is still to come.
+        if bytes.len() - start >= NAME_BYTES_MAX {
+            return Err(format!("a name of more than {NAME_BYTES_MAX} bytes"));
         }
     }
-    octets.push(0);
+    bytes.push(0);
     Ok(())
 }
 
 /// Appends the first label of `text` and gives what stands behind it and its dot.
-fn push_label<'a>(octets: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
-    let length_at = octets.len();
-    octets.push(0);
+fn push_label<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
+    let length_at = bytes.len();
+    bytes.push(0);
     let mut rest = text;
     loop {
         rest = match rest {
@@ -44,37 +44,37 @@ fn push_label<'a>(octets: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], Stri
                 rest = behind;
                 break;
             }
-            [b'\\', behind @ ..] => push_escaped(octets, behind)?,
-            [octet, behind @ ..] => {
-                octets.push(*octet);
+            [b'\\', behind @ ..] => push_escaped(bytes, behind)?,
+            [byte, behind @ ..] => {
+                bytes.push(*byte);
                 behind
             }
         };
-        if octets.len() - length_at > 1 + LABEL_BYTES_MAX {
-            return Err(format!("a label of more than {LABEL_BYTES_MAX} octets"));
+        if bytes.len() - length_at > 1 + LABEL_BYTES_MAX {
+            return Err(format!("a label of more than {LABEL_BYTES_MAX} bytes"));
         }
     }
-    match octets.len() - length_at - 1 {
+    match bytes.len() - length_at - 1 {
         0 => Err("an empty label: a dot where none may stand".into()),
         length => {
-            octets[length_at] = length as u8;
+            bytes[length_at] = length as u8;
             Ok(rest)
         }
     }
 }
 
-/// Appends the octet that stands behind a backslash, in decimal or as itself, and gives what follows.
-fn push_escaped<'a>(octets: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
-    let digit = |octet: u8| u16::from(octet - b'0');
+/// Appends the byte that stands behind a backslash, in decimal or as itself, and gives what follows.
+fn push_escaped<'a>(bytes: &mut Vec<u8>, text: &'a [u8]) -> Result<&'a [u8], String> {
+    let digit = |byte: u8| u16::from(byte - b'0');
     match text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9', rest @ ..] => {
             let value = digit(*a) * 100 + digit(*b) * 10 + digit(*c);
-            octets.push(u8::try_from(value).map_err(|_| format!("\\{value} is no octet"))?);
+            bytes.push(u8::try_from(value).map_err(|_| format!("\\{value} is no byte"))?);
             Ok(rest)
         }
         [b'0'..=b'9', ..] => Err("three digits must stand behind a backslash, or a character that is none".into()),
-        [octet, rest @ ..] => {
-            octets.push(*octet);
+        [byte, rest @ ..] => {
+            bytes.push(*byte);
             Ok(rest)
         }
         [] => Err("a backslash with nothing behind it".into()),
@@ -92,9 +92,9 @@ pub fn parse_type(text: &[u8]) -> Result<Rtype, String> {
 
 /// The beginning of something unreadable, for a person to read.
 pub fn show(text: &[u8]) -> String {
-    const SHOWN_OCTETS_MAX: usize = 60;
-    let dots = if text.len() > SHOWN_OCTETS_MAX { "…" } else { "" };
-    format!("{}{dots}", text[..text.len().min(SHOWN_OCTETS_MAX)].escape_ascii())
+    const SHOWN_BYTES_MAX: usize = 60;
+    let dots = if text.len() > SHOWN_BYTES_MAX { "…" } else { "" };
+    format!("{}{dots}", text[..text.len().min(SHOWN_BYTES_MAX)].escape_ascii())
 }
 
 #[cfg(test)]
@@ -106,8 +106,8 @@ mod tests {
     use crate::base::testing::inputs;
 
     fn name(text: &str) -> Result<Vec<u8>, String> {
-        let mut octets = Vec::new();
-        push_name(&mut octets, text.as_bytes()).map(|()| octets)
+        let mut bytes = Vec::new();
+        push_name(&mut bytes, text.as_bytes()).map(|()| bytes)
     }
 
     #[test]
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backslash_escapes_an_octet() {
+    fn a_backslash_escapes_an_byte() {
         assert_eq!(name("a\\.b.c\\000\\255\\\\").unwrap(), b"\x03a.b\x04c\0\xff\\\0");
         for wrong in ["\\256", "\\25", "\\2x5", "a\\", "\\1"] {
             assert!(name(wrong).is_err(), "{wrong}");
@@ -134,9 +134,9 @@ mod tests {
         }
         let (fits, too_long) = ("a".repeat(63), "a".repeat(64));
         assert_eq!(name(&fits).unwrap().len(), 65);
-        assert!(name(&too_long).unwrap_err().contains("63 octets"));
+        assert!(name(&too_long).unwrap_err().contains("63 bytes"));
         assert_eq!(name(&"a.".repeat(127)).unwrap().len(), 255);
-        assert!(name(&"a.".repeat(128)).unwrap_err().contains("255 octets"));
+        assert!(name(&"a.".repeat(128)).unwrap_err().contains("255 bytes"));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
     proptest! {
         #![proptest_config(inputs(20_000))]
 
-        /// 20,000 names of any octets, written by another library, are read back as they were.
+        /// 20,000 names of any bytes, written by another library, are read back as they were.
         #[test]
         fn names_are_read_as_another_library_writes_them(
             labels in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 1..=63), 0..4), dot: bool,

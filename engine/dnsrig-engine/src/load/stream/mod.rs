@@ -2,7 +2,7 @@
 //!
 //! A client is a slot: the place of one connection at a time. [`slots`] says which slot is next and when its connection
 //! has served its time; it knows no socket. A [`Connection`] is the connection
-//! itself, and [`Stream`] moves octets between all of these and the [`InFlight`].
+//! itself, and [`Stream`] moves bytes between all of these and the [`InFlight`].
 
 pub mod slots;
 
@@ -29,17 +29,17 @@ use crate::{
             chain::Chain,
             socket::{self, Begun},
         },
-        framing::PREFIX_OCTETS,
+        framing::PREFIX_BYTES,
         poller::{Poller, Timeout},
         tls::{self, Client},
     },
 };
 
 /// One reading takes at most so much.
-const READ_OCTETS: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 
-/// On a connection that is being opened so many octets of queries wait, and at most one burst more.
-const QUEUE_OCTETS_MAX: usize = 4_096;
+/// On a connection that is being opened so many bytes of queries wait, and at most one burst more.
+const QUEUE_BYTES_MAX: usize = 4_096;
 
 /// A connection is read so often in a row at most; then it is the others' turn.
 const READS_MAX: usize = 4;
@@ -59,8 +59,8 @@ pub struct Settings {
     /// Whether TLS sessions are resumed.
     pub resumption: bool,
     pub close: Close,
-    /// The longest query, in octets.
-    pub octets_max: usize,
+    /// The longest query, in bytes.
+    pub bytes_max: usize,
     /// A query is given up after so long, in nanoseconds.
     pub timeout_ns: i64,
 }
@@ -89,7 +89,7 @@ pub struct Stream {
     buffers: Buffers,
     /// The queries of a burst, framed.
     burst: Box<[u8]>,
-    octets_max: usize,
+    bytes_max: usize,
 }
 
 /// What came of a slot's turn.
@@ -126,9 +126,9 @@ impl Stream {
             connections: (0..clients).map(|_| Connection::default()).collect(),
             unread: Chain::new(clients),
             poller: Poller::new().map_err(failed)?,
-            buffers: Buffers::new(READ_OCTETS),
-            burst: vec![0; settings.burst * (PREFIX_OCTETS + settings.octets_max)].into_boxed_slice(),
-            octets_max: settings.octets_max,
+            buffers: Buffers::new(READ_BYTES),
+            burst: vec![0; settings.burst * (PREFIX_BYTES + settings.bytes_max)].into_boxed_slice(),
+            bytes_max: settings.bytes_max,
         })
     }
 
@@ -137,11 +137,11 @@ impl Stream {
         let (mut count, mut framed) = (0, 0);
         let named = due[0].client;
         for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
-            let space = &mut self.burst[framed..framed + PREFIX_OCTETS + self.octets_max];
-            let (prefix, message) = space.split_at_mut(PREFIX_OCTETS);
+            let space = &mut self.burst[framed..framed + PREFIX_BYTES + self.bytes_max];
+            let (prefix, message) = space.split_at_mut(PREFIX_BYTES);
             let Some(draft) = in_flight.draft(slot, *due, message) else { break };
             prefix.copy_from_slice(&(draft.length as u16).to_be_bytes());
-            (count, framed) = (count + 1, framed + PREFIX_OCTETS + draft.length);
+            (count, framed) = (count + 1, framed + PREFIX_BYTES + draft.length);
         }
         let began_ns = clock::monotonic_ns();
         if count == 0 {
@@ -166,10 +166,10 @@ impl Stream {
         if self.slots.state(slot) == State::Open {
             lost = self.connections[slot].send(frames, &mut self.buffers).err();
         } else {
-            filled = self.connections[slot].queue(frames) >= QUEUE_OCTETS_MAX;
+            filled = self.connections[slot].queue(frames) >= QUEUE_BYTES_MAX;
         }
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
-        in_flight.sent(slot, count, framed - count * PREFIX_OCTETS, sending);
+        in_flight.sent(slot, count, framed - count * PREFIX_BYTES, sending);
         self.slots.took(slot, count, began_ns);
         if filled {
             self.slots.filled(slot);
@@ -365,7 +365,7 @@ mod tests {
             burst: 16,
             resumption: false,
             close: Close::Rst,
-            octets_max: query.len(),
+            bytes_max: query.len(),
             timeout_ns: 1_000_000_000,
         };
         let mut stream = Stream::open(listener.local_addr().unwrap(), &[], 3, settings).unwrap();

@@ -28,7 +28,7 @@ pub enum State {
 #[derive(Clone, Copy)]
 struct Slot {
     state: State,
-    /// Octets wait that the socket has no room for.
+    /// Bytes wait that the socket has no room for.
     blocked: bool,
     /// Takes no more until it is open or flows again: enough wait, or it takes too long.
     full: bool,
@@ -149,7 +149,7 @@ impl Slots {
         started_ns
     }
 
-    /// Whether octets wait for room in its socket.
+    /// Whether bytes wait for room in its socket.
     pub fn set_blocked(&mut self, slot: usize, blocked: bool, now_ns: i64) {
         if self.slots[slot].blocked == blocked {
             return;

@@ -1,4 +1,4 @@
-//! One connection: its socket, its TLS session, and the octets that wait on either side.
+//! One connection: its socket, its TLS session, and the bytes that wait on either side.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -14,10 +14,10 @@ use crate::net::{
 };
 
 /// An incomplete TLS record, or a handshake message of several, is at most so long; rustls allows 64 KiB and a record.
-const UNREAD_OCTETS_MAX: usize = 96 << 10;
+const UNREAD_BYTES_MAX: usize = 96 << 10;
 
 /// A connection that has ended keeps no more memory than this for the next in its place.
-const SPARE_OCTETS_MAX: usize = 4 << 10;
+const SPARE_BYTES_MAX: usize = 4 << 10;
 
 /// Buffers that the connections of a thread share.
 pub struct Buffers {
@@ -26,9 +26,9 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// One reading takes at most `read_octets`.
-    pub fn new(read_octets: usize) -> Self {
-        Buffers { read: vec![0; UNREAD_OCTETS_MAX + read_octets].into_boxed_slice(), wire: Vec::new() }
+    /// One reading takes at most `read_bytes`.
+    pub fn new(read_bytes: usize) -> Self {
+        Buffers { read: vec![0; UNREAD_BYTES_MAX + read_bytes].into_boxed_slice(), wire: Vec::new() }
     }
 }
 
@@ -36,7 +36,7 @@ impl Buffers {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reading {
     /// So much came.
-    pub octets: usize,
+    pub bytes: usize,
     /// There was nothing more to read.
     pub drained: bool,
     /// There was as much as there was room for.
@@ -59,9 +59,9 @@ pub struct Connection {
     incoming: Frames,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
-    /// Octets that the socket had no room for.
+    /// Bytes that the socket had no room for.
     out: Vec<u8>,
-    /// Received octets of a TLS record that is not complete.
+    /// Received bytes of a TLS record that is not complete.
     unread: Vec<u8>,
 }
 
@@ -85,7 +85,7 @@ impl Connection {
         self.connected
     }
 
-    /// Whether octets wait for room in the socket.
+    /// Whether bytes wait for room in the socket.
     pub fn is_blocked(&self) -> bool {
         !self.out.is_empty()
     }
@@ -111,7 +111,7 @@ impl Connection {
         Ok(false)
     }
 
-    /// Keeps framed queries until the connection is open; returns how many octets wait by now.
+    /// Keeps framed queries until the connection is open; returns how many bytes wait by now.
     pub fn queue(&mut self, frames: &[u8]) -> usize {
         self.queue.extend_from_slice(frames);
         self.queue.len()
@@ -147,7 +147,7 @@ impl Connection {
         let Some(socket) = &self.socket else { return Ok(Reading::default()) };
         let Buffers { read: space, wire } = buffers;
         let start = self.unread.len();
-        let room = space.len() - UNREAD_OCTETS_MAX;
+        let room = space.len() - UNREAD_BYTES_MAX;
         space[..start].copy_from_slice(&self.unread);
         let Some(count) = socket::read(socket, &mut space[start..start + room])? else {
             return Ok(Reading { drained: true, ..Reading::default() });
@@ -155,7 +155,7 @@ impl Connection {
         if self.quickack {
             socket::acknowledge(socket);
         }
-        let mut reading = Reading { octets: count, full: count == room, closed: count == 0, ..Reading::default() };
+        let mut reading = Reading { bytes: count, full: count == room, closed: count == 0, ..Reading::default() };
         let Some(session) = &mut self.session else {
             self.incoming.feed(&space[..count], each);
             return Ok(reading);
@@ -163,11 +163,11 @@ impl Connection {
         wire.clear();
         let incoming = &mut space[..start + count];
         let messages = &mut self.incoming;
-        let driven = session.drive(incoming, wire, |octets| messages.feed(octets, &mut each));
+        let driven = session.drive(incoming, wire, |bytes| messages.feed(bytes, &mut each));
         let Progress { used, open, closed } = driven.map_err(fault)?;
         self.unread.clear();
         self.unread.extend_from_slice(&incoming[used..]);
-        if self.unread.len() > UNREAD_OCTETS_MAX {
+        if self.unread.len() > UNREAD_BYTES_MAX {
             return Err(CloseReason::Tls(Fault::Protocol));
         }
         (reading.open, reading.closed) = (open, closed || reading.closed);
@@ -199,15 +199,15 @@ impl Connection {
         self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
             buffer.clear();
-            buffer.shrink_to(SPARE_OCTETS_MAX);
+            buffer.shrink_to(SPARE_BYTES_MAX);
         }
         self.socket.take().map(|socket| (socket, had_session))
     }
 
-    fn write(&mut self, octets: &[u8]) -> Result<(), CloseReason> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
         let Some(socket) = &self.socket else { return Ok(()) };
-        let written = if self.out.is_empty() { socket::write(socket, octets)? } else { 0 };
-        self.out.extend_from_slice(&octets[written..]);
+        let written = if self.out.is_empty() { socket::write(socket, bytes)? } else { 0 };
+        self.out.extend_from_slice(&bytes[written..]);
         Ok(())
     }
 }

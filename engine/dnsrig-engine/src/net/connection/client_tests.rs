@@ -55,21 +55,21 @@ fn receive(line: &mut Connection, buffers: &mut Buffers, wanted: usize) -> Resul
 }
 
 fn framed(messages: &[Vec<u8>]) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for message in messages {
-        framing::append(&mut octets, message);
+        framing::append(&mut bytes, message);
     }
-    octets
+    bytes
 }
 
 #[test]
 fn messages_come_whole_however_little_is_read_at_a_time() {
     let messages = [vec![1; 65_535], vec![], vec![2; 300], vec![3; 12]];
-    for read_octets in [700, 1 << 10, 256 << 10] {
-        let mut buffers = Buffers::new(read_octets);
+    for read_bytes in [700, 1 << 10, 256 << 10] {
+        let mut buffers = Buffers::new(read_bytes);
         let (mut line, mut server) = connect(&SocketOptions::default(), &mut buffers);
         server.write_all(&framed(&messages)).unwrap();
-        assert!(receive(&mut line, &mut buffers, 4).unwrap() == messages, "{read_octets} at a time");
+        assert!(receive(&mut line, &mut buffers, 4).unwrap() == messages, "{read_bytes} at a time");
         drop(server);
         assert_eq!(receive(&mut line, &mut buffers, 1), Err(CloseReason::Closed));
     }
@@ -141,13 +141,13 @@ fn what_is_read_is_acknowledged_at_once_if_asked_to() {
 /// TCP_QUICKACK of a socket: sets it, or reads it.
 fn acknowledging(socket: BorrowedFd<'_>, set: Option<libc::c_int>) -> libc::c_int {
     use std::os::fd::AsRawFd;
-    let (mut value, mut octets) = (set.unwrap_or(-1), size_of::<libc::c_int>() as libc::socklen_t);
+    let (mut value, mut bytes) = (set.unwrap_or(-1), size_of::<libc::c_int>() as libc::socklen_t);
     let (fd, level, name) = (socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK);
     let result = match set {
-        // SAFETY: the kernel reads the int `value`, whose length `octets` is.
-        Some(_) => unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), octets) },
-        // SAFETY: the kernel writes at most `octets` octets to `value`, and any bits are an int.
-        None => unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut octets) },
+        // SAFETY: the kernel reads the int `value`, whose length `bytes` is.
+        Some(_) => unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), bytes) },
+        // SAFETY: the kernel writes at most `bytes` bytes to `value`, and any bits are an int.
+        None => unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut bytes) },
     };
     assert_eq!(result, 0);
     value

@@ -27,9 +27,9 @@ pub struct SocketOptions {
     pub quickack: bool,
     /// TCP_CONGESTION: the algorithm's name.
     pub congestion: Option<String>,
-    /// TCP_MAXSEG: the longest segment, in octets, in both directions.
+    /// TCP_MAXSEG: the longest segment, in bytes, in both directions.
     pub mss: Option<u32>,
-    /// SO_RCVBUF, in octets; set so, the kernel does not let it grow.
+    /// SO_RCVBUF, in bytes; set so, the kernel does not let it grow.
     pub receive_buffer: Option<u32>,
 }
 
@@ -57,7 +57,7 @@ pub enum OptionsError {
     #[error("not allowed to use the congestion control {0:?}")]
     CongestionForbidden(String),
     /// Out of the range that the kernel takes.
-    #[error("this kernel takes no MSS of {0} octets")]
+    #[error("this kernel takes no MSS of {0} bytes")]
     Mss(u32),
     /// Another socket cannot be made or set up.
     #[error("cannot set up a TCP socket: {0}")]
@@ -88,7 +88,7 @@ impl Advice for OptionsError {
 pub struct Obtained {
     /// The congestion control's name.
     pub congestion: String,
-    /// SO_RCVBUF, in octets: twice what was asked for, as the kernel counts its own needs too (socket(7)).
+    /// SO_RCVBUF, in bytes: twice what was asked for, as the kernel counts its own needs too (socket(7)).
     pub receive_buffer: usize,
 }
 
@@ -112,8 +112,8 @@ impl SocketOptions {
                 _ => OptionsError::NoCongestion(name.clone()),
             })?;
         }
-        if let Some(octets) = self.mss {
-            setsockopt(socket, sockopt::TcpMaxSeg, &octets).map_err(|_| OptionsError::Mss(octets))?;
+        if let Some(bytes) = self.mss {
+            setsockopt(socket, sockopt::TcpMaxSeg, &bytes).map_err(|_| OptionsError::Mss(bytes))?;
         }
         Ok(())
     }
@@ -126,11 +126,11 @@ impl SocketOptions {
             // Closing then resets (tcp(7)), however this process ends; otherwise closing sends FIN.
             setsockopt(socket, sockopt::Linger, &libc::linger { l_onoff: 1, l_linger: 0 })?;
         }
-        if let Some(octets) = self.receive_buffer {
-            let octets = octets as usize;
+        if let Some(bytes) = self.receive_buffer {
+            let bytes = bytes as usize;
             // Forced needs CAP_NET_ADMIN; otherwise the kernel lowers it to net.core.rmem_max.
-            setsockopt(socket, sockopt::RcvBufForce, &octets)
-                .or_else(|_| setsockopt(socket, sockopt::RcvBuf, &octets))?;
+            setsockopt(socket, sockopt::RcvBufForce, &bytes)
+                .or_else(|_| setsockopt(socket, sockopt::RcvBuf, &bytes))?;
         }
         Ok(())
     }

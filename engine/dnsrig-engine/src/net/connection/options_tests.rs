@@ -63,17 +63,17 @@ fn a_congestion_control_that_is_not_there_is_named() {
 #[test]
 fn the_other_side_sends_segments_no_longer_than_asked_for() {
     let (client, server) = pair(&with(|options| options.mss = Some(536)));
-    // Timestamps take 12 octets of it (RFC 7323 §3.2).
+    // Timestamps take 12 bytes of it (RFC 7323 §3.2).
     assert!(getsockopt(&server, sockopt::TcpMaxSeg).unwrap() <= 536);
     assert!(getsockopt(&client, sockopt::TcpMaxSeg).unwrap() <= 536);
 }
 
 #[test]
 fn segments_of_a_length_that_there_is_not_are_refused() {
-    for octets in [1, 87, 32_768, u32::MAX] {
-        let options = with(|options| options.mss = Some(octets));
+    for bytes in [1, 87, 32_768, u32::MAX] {
+        let options = with(|options| options.mss = Some(bytes));
         let error = options.check(SocketAddr::from((Ipv4Addr::LOCALHOST, 53))).unwrap_err();
-        assert!(matches!(error, OptionsError::Mss(asked) if asked == octets), "{octets}: {error}");
+        assert!(matches!(error, OptionsError::Mss(asked) if asked == bytes), "{bytes}: {error}");
     }
 }
 

@@ -55,7 +55,7 @@ pub fn begin(server: SocketAddr, source: Option<IpAddr>, options: &SocketOptions
     }
 }
 
-/// Reads what there is into `space`: None if there is nothing, 0 octets if the other side has closed.
+/// Reads what there is into `space`: None if there is nothing, 0 bytes if the other side has closed.
 pub fn read(socket: &OwnedFd, space: &mut [u8]) -> Result<Option<usize>, CloseReason> {
     match recv(socket.as_raw_fd(), space, MsgFlags::empty()) {
         Ok(count) => Ok(Some(count)),
@@ -64,9 +64,9 @@ pub fn read(socket: &OwnedFd, space: &mut [u8]) -> Result<Option<usize>, CloseRe
     }
 }
 
-/// Writes as much of `octets` as there is room for, and returns how much that was.
-pub fn write(socket: &OwnedFd, octets: &[u8]) -> Result<usize, CloseReason> {
-    match send(socket.as_raw_fd(), octets, MsgFlags::MSG_NOSIGNAL) {
+/// Writes as much of `bytes` as there is room for, and returns how much that was.
+pub fn write(socket: &OwnedFd, bytes: &[u8]) -> Result<usize, CloseReason> {
+    match send(socket.as_raw_fd(), bytes, MsgFlags::MSG_NOSIGNAL) {
         Ok(count) => Ok(count),
         Err(nix::Error::EAGAIN | nix::Error::EINTR) => Ok(0),
         Err(_) => Err(CloseReason::Reset),
@@ -76,11 +76,11 @@ pub fn write(socket: &OwnedFd, octets: &[u8]) -> Result<usize, CloseReason> {
 /// Acknowledges what was read so far at once (TCP_QUICKACK). It does not last (tcp(7)): call it after each reading.
 pub fn acknowledge(socket: &OwnedFd) {
     let on: libc::c_int = 1;
-    let octets = size_of_val(&on) as libc::socklen_t;
+    let bytes = size_of_val(&on) as libc::socklen_t;
     // It only hastens, so what it returns is nothing to act on: on a connection that is gone the next reading says so.
-    // SAFETY: the kernel reads the int `on`, whose length `octets` is, and keeps no pointer to it.
+    // SAFETY: the kernel reads the int `on`, whose length `bytes` is, and keeps no pointer to it.
     unsafe {
-        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, (&raw const on).cast(), octets);
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_QUICKACK, (&raw const on).cast(), bytes);
     }
 }
 

@@ -1,4 +1,4 @@
-//! TLS of a connection (RFC 7858, RFC 8446, RFC 9103): octets in, octets out, no socket.
+//! TLS of a connection (RFC 7858, RFC 8446, RFC 9103): bytes in, bytes out, no socket.
 //!
 //! A [`Client`] knows whom it trusts and who it is, a [`Session`] is one connection's TLS, and a [`Fault`] a kind of what can
 //! go wrong in it.

@@ -26,7 +26,7 @@ impl Pair {
         }
     }
 
-    /// Carries octets until neither side has more, or the client fails; the server's come to the client in pieces.
+    /// Carries bytes until neither side has more, or the client fails; the server's come to the client in pieces.
     pub fn settle(&mut self, piece: usize) -> Result<(), Error> {
         let mut incoming = Vec::new();
         loop {
@@ -34,7 +34,7 @@ impl Pair {
             let first = incoming.drain(..incoming.len().min(piece)).collect::<Vec<u8>>();
             self.unread.extend(first);
             let received = &mut self.received;
-            self.last = self.session.drive(&mut self.unread, &mut reply, |octets| received.extend(octets))?;
+            self.last = self.session.drive(&mut self.unread, &mut reply, |bytes| received.extend(bytes))?;
             self.unread.drain(..self.last.used);
             // The client hears of it by an alert.
             let _ = self.give(&reply);
@@ -47,17 +47,17 @@ impl Pair {
         }
     }
 
-    pub fn give(&mut self, mut octets: &[u8]) -> Result<(), Error> {
-        while !octets.is_empty() {
-            self.server.read_tls(&mut octets).unwrap();
+    pub fn give(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        while !bytes.is_empty() {
+            self.server.read_tls(&mut bytes).unwrap();
             self.server.process_new_packets()?;
         }
         Ok(())
     }
 
     pub fn plain_at_server(&mut self) -> Vec<u8> {
-        let mut octets = vec![0; 1 << 16];
-        let length = self.server.reader().read(&mut octets).unwrap();
-        octets[..length].to_vec()
+        let mut bytes = vec![0; 1 << 16];
+        let length = self.server.reader().read(&mut bytes).unwrap();
+        bytes[..length].to_vec()
     }
 }

@@ -1,4 +1,4 @@
-//! One connection's TLS session: octets in, octets out, no socket.
+//! One connection's TLS session: bytes in, bytes out, no socket.
 
 use rustls::{
     Error, HandshakeKind,
@@ -8,16 +8,16 @@ use rustls::{
 
 use super::client::Client;
 
-/// Longer than all that TLS adds to a record: 22 octets in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
-const RECORD_OCTETS_MAX: usize = 64;
+/// Longer than all that TLS adds to a record: 22 bytes in TLS 1.3 (RFC 8446 §5.2), 29 in TLS 1.2 with AES-GCM.
+const RECORD_BYTES_MAX: usize = 64;
 
 /// Room for a message of the handshake; where it needs more, it says so.
-const HANDSHAKE_OCTETS: usize = 1_024;
+const HANDSHAKE_BYTES: usize = 1_024;
 
 /// What [`Session::drive`] came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// So many octets of the incoming ones are done with; the others belong to a record that is not complete.
+    /// So many bytes of the incoming ones are done with; the others belong to a record that is not complete.
     pub used: usize,
     /// The handshake is done: queries can be sent.
     pub open: bool,
@@ -33,7 +33,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// Of a connection on which nothing was sent yet; [`Session::drive`] it without octets to begin the handshake.
+    /// Of a connection on which nothing was sent yet; [`Session::drive`] it without bytes to begin the handshake.
     pub fn new(client: &Client) -> Result<Self, Error> {
         let connection = UnbufferedClientConnection::new(client.config.clone(), client.name.clone())?;
         Ok(Session { connection, alpn_wanted: client.alpn_required })
@@ -44,7 +44,7 @@ impl Session {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Takes in octets from the server. `each` gets what they decrypt to; what TLS itself has to say goes to `reply`.
+    /// Takes in bytes from the server. `each` gets what they decrypt to; what TLS itself has to say goes to `reply`.
     pub fn drive(
         &mut self,
         incoming: &mut [u8],
@@ -81,7 +81,7 @@ impl Session {
                     false
                 }
                 ConnectionState::EncodeTlsData(mut data) => {
-                    append(reply, HANDSHAKE_OCTETS, |space| data.encode(space).map_err(needed_by_handshake))?;
+                    append(reply, HANDSHAKE_BYTES, |space| data.encode(space).map_err(needed_by_handshake))?;
                     false
                 }
                 ConnectionState::TransmitTlsData(data) => {
@@ -116,7 +116,7 @@ impl Session {
     ) -> Result<(), Error> {
         let mut traffic = self.writer(unread)?;
         for frame in frames {
-            append(wire, frame.len() + RECORD_OCTETS_MAX, |space| traffic.encrypt(frame, space).map_err(needed))?;
+            append(wire, frame.len() + RECORD_BYTES_MAX, |space| traffic.encrypt(frame, space).map_err(needed))?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Session {
     /// Says in `wire` that nothing more will be sent (close_notify).
     pub fn close(&mut self, unread: &mut [u8], wire: &mut Vec<u8>) -> Result<(), Error> {
         let mut traffic = self.writer(unread)?;
-        append(wire, RECORD_OCTETS_MAX, |space| traffic.queue_close_notify(space).map_err(needed))
+        append(wire, RECORD_BYTES_MAX, |space| traffic.queue_close_notify(space).map_err(needed))
     }
 
     fn writer(&mut self, unread: &mut [u8]) -> Result<WriteTraffic<'_, ClientConnectionData>, Error> {
@@ -136,14 +136,14 @@ impl Session {
     }
 }
 
-/// Has `write` write behind `wire`: into so many octets, or into as many as it says that it needs.
+/// Has `write` write behind `wire`: into so many bytes, or into as many as it says that it needs.
 fn append(
     wire: &mut Vec<u8>,
-    octets: usize,
+    bytes: usize,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>,
 ) -> Result<(), Error> {
     let start = wire.len();
-    wire.resize(start + octets, 0);
+    wire.resize(start + bytes, 0);
     let mut written = write(&mut wire[start..]);
     if let Err(Some(needed)) = written {
         wire.resize(start + needed, 0);
@@ -153,7 +153,7 @@ fn append(
     written.map(|_| ()).map_err(|_| Error::EncryptError)
 }
 
-/// How many octets are needed, if it was room that lacked.
+/// How many bytes are needed, if it was room that lacked.
 fn needed(error: EncryptError) -> Option<usize> {
     match error {
         EncryptError::InsufficientSize(size) => Some(size.required_size),

@@ -22,7 +22,7 @@ fn server_config() -> Arc<ServerConfig> {
 }
 
 #[test]
-fn octets_pass_both_ways_in_pieces_of_any_size() {
+fn bytes_pass_both_ways_in_pieces_of_any_size() {
     let (client, server) = (client(0), server_config());
     for piece in [1, 7, 100, 100_000] {
         let mut pair = Pair::new(&client, &server);
@@ -114,20 +114,20 @@ proptest! {
 
     /// Whatever a server sends, there is an end to it and nothing is taken for an answer.
     #[test]
-    fn garbage_is_refused(mut octets in prop::collection::vec(any::<u8>(), 0..600), record in any::<bool>()) {
-        if record && octets.len() > 5 {
-            let length = (octets.len() - 5) as u16;
-            octets[..5].copy_from_slice(&[22, 3, 3, (length >> 8) as u8, length as u8]);
+    fn garbage_is_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..600), record in any::<bool>()) {
+        if record && bytes.len() > 5 {
+            let length = (bytes.len() - 5) as u16;
+            bytes[..5].copy_from_slice(&[22, 3, 3, (length >> 8) as u8, length as u8]);
         }
         let mut session = Session::new(&client(0)).unwrap();
         session.drive(&mut [], &mut Vec::new(), |_| ()).unwrap();
-        let driven = session.drive(&mut octets, &mut Vec::new(), |_| panic!("there is no key for that"));
+        let driven = session.drive(&mut bytes, &mut Vec::new(), |_| panic!("there is no key for that"));
         prop_assert!(driven.is_err() || !driven.unwrap().open);
     }
 
-    /// One octet of the handshake or of an answer turned into another: an error, or it waits for more.
+    /// One byte of the handshake or of an answer turned into another: an error, or it waits for more.
     #[test]
-    fn a_spoilt_octet_never_passes_as_an_answer(at in 0_usize..3_000, flip in 1_u8..=255) {
+    fn a_spoilt_byte_never_passes_as_an_answer(at in 0_usize..3_000, flip in 1_u8..=255) {
         let mut pair = Pair::new(&client(0), &server_config());
         let mut hello = Vec::new();
         pair.session.drive(&mut [], &mut hello, |_| ()).unwrap();
@@ -139,7 +139,7 @@ proptest! {
         let at = at % incoming.len();
         incoming[at] ^= flip;
         let mut heard = 0;
-        // Its handshake may still come about: the middlebox compatibility octets mean nothing (RFC 8446 §D.4).
+        // Its handshake may still come about: the middlebox compatibility bytes mean nothing (RFC 8446 §D.4).
         let _ = pair.session.drive(&mut incoming, &mut Vec::new(), |_| heard += 1);
         prop_assert_eq!(heard, 0);
     }

@@ -18,7 +18,7 @@ pub enum SetupError {
     /// Neither a domain name nor an address.
     #[error("{0:?} is no name that a certificate can have")]
     Name(String),
-    /// Not 32 octets in base64.
+    /// Not 32 bytes in base64.
     #[error("{0:?} is no pin")]
     Pin(String),
     /// No pin, or no authority, to check by.

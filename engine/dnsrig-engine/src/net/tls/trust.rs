@@ -10,8 +10,8 @@ use rustls::pki_types::{
 
 use super::SetupError;
 
-/// Octets of a digest by SHA-256.
-const DIGEST_OCTETS: usize = 32;
+/// Bytes of a digest by SHA-256.
+const DIGEST_BYTES: usize = 32;
 
 /// Whom a client takes for the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,13 +30,13 @@ pub enum Trust {
 
 /// The SHA-256 digest of a public key (SubjectPublicKeyInfo in DER, RFC 7469 §2.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pin(pub [u8; DIGEST_OCTETS]);
+pub struct Pin(pub [u8; DIGEST_BYTES]);
 
 impl Pin {
     /// Of a key.
     pub fn of_key(subject_public_key_info: &[u8]) -> Self {
         let digest = ring::digest::digest(&ring::digest::SHA256, subject_public_key_info);
-        Pin(digest.as_ref().try_into().expect("a digest by SHA-256 has 32 octets"))
+        Pin(digest.as_ref().try_into().expect("a digest by SHA-256 has 32 bytes"))
     }
 }
 
@@ -45,7 +45,7 @@ impl FromStr for Pin {
     type Err = SetupError;
 
     fn from_str(text: &str) -> Result<Self, SetupError> {
-        let digest = base64::decode::<Vec<u8>>(text).ok().and_then(|octets| octets.try_into().ok());
+        let digest = base64::decode::<Vec<u8>>(text).ok().and_then(|bytes| bytes.try_into().ok());
         digest.map(Pin).ok_or_else(|| SetupError::Pin(text.to_owned()))
     }
 }

@@ -6,7 +6,7 @@
 
 use crate::base::pacer::Pacer;
 
-/// At most so many rows: 40 octets each.
+/// At most so many rows: 40 bytes each.
 pub const ROWS_MAX: usize = 1_000_000;
 
 /// What a server says of a zone.

@@ -2,7 +2,7 @@
 
 use super::{
     counts::Counts,
-    delayed::{Delayed, OCTETS_MAX},
+    delayed::{BYTES_MAX, Delayed},
     faults::{Fate, Faults, Settings},
     message,
 };
@@ -54,22 +54,22 @@ impl Answerer {
         self.faults.as_ref()?.stalled_until_ns(clock::monotonic_ns())
     }
 
-    /// Takes in a message that had `length` octets when it came, `octets` being those that there was room for.
+    /// Takes in a message that had `length` bytes when it came, `bytes` being those that there was room for.
     #[inline]
-    pub fn take(&mut self, octets: &[u8], length: usize, to: Destination) -> Turn {
-        if !message::is_query(octets) {
+    pub fn take(&mut self, bytes: &[u8], length: usize, to: Destination) -> Turn {
+        if !message::is_query(bytes) {
             self.counts.dropped.malformed += 1;
             return Turn::Never;
         }
         self.counts.queries += 1;
-        if length > octets.len() {
+        if length > bytes.len() {
             self.counts.dropped.too_long += 1;
             return Turn::Never;
         }
         let Some(faults) = &mut self.faults else { return Turn::Now };
         match faults.fate(self.now_ns) {
             Fate::Now => Turn::Now,
-            Fate::At(due_ns) => self.keep(octets, due_ns, to),
+            Fate::At(due_ns) => self.keep(bytes, due_ns, to),
             Fate::Lost => {
                 self.counts.dropped.lost += 1;
                 Turn::Never
@@ -77,12 +77,12 @@ impl Answerer {
         }
     }
 
-    fn keep(&mut self, octets: &[u8], due_ns: i64, to: Destination) -> Turn {
-        if octets.len() > OCTETS_MAX {
+    fn keep(&mut self, bytes: &[u8], due_ns: i64, to: Destination) -> Turn {
+        if bytes.len() > BYTES_MAX {
             self.counts.dropped.too_long += 1;
             return Turn::Never;
         }
-        if !self.delayed.push(due_ns, to, octets) {
+        if !self.delayed.push(due_ns, to, bytes) {
             self.counts.dropped.queue_full += 1;
             return Turn::Never;
         }
@@ -126,7 +126,7 @@ mod tests {
         let settings = Settings { delay_ns: 1, ..Settings::default() };
         let mut answerer = Answerer::new(settings, 0, 0, 1);
         assert_eq!(answerer.take(&[0; 12], 13, TO), Turn::Never);
-        assert_eq!(answerer.take(&[0; OCTETS_MAX + 1], OCTETS_MAX + 1, TO), Turn::Never);
+        assert_eq!(answerer.take(&[0; BYTES_MAX + 1], BYTES_MAX + 1, TO), Turn::Never);
         assert_eq!(answerer.take(&[0; 12], 12, TO), Turn::Later);
         assert_eq!(answerer.take(&[0; 12], 12, TO), Turn::Never);
         assert_eq!(answerer.take(&[0; 11], 11, TO), Turn::Never);
@@ -138,15 +138,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_octets_are_counted_exactly_once(
+        fn any_bytes_are_counted_exactly_once(
             messages in vec((vec(any::<u8>(), 0..40), 0..3_usize), 0..50),
             delay_ns in 0..2_i64,
             loss in 0.0..0.5,
         ) {
             let settings = Settings { delay_ns, loss, ..Settings::default() };
             let mut answerer = Answerer::new(settings, 0, 0, 8);
-            for (octets, cut) in &messages {
-                if answerer.take(octets, octets.len() + cut, TO) == Turn::Now {
+            for (bytes, cut) in &messages {
+                if answerer.take(bytes, bytes.len() + cut, TO) == Turn::Now {
                     answerer.counts.answers += 1;
                 }
             }

@@ -4,9 +4,9 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use slab::Slab;
 
-/// An answer that waits has at most so many octets: what fits one packet (1,232 octets is the EDNS size that the DNS
+/// An answer that waits has at most so many bytes: what fits one packet (1,232 bytes is the EDNS size that the DNS
 /// flag day of 2020 settled on).
-pub const OCTETS_MAX: usize = 1232;
+pub const BYTES_MAX: usize = 1232;
 
 /// A bounded queue in the order of due times; equal ones come out as they went in.
 ///
@@ -18,7 +18,7 @@ pub struct Delayed<T> {
     pushed: u64,
     /// Where each slot's answer goes, and its length.
     slots: Slab<(T, u16)>,
-    octets: Box<[u8]>,
+    bytes: Box<[u8]>,
 }
 
 impl<T: Copy> Delayed<T> {
@@ -30,20 +30,20 @@ impl<T: Copy> Delayed<T> {
             pushed: 0,
             slots: Slab::with_capacity(capacity),
             // Zeroed pages come from the kernel, each when it is first written to.
-            octets: vec![0; capacity * OCTETS_MAX].into_boxed_slice(),
+            bytes: vec![0; capacity * BYTES_MAX].into_boxed_slice(),
         }
     }
 
-    /// Keeps an answer of at most [`OCTETS_MAX`] until `due_ns`; false if there is no room.
-    pub fn push(&mut self, due_ns: i64, to: T, octets: &[u8]) -> bool {
-        let length = u16::try_from(octets.len()).unwrap_or(u16::MAX);
-        assert!(octets.len() <= OCTETS_MAX);
+    /// Keeps an answer of at most [`BYTES_MAX`] until `due_ns`; false if there is no room.
+    pub fn push(&mut self, due_ns: i64, to: T, bytes: &[u8]) -> bool {
+        let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
+        assert!(bytes.len() <= BYTES_MAX);
         if self.slots.len() >= self.capacity {
             return false;
         }
         let slot = self.slots.insert((to, length));
-        let start = slot * OCTETS_MAX;
-        self.octets[start..start + octets.len()].copy_from_slice(octets);
+        let start = slot * BYTES_MAX;
+        self.bytes[start..start + bytes.len()].copy_from_slice(bytes);
         self.order.push(Reverse((due_ns, self.pushed, slot as u32)));
         self.pushed += 1;
         true
@@ -61,8 +61,8 @@ impl<T: Copy> Delayed<T> {
         }
         let Reverse((_, _, slot)) = self.order.pop()?;
         let (to, length) = self.slots.remove(slot as usize);
-        let start = slot as usize * OCTETS_MAX;
-        Some((to, &self.octets[start..start + usize::from(length)]))
+        let start = slot as usize * BYTES_MAX;
+        Some((to, &self.bytes[start..start + usize::from(length)]))
     }
 
     /// How many answers wait.
@@ -89,7 +89,7 @@ mod tests {
             assert!(delayed.push(due_ns, to, &[to as u8]));
         }
         assert_eq!((delayed.due_ns(), delayed.pop(9)), (Some(10), None));
-        let found: Vec<_> = std::iter::from_fn(|| delayed.pop(30).map(|(to, octets)| (to, octets.to_vec()))).collect();
+        let found: Vec<_> = std::iter::from_fn(|| delayed.pop(30).map(|(to, bytes)| (to, bytes.to_vec()))).collect();
         assert_eq!(found, ['a', 'b', 'c', 'd'].map(|to| (to, vec![to as u8])));
         assert!(delayed.is_empty());
     }
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_refused_until_something_leaves() {
         let mut delayed = Delayed::new(2);
-        assert!(delayed.push(1, (), &[1; OCTETS_MAX]) && delayed.push(2, (), &[2]));
+        assert!(delayed.push(1, (), &[1; BYTES_MAX]) && delayed.push(2, (), &[2]));
         assert!(!delayed.push(0, (), &[3]));
-        assert_eq!(delayed.pop(1), Some(((), &[1; OCTETS_MAX][..])));
+        assert_eq!(delayed.pop(1), Some(((), &[1; BYTES_MAX][..])));
         assert!(delayed.push(3, (), &[]));
         assert_eq!(delayed.pop(9), Some(((), &[2][..])));
         assert_eq!(delayed.pop(9), Some(((), &[][..])));
@@ -122,7 +122,7 @@ mod tests {
                     }
                 } else {
                     let due = list.first().copied().filter(|(due_ns, _)| *due_ns <= time_ns);
-                    let found = delayed.pop(time_ns).map(|(to, octets)| (to, octets.to_vec()));
+                    let found = delayed.pop(time_ns).map(|(to, bytes)| (to, bytes.to_vec()));
                     prop_assert_eq!(found, due.map(|(_, to)| (to, to.to_be_bytes().to_vec())));
                     if due.is_some() {
                         list.remove(0);

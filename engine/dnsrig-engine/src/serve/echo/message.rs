@@ -4,8 +4,8 @@ use crate::dns::header::{AA, HEADER_BYTES, QR, RCODE, TC};
 
 /// Whether it is a query at all: a header that is whole, and no answer, lest two servers answer each other for ever.
 #[inline]
-pub fn is_query(octets: &[u8]) -> bool {
-    octets.len() >= HEADER_BYTES && octets[2] & QR == 0
+pub fn is_query(bytes: &[u8]) -> bool {
+    bytes.len() >= HEADER_BYTES && bytes[2] & QR == 0
 }
 
 /// Makes a query its own answer: QR and AA set, TC clear, NOERROR. All else stays as it came, OPT and TSIG too.
@@ -38,13 +38,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn an_answer_is_never_answered_again(octets in vec(any::<u8>(), 0..100)) {
-            if is_query(&octets) {
-                let mut reply = octets.clone();
+        fn an_answer_is_never_answered_again(bytes in vec(any::<u8>(), 0..100)) {
+            if is_query(&bytes) {
+                let mut reply = bytes.clone();
                 answer(&mut reply);
                 prop_assert!(!is_query(&reply));
-                prop_assert_eq!((&reply[..2], &reply[4..]), (&octets[..2], &octets[4..]));
-                prop_assert_eq!((reply[2] & 0x79, reply[3] & RCODE), (octets[2] & 0x79, 0));
+                prop_assert_eq!((&reply[..2], &reply[4..]), (&bytes[..2], &bytes[4..]));
+                prop_assert_eq!((reply[2] & 0x79, reply[3] & RCODE), (bytes[2] & 0x79, 0));
             }
         }
     }

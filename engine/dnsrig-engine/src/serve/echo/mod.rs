@@ -64,7 +64,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     })?;
     let config = |address| identity::server_config(shell.identity(address)?, tls::DOT, None);
     let config = listeners.tls.map(config).transpose()?;
-    let receive_bytes = arguments.receive_buffer_octets as usize;
+    let receive_bytes = arguments.receive_buffer_bytes as usize;
     let sockets = listeners.bind(shell, config.as_ref(), receive_bytes, arguments.segmentation)?;
     let start_ns = clock::monotonic_ns();
     server.start("echo", sockets, shell, |number| arguments.answerer(faults, number, start_ns))?;

@@ -39,7 +39,7 @@ impl Transport {
 ///
 /// The cheapest server there can be: the floor under the charts of real ones, and, with faults of known size, what an
 /// instrument is tested against. Each thread has its own sockets (SO_REUSEPORT); the kernel spreads queries by address
-/// and port. A UDP query of more than 1232 octets is dropped, as is what is no query; both are counted.
+/// and port. A UDP query of more than 1232 bytes is dropped, as is what is no query; both are counted.
 ///
 /// Faults apply to all transports. Delays start when the query is read; answers leave when they are due, so jitter
 /// changes their order. For the last 50 µs before an answer is due its thread looks at the clock all the time: with some
@@ -93,7 +93,7 @@ pub struct Arguments {
     pub segmentation: bool,
     /// The receive buffer of each UDP socket; without CAP_NET_ADMIN at most net.core.rmem_max
     #[arg(long, value_name = "N", default_value_t = 8 * 1024 * 1024, value_parser = clap::value_parser!(u32).range(4096..=1_073_741_823))]
-    pub receive_buffer_octets: u32,
+    pub receive_buffer_bytes: u32,
     #[command(flatten)]
     pub shell: shell::options::Options,
 }

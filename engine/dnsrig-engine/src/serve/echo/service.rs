@@ -34,7 +34,7 @@ pub struct Conversation {
 impl Answerer {
     /// Gives an answer to a connection, unless its peer does not read.
     fn put(&mut self, conversation: &mut Conversation, message: &[u8]) -> Option<usize> {
-        if conversation.answers.len() + framing::PREFIX_OCTETS + message.len() > WAITING_BYTES_MAX {
+        if conversation.answers.len() + framing::PREFIX_BYTES + message.len() > WAITING_BYTES_MAX {
             self.counts.dropped.unsent += 1;
             return None;
         }
@@ -153,7 +153,7 @@ mod tests {
         while let Some((_, length)) = echo.take_due(&mut space) {
             echo.resume(Some(&mut conversation), &space[..length]);
         }
-        let answers = (WAITING_BYTES_MAX / (framing::PREFIX_OCTETS + QUERY.len())) as u64;
+        let answers = (WAITING_BYTES_MAX / (framing::PREFIX_BYTES + QUERY.len())) as u64;
         assert_eq!((echo.counts.answers, echo.counts.dropped.unsent), (answers, 100_000 - answers));
         // Once it reads, all that waits leaves.
         let mut bytes = 0;

@@ -1,6 +1,6 @@
-//! One connection as a state machine: octets in, messages out, and back. No socket and no clock.
+//! One connection as a state machine: bytes in, messages out, and back. No socket and no clock.
 //!
-//! TLS is a layer below the framing: with it, octets pass through a session of rustls, which has no I/O either.
+//! TLS is a layer below the framing: with it, bytes pass through a session of rustls, which has no I/O either.
 
 use std::{
     io::{self, Read, Write},
@@ -22,10 +22,10 @@ enum Layer {
     Tls(Box<Session>),
 }
 
-/// Octets that the socket did not take yet.
+/// Bytes that the socket did not take yet.
 #[derive(Default)]
 struct Output {
-    octets: Vec<u8>,
+    bytes: Vec<u8>,
     sent: usize,
 }
 
@@ -64,15 +64,15 @@ impl Connection {
     /// what was decrypted, of any size but none.
     pub fn receive(
         &mut self,
-        octets: &[u8],
+        bytes: &[u8],
         scratch: &mut [u8],
         mut each: impl FnMut(&[u8]),
     ) -> Result<bool, rustls::Error> {
         let Layer::Tls(session) = &mut self.layer else {
-            self.frames.feed(octets, each);
+            self.frames.feed(bytes, each);
             return Ok(false);
         };
-        let mut rest = octets;
+        let mut rest = bytes;
         let mut goodbye = false;
         while !rest.is_empty() && !goodbye {
             let taken = session.tls.read_tls(&mut rest);
@@ -81,7 +81,7 @@ impl Connection {
                 self.frames.feed(&scratch[..count], &mut each);
             }
             if taken.is_err() {
-                return Err(rustls::Error::General("more octets than a record may have".into()));
+                return Err(rustls::Error::General("more bytes than a record may have".into()));
             }
         }
         Ok(goodbye)
@@ -103,12 +103,12 @@ impl Connection {
     /// Sends framed messages as far as `to` takes them and keeps the rest. How much waits is for the caller to bound.
     pub fn send(&mut self, framed: &[u8], to: &mut impl Write) -> io::Result<()> {
         match &mut self.layer {
-            Layer::Plain(output) if output.octets.is_empty() => {
+            Layer::Plain(output) if output.bytes.is_empty() => {
                 let sent = write_some(to, framed)?;
-                output.octets.extend_from_slice(&framed[sent..]);
+                output.bytes.extend_from_slice(&framed[sent..]);
                 return Ok(());
             }
-            Layer::Plain(output) => output.octets.extend_from_slice(framed),
+            Layer::Plain(output) => output.bytes.extend_from_slice(framed),
             Layer::Tls(session) => session.tls.writer().write_all(framed)?,
         }
         self.flush(to)
@@ -133,7 +133,7 @@ impl Connection {
     /// Whether nothing waits until the peer reads.
     pub fn is_flushed(&self) -> bool {
         match &self.layer {
-            Layer::Plain(output) => output.octets.is_empty(),
+            Layer::Plain(output) => output.bytes.is_empty(),
             Layer::Tls(session) => !session.tls.wants_write(),
         }
     }
@@ -141,8 +141,8 @@ impl Connection {
 
 impl Output {
     fn flush(&mut self, to: &mut impl Write) -> io::Result<()> {
-        while self.sent < self.octets.len() {
-            match write_some(to, &self.octets[self.sent..])? {
+        while self.sent < self.bytes.len() {
+            match write_some(to, &self.bytes[self.sent..])? {
                 0 => return Ok(()),
                 count => self.sent += count,
             }
@@ -169,10 +169,10 @@ impl Session {
 }
 
 /// Writes as much as `to` takes at once; nothing if it would block.
-fn write_some(to: &mut impl Write, octets: &[u8]) -> io::Result<usize> {
+fn write_some(to: &mut impl Write, bytes: &[u8]) -> io::Result<usize> {
     loop {
-        match to.write(octets) {
-            Ok(0) if !octets.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
+        match to.write(bytes) {
+            Ok(0) if !bytes.is_empty() => return Err(io::ErrorKind::WriteZero.into()),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
             result => return result,

@@ -9,7 +9,7 @@ use crate::net::{
     tls::{DOT, identity},
 };
 
-/// A socket that takes `room` octets and then would block.
+/// A socket that takes `room` bytes and then would block.
 struct Narrow {
     room: usize,
     taken: Vec<u8>,
@@ -22,13 +22,13 @@ impl Narrow {
 }
 
 impl Write for Narrow {
-    fn write(&mut self, octets: &[u8]) -> io::Result<usize> {
-        let count = octets.len().min(self.room);
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = bytes.len().min(self.room);
         if count == 0 {
             return Err(io::ErrorKind::WouldBlock.into());
         }
         self.room -= count;
-        self.taken.extend_from_slice(&octets[..count]);
+        self.taken.extend_from_slice(&bytes[..count]);
         Ok(count)
     }
 
@@ -38,11 +38,11 @@ impl Write for Narrow {
 }
 
 fn framed(messages: &[&[u8]]) -> Vec<u8> {
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     for message in messages {
-        framing::append(&mut octets, message);
+        framing::append(&mut bytes, message);
     }
-    octets
+    bytes
 }
 
 /// Client and server settings that trust each other.
@@ -63,7 +63,7 @@ fn client(config: &Arc<ClientConfig>) -> ClientConnection {
     ClientConnection::new(Arc::clone(config), ServerName::try_from("127.0.0.1").unwrap()).unwrap()
 }
 
-/// Carries octets both ways, at most `step` at a time, until there are none; the messages that the server got.
+/// Carries bytes both ways, at most `step` at a time, until there are none; the messages that the server got.
 fn carry(client: &mut ClientConnection, server: &mut Connection, step: usize) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     let mut scratch = vec![0; 100];
@@ -72,12 +72,12 @@ fn carry(client: &mut ClientConnection, server: &mut Connection, step: usize) ->
         while client.wants_write() {
             client.write_tls(&mut up).unwrap();
         }
-        for octets in up.chunks(step) {
-            server.receive(octets, &mut scratch, |message| messages.push(message.to_vec())).unwrap();
+        for bytes in up.chunks(step) {
+            server.receive(bytes, &mut scratch, |message| messages.push(message.to_vec())).unwrap();
         }
         server.flush(&mut down).unwrap();
-        for octets in down.taken.chunks(step) {
-            client.read_tls(&mut &octets[..]).unwrap();
+        for bytes in down.taken.chunks(step) {
+            client.read_tls(&mut &bytes[..]).unwrap();
             client.process_new_packets().unwrap();
         }
         if up.is_empty() && down.taken.is_empty() {
@@ -89,9 +89,9 @@ fn carry(client: &mut ClientConnection, server: &mut Connection, step: usize) ->
 #[test]
 fn what_the_socket_does_not_take_waits_in_order() {
     let mut connection = Connection::plain();
-    let octets = framed(&[b"one", b"two", b"three"]);
+    let bytes = framed(&[b"one", b"two", b"three"]);
     let mut socket = Narrow::new(4);
-    connection.send(&octets, &mut socket).unwrap();
+    connection.send(&bytes, &mut socket).unwrap();
     assert!(!connection.is_flushed());
     connection.send(b"more", &mut socket).unwrap();
     for _ in 0..3 {
@@ -102,11 +102,11 @@ fn what_the_socket_does_not_take_waits_in_order() {
     socket.room = 100;
     connection.flush(&mut socket).unwrap();
     assert!(connection.is_flushed());
-    assert_eq!(socket.taken, [&octets[..], b"more"].concat());
+    assert_eq!(socket.taken, [&bytes[..], b"more"].concat());
 }
 
 #[test]
-fn tls_carries_messages_however_its_octets_arrive() {
+fn tls_carries_messages_however_its_bytes_arrive() {
     let (client_config, server_config) = configs();
     for (number, step) in [1, 7, 100_000].into_iter().enumerate() {
         let mut client = client(&client_config);
@@ -136,9 +136,9 @@ fn a_goodbye_is_told_and_answered() {
     let mut server = Connection::tls(server_config).unwrap();
     carry(&mut client, &mut server, 1000);
     client.send_close_notify();
-    let mut octets = Vec::new();
-    client.write_tls(&mut octets).unwrap();
-    assert!(server.receive(&octets, &mut [0; 10], |_| panic!("no message")).unwrap());
+    let mut bytes = Vec::new();
+    client.write_tls(&mut bytes).unwrap();
+    assert!(server.receive(&bytes, &mut [0; 10], |_| panic!("no message")).unwrap());
     let mut socket = Narrow::new(usize::MAX);
     server.close(&mut socket).unwrap();
     client.read_tls(&mut &socket.taken[..]).unwrap();
@@ -157,16 +157,16 @@ fn what_is_no_tls_gets_an_alert() {
 
 proptest! {
     #[test]
-    fn octets_of_any_kind_instead_of_a_handshake_do_no_harm(octets in vec(any::<u8>(), 0..300), hello in any::<bool>()) {
+    fn bytes_of_any_kind_instead_of_a_handshake_do_no_harm(bytes in vec(any::<u8>(), 0..300), hello in any::<bool>()) {
         let (client_config, server_config) = configs();
         let mut server = Connection::tls(server_config).unwrap();
         let mut start = Vec::new();
         if hello {
             client(&client_config).write_tls(&mut start).unwrap();
-            let cut = octets.len().min(start.len());
+            let cut = bytes.len().min(start.len());
             start.truncate(start.len() - cut);
         }
-        start.extend_from_slice(&octets);
+        start.extend_from_slice(&bytes);
         let _ = server.receive(&start, &mut [0; 64], |_| panic!("no message without a handshake"));
         prop_assert_eq!(server.handshake(), None);
         server.flush(&mut Narrow::new(usize::MAX)).unwrap();

@@ -41,7 +41,7 @@ impl Datagrams {
             service.tick();
             for datagram in self.receiver.datagrams() {
                 let space = self.sender.space();
-                if let Some(length) = service.datagram(datagram.octets, datagram.length, datagram.peer, space) {
+                if let Some(length) = service.datagram(datagram.bytes, datagram.length, datagram.peer, space) {
                     self.sender.push(length, datagram.peer);
                 }
             }

@@ -25,13 +25,13 @@ pub fn claim(kind: SockType, address: SocketAddr) -> io::Result<SocketAddr> {
     if kind == SockType::Stream { TcpListener::from(probe).local_addr() } else { UdpSocket::from(probe).local_addr() }
 }
 
-/// A UDP socket that does not block, with a receive buffer of `receive_octets` where the system lets us.
-pub fn datagrams(address: SocketAddr, receive_octets: usize) -> io::Result<UdpSocket> {
+/// A UDP socket that does not block, with a receive buffer of `receive_bytes` where the system lets us.
+pub fn datagrams(address: SocketAddr, receive_bytes: usize) -> io::Result<UdpSocket> {
     let socket = unbound(SockType::Datagram, address)?;
     setsockopt(&socket, sockopt::ReusePort, &true)?;
     // Forced needs CAP_NET_ADMIN; otherwise the kernel lowers it to net.core.rmem_max.
-    setsockopt(&socket, sockopt::RcvBufForce, &receive_octets)
-        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &receive_octets))?;
+    setsockopt(&socket, sockopt::RcvBufForce, &receive_bytes)
+        .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &receive_bytes))?;
     bind_to(&socket, address)?;
     Ok(socket.into())
 }
@@ -56,13 +56,12 @@ pub fn dropped(socket: impl AsFd) -> Option<u64> {
     const DROPS: usize = 8;
     const VALUES: usize = 9;
     let mut values = [0_u32; VALUES];
-    let mut octets = size_of_val(&values) as libc::socklen_t;
+    let mut bytes = size_of_val(&values) as libc::socklen_t;
     let fd = socket.as_fd().as_raw_fd();
-    // SAFETY: the kernel writes at most `octets` octets to `values`, which is so long, and any bits are a u32.
-    let result = unsafe {
-        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut octets)
-    };
-    (result == 0 && octets as usize == size_of_val(&values)).then(|| values[DROPS].into())
+    // SAFETY: the kernel writes at most `bytes` bytes to `values`, which is so long, and any bits are a u32.
+    let result =
+        unsafe { libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_MEMINFO, values.as_mut_ptr().cast(), &raw mut bytes) };
+    (result == 0 && bytes as usize == size_of_val(&values)).then(|| values[DROPS].into())
 }
 
 /// Whether a datagram socket's error is a signal, or an ICMP error that belongs to an earlier answer (ip(7), icmp(7)).

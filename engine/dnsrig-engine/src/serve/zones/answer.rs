@@ -27,7 +27,7 @@ use crate::{
             sign::Chain,
         },
     },
-    net::framing::PREFIX_OCTETS,
+    net::framing::PREFIX_BYTES,
 };
 
 /// Response codes (RFC 1035 §4.1.1, RFC 2136 §2.2).
@@ -42,8 +42,8 @@ enum Rcode {
     NotAuth = 9,
 }
 
-/// An answer without records has at most so many octets: header, question, TSIG with names and MAC of any length.
-const BARE_OCTETS_MAX: usize = PREFIX_OCTETS + HEADER_BYTES + 259 + 255 + 10 + 255 + 8 + 64 + 16;
+/// An answer without records has at most so many bytes: header, question, TSIG with names and MAC of any length.
+const BARE_BYTES_MAX: usize = PREFIX_BYTES + HEADER_BYTES + 259 + 255 + 10 + 255 + 8 + 64 + 16;
 
 /// How a query came, and from whom as far as that is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -266,14 +266,14 @@ impl Asked<'_> {
             Rcode::Refused => &mut outcomes.refused,
             Rcode::NotAuth => &mut outcomes.notauth,
         } += 1;
-        let mut octets = [0; BARE_OCTETS_MAX];
-        let mut to = MessageWriter::new(&mut octets, 0);
+        let mut bytes = [0; BARE_BYTES_MAX];
+        let mut to = MessageWriter::new(&mut bytes, 0);
         let Query { id, opcode, rd, question, .. } = self.query;
         let [high, low] = id.to_be_bytes();
         to.put(&[0, 0, high, low, RESPONSE | opcode.to_int() << 3 | u8::from(rd), rcode as u8, 0, 1, 0, 0, 0, 0, 0, 0]);
         to.put(question);
-        to.extend(PREFIX_OCTETS, sign);
-        to.set_u16(0, (to.at() - PREFIX_OCTETS) as u16);
+        to.extend(PREFIX_BYTES, sign);
+        to.set_u16(0, (to.at() - PREFIX_BYTES) as u16);
         Answer::Ready(to.written().into())
     }
 }

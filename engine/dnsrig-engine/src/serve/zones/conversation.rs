@@ -52,7 +52,7 @@ impl Conversation {
         }
     }
 
-    /// Writes messages until `until` octets are written, or nothing is left.
+    /// Writes messages until `until` bytes are written, or nothing is left.
     pub fn fill(
         &mut self,
         primary: &Primary,
@@ -72,7 +72,7 @@ impl Conversation {
             let before = to.at();
             let progress = answer.message(primary, to, now_s);
             counts.messages += u64::from(progress != Progress::Cut);
-            counts.octets += (to.at() - before) as u64;
+            counts.bytes += (to.at() - before) as u64;
             match progress {
                 Progress::More if primary.cut.order == Order::Interleaved => self.answers.rotate_left(1),
                 Progress::More => {}

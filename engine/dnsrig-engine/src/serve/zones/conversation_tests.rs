@@ -39,7 +39,7 @@ fn answers(primary: &Primary, queries: &[Vec<u8>]) -> (Vec<Vec<u8>>, bool, Count
 #[test]
 fn in_order_a_small_zone_waits_and_interleaved_it_does_not() {
     let mut primary = primary(one_large());
-    primary.cut.octets_max = 4096;
+    primary.cut.bytes_max = 4096;
     let queries = transfers(3);
     let (in_order, ..) = answers(&primary, &queries);
     assert!(in_order.is_sorted_by_key(|message| id(message)));
@@ -145,16 +145,16 @@ fn an_endless_zone_does_not_end() {
 fn what_is_not_served_is_refused_by_its_proper_name() {
     let primary = primary(shape(2, 4));
     let with_kind = |name: &[u8], kind: Rtype| {
-        let mut octets = query(1, name, Ask::Axfr);
-        let at = octets.len() - 4;
-        octets[at..at + 2].copy_from_slice(&kind.to_int().to_be_bytes());
-        octets
+        let mut bytes = query(1, name, Ask::Axfr);
+        let at = bytes.len() - 4;
+        bytes[at..at + 2].copy_from_slice(&kind.to_int().to_be_bytes());
+        bytes
     };
     let with_class = |class: u8| [&query(1, &zone(0), Ask::Axfr)[..HEADER_BYTES + 17 + 3], &[class]].concat();
     let with_opcode = |opcode: u8| {
-        let mut octets = query(1, &zone(0), Ask::Soa);
-        octets[2] |= opcode << 3;
-        octets
+        let mut bytes = query(1, &zone(0), Ask::Soa);
+        bytes[2] |= opcode << 3;
+        bytes
     };
     for (query, rcode_of_it) in [
         (with_kind(&zone(0), Rtype::AXFR), 0),
@@ -177,22 +177,22 @@ fn what_is_not_served_is_refused_by_its_proper_name() {
 #[test]
 fn names_are_found_in_any_case_and_options_are_answered() {
     let primary = primary(shape(2, 4));
-    let mut octets = query(1, &zone(1), Ask::Axfr);
-    octets[HEADER_BYTES..HEADER_BYTES + 17].make_ascii_uppercase();
-    octets[11] = 1;
-    octets.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
-    let (messages, ..) = answers(&primary, &[octets]);
+    let mut bytes = query(1, &zone(1), Ask::Axfr);
+    bytes[HEADER_BYTES..HEADER_BYTES + 17].make_ascii_uppercase();
+    bytes[11] = 1;
+    bytes.extend_from_slice(&[0, 0, 41, 4, 0xd0, 0, 0, 0, 0, 0, 0]);
+    let (messages, ..) = answers(&primary, &[bytes]);
     assert_eq!(records(&messages).len(), 5);
     assert_eq!(messages[0][10..12], [0, 1], "one OPT record");
 }
 
 proptest! {
     #[test]
-    fn any_octets_are_taken_in_and_what_is_a_query_is_answered(
+    fn any_bytes_are_taken_in_and_what_is_a_query_is_answered(
         prefix in vec(any::<u8>(), 0..6),
-        octets in vec(prop_oneof![5 => 0..4_u8, 1 => any::<u8>()], 0..80),
+        bytes in vec(prop_oneof![5 => 0..4_u8, 1 => any::<u8>()], 0..80),
     ) {
-        let message = [prefix, octets].concat();
+        let message = [prefix, bytes].concat();
         let (messages, _, counts) = answers(&primary(shape(2, 4)), std::slice::from_ref(&message));
         let is_query = message.len() >= HEADER_BYTES && message[2] & 0x80 == 0;
         prop_assert_eq!((counts.queries, counts.ignored), (is_query.into(), (!is_query).into()));
@@ -202,14 +202,14 @@ proptest! {
 
     #[test]
     fn a_query_that_is_damaged_harms_nobody(
-        at in 0_usize..60, octet: u8, cut in 0_usize..70, ixfr: bool, order: bool,
+        at in 0_usize..60, byte: u8, cut in 0_usize..70, ixfr: bool, order: bool,
     ) {
         let mut primary = primary(shape(2, 4));
         primary.cut.order = if order { Order::InOrder } else { Order::Interleaved };
         let ask = if ixfr { Ask::Ixfr { serial: 0 } } else { Ask::Axfr };
         let mut damaged = query(1, &zone(0), ask);
         if let Some(place) = damaged.get_mut(at) {
-            *place = octet;
+            *place = byte;
         }
         damaged.truncate(cut);
         let whole = query(2, &zone(1), Ask::Axfr);

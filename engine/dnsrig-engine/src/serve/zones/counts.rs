@@ -25,8 +25,8 @@ pub struct Counts {
     pub outcomes: Outcomes,
     /// Messages written, of whatever kind.
     pub messages: u64,
-    /// Octets of them, with their lengths before them on a stream.
-    pub octets: u64,
+    /// Bytes of them, with their lengths before them on a stream.
+    pub bytes: u64,
     /// Connections of TCP and XoT.
     pub connections: Connections,
     /// NOTIFYs of ours.
@@ -63,7 +63,7 @@ impl AddAssign<&Counts> for Counts {
         self.transfers += other.transfers;
         self.outcomes += other.outcomes;
         self.messages += other.messages;
-        self.octets += other.octets;
+        self.bytes += other.bytes;
         self.connections += other.connections;
         self.notify += other.notify;
         self.secondaries.add(&other.secondaries);

@@ -31,7 +31,7 @@ pub enum Fault {
     WrongId,
     /// An AXFR does not end.
     Endless,
-    /// The last message of a transfer lacks its last octets.
+    /// The last message of a transfer lacks its last bytes.
     Truncated,
     /// An IXFR leads to a serial that is one less than the one it starts from.
     SerialBackwards,

@@ -24,7 +24,7 @@ const PAIRS: [[u8; 2]; 100] = {
 /// The label of a numbered name: its length, a letter, and digits.
 #[derive(Clone, Copy, Debug)]
 pub struct Label {
-    octets: [u8; DIGITS_MAX + 2],
+    bytes: [u8; DIGITS_MAX + 2],
     length: u8,
 }
 
@@ -32,36 +32,36 @@ impl Label {
     /// The label of `number` behind `letter`, such as `z000012`.
     #[inline]
     pub fn new(letter: u8, number: u32) -> Self {
-        let mut octets = [0; DIGITS_MAX + 2];
-        octets[1] = letter;
+        let mut bytes = [0; DIGITS_MAX + 2];
+        bytes[1] = letter;
         let count = if number < 1_000_000 {
             // Nearly all: two digits at a time, without a loop.
             for (at, pair) in [(2, number / 10_000), (4, number / 100 % 100), (6, number % 100)] {
-                octets[at..at + 2].copy_from_slice(&PAIRS[pair as usize]);
+                bytes[at..at + 2].copy_from_slice(&PAIRS[pair as usize]);
             }
             DIGITS_MIN
         } else {
             let count = number.ilog10() as usize + 1;
             let mut rest = number;
-            for digit in octets[2..2 + count].iter_mut().rev() {
+            for digit in bytes[2..2 + count].iter_mut().rev() {
                 *digit = b'0' + (rest % 10) as u8;
                 rest /= 10;
             }
             count
         };
-        octets[0] = count as u8 + 1;
-        Label { octets, length: count as u8 + 2 }
+        bytes[0] = count as u8 + 1;
+        Label { bytes, length: count as u8 + 2 }
     }
 
     /// Writes it in wire format.
     #[inline]
     pub fn write(&self, writer: &mut MessageWriter<'_>) {
-        *writer.block(self.length.into()) = self.octets;
+        *writer.block(self.length.into()) = self.bytes;
     }
 
-    /// In wire format, with the octet of its length.
+    /// In wire format, with the byte of its length.
     pub fn wire(&self) -> &[u8] {
-        &self.octets[..usize::from(self.length)]
+        &self.bytes[..usize::from(self.length)]
     }
 }
 
@@ -130,10 +130,10 @@ mod tests {
         }
 
         #[test]
-        fn any_octets_are_a_number_only_if_its_label_is_theirs(octets: Vec<u8>) {
+        fn any_bytes_are_a_number_only_if_its_label_is_theirs(bytes: Vec<u8>) {
             let suffix = wire("example");
-            if let Some(number) = zone_number(&octets, &suffix) {
-                prop_assert!(is_same(&octets, &name(Label::new(b'z', number).wire(), &suffix)));
+            if let Some(number) = zone_number(&bytes, &suffix) {
+                prop_assert!(is_same(&bytes, &name(Label::new(b'z', number).wire(), &suffix)));
             }
         }
     }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// No NOTIFY is longer, nor as much of an answer as is looked at.
-const OCTETS_MAX: usize = 1232;
+const BYTES_MAX: usize = 1232;
 
 /// The poller's numbers.
 const STOP: u64 = 0;
@@ -60,7 +60,7 @@ pub fn run(parts: Parts) -> io::Result<Counts> {
         poller.add(signals, EpollFlags::EPOLLIN, SIGNALS)?;
     }
     let notifier = Notifier::new(parts.notified.len(), parts.catalog_interval_ns);
-    let (receiver, sender) = (Receiver::new(OCTETS_MAX), Sender::new(OCTETS_MAX, false));
+    let (receiver, sender) = (Receiver::new(BYTES_MAX), Sender::new(BYTES_MAX, false));
     let mut teller = Teller { parts, notifier, receiver, sender };
     loop {
         teller.tell()?;
@@ -123,7 +123,7 @@ impl Teller {
                 Err(error) => return Err(error),
             };
             for datagram in receiver.datagrams() {
-                let Ok(Header { id, flags, .. }) = Header::read(datagram.octets) else { continue };
+                let Ok(Header { id, flags, .. }) = Header::read(datagram.bytes) else { continue };
                 let is_answer = flags & (QR | OPCODE) == QR | NOTIFY;
                 let asked = notifier.asked(id).map(|to| notified[to as usize]);
                 if is_answer && asked.is_some() && asked == datagram.peer {

@@ -127,9 +127,9 @@ pub struct Arguments {
     /// Sign one message in so many, beside the first and the last of a transfer (RFC 8945 allows up to 100)
     #[arg(long, value_name = "N", default_value_t = 1, requires = "tsig", value_parser = clap::value_parser!(u32).range(1..))]
     tsig_every: u32,
-    /// A message has at most so many octets
+    /// A message has at most so many bytes
     #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u16).range(512..))]
-    message_octets: u16,
+    message_bytes: u16,
     /// And at most so many records [default: as many as fit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     records_per_message: Option<u16>,
@@ -198,7 +198,7 @@ impl Arguments {
     pub fn primary(&self, start_ns: i64) -> Result<Primary, ServeError> {
         let key = self.tsig.as_deref().map(Signer::parse).transpose().map_err(ServeError::Arguments)?;
         let cut = Cut {
-            octets_max: self.message_octets.into(),
+            bytes_max: self.message_bytes.into(),
             records_max: self.records_per_message.unwrap_or(u16::MAX),
             order: self.order,
             signed_every: self.tsig_every,

@@ -23,8 +23,8 @@ pub enum Order {
 /// How transfers are cut into messages.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut {
-    /// A message has at most so many octets, unless a single record needs more.
-    pub octets_max: usize,
+    /// A message has at most so many bytes, unless a single record needs more.
+    pub bytes_max: usize,
     /// And at most so many records.
     pub records_max: u16,
     pub order: Order,

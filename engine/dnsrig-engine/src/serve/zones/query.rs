@@ -25,7 +25,7 @@ pub struct Query<'a> {
     pub rd: bool,
     /// Name, type and class as they came.
     pub question: &'a [u8],
-    /// The name alone, in wire format, the root's octet included.
+    /// The name alone, in wire format, the root's byte included.
     pub name: &'a [u8],
     pub kind: Rtype,
     pub class: Class,

@@ -41,7 +41,7 @@ const SOA_OF_CATALOG: [u8; 50] = *b"\xc0\x0c\0\x06\0\x01\0\0\0\0\0\x26\
     \0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
 
 /// Serial and timers.
-const SOA_NUMBERS_OCTETS: usize = 20;
+const SOA_NUMBERS_BYTES: usize = 20;
 
 /// A member's NS record, but for the digit of its name and a pointer to the suffix.
 const NS_OF_MEMBER: [u8; 30] = *b"\xc0\x0c\0\x02\0\x01\0\0\x0e\x10\0\x12\x03ns0\x0bdns-hosting\0\0";
@@ -52,8 +52,8 @@ const FIRST_HOST: u64 = 11;
 /// The first record of a catalog that lists a member.
 const FIRST_MEMBER: u64 = 3;
 
-/// A host's record has at most so many octets: its number has fewer than 14 digits.
-const HOST_OCTETS_MAX: usize = 32;
+/// A host's record has at most so many bytes: its number has fewer than 14 digits.
+const HOST_BYTES_MAX: usize = 32;
 
 /// More records than this no zone has, not even an endless one: a host's number then would have too many digits.
 pub const RECORDS_MAX: u64 = 10_000_000_000_000;
@@ -139,7 +139,7 @@ impl<'a> Records<'a> {
             _ => {
                 let block = writer.block::<{ SOA_OF_CATALOG.len() }>(SOA_OF_CATALOG.len());
                 *block = SOA_OF_CATALOG;
-                &mut block[SOA_OF_CATALOG.len() - SOA_NUMBERS_OCTETS..]
+                &mut block[SOA_OF_CATALOG.len() - SOA_NUMBERS_BYTES..]
             }
         };
         for (place, number) in listeners.chunks_exact_mut(4).zip(numbers) {
@@ -381,7 +381,7 @@ fn address_bits(hash: u64, index: u64) -> u16 {
 
 /// The record of a host, to be written again and again with the next number.
 struct Host {
-    octets: [u8; HOST_OCTETS_MAX],
+    bytes: [u8; HOST_BYTES_MAX],
     length: usize,
     number: u64,
 }
@@ -390,27 +390,27 @@ impl Host {
     fn new(number: u64) -> Self {
         debug_assert!(number < RECORDS_MAX);
         let digits = number.checked_ilog10().unwrap_or(0) as usize + 1;
-        let mut octets = [0; HOST_OCTETS_MAX];
-        octets[0] = digits as u8 + 1;
-        octets[1] = b'h';
+        let mut bytes = [0; HOST_BYTES_MAX];
+        bytes[0] = digits as u8 + 1;
+        bytes[1] = b'h';
         let mut rest = number;
-        for digit in octets[2..2 + digits].iter_mut().rev() {
+        for digit in bytes[2..2 + digits].iter_mut().rev() {
             *digit = b'0' + (rest % 10) as u8;
             rest /= 10;
         }
         let [t0, t1, t2, t3] = TTL;
         let tail = [NAME[0], NAME[1], A[0], A[1], A[2], A[3], t0, t1, t2, t3, 0, 4, 192, 0, 2, 0];
-        octets[2 + digits..][..tail.len()].copy_from_slice(&tail);
-        Host { octets, length: 2 + digits + tail.len(), number }
+        bytes[2 + digits..][..tail.len()].copy_from_slice(&tail);
+        Host { bytes, length: 2 + digits + tail.len(), number }
     }
 
     /// How many hosts, this one first, have names of one length.
     fn until_longer(&self) -> u64 {
-        10_u64.pow(u32::from(self.octets[0]) - 1) - self.number
+        10_u64.pow(u32::from(self.bytes[0]) - 1) - self.number
     }
 
     fn last_digit(&self) -> u8 {
-        self.octets[usize::from(self.octets[0])] - b'0'
+        self.bytes[usize::from(self.bytes[0])] - b'0'
     }
 
     /// Writes the record with another last digit, and the address.
@@ -419,19 +419,19 @@ impl Host {
     /// CPU wait for its own store each time.
     #[inline]
     fn write(&self, writer: &mut MessageWriter<'_>, last_digit: u8, address: u8) {
-        const MASK: usize = HOST_OCTETS_MAX - 1;
-        let block = writer.block::<HOST_OCTETS_MAX>(self.length);
-        *block = self.octets;
+        const MASK: usize = HOST_BYTES_MAX - 1;
+        let block = writer.block::<HOST_BYTES_MAX>(self.length);
+        *block = self.bytes;
         // The masks change nothing, but spare a check of bounds.
-        block[usize::from(self.octets[0]) & MASK] = b'0' + last_digit;
+        block[usize::from(self.bytes[0]) & MASK] = b'0' + last_digit;
         block[(self.length - 1) & MASK] = address;
     }
 
     /// The next number that ends with 0; one that has more digits begins again at 0.
     fn next_ten(&mut self) {
-        let end = usize::from(self.octets[0]);
-        self.octets[end] = b'0';
-        for digit in self.octets[2..end].iter_mut().rev() {
+        let end = usize::from(self.bytes[0]);
+        self.bytes[end] = b'0';
+        for digit in self.bytes[2..end].iter_mut().rev() {
             if *digit != b'9' {
                 *digit += 1;
                 return;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::clock,
-    net::{framing::PREFIX_OCTETS, udp_batch::Peer},
+    net::{framing::PREFIX_BYTES, udp_batch::Peer},
     serve::shell::{
         service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
         streams::WRITE_BYTES,
@@ -48,13 +48,13 @@ impl Service for Answerer {
         let via = Via::Datagram { peer: peer.map(|peer| peer.ip()) };
         let mut answer = decide(message, via, &self.primary, self.now, &mut self.counts)?;
         // The length that a stream has before each message is written first and then left out.
-        let mut bytes = [0; DATAGRAM_BYTES_MAX + PREFIX_OCTETS];
+        let mut bytes = [0; DATAGRAM_BYTES_MAX + PREFIX_BYTES];
         let mut to = MessageWriter::new(&mut bytes, 0);
         answer.message(&self.primary, &mut to, self.now.wall_s);
-        let message = &to.written()[PREFIX_OCTETS..];
+        let message = &to.written()[PREFIX_BYTES..];
         space[..message.len()].copy_from_slice(message);
         self.counts.messages += 1;
-        self.counts.octets += message.len() as u64;
+        self.counts.bytes += message.len() as u64;
         Some(message.len())
     }
 

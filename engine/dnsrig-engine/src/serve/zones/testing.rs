@@ -23,7 +23,7 @@ pub const NOW: Now = Now { monotonic_ns: 0, wall_s: 1_700_000_000 };
 
 /// A primary without faults, with messages as large as they can be.
 pub fn primary(shape: Shape) -> Primary {
-    let cut = Cut { octets_max: 65_535, records_max: u16::MAX, order: Order::InOrder, signed_every: 1 };
+    let cut = Cut { bytes_max: 65_535, records_max: u16::MAX, order: Order::InOrder, signed_every: 1 };
     Primary { shape, cut, faults: Faults::default(), key: None, concurrent: None, period: Period::since(0) }
 }
 
@@ -38,9 +38,9 @@ pub fn zone(number: u32) -> Vec<u8> {
 }
 
 pub fn query(id: u16, zone: &[u8], ask: Ask) -> Vec<u8> {
-    let mut octets = Vec::new();
-    write_query(&mut octets, id, zone, ask);
-    octets
+    let mut bytes = Vec::new();
+    write_query(&mut bytes, id, zone, ask);
+    bytes
 }
 
 /// All that a connection sends in answer to `queries`, and whether it is closed then.
@@ -51,17 +51,17 @@ pub fn converse<'a>(
 ) -> (Vec<Vec<u8>>, bool) {
     let mut conversation = Conversation::default();
     queries.into_iter().for_each(|query| conversation.take(query, primary, NOW, counts));
-    let mut octets = Vec::new();
+    let mut bytes = Vec::new();
     let mut room = vec![0xee; 200_000];
     loop {
         let mut to = MessageWriter::new(&mut room, 0);
         let filled = conversation.fill(primary, &mut to, 100_000, NOW.wall_s, counts);
-        octets.extend_from_slice(to.written());
+        bytes.extend_from_slice(to.written());
         match filled {
             Next::More | Next::Later => {}
             Next::Nothing | Next::Close => {
                 conversation.abandon(counts);
-                return (split(&octets), filled == Next::Close);
+                return (split(&bytes), filled == Next::Close);
             }
         }
     }
@@ -72,23 +72,23 @@ pub fn ask(primary: &Primary, zone: &[u8], ask: Ask) -> Vec<Vec<u8>> {
     converse(primary, [&query(7, zone, ask)[..]], &mut Counts::default()).0
 }
 
-fn split(octets: &[u8]) -> Vec<Vec<u8>> {
-    assert_eq!(framing::each_frame(octets).map(<[u8]>::len).sum::<usize>(), octets.len());
-    framing::each_frame(octets).map(|frame| frame[framing::PREFIX_OCTETS..].to_vec()).collect()
+fn split(bytes: &[u8]) -> Vec<Vec<u8>> {
+    assert_eq!(framing::each_frame(bytes).map(<[u8]>::len).sum::<usize>(), bytes.len());
+    framing::each_frame(bytes).map(|frame| frame[framing::PREFIX_BYTES..].to_vec()).collect()
 }
 
 /// The answers in messages: owner, type and data as text.
 pub fn records(messages: &[Vec<u8>]) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
-    for octets in messages {
-        let message = Message::from_octets(&octets[..]).unwrap();
+    for bytes in messages {
+        let message = Message::from_octets(&bytes[..]).unwrap();
         assert_eq!(message.header_counts().qdcount(), 1);
         for record in message.answer().unwrap() {
             let record: Record<ParsedName<_>, ZoneRecordData<_, _>> =
                 record.unwrap().into_record().unwrap().expect("a record of a zone");
             found.push((record.owner().to_string(), record.rtype().to_string(), record.data().to_string()));
         }
-        // To the last octet: what is additional is OPT or TSIG.
+        // To the last byte: what is additional is OPT or TSIG.
         for record in message.additional().unwrap() {
             record.unwrap().into_record::<AllRecordData<_, _>>().unwrap().expect("a record that is known");
         }

@@ -18,16 +18,16 @@ use crate::dns::{
     header::{AA, HEADER_BYTES, QR},
     tsig::sign::{Chain, Signer},
 };
-use crate::net::framing::PREFIX_OCTETS;
+use crate::net::framing::PREFIX_BYTES;
 
-/// The third octet of an answer: a response, authoritative.
+/// The third byte of an answer: a response, authoritative.
 pub const RESPONSE: u8 = QR | AA;
 
 /// An OPT record that offers nothing but the usual size of datagrams (RFC 6891 §6.1.2).
 const OPT: [u8; 11] = [0, 0, Rtype::OPT.to_int() as u8, 0x04, 0xd0, 0, 0, 0, 0, 0, 0];
 
-/// So many octets a message that is cut short lacks.
-const TRUNCATED_OCTETS: usize = 5;
+/// So many bytes a message that is cut short lacks.
+const TRUNCATED_BYTES: usize = 5;
 
 /// A transfer under way.
 #[derive(Debug)]
@@ -119,17 +119,17 @@ impl Transfer {
     /// Writes the next message, its length before it.
     pub fn message(&mut self, primary: &Primary, to: &mut MessageWriter<'_>, now_s: u64) -> Progress {
         if self.faulty && self.messages == 0 && primary.faults.has(Fault::LengthZero) {
-            to.put(&[0; PREFIX_OCTETS]);
+            to.put(&[0; PREFIX_BYTES]);
         }
         if self.faulty && primary.faults.cut_after() == Some(self.messages) {
             return Progress::Cut;
         }
         let records = Records::new(&primary.shape, self.zone);
-        let start = to.at() + PREFIX_OCTETS;
+        let start = to.at() + PREFIX_BYTES;
         self.head(primary, &records, to);
         let with_opt = self.has_opt && self.messages == 0;
-        let tail = if with_opt { OPT.len() } else { 0 } + if self.chain.is_some() { primary.key_octets() } else { 0 };
-        let limit = start + primary.cut.octets_max.saturating_sub(tail);
+        let tail = if with_opt { OPT.len() } else { 0 } + if self.chain.is_some() { primary.key_bytes() } else { 0 };
+        let limit = start + primary.cut.bytes_max.saturating_sub(tail);
         let count = self.body(primary, &records, to, start, limit);
         to.set_u16(start + 6, count);
         if with_opt {
@@ -140,9 +140,9 @@ impl Transfer {
         let is_last = self.at == self.end;
         self.sign(primary, to, start, is_last, now_s);
         if is_last && self.has(primary, Fault::Truncated) {
-            to.return_to(to.at() - TRUNCATED_OCTETS);
+            to.return_to(to.at() - TRUNCATED_BYTES);
         }
-        to.set_u16(start - PREFIX_OCTETS, (to.at() - start) as u16);
+        to.set_u16(start - PREFIX_BYTES, (to.at() - start) as u16);
         if is_last { Progress::Done } else { Progress::More }
     }
 
@@ -250,7 +250,7 @@ impl Transfer {
 }
 
 impl Primary {
-    fn key_octets(&self) -> usize {
+    fn key_bytes(&self) -> usize {
         self.key.as_ref().map_or(0, Signer::bytes)
     }
 }

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-const LIMITS: Limits = Limits { octets_max: 10_000_000, records_max: 200_000, messages_max: 100_000 };
+const LIMITS: Limits = Limits { bytes_max: 10_000_000, records_max: 200_000, messages_max: 100_000 };
 
 /// The types of a zone's records, in order, the last SOA not among them.
 fn kinds(count: u64) -> impl Iterator<Item = &'static str> {
@@ -36,7 +36,7 @@ fn kinds(count: u64) -> impl Iterator<Item = &'static str> {
 fn is_limited(primary: &Primary, messages: &[Vec<u8>]) -> bool {
     messages.iter().all(|message| {
         let count = u16::from_be_bytes([message[6], message[7]]);
-        let fits = message.len() <= primary.cut.octets_max || count == 1;
+        let fits = message.len() <= primary.cut.bytes_max || count == 1;
         fits && (1..=primary.cut.records_max).contains(&count)
     })
 }
@@ -46,12 +46,12 @@ proptest! {
     fn any_zone_has_its_records_however_it_is_cut(
         count in 2_u64..300,
         number in prop_oneof![0_u32..3, 999_990..1_000_010_u32],
-        octets_max in 512_usize..3000,
+        bytes_max in 512_usize..3000,
         records_max in 1_u16..100,
         before in 0_u32..1000,
     ) {
         let mut primary = primary(shape(2_000_000, count));
-        primary.cut.octets_max = octets_max;
+        primary.cut.bytes_max = bytes_max;
         primary.cut.records_max = records_max;
         primary.shape.changes.before = before;
         let messages = ask(&primary, &zone(number), Ask::Axfr);
@@ -73,11 +73,11 @@ proptest! {
         each in 0_u64..50,
         old in 0_u32..100,
         steps in 1_u32..10,
-        octets_max in 512_usize..2000,
+        bytes_max in 512_usize..2000,
     ) {
         let mut primary = primary(shape(3, count));
         primary.shape.changes.records = each;
-        primary.cut.octets_max = octets_max;
+        primary.cut.bytes_max = bytes_max;
         let mut at = |version: u32, what: Ask| {
             primary.shape.changes.before = version;
             records(&ask(&primary, &zone(1), what))
@@ -99,11 +99,11 @@ proptest! {
         absent in 1_u32..20,
         old in 0_u32..100,
         steps in 1_u32..100,
-        octets_max in 512_usize..2000,
+        bytes_max in 512_usize..2000,
     ) {
         let mut primary = primary(shape(first + count, 4));
         primary.shape.changes.churn = Churn::new(first + count, first, absent);
-        primary.cut.octets_max = octets_max;
+        primary.cut.bytes_max = bytes_max;
         let name = primary.shape.catalog.clone();
         let mut at = |version: u32, what: Ask| {
             primary.shape.changes.before = version;
@@ -219,7 +219,7 @@ fn the_catalog_lists_every_zone_once() {
         let mut primary = primary(shape(3, 4));
         primary.shape.catalog = catalog.into();
         let messages = ask(&primary, catalog, Ask::Axfr);
-        let suffixes = messages[0].windows(8).filter(|octets| octets == b"\x07example").count();
+        let suffixes = messages[0].windows(8).filter(|bytes| bytes == b"\x07example").count();
         assert_eq!(suffixes, if compressed { 1 } else { 3 }, "in the question alone, or behind each member");
         let name = if compressed { "catalog.example" } else { "cat.other" };
         let found = records(&messages);

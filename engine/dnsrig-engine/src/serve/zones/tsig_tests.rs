@@ -52,8 +52,8 @@ fn answers(primary: &Primary, query: &[u8]) -> Vec<Vec<u8>> {
 
 /// How many messages are right before the first that is not, or before the end.
 fn right(messages: &[Vec<u8>], mut sequence: ClientSequence<Arc<domain::tsig::Key>>) -> (usize, bool) {
-    for (number, octets) in messages.iter().enumerate() {
-        let mut message = Message::from_octets(octets.clone()).unwrap();
+    for (number, bytes) in messages.iter().enumerate() {
+        let mut message = Message::from_octets(bytes.clone()).unwrap();
         if sequence.answer(&mut message, Time48::from_u64(NOW.wall_s)).is_err() {
             return (number, false);
         }
@@ -127,12 +127,12 @@ fn a_refusal_of_what_was_asked_is_signed() {
 
 proptest! {
     #[test]
-    fn a_damaged_signature_is_never_accepted(at in 2_usize..200, octet: u8, cut in 0_usize..300) {
+    fn a_damaged_signature_is_never_accepted(at in 2_usize..200, byte: u8, cut in 0_usize..300) {
         let primary = signing("hmac-sha256", 1, None);
         let (query, _) = signed(theirs("hmac-sha256", "key.example", SECRET), NOW.wall_s);
         let mut damaged = query.clone();
         if let Some(place) = damaged.get_mut(at) {
-            *place = octet;
+            *place = byte;
         }
         damaged.truncate(cut);
         // Letters of names are digested in lower case, so some changes are none.

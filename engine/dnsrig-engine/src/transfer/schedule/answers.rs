@@ -19,7 +19,7 @@ impl Schedule {
     pub fn message(&mut self, slot: u32, message: &[u8], now_ns: i64) {
         let place = &mut self.slots[slot as usize];
         place.messages = place.messages.wrapping_add(1);
-        place.octets += message.len() as u64;
+        place.bytes += message.len() as u64;
         let found = match message {
             [high, low, ..] => place.ids.find(u16::from_be_bytes([*high, *low])),
             // Without an id it can only be for the first in line.
@@ -48,7 +48,7 @@ impl Schedule {
         }
     }
 
-    /// Octets came that complete no message.
+    /// Bytes came that complete no message.
     pub fn partial(&mut self, slot: u32, now_ns: i64) {
         let place = &mut self.slots[slot as usize];
         (place.alive_ns, place.partial_ns) = (now_ns, now_ns);
@@ -79,7 +79,7 @@ impl Schedule {
         } else {
             self.came(slot, &transfer, outcome, now_ns);
         }
-        if outcome == Outcome::Endless {
+        if outcome == Outcome::LimitExceeded {
             // It has no end, so nothing else will come on this connection.
             self.abandon(slot, Ended::Ours, now_ns);
         }
@@ -150,7 +150,7 @@ impl Schedule {
             first_ns: transfer.first_ns,
             last_ns: transfer.last_ns,
             pause_max_ns: transfer.pause_max_ns,
-            octets: counts.octets,
+            bytes: counts.bytes,
             messages: counts.messages,
             records: counts.records.min(u32::MAX.into()) as u32,
             serial: counts.serial.unwrap_or(0),
@@ -174,7 +174,7 @@ impl Schedule {
             first_ns: 0,
             last_ns: now_ns,
             pause_max_ns: 0,
-            octets: 0,
+            bytes: 0,
             messages: 0,
             records: 0,
             serial: 0,

@@ -274,7 +274,7 @@ impl Schedule {
                 ended,
                 asked: place.asked,
                 done: place.done,
-                octets: place.octets,
+                bytes: place.bytes,
                 messages: place.messages,
             });
         }

@@ -36,14 +36,14 @@ use crate::{
         xfr::{Ask, Incoming, write_query},
         zone_list::Zones,
     },
-    net::framing::PREFIX_OCTETS,
+    net::framing::PREFIX_BYTES,
 };
 
 /// After a pause no more than this of the rate is caught up with.
 const BEHIND_NS_MAX: f64 = 1e7;
 
 /// Queries are written in pieces of about this size, so that those of one connection do not keep the others waiting.
-const FILL_OCTETS_MAX: usize = 128 << 10;
+const FILL_BYTES_MAX: usize = 128 << 10;
 
 /// SOAs that one secondary asks for over UDP at a time.
 const UDP_WINDOW: u32 = 64;
@@ -238,7 +238,7 @@ impl Schedule {
     /// Writes queries for an open connection behind `to`, each with its length before it, or for a UDP slot one without;
     /// returns how many.
     pub fn fill(&mut self, slot: u32, now_ns: i64, to: &mut Vec<u8>) -> usize {
-        let end = to.len() + FILL_OCTETS_MAX;
+        let end = to.len() + FILL_BYTES_MAX;
         let mut count = 0;
         while to.len() < end {
             let Some(job) = self.next_job(slot, now_ns) else { break };
@@ -361,7 +361,7 @@ impl Schedule {
         let id = place.ids.take(transfer).expect("a slot with room has an id left");
         let zone = self.zones.wire(job.zone);
         let start = to.len();
-        let message = if place.is_udp { start } else { start + PREFIX_OCTETS };
+        let message = if place.is_udp { start } else { start + PREFIX_BYTES };
         to.resize(message, 0);
         write_query(to, id, zone, ask);
         let verifier = self.signer.as_ref().map(|signer| Box::new(Verifier::sign(signer, to, message, self.wall_s)));
@@ -369,7 +369,7 @@ impl Schedule {
             let length = (to.len() - message) as u16;
             to[start..message].copy_from_slice(&length.to_be_bytes());
         }
-        self.counters.totals.octets_sent += (to.len() - message) as u64;
+        self.counters.totals.bytes_sent += (to.len() - message) as u64;
         if place.line.count == 0 {
             place.alive_ns = now_ns;
         }

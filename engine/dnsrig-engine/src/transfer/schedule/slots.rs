@@ -66,7 +66,7 @@ pub struct Slot {
     pub handshake: Handshake,
     /// When something came last that somebody waited for, or the first query went out after none was outstanding.
     pub alive_ns: i64,
-    /// When octets of a message came that is not complete.
+    /// When bytes of a message came that is not complete.
     pub partial_ns: i64,
     /// Zones begun.
     pub zones: u32,
@@ -76,7 +76,7 @@ pub struct Slot {
     pub ended: u32,
     /// Something came that was waited for.
     pub has_brought: bool,
-    pub octets: u64,
+    pub bytes: u64,
     pub messages: u32,
     /// Connections in a row that brought nothing.
     pub fruitless: u16,
@@ -112,7 +112,7 @@ impl Slot {
             done: 0,
             ended: 0,
             has_brought: false,
-            octets: 0,
+            bytes: 0,
             messages: 0,
             fruitless: 0,
             given_up: false,
@@ -128,7 +128,7 @@ impl Slot {
         (self.state, self.number) = (State::Opening, number);
         (self.begun_ns, self.established_ns, self.handshake) = (now_ns, 0, Handshake::None);
         (self.alive_ns, self.partial_ns, self.has_brought) = (now_ns, 0, false);
-        (self.zones, self.asked, self.done, self.ended, self.octets, self.messages) = (0, 0, 0, 0, 0, 0);
+        (self.zones, self.asked, self.done, self.ended, self.bytes, self.messages) = (0, 0, 0, 0, 0, 0);
     }
 
     /// How many transfers it can take on, of those that follow their SOA and of others.

@@ -123,7 +123,7 @@ pub fn settings() -> Settings {
         serial_before: None,
         retry: Retry { times: 3, after_ns: S },
         timeout_ns: 10 * S,
-        limits: Limits { octets_max: 1 << 30, records_max: 1 << 20, messages_max: 1 << 20 },
+        limits: Limits { bytes_max: 1 << 30, records_max: 1 << 20, messages_max: 1 << 20 },
         records_expected: None,
         rate: None,
         repeat: false,
@@ -250,9 +250,9 @@ impl World {
 
     fn take_queries(&mut self, slot: u32, mut queries: &[u8]) {
         let is_udp = self.schedule.is_udp(slot);
-        while queries.len() > PREFIX_OCTETS {
+        while queries.len() > PREFIX_BYTES {
             let length = if is_udp { queries.len() } else { usize::from(u16::from_be_bytes([queries[0], queries[1]])) };
-            let start = if is_udp { 0 } else { PREFIX_OCTETS };
+            let start = if is_udp { 0 } else { PREFIX_BYTES };
             let query = queries[start..start + length].to_vec();
             queries = &queries[start + length..];
             self.take_query(slot, &query, is_udp);

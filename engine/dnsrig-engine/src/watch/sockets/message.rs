@@ -1,8 +1,8 @@
-//! sock_diag(7) in octets: the question for the TCP sockets of a network namespace, and the kernel's answer. No I/O.
+//! sock_diag(7) in bytes: the question for the TCP sockets of a network namespace, and the kernel's answer. No I/O.
 //!
 //! Facts from netlink(7), sock_diag(7), include/uapi/linux/{netlink,sock_diag,inet_diag}.h. Numbers are in the machine's
 //! order, but ports and addresses in the network's. A message is `struct nlmsghdr` and, in the answer, `struct
-//! inet_diag_msg` with attributes behind it, each aligned to four octets.
+//! inet_diag_msg` with attributes behind it, each aligned to four bytes.
 
 use std::{
     fmt,
@@ -12,13 +12,13 @@ use std::{
 use crate::net::tcp_info::{self, TcpInfo};
 
 /// The length of [`request`]: header and `struct inet_diag_req_v2`.
-pub const REQUEST_OCTETS: usize = HEADER_OCTETS + 56;
+pub const REQUEST_BYTES: usize = HEADER_BYTES + 56;
 
 /// The longest name of a congestion control, with its terminating zero (TCP_CA_NAME_MAX).
-const CONGESTION_OCTETS: usize = 16;
+const CONGESTION_BYTES: usize = 16;
 
-const HEADER_OCTETS: usize = 16;
-const DIAG_OCTETS: usize = 72;
+const HEADER_BYTES: usize = 16;
+const DIAG_BYTES: usize = 72;
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
@@ -92,19 +92,19 @@ impl State {
 
 /// The name of a congestion control, without an allocation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Congestion([u8; CONGESTION_OCTETS]);
+pub struct Congestion([u8; CONGESTION_BYTES]);
 
 impl Congestion {
     /// The name; empty if the kernel said none.
     pub fn name(&self) -> &str {
-        let end = self.0.iter().position(|octet| *octet == 0).unwrap_or(self.0.len());
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         str::from_utf8(&self.0[..end]).unwrap_or_default()
     }
 
-    fn of(octets: &[u8]) -> Self {
-        let mut name = [0; CONGESTION_OCTETS];
-        let length = octets.len().min(CONGESTION_OCTETS);
-        name[..length].copy_from_slice(&octets[..length]);
+    fn of(bytes: &[u8]) -> Self {
+        let mut name = [0; CONGESTION_BYTES];
+        let length = bytes.len().min(CONGESTION_BYTES);
+        name[..length].copy_from_slice(&bytes[..length]);
         Congestion(name)
     }
 }
@@ -120,14 +120,14 @@ pub struct Socket {
     pub state: State,
     /// What it sends by.
     pub congestion: Congestion,
-    /// Octets that the application wrote and the other side has not acknowledged.
-    pub send_queue_octets: u32,
-    /// Octets that came and that the application has not read.
-    pub receive_queue_octets: u32,
-    /// What its buffer for sending may take now, with what the kernel needs beside the octets; 0 if it does not say.
-    pub send_buffer_octets: u32,
+    /// Bytes that the application wrote and the other side has not acknowledged.
+    pub send_queue_bytes: u32,
+    /// Bytes that came and that the application has not read.
+    pub receive_queue_bytes: u32,
+    /// What its buffer for sending may take now, with what the kernel needs beside the bytes; 0 if it does not say.
+    pub send_buffer_bytes: u32,
     /// Likewise for receiving.
-    pub receive_buffer_octets: u32,
+    pub receive_buffer_bytes: u32,
     /// TCP_INFO.
     pub info: TcpInfo,
 }
@@ -135,7 +135,7 @@ pub struct Socket {
 impl Socket {
     /// Whether it is worth a row: open, or closing with data left.
     fn is_active(&self) -> bool {
-        self.state == State::Established || self.send_queue_octets > 0 || self.receive_queue_octets > 0
+        self.state == State::Established || self.send_queue_bytes > 0 || self.receive_queue_bytes > 0
     }
 }
 
@@ -150,19 +150,19 @@ impl fmt::Display for Refused {
 }
 
 /// The question for all sockets of a family in one of [`State::ALL`]. The answer carries `sequence` again.
-pub fn request(family: Family, sequence: u32) -> [u8; REQUEST_OCTETS] {
-    let mut octets = [0; REQUEST_OCTETS];
-    let mut put = |place: usize, part: &[u8]| octets[place..place + part.len()].copy_from_slice(part);
-    put(0, &(REQUEST_OCTETS as u32).to_ne_bytes());
+pub fn request(family: Family, sequence: u32) -> [u8; REQUEST_BYTES] {
+    let mut bytes = [0; REQUEST_BYTES];
+    let mut put = |place: usize, part: &[u8]| bytes[place..place + part.len()].copy_from_slice(part);
+    put(0, &(REQUEST_BYTES as u32).to_ne_bytes());
     put(4, &SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     put(6, &REQUEST_DUMP.to_ne_bytes());
     put(8, &sequence.to_ne_bytes());
     let extensions =
         [INET_DIAG_INFO, INET_DIAG_CONG, INET_DIAG_SKMEMINFO].iter().fold(0, |all, one| all | 1 << (one - 1));
-    put(HEADER_OCTETS, &[family.number(), libc::IPPROTO_TCP as u8, extensions, 0]);
+    put(HEADER_BYTES, &[family.number(), libc::IPPROTO_TCP as u8, extensions, 0]);
     let states = State::ALL.iter().fold(0_u32, |states, state| states | 1 << *state as u8);
-    put(HEADER_OCTETS + 4, &states.to_ne_bytes());
-    octets
+    put(HEADER_BYTES + 4, &states.to_ne_bytes());
+    bytes
 }
 
 /// Reads one datagram of an answer: calls `found` with each socket that is worth a row, and says whether it was the last.
@@ -192,12 +192,12 @@ pub fn read(datagram: &[u8], sequence: u32, mut found: impl FnMut(Socket)) -> Re
 }
 
 /// The first message: its kind, its sequence number, what is in it, and what comes behind it.
-fn message(octets: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
-    let length = u32::from_ne_bytes(array(octets, 0)?) as usize;
-    let payload = octets.get(HEADER_OCTETS..length)?;
-    let kind = u16::from_ne_bytes(array(octets, 4)?);
-    let sequence = u32::from_ne_bytes(array(octets, 8)?);
-    Some((kind, sequence, payload, octets.get(aligned(length)..).unwrap_or_default()))
+fn message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
+    let length = u32::from_ne_bytes(array(bytes, 0)?) as usize;
+    let payload = bytes.get(HEADER_BYTES..length)?;
+    let kind = u16::from_ne_bytes(array(bytes, 4)?);
+    let sequence = u32::from_ne_bytes(array(bytes, 8)?);
+    Some((kind, sequence, payload, bytes.get(aligned(length)..).unwrap_or_default()))
 }
 
 /// The number of errno(3) at the beginning of what is in a message, where it stands negated.
@@ -207,16 +207,16 @@ fn error(payload: &[u8]) -> i32 {
 
 /// Reads a `struct inet_diag_msg` and its attributes; numbers are their places in it.
 fn socket(message: &[u8]) -> Option<Socket> {
-    let (head, attributes) = message.split_at_checked(DIAG_OCTETS)?;
+    let (head, attributes) = message.split_at_checked(DIAG_BYTES)?;
     let mut socket = Socket {
         local: SocketAddr::new(address(head[0], head, 8)?, u16::from_be_bytes(array(head, 4)?)),
         remote: SocketAddr::new(address(head[0], head, 24)?, u16::from_be_bytes(array(head, 6)?)),
         state: State::of(head[1])?,
         congestion: Congestion::default(),
-        send_queue_octets: u32::from_ne_bytes(array(head, 60)?),
-        receive_queue_octets: u32::from_ne_bytes(array(head, 56)?),
-        send_buffer_octets: 0,
-        receive_buffer_octets: 0,
+        send_queue_bytes: u32::from_ne_bytes(array(head, 60)?),
+        receive_queue_bytes: u32::from_ne_bytes(array(head, 56)?),
+        send_buffer_bytes: 0,
+        receive_buffer_bytes: 0,
         info: TcpInfo::default(),
     };
     let mut rest = attributes;
@@ -226,8 +226,8 @@ fn socket(message: &[u8]) -> Option<Socket> {
             INET_DIAG_CONG => socket.congestion = Congestion::of(value),
             INET_DIAG_SKMEMINFO => {
                 let number = |place| array(value, place).map_or(0, u32::from_ne_bytes);
-                socket.receive_buffer_octets = number(RECEIVE_BUFFER_PLACE);
-                socket.send_buffer_octets = number(SEND_BUFFER_PLACE);
+                socket.receive_buffer_bytes = number(RECEIVE_BUFFER_PLACE);
+                socket.send_buffer_bytes = number(SEND_BUFFER_PLACE);
             }
             _ => {}
         }
@@ -237,10 +237,10 @@ fn socket(message: &[u8]) -> Option<Socket> {
 }
 
 /// The first `struct rtattr`: its kind, its value, and what comes behind it.
-fn attribute(octets: &[u8]) -> Option<(u16, &[u8], &[u8])> {
-    let length = usize::from(u16::from_ne_bytes(array(octets, 0)?));
-    let value = octets.get(4..length)?;
-    Some((u16::from_ne_bytes(array(octets, 2)?), value, octets.get(aligned(length)..).unwrap_or_default()))
+fn attribute(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+    let length = usize::from(u16::from_ne_bytes(array(bytes, 0)?));
+    let value = bytes.get(4..length)?;
+    Some((u16::from_ne_bytes(array(bytes, 2)?), value, bytes.get(aligned(length)..).unwrap_or_default()))
 }
 
 fn address(family: u8, head: &[u8], place: usize) -> Option<IpAddr> {
@@ -251,8 +251,8 @@ fn address(family: u8, head: &[u8], place: usize) -> Option<IpAddr> {
     Some(IpAddr::from(Ipv6Addr::from(array::<16>(head, place)?)).to_canonical())
 }
 
-fn array<const N: usize>(octets: &[u8], place: usize) -> Option<[u8; N]> {
-    octets.get(place..)?.first_chunk().copied()
+fn array<const N: usize>(bytes: &[u8], place: usize) -> Option<[u8; N]> {
+    bytes.get(place..)?.first_chunk().copied()
 }
 
 fn aligned(length: usize) -> usize {

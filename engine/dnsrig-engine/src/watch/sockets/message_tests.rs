@@ -4,37 +4,37 @@ use super::*;
 
 const SEQUENCE: u32 = 7;
 
-/// A message: header and payload, padded to four octets.
+/// A message: header and payload, padded to four bytes.
 fn message_of(kind: u16, sequence: u32, payload: &[u8]) -> Vec<u8> {
-    let mut octets = ((HEADER_OCTETS + payload.len()) as u32).to_ne_bytes().to_vec();
-    octets.extend(kind.to_ne_bytes());
-    octets.extend([0; 2]);
-    octets.extend(sequence.to_ne_bytes());
-    octets.extend([0; 4]);
-    octets.extend(payload);
-    octets.resize(aligned(octets.len()), 0);
-    octets
+    let mut bytes = ((HEADER_BYTES + payload.len()) as u32).to_ne_bytes().to_vec();
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend([0; 2]);
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend([0; 4]);
+    bytes.extend(payload);
+    bytes.resize(aligned(bytes.len()), 0);
+    bytes
 }
 
 /// A `struct inet_diag_msg` and attributes behind it.
 fn diag(family: Family, state: u8, addresses: [&[u8]; 2], queues: [u32; 2], attributes: &[(u16, &[u8])]) -> Vec<u8> {
-    let mut octets = vec![family.number(), state, 0, 0];
-    octets.extend(53_u16.to_be_bytes());
-    octets.extend(40_000_u16.to_be_bytes());
+    let mut bytes = vec![family.number(), state, 0, 0];
+    bytes.extend(53_u16.to_be_bytes());
+    bytes.extend(40_000_u16.to_be_bytes());
     for address in addresses {
-        octets.extend(address);
-        octets.resize(octets.len() + 16 - address.len(), 0);
+        bytes.extend(address);
+        bytes.resize(bytes.len() + 16 - address.len(), 0);
     }
-    octets.resize(56, 0);
-    octets.extend(queues.iter().flat_map(|queue| queue.to_ne_bytes()));
-    octets.resize(DIAG_OCTETS, 0);
+    bytes.resize(56, 0);
+    bytes.extend(queues.iter().flat_map(|queue| queue.to_ne_bytes()));
+    bytes.resize(DIAG_BYTES, 0);
     for (kind, value) in attributes {
-        octets.extend((4 + value.len() as u16).to_ne_bytes());
-        octets.extend(kind.to_ne_bytes());
-        octets.extend(*value);
-        octets.resize(aligned(octets.len()), 0);
+        bytes.extend((4 + value.len() as u16).to_ne_bytes());
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend(*value);
+        bytes.resize(aligned(bytes.len()), 0);
     }
-    octets
+    bytes
 }
 
 fn v4(state: u8, queues: [u32; 2], attributes: &[(u16, &[u8])]) -> Vec<u8> {
@@ -72,9 +72,9 @@ fn a_socket_is_read_with_its_attributes() {
     assert_eq!(socket.local, "192.0.2.1:53".parse().unwrap());
     assert_eq!(socket.remote, "198.51.100.9:40000".parse().unwrap());
     assert_eq!((socket.state, socket.congestion.name()), (State::Established, "cubic"));
-    assert_eq!((socket.receive_queue_octets, socket.send_queue_octets), (11, 22));
-    assert_eq!((socket.receive_buffer_octets, socket.send_buffer_octets), (101, 103));
-    assert_eq!((socket.info.cwnd, socket.info.acked_octets), (10, 123_456));
+    assert_eq!((socket.receive_queue_bytes, socket.send_queue_bytes), (11, 22));
+    assert_eq!((socket.receive_buffer_bytes, socket.send_buffer_bytes), (101, 103));
+    assert_eq!((socket.info.cwnd, socket.info.acked_bytes), (10, 123_456));
     assert!(socket.info.sacks && socket.info.timestamps && socket.info.window_scaling);
 }
 
@@ -124,35 +124,35 @@ fn a_refusal_is_told() {
 }
 
 proptest! {
-    /// Any octets; and a good answer of which some octets are others.
+    /// Any bytes; and a good answer of which some bytes are others.
     #[test]
     fn nothing_makes_it_panic(
-        any_octets in proptest::collection::vec(any::<u8>(), 0..400),
+        any_bytes in proptest::collection::vec(any::<u8>(), 0..400),
         damage in proptest::collection::vec((0_usize..400, any::<u8>()), 0..8),
         cut in 0_usize..400,
     ) {
-        let _ = read(&any_octets, SEQUENCE, |_| {});
+        let _ = read(&any_bytes, SEQUENCE, |_| {});
         let attributes: [(u16, &[u8]); 3] =
             [(INET_DIAG_CONG, b"bbr\0"), (INET_DIAG_SKMEMINFO, &[5; 36]), (INET_DIAG_INFO, &[3; 232])];
         let message = v4(1, [1, 2], &attributes);
-        let mut octets = message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &message).repeat(2);
-        for (place, octet) in damage {
-            let length = octets.len();
-            octets[place % length] = octet;
+        let mut bytes = message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &message).repeat(2);
+        for (place, byte) in damage {
+            let length = bytes.len();
+            bytes[place % length] = byte;
         }
-        octets.truncate(cut);
-        let _ = read(&octets, SEQUENCE, |socket| { let _ = socket.congestion.name().len(); });
+        bytes.truncate(cut);
+        let _ = read(&bytes, SEQUENCE, |socket| { let _ = socket.congestion.name().len(); });
     }
 
     /// Whatever a socket says is read as it was written, each of several.
     #[test]
     fn what_was_written_is_read(queues in proptest::collection::vec(any::<[u32; 2]>(), 1..20), name in "[a-z]{0,15}") {
-        let octets: Vec<u8> = queues
+        let bytes: Vec<u8> = queues
             .iter()
             .flat_map(|queues| message_of(SOCK_DIAG_BY_FAMILY, SEQUENCE, &v4(1, *queues, &[(INET_DIAG_CONG, name.as_bytes())])))
             .collect();
-        let found = sockets(&octets);
-        prop_assert_eq!(found.iter().map(|one| [one.receive_queue_octets, one.send_queue_octets]).collect::<Vec<_>>(), queues);
+        let found = sockets(&bytes);
+        prop_assert_eq!(found.iter().map(|one| [one.receive_queue_bytes, one.send_queue_bytes]).collect::<Vec<_>>(), queues);
         prop_assert!(found.iter().all(|one| one.congestion.name() == name));
     }
 }

@@ -32,7 +32,7 @@ use crate::{
 };
 
 /// The kernel writes no longer datagrams of a dump than this (netlink_recvmsg() of net/netlink/af_netlink.c).
-const DATAGRAM_OCTETS_MAX: usize = 32 * 1024;
+const DATAGRAM_BYTES_MAX: usize = 32 * 1024;
 
 /// At most this many sockets of a host get a row; those beyond are counted.
 const SOCKETS_MAX: usize = 256;
@@ -86,7 +86,7 @@ impl Sockets {
         }
         let names: Vec<String> = asked.iter().map(|host| host.name.clone()).collect();
         let rows = rows::create(out, &names, asked.len() * listings_per_flush * SOCKETS_MAX)?;
-        let buffer = vec![0; DATAGRAM_OCTETS_MAX];
+        let buffer = vec![0; DATAGRAM_BYTES_MAX];
         let mut sockets = Sockets { hosts: asked, rows, buffer, summary: SocketSummary::default() };
         sockets.sample(missing);
         Ok(Some(sockets))
@@ -145,8 +145,8 @@ impl Asked {
             let mut whole = false;
             for _ in 0..DATAGRAMS_MAX {
                 let time_ns = clock::monotonic_ns();
-                let octets = recv(fd, buffer, MsgFlags::empty())?;
-                let heard = message::read(&buffer[..octets], self.sequence, |socket| found(time_ns, socket));
+                let bytes = recv(fd, buffer, MsgFlags::empty())?;
+                let heard = message::read(&buffer[..bytes], self.sequence, |socket| found(time_ns, socket));
                 whole = heard.map_err(|refused| io::Error::other(refused.to_string()))?;
                 if whole {
                     break;
@@ -190,7 +190,7 @@ mod tests {
         let ends = [server.local_addr().unwrap(), client.local_addr().unwrap()];
         let mut found = [None; 2];
         let before_ns = clock::monotonic_ns();
-        host.list(&mut vec![0; DATAGRAM_OCTETS_MAX], |time_ns, socket| {
+        host.list(&mut vec![0; DATAGRAM_BYTES_MAX], |time_ns, socket| {
             assert!((before_ns..=clock::monotonic_ns()).contains(&time_ns));
             if let Some(end) = ends.iter().position(|end| *end == socket.local && ends.contains(&socket.remote)) {
                 found[end] = Some(socket);
@@ -198,10 +198,10 @@ mod tests {
         })
         .unwrap();
         let [Some(server), Some(client)] = found else { panic!("{found:?}") };
-        assert_eq!((client.info.received_octets, client.receive_queue_octets), (3_000, 2_000));
-        assert_eq!(server.info.acked_octets + u64::from(server.send_queue_octets), 3_000, "{server:?}");
-        assert_eq!(server.send_buffer_octets, 100_000);
-        assert!(client.receive_buffer_octets > 3_000);
-        assert!(!server.congestion.name().is_empty() && server.info.cwnd > 0 && server.info.mss_octets > 500);
+        assert_eq!((client.info.received_bytes, client.receive_queue_bytes), (3_000, 2_000));
+        assert_eq!(server.info.acked_bytes + u64::from(server.send_queue_bytes), 3_000, "{server:?}");
+        assert_eq!(server.send_buffer_bytes, 100_000);
+        assert!(client.receive_buffer_bytes > 3_000);
+        assert!(!server.congestion.name().is_empty() && server.info.cwnd > 0 && server.info.mss_bytes > 500);
     }
 }

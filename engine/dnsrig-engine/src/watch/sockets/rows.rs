@@ -47,14 +47,14 @@ fn columns(hosts: &[String]) -> Columns<'static, SocketRow> {
         .value("lost", |row| row.socket.info.lost)
         .value("unacked", |row| row.socket.info.unacked)
         .value("sent_data_segments", |row| row.socket.info.sent_data_segments)
-        .value("send_queue_octets", |row| row.socket.send_queue_octets)
-        .value("receive_queue_octets", |row| row.socket.receive_queue_octets)
-        .value("send_buffer_octets", |row| row.socket.send_buffer_octets)
-        .value("receive_buffer_octets", |row| row.socket.receive_buffer_octets)
-        .value("mss_octets", |row| row.socket.info.mss_octets)
-        .value("delivery_rate_octets_per_s", |row| row.socket.info.delivery_rate_octets_per_s)
-        .value("acked_octets", |row| row.socket.info.acked_octets)
-        .value("received_octets", |row| row.socket.info.received_octets)
+        .value("send_queue_bytes", |row| row.socket.send_queue_bytes)
+        .value("receive_queue_bytes", |row| row.socket.receive_queue_bytes)
+        .value("send_buffer_bytes", |row| row.socket.send_buffer_bytes)
+        .value("receive_buffer_bytes", |row| row.socket.receive_buffer_bytes)
+        .value("mss_bytes", |row| row.socket.info.mss_bytes)
+        .value("delivery_rate_bytes_per_s", |row| row.socket.info.delivery_rate_bytes_per_s)
+        .value("acked_bytes", |row| row.socket.info.acked_bytes)
+        .value("received_bytes", |row| row.socket.info.received_bytes)
         .value("busy_us", |row| row.socket.info.busy_us)
         .value("receive_window_limited_us", |row| row.socket.info.receive_window_limited_us)
         .value("send_buffer_limited_us", |row| row.socket.info.send_buffer_limited_us)
@@ -85,11 +85,11 @@ mod tests {
             remote: "[2001:db8::1]:40000".parse().unwrap(),
             state: State::CloseWait,
             congestion: Congestion::default(),
-            send_queue_octets: 5,
-            receive_queue_octets: 6,
-            send_buffer_octets: 7,
-            receive_buffer_octets: 8,
-            info: TcpInfo { cwnd: 10, acked_octets: 99, sacks: true, ..TcpInfo::default() },
+            send_queue_bytes: 5,
+            receive_queue_bytes: 6,
+            send_buffer_bytes: 7,
+            receive_buffer_bytes: 8,
+            info: TcpInfo { cwnd: 10, acked_bytes: 99, sacks: true, ..TcpInfo::default() },
         };
         rows.push(SocketRow { time_ns: 7, host: 1, socket });
         assert_eq!(rows.finish().unwrap(), (1, 0));
@@ -103,7 +103,7 @@ mod tests {
         assert_eq!(["host", "state", "congestion"].map(word), ["b", "close-wait", ""]);
         assert_eq!(batch.column_by_name("remote").unwrap().as_string::<i32>().value(0), "[2001:db8::1]:40000");
         let number = |name: &str| batch.column_by_name(name).unwrap().as_primitive::<UInt32Type>().value(0);
-        let queues = ["send_queue_octets", "receive_queue_octets", "send_buffer_octets", "receive_buffer_octets"];
+        let queues = ["send_queue_bytes", "receive_queue_bytes", "send_buffer_bytes", "receive_buffer_bytes"];
         assert_eq!((number("cwnd"), queues.map(number)), (10, [5, 6, 7, 8]));
         let flag = |name: &str| batch.column_by_name(name).unwrap().as_boolean().value(0);
         assert_eq!(["sacks", "timestamps"].map(flag), [true, false]);

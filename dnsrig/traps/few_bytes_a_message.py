@@ -1,6 +1,6 @@
 """Messages were far smaller than they could be, so that a transfer took many of them.
 
-A message over TCP may have 65,535 octets, and one of 16 KiB still gains all from name compression, whose pointers reach no further. Each
+A message over TCP may have 65,535 bytes, and one of 16 KiB still gains all from name compression, whose pointers reach no further. Each
 message costs its own header, question, writing, reading, perhaps a signature (TSIG) and a segment. So does a tiny zone that comes in
 three messages, SOA, records and SOA, where one would do.
 
@@ -18,14 +18,14 @@ from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
 
 ORDER = 46
-TITLE = "few octets a message"
+TITLE = "few bytes a message"
 SOURCE = "RFC 5936, 2.2 and 3.4: as many records as fit in a message; measured: PowerDNS 5.1.5 sends a tiny zone in three messages"
-LARGE_OCTETS = 100 * 1024
+LARGE_BYTES = 100 * 1024
 """A transfer from which on full messages are expected."""
-FULL_OCTETS = 16 * 1024
+FULL_BYTES = 16 * 1024
 """Of a message: as far as compression pointers reach, and what servers usually fill."""
-SMALL_MEAN_OCTETS = 4 * 1024
-TINY_OCTETS = 4 * 1024
+SMALL_MEAN_BYTES = 4 * 1024
+TINY_BYTES = 4 * 1024
 """A transfer that fits in one message of any kind."""
 LEAST_PART = 0.5
 """Of the transfers of a size."""
@@ -37,16 +37,16 @@ class Messages:
 
     transfers: int
     concerned: int
-    """With few octets a message, or with several messages where one would do."""
+    """With few bytes a message, or with several messages where one would do."""
     messages: int
     """Of those that are concerned, as are the rest."""
-    octets: int
+    nbytes: int
     needed: int
-    """Messages of `FULL_OCTETS` that would have done."""
+    """Messages of `FULL_BYTES` that would have done."""
 
     @property
-    def mean_octets(self) -> float:
-        return self.octets / max(1, self.messages)
+    def mean_bytes(self) -> float:
+        return self.nbytes / max(1, self.messages)
 
     @property
     def stands_out(self) -> bool:
@@ -61,9 +61,9 @@ def after(trial: Trial) -> Conclusion | None:
     if whole.is_empty():
         return cannot_tell("No transfer was done.")
     large = messages_of(
-        whole.filter(pl.col("octets") >= LARGE_OCTETS), pl.col("octets") < SMALL_MEAN_OCTETS * pl.col("messages")
+        whole.filter(pl.col("bytes") >= LARGE_BYTES), pl.col("bytes") < SMALL_MEAN_BYTES * pl.col("messages")
     )
-    tiny = messages_of(whole.filter(pl.col("octets") <= TINY_OCTETS), pl.col("messages") > 1)
+    tiny = messages_of(whole.filter(pl.col("bytes") <= TINY_BYTES), pl.col("messages") > 1)
     if not large.stands_out and not tiny.stands_out:
         return CLEAR
     return _found(trial, large, tiny)
@@ -72,27 +72,27 @@ def after(trial: Trial) -> Conclusion | None:
 def messages_of(rows: pl.DataFrame, concerned: pl.Expr) -> Messages:
     """``rows``: transfers that were done, all of one size."""
     of_it = rows.filter(concerned)
-    needed = of_it.select(-(-pl.col("octets").cast(pl.Int64) // FULL_OCTETS)).to_series()
+    needed = of_it.select(-(-pl.col("bytes").cast(pl.Int64) // FULL_BYTES)).to_series()
     return Messages(
         transfers=rows.height,
         concerned=of_it.height,
         messages=int(of_it["messages"].sum()),
-        octets=int(of_it["octets"].sum()),
+        nbytes=int(of_it["bytes"].sum()),
         needed=int(needed.sum()),
     )
 
 
 def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
-    setting = of_servers(trial, "few-octets-a-message", trial.hosts_as("primary"))
+    setting = of_servers(trial, "few-bytes-a-message", trial.hosts_as("primary"))
     told = []
     if large.stands_out:
         told.append(
-            f"{large.concerned:,} of {large.transfers:,} transfers of {LARGE_OCTETS // 1024} KiB and more had {large.mean_octets:,.0f} octets a "
+            f"{large.concerned:,} of {large.transfers:,} transfers of {LARGE_BYTES // 1024} KiB and more had {large.mean_bytes:,.0f} bytes a "
             f"message in the mean, {large.messages:,} messages where {large.needed:,} of 16 KiB would do"
         )
     if tiny.stands_out:
         told.append(
-            f"{tiny.concerned:,} of {tiny.transfers:,} transfers of no more than {TINY_OCTETS // 1024} KiB came in "
+            f"{tiny.concerned:,} of {tiny.transfers:,} transfers of no more than {TINY_BYTES // 1024} KiB came in "
             f"{tiny.messages / tiny.concerned:.3g} messages each, where one would do"
         )
     return Conclusion(
@@ -100,7 +100,7 @@ def _found(trial: Trial, large: Messages, tiny: Messages) -> Conclusion:
         summary=f"{'; '.join(told)}.",
         evidence={
             "large_transfers": large.concerned or None,
-            "large_octets_a_message": round(large.mean_octets, 1) if large.concerned else None,
+            "large_bytes_a_message": round(large.mean_bytes, 1) if large.concerned else None,
             "large_messages": large.messages or None,
             "large_messages_needed": large.needed or None,
             "tiny_transfers": tiny.concerned or None,
