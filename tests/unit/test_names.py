@@ -41,7 +41,7 @@ GONE_FROM_PYTHON = {"Stage": "TrialContext", "told": "summaries", "like": "inher
 """Of classes and their attributes."""
 FILES_GONE_FROM_PYTHON = {"pull", "carriers", "two_runs", "rules"}
 PLACES_OF_RENAMES = ("procedures", "analysis")
-OF_LIBRARIES = re.compile(r"\b(?:from|into)_octets\b|\b\w+(?:\(\))?\.octets\(\)")
+OF_LIBRARIES = re.compile(r"\b(?:from|into)_octets\b|\.octets\(\)")
 """What `domain` and the standard library call so."""
 
 

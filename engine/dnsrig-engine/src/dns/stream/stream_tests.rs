@@ -73,7 +73,7 @@ fn the_layout_stays() {
         expected.extend(number.to_le_bytes());
     }
     expected.extend(b"\0\0\0\0\0\0\0\0\0\0\0\0\x0d\0\x02\x020123456789abc\0\0\0");
-    expected.extend(Ipv6Addr::LOCALHOST.bytes());
+    expected.extend(Ipv6Addr::LOCALHOST.octets());
     assert_eq!(fs::read(&path).unwrap(), expected);
 }
 

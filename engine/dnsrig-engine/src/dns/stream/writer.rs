@@ -88,7 +88,7 @@ impl StreamWriter {
         }
         let addresses_at = if addresses.is_some() { self.offset } else { 0 };
         for address in addresses.into_iter().flatten() {
-            self.write(&address.bytes())?;
+            self.write(&address.octets())?;
         }
         let whole = addresses_at + self.clients * ADDRESS_BYTES as u64;
         if addresses_at != 0 && self.offset != whole {
