@@ -80,6 +80,7 @@ def _engine_commands(name: str) -> list[list[str]]:
     more = {
         "generate": [["generate", "zones"], ["generate", "tld"]],
         "probe": [["probe"], ["probe", "follow"]],
+        "replay": [["replay", "play"]],
     }
     return more.get(name, [[name]])
 

@@ -28,12 +28,26 @@ enum Command {
     Propagation(propagation::Arguments),
     Change(change::Arguments),
     Load(load::Arguments),
+    Replay(Replay),
     Transfer(transfer::Arguments),
     Interrogate(interrogate::Arguments),
     Serve(serve::Arguments),
     Link(link::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
+}
+
+/// Put clients' traffic, as it was captured, on a server.
+#[derive(clap::Args)]
+struct Replay {
+    #[command(subcommand)]
+    step: ReplayStep,
+}
+
+/// From a capture to a server; what its steps have in common is the stream file.
+#[derive(Subcommand)]
+enum ReplayStep {
+    Play(load::play::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -44,6 +58,7 @@ fn main() -> ExitCode {
         Command::Propagation(arguments) => ("propagation", propagation::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
+        Command::Replay(Replay { step: ReplayStep::Play(arguments) }) => ("replay play", load::play::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
         Command::Interrogate(arguments) => ("interrogate", interrogate::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),

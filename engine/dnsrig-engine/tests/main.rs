@@ -12,6 +12,7 @@ mod link;
 mod load;
 mod load_stream;
 mod probe;
+mod replay_play;
 mod serve;
 mod serve_zones;
 mod stream_speed;

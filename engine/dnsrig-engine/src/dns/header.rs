@@ -18,7 +18,8 @@ pub const RD: u8 = 0x01;
 /// The operation NOTIFY (RFC 1996 §3.3), where the third byte has it.
 pub const NOTIFY: u8 = 4 << 3;
 
-/// The response code, in the fourth byte.
+/// Bits of the fourth byte: authentic data (RFC 4035 §3.2.3), response code.
+pub const AD: u8 = 0x20;
 pub const RCODE: u8 = 0x0f;
 
 /// Where the number of additional records stands.

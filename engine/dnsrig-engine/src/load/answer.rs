@@ -4,7 +4,7 @@
 //! tell nothing about whose answer it is, and a load generator that parses them has less left for asking.
 
 use crate::dns::{
-    header::{HEADER_BYTES, OPCODE, QR, RCODE, TC},
+    header::{AD, HEADER_BYTES, OPCODE, QR, RCODE, TC},
     query::{TAIL_BYTES, question},
 };
 
@@ -12,7 +12,9 @@ use crate::dns::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Its answer. `rcode` is the one in the header, 0 to 15, without the upper bits in OPT (RFC 6891 §6.1.3).
-    Answer { rcode: u8, truncated: bool },
+    ///
+    /// `authenticated` is AD: the server vouches for the data (RFC 6840 §5.8).
+    Answer { rcode: u8, truncated: bool, authenticated: bool },
     /// No response to any query of this kind: too short for a header, QR not set, or another opcode.
     Malformed,
     /// A response, but to another question.
@@ -42,7 +44,10 @@ pub fn check(answer: &[u8], length: usize, query: &[u8]) -> Verdict {
         1 => begins_with(rest, length.saturating_sub(HEADER_BYTES), question(query)),
         _ => false,
     };
-    if answered { Verdict::Answer { rcode, truncated: header[2] & TC != 0 } } else { Verdict::Mismatched }
+    if !answered {
+        return Verdict::Mismatched;
+    }
+    Verdict::Answer { rcode, truncated: header[2] & TC != 0, authenticated: header[3] & AD != 0 }
 }
 
 /// Whether a message body of `length` bytes, of which `body` is the beginning, begins with `question`.

@@ -37,7 +37,7 @@ fn verdict(answer: &[u8], query: &[u8]) -> Verdict {
 }
 
 fn answered(rcode: u8) -> Verdict {
-    Verdict::Answer { rcode, truncated: false }
+    Verdict::Answer { rcode, truncated: false, authenticated: false }
 }
 
 #[test]
@@ -45,8 +45,10 @@ fn an_answer_has_its_rcode_and_may_be_truncated() {
     let query = a_query();
     assert_eq!(verdict(&answer(&query, AUTHORITATIVE), &query), answered(0));
     assert_eq!(verdict(&answer(&query, [0x84, 3]), &query), answered(3));
-    assert_eq!(verdict(&answer(&query, [0x80, 0xff]), &query), answered(15), "RA, Z, AD and CD do not matter");
-    let truncated = Verdict::Answer { rcode: 0, truncated: true };
+    assert_eq!(verdict(&answer(&query, [0x80, 0xdf]), &query), answered(15), "RA, Z and CD do not matter");
+    let authenticated = Verdict::Answer { rcode: 0, truncated: false, authenticated: true };
+    assert_eq!(verdict(&answer(&query, [0x80, 0x20]), &query), authenticated);
+    let truncated = Verdict::Answer { rcode: 0, truncated: true, authenticated: false };
     assert_eq!(verdict(&answer(&query, [0x86, 0]), &query), truncated);
 }
 
@@ -141,7 +143,8 @@ fn check_by_parser(answer: &[u8], query: &[u8]) -> Option<Verdict> {
     if !header.qr() || header.opcode() != asked.header().opcode() {
         return Some(Verdict::Malformed);
     }
-    let verdict = Verdict::Answer { rcode: header.rcode().to_int(), truncated: header.tc() };
+    let (rcode, truncated, authenticated) = (header.rcode().to_int(), header.tc(), header.ad());
+    let verdict = Verdict::Answer { rcode, truncated, authenticated };
     let bare = message.header_counts().qdcount() == 0;
     if bare {
         let says_something = matches!(header.rcode(), Rcode::NOERROR | Rcode::NXDOMAIN);

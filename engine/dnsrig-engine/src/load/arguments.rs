@@ -25,7 +25,7 @@ use crate::{
 const RATE_DEFAULT_QPS: f64 = 1_000.0;
 
 /// The most queries a second on a foreign target that the user vouches for, unless --rate names another rate.
-const RATE_VOUCHED_QPS: f64 = 100.0;
+pub const RATE_VOUCHED_QPS: f64 = 100.0;
 
 /// Queries in a row from one client over UDP, where each is a packet of its own all the same.
 const BURST_UDP: usize = 16;
@@ -227,7 +227,7 @@ impl Arguments {
     pub fn clients(&self, plan: Plan) -> Result<(Vec<usize>, usize), LoadError> {
         let outstanding = match plan {
             Plan::Once(Model::Outstanding(count)) => count as f64,
-            Plan::Once(Model::Rate { qps, .. }) => qps * self.timeout_s.as_secs_f64(),
+            Plan::Once(Model::Rate { qps, .. } | Model::Stream { qps }) => qps * self.timeout_s.as_secs_f64(),
             // A ramp goes beyond what the server holds, but ends a rate as soon as tables are full.
             Plan::Ramp(_, settings) => settings.max_qps.min(1e6) * self.timeout_s.as_secs_f64(),
         };
@@ -245,17 +245,23 @@ impl Arguments {
 
     /// What cannot be said with single arguments.
     pub fn check(&self) -> Result<(), LoadError> {
-        if nanoseconds(self.timeout_s) / nanoseconds(self.interval_s).max(1) > OPEN_INTERVALS_MAX {
-            return Err(LoadError::Arguments(format!(
-                "--timeout-s spans more than {OPEN_INTERVALS_MAX} intervals: raise --interval-s or lower --timeout-s"
-            )));
-        }
+        check_intervals(self.timeout_s, self.interval_s)?;
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
             return Err(LoadError::Arguments(format!("--source {source} and {server} are of different families")));
         }
         Ok(())
     }
+}
+
+/// Whether no more intervals will be open at a time than there is memory for.
+pub fn check_intervals(timeout_s: Duration, interval_s: Duration) -> Result<(), LoadError> {
+    if nanoseconds(timeout_s) / nanoseconds(interval_s).max(1) <= OPEN_INTERVALS_MAX {
+        return Ok(());
+    }
+    Err(LoadError::Arguments(format!(
+        "--timeout-s spans more than {OPEN_INTERVALS_MAX} intervals: raise --interval-s or lower --timeout-s"
+    )))
 }
 
 fn parse_rate(text: &str) -> Result<f64, String> {
@@ -270,10 +276,10 @@ fn parse_milliseconds(text: &str) -> Result<f64, String> {
     parse_number(text, 0.001..=60_000.0, "milliseconds")
 }
 
-fn parse_seconds(text: &str) -> Result<Duration, String> {
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
     parse_number(text, 0.01..=86_400.0, "seconds").map(Duration::from_secs_f64)
 }
 
-fn parse_timeout(text: &str) -> Result<Duration, String> {
+pub fn parse_timeout(text: &str) -> Result<Duration, String> {
     parse_number(text, 0.001..=60.0, "seconds").map(Duration::from_secs_f64)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::{captured::Taken, source::Source};
 use crate::base::random::Random;
 
 /// Tells the random stream of arrivals from others of the same seed.
@@ -14,6 +15,8 @@ pub enum Model {
     Rate { qps: f64, poisson: bool },
     /// As many at a time: the next is due when one ends ("closed loop").
     Outstanding(usize),
+    /// When a stream says, which is so many a second on average.
+    Stream { qps: f64 },
 }
 
 /// A period in which queries fall due.
@@ -66,9 +69,25 @@ pub struct Arrivals {
 }
 
 enum Kind {
-    Even { start_ns: i64, qps: f64, next: u64, step: u64 },
-    Poisson { next_ns: f64, mean_gap_ns: f64, random: Random },
-    Windows { free_ns: VecDeque<i64> },
+    Even {
+        start_ns: i64,
+        qps: f64,
+        next: u64,
+        step: u64,
+    },
+    Poisson {
+        next_ns: f64,
+        mean_gap_ns: f64,
+        random: Random,
+    },
+    Windows {
+        free_ns: VecDeque<i64>,
+    },
+    /// None is due before `next_ns`.
+    Stream {
+        start_ns: i64,
+        next_ns: i64,
+    },
 }
 
 impl Arrivals {
@@ -91,6 +110,7 @@ impl Arrivals {
                 free_ns.resize(mine, start_ns);
                 Kind::Windows { free_ns }
             }
+            Model::Stream { .. } => Kind::Stream { start_ns, next_ns: start_ns },
         };
         Arrivals { end_ns, order, kind }
     }
@@ -102,15 +122,26 @@ impl Arrivals {
             Kind::Even { start_ns, qps, next, .. } => start_ns + (*next as f64 * 1e9 / qps) as i64,
             Kind::Poisson { next_ns, .. } => *next_ns as i64,
             Kind::Windows { free_ns } => free_ns.front().copied().unwrap_or(i64::MAX),
+            Kind::Stream { next_ns, .. } => *next_ns,
         };
         if next_ns < self.end_ns { next_ns } else { i64::MAX }
     }
 
-    /// Takes the next query if its time has come.
-    pub fn take(&mut self, now_ns: i64) -> Option<Due> {
+    /// Takes the next query of `source` if its time has come.
+    pub fn take(&mut self, now_ns: i64, source: &mut Source) -> Option<Due> {
         let at_ns = self.next_due_ns();
         if at_ns > now_ns {
             return None;
+        }
+        if let (Kind::Stream { start_ns, next_ns }, Source::Captured(captured)) = (&mut self.kind, source) {
+            let latest_ns = now_ns.min(self.end_ns - 1) - *start_ns;
+            let taken = captured.take(latest_ns);
+            *next_ns = captured.next_due_ns().saturating_add(*start_ns);
+            return taken.map(|Taken { due_ns, client, place }| Due {
+                at_ns: *start_ns + due_ns,
+                client: Some(client),
+                query: place,
+            });
         }
         match &mut self.kind {
             Kind::Even { next, step, .. } => *next += *step,
@@ -118,6 +149,7 @@ impl Arrivals {
             Kind::Windows { free_ns } => {
                 free_ns.pop_front();
             }
+            Kind::Stream { .. } => return None,
         }
         Some(Due { at_ns, client: None, query: self.order.take() })
     }
@@ -160,7 +192,7 @@ mod tests {
     }
 
     fn take(arrivals: &mut Arrivals, now_ns: i64) -> Option<i64> {
-        arrivals.take(now_ns).map(|due| due.at_ns)
+        arrivals.take(now_ns, &mut Source::none()).map(|due| due.at_ns)
     }
 
     fn all(mut arrivals: Arrivals) -> Vec<i64> {
@@ -237,7 +269,7 @@ mod tests {
     #[test]
     fn queries_come_in_their_order_and_the_first_after_the_last() {
         let mut arrivals = arrivals(Model::Outstanding(4), ALONE, 0, 9);
-        let due: Vec<_> = std::iter::from_fn(|| arrivals.take(0)).collect();
+        let due: Vec<_> = std::iter::from_fn(|| arrivals.take(0, &mut Source::none())).collect();
         assert_eq!(due, [1, 2, 0, 1].map(|query| Due { at_ns: 0, client: None, query }));
         assert_eq!(arrivals.order, Order { next: 2, count: 3 });
     }

@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::{
-    interval_stats::{Interval, IntervalStats},
+    interval_stats::{ClientCounts, Interval, IntervalStats},
     transport::Connections,
 };
 
@@ -30,6 +30,8 @@ pub struct Ended {
     pub rest: Option<Box<Interval>>,
     /// How many intervals there were, those among them.
     pub intervals: u64,
+    /// What clients saw, where intervals do not say it.
+    pub clients: Vec<ClientCounts>,
 }
 
 /// The thread's side.

@@ -20,6 +20,7 @@ pub fn opening(arguments: &Arguments, plan: Plan) -> String {
             let load = match model {
                 Model::Rate { qps, .. } => format!("{} queries a second", grouped(qps as u64)),
                 Model::Outstanding(count) => format!("{} queries outstanding", grouped(count as u64)),
+                Model::Stream { qps } => format!("a stream of {} queries a second", grouped(qps as u64)),
             };
             format!(
                 "{server} over {transport}: {load} for {duration_s} s; Ctrl-C ends it early\n\
@@ -102,6 +103,10 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
     let answered_qps = summary.answered as f64 / summary.duration_s;
     let duration = format!("{} s", (summary.duration_s * 1e3).round() / 1e3);
     let duration = if summary.interrupted { format!("{duration}, then interrupted") } else { duration };
+    if let Some(replayed) = &summary.replayed {
+        let (queries, clients) = (grouped(replayed.stream.queries), grouped(replayed.stream.clients));
+        return format!("{server} over {transport}: {queries} queries of {clients} clients in {duration}");
+    }
     match (summary.asked_qps, summary.outstanding, summary.capacity_qps) {
         (Some(qps), ..) => {
             format!("{server} over {transport}: {} queries a second for {duration}", grouped(qps as u64))
@@ -165,10 +170,11 @@ fn verdicts(summary: &Summary) -> Vec<String> {
             "not all queries could be sent: the instrument was too slow, and the result says little of the server"
                 .into(),
         );
-    } else if summary.model == "rate" && summary.lag_ns.p99 > 1_000_000 {
+    } else if matches!(summary.model, "rate" | "stream") && summary.lag_ns.p99 > 1_000_000 {
         found.push(format!(
-            "queries were sent up to {} late (p99): the instrument lacked CPU; lower --rate or add --threads",
-            milliseconds(summary.lag_ns.p99, None).trim()
+            "queries were sent up to {} late (p99): the instrument lacked CPU; lower --{} or add --threads",
+            milliseconds(summary.lag_ns.p99, None).trim(),
+            if summary.replayed.is_some() { "speed" } else { "rate" },
         ));
     } else if summary.model == "closed" && summary.busy_share > 0.98 {
         found.push("the instrument had no idle time: the server may be faster than this; add --threads".into());

@@ -5,14 +5,12 @@
 //! told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and answer; a transport
 //! whose messages all have the id 0 remembers which stream a handle belongs to.
 
-use std::sync::Arc;
-
 use super::{
     answer::{self, Verdict},
     arrivals::Due,
     interval_stats::{End, Ended, IntervalStats},
     lateness::{Lateness, Mark},
-    queries::Queries,
+    source::Source,
 };
 use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
 
@@ -53,6 +51,8 @@ struct Query {
     due_ns: i64,
     sent_ns: i64,
     mark: Mark,
+    /// Whose it is, where counts and times go.
+    owner: u32,
     /// Position in the order of queries.
     place: u32,
     handle: Handle,
@@ -60,7 +60,7 @@ struct Query {
 }
 
 const UNUSED: Query =
-    Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, place: 0, handle: Handle(0), state: State::Unused };
+    Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, owner: 0, place: 0, handle: Handle(0), state: State::Unused };
 
 /// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
 /// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
@@ -107,7 +107,8 @@ impl Client {
 
 /// All queries of one thread.
 pub struct InFlight {
-    queries: Arc<Queries>,
+    /// What is asked.
+    pub source: Source,
     signer: Option<Signer>,
     signed_at_s: u64,
     message_id: MessageId,
@@ -123,12 +124,14 @@ pub struct InFlight {
 
 /// How an [`InFlight`] is made.
 pub struct Settings {
-    pub queries: Arc<Queries>,
+    pub source: Source,
     pub signer: Option<Signer>,
     pub message_id: MessageId,
     /// A query is given up after so long.
     pub timeout_ns: i64,
     pub clients: usize,
+    /// Of so many owners each has one path to the server's queues. 0: their queries take any.
+    pub flows: usize,
     /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
     pub table: usize,
 }
@@ -136,19 +139,19 @@ pub struct Settings {
 impl InFlight {
     /// Without a query outstanding.
     pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
-        let Settings { queries, signer, message_id, timeout_ns, clients, table } = settings;
+        let Settings { source, signer, message_id, timeout_ns, clients, flows, table } = settings;
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
         let client =
             || Client { table: vec![UNUSED; table].into_boxed_slice(), oldest: 0, next: 0, drafts: 0, outstanding: 0 };
         InFlight {
-            queries,
+            source,
             signer,
             signed_at_s: 0,
             message_id,
             timeout_ns,
             clients: (0..clients).map(|_| client()).collect(),
             outstanding: 0,
-            lateness: Lateness::new(clients),
+            lateness: Lateness::new(flows),
             ended_ns: None,
             interval_stats,
         }
@@ -156,7 +159,7 @@ impl InFlight {
 
     /// The longest message that [`InFlight::draft`] writes.
     pub fn bytes_max(&self) -> usize {
-        self.queries.bytes_max() + self.signer.as_ref().map_or(0, Signer::bytes)
+        self.source.bytes_max() + self.signer.as_ref().map_or(0, Signer::bytes)
     }
 
     /// The time that signatures bear, in seconds since 1970; needed with a signer only.
@@ -184,13 +187,14 @@ impl InFlight {
             return None;
         }
         let handle = Handle(number as u16);
-        let query = self.queries.message(due.query as usize);
+        let query = self.source.message(due.query).expect("a query that is not sent yet is kept");
         space[..query.len()].copy_from_slice(query);
         if self.message_id == MessageId::Handle {
             space[..2].copy_from_slice(&handle.0.to_be_bytes());
         }
         let place = number as usize & (table.len() - 1);
-        table[place] = Query { due_ns: due.at_ns, sent_ns: due.at_ns, place: due.query, handle, ..UNUSED };
+        let owner = due.client.unwrap_or(client as u32);
+        table[place] = Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, handle, ..UNUSED };
         *drafts += 1;
         let length = match &mut self.signer {
             Some(signer) => signer.sign(space, query.len(), self.signed_at_s),
@@ -201,8 +205,7 @@ impl InFlight {
 
     /// The first `count` drafts of `client`, `bytes` in all, were sent; the others were not, and are forgotten.
     pub fn sent(&mut self, client: usize, count: usize, bytes: usize, sending: Sending) {
-        let number = client;
-        let client = &mut self.clients[number];
+        let client = &mut self.clients[client];
         let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
         if self.outstanding == 0 {
             self.lateness.nothing_outstanding();
@@ -210,7 +213,7 @@ impl InFlight {
         for at in client.next..client.next + count as u64 {
             let query = client.query(at);
             (query.sent_ns, query.state) = (sent_ns, State::Outstanding);
-            query.mark = self.lateness.sent(number, sent_ns - query.due_ns, held_ns);
+            query.mark = self.lateness.sent(query.owner as usize, sent_ns - query.due_ns, held_ns);
             let due_ns = query.due_ns;
             self.interval_stats.sent(due_ns, sent_ns, if at == client.next { bytes } else { 0 });
         }
@@ -234,14 +237,17 @@ impl InFlight {
     ///
     /// True if it ended the query.
     pub fn answer(&mut self, client: usize, handle: Handle, bytes: &[u8], length: usize, received_ns: i64) -> bool {
-        let number = client;
-        let client = &mut self.clients[number];
+        let client = &mut self.clients[client];
         let query = *client.query(u64::from(handle.0));
         if query.handle != handle || query.state == State::Unused {
             self.unmatched(received_ns).unexpected += 1;
             return false;
         }
-        let verdict = answer::check(bytes, length, self.queries.message(query.place as usize));
+        let verdict = match self.source.message(query.place) {
+            Some(message) => answer::check(bytes, length, message),
+            // It has ended long ago: its id alone tells whose answer this is.
+            None => Verdict::Answer { rcode: 0, truncated: false, authenticated: false },
+        };
         if matches!(verdict, Verdict::Answer { .. }) {
             self.interval_stats.heard(received_ns);
         }
@@ -249,14 +255,14 @@ impl InFlight {
             (Verdict::Malformed, _) => self.unmatched(received_ns).malformed += 1,
             (Verdict::Mismatched, _) => self.unmatched(received_ns).mismatched += 1,
             (_, State::Answered) => self.unmatched(received_ns).duplicates += 1,
-            (Verdict::Answer { rcode, truncated }, State::Outstanding)
+            (Verdict::Answer { rcode, truncated, authenticated }, State::Outstanding)
                 if received_ns < query.sent_ns + self.timeout_ns =>
             {
                 client.query(u64::from(handle.0)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
                 self.interval_stats.at(query.due_ns).counts.bytes_received += length as u64;
-                self.end(number, query, received_ns, End::Answered { rcode, truncated });
+                self.end(query, received_ns, End::Answered { rcode, truncated, authenticated });
                 return true;
             }
             _ => self.unmatched(received_ns).late += 1,
@@ -275,7 +281,7 @@ impl InFlight {
                 let client = &mut self.clients[number];
                 client.query(client.oldest).state = State::TimedOut;
                 client.outstanding -= 1;
-                self.end(number, query, query.sent_ns + self.timeout_ns, End::Timeout);
+                self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
             }
         }
         before - self.outstanding
@@ -287,7 +293,7 @@ impl InFlight {
             let lost = &mut self.clients[client];
             lost.query(lost.oldest).state = State::Lost;
             lost.outstanding -= 1;
-            self.end(client, query, query.sent_ns + self.timeout_ns, End::Lost(loss));
+            self.end(query, query.sent_ns + self.timeout_ns, End::Lost(loss));
         }
     }
 
@@ -306,9 +312,17 @@ impl InFlight {
         self.interval_stats.restart(start_ns, end_ns);
     }
 
-    fn end(&mut self, client: usize, query: Query, ended_ns: i64, end: End) {
+    /// A query that was due is never sent.
+    pub fn give_up(&mut self, due: Due) {
+        self.interval_stats.given_up(due.at_ns);
+        self.source.ended(due.query);
+    }
+
+    fn end(&mut self, query: Query, ended_ns: i64, end: End) {
         self.outstanding -= 1;
+        self.source.ended(query.place);
         let Query { due_ns, sent_ns, mark, .. } = query;
+        let client = query.owner as usize;
         let lower_ns = match end {
             End::Answered { .. } => self.lateness.answered(client, mark, sent_ns - due_ns, ended_ns - sent_ns),
             End::Timeout | End::Lost(_) => self.lateness.unanswered(mark, self.timeout_ns),
@@ -342,8 +356,9 @@ pub fn table_for(outstanding: f64, clients: usize) -> Option<usize> {
 impl InFlight {
     /// Of clients that send these messages from the time 0 on.
     pub fn of(messages: impl IntoIterator<Item = Vec<u8>>, clients: usize, table: usize, timeout_ns: i64) -> Self {
-        let queries = Arc::new(Queries::from_messages(messages));
-        let settings = Settings { queries, signer: None, message_id: MessageId::Handle, timeout_ns, clients, table };
+        let source = Source::Prepared(std::sync::Arc::new(super::queries::Queries::from_messages(messages)));
+        let (message_id, flows) = (MessageId::Handle, clients);
+        let settings = Settings { source, signer: None, message_id, timeout_ns, clients, flows, table };
         let interval_ns = 100_000_000_000;
         InFlight::new(settings, IntervalStats::new(0, interval_ns, interval_ns, clients))
     }

@@ -81,6 +81,8 @@ pub struct Counts {
     pub lost: Losses,
     pub unmatched: UnmatchedResponses,
     pub truncated: u64,
+    /// Answers with AD set.
+    pub authenticated: u64,
     pub rcodes: [u64; RCODES],
     pub bytes_sent: u64,
     pub bytes_received: u64,
@@ -103,6 +105,7 @@ impl Counts {
         self.lost.add(&other.lost);
         self.unmatched.add(&other.unmatched);
         self.truncated += other.truncated;
+        self.authenticated += other.authenticated;
         self.rcodes.iter_mut().zip(other.rcodes).for_each(|(mine, other)| *mine += other);
         self.bytes_sent += other.bytes_sent;
         self.bytes_received += other.bytes_received;
@@ -120,6 +123,13 @@ pub struct ClientCounts {
 }
 
 impl ClientCounts {
+    /// Counts a query that ended.
+    fn count(&mut self, latency_ns: i64, is_answered: bool) {
+        *(if is_answered { &mut self.answered } else { &mut self.unanswered }) += 1;
+        self.sum_ns += latency_ns;
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
     /// Adds what another counted.
     pub fn add(&mut self, other: &ClientCounts) {
         self.answered += other.answered;
@@ -231,7 +241,7 @@ impl Interval {
 /// How a query ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    Answered { rcode: u8, truncated: bool },
+    Answered { rcode: u8, truncated: bool, authenticated: bool },
     Timeout,
     Lost(CloseReason),
 }
@@ -253,6 +263,8 @@ pub struct IntervalStats {
     end_ns: i64,
     interval_ns: i64,
     clients: usize,
+    /// By client, of all intervals together; empty where each interval has its own.
+    pub totals: Vec<ClientCounts>,
     /// Those not complete, in order.
     open: VecDeque<Box<Interval>>,
     /// Empty ones, for use again. In boxes, as they are handed to and fro.
@@ -265,7 +277,13 @@ impl IntervalStats {
     pub fn new(start_ns: i64, end_ns: i64, interval_ns: i64, clients: usize) -> Self {
         assert!(start_ns < end_ns && interval_ns > 0);
         let first = Box::new(Interval::new(0, clients, Bins::new(interval_ns)));
-        IntervalStats { start_ns, end_ns, interval_ns, clients, open: VecDeque::from([first]), spare: Vec::new() }
+        let (open, spare, totals) = (VecDeque::from([first]), Vec::new(), Vec::new());
+        IntervalStats { start_ns, end_ns, interval_ns, clients, totals, open, spare }
+    }
+
+    /// The same, for so many clients that each is counted over all intervals only.
+    pub fn with_totals(interval_ns: i64, clients: usize) -> Self {
+        IntervalStats { totals: vec![ClientCounts::default(); clients], ..IntervalStats::new(0, 1, interval_ns, 0) }
     }
 
     /// Begins anew for another period; what was not taken is gone.
@@ -329,28 +347,29 @@ impl IntervalStats {
     /// Ends a query of `client` that was sent.
     pub fn end(&mut self, client: usize, ended: Ended) {
         let Ended { due_ns, sent_ns, ended_ns, lower_ns, end } = ended;
+        let (latency_ns, is_answered) = (ended_ns - due_ns, matches!(end, End::Answered { .. }));
+        if let Some(client) = self.totals.get_mut(client) {
+            client.count(latency_ns, is_answered);
+        }
         let interval = self.at(due_ns);
         interval.open -= 1;
-        let latency_ns = ended_ns - due_ns;
+        if let Some(client) = interval.clients.get_mut(client) {
+            client.count(latency_ns, is_answered);
+        }
         record(&mut interval.series.due, latency_ns);
         record(&mut interval.series.sent, ended_ns - sent_ns);
         record(&mut interval.series.lower, lower_ns);
         let counts = &mut interval.counts;
-        let client = &mut interval.clients[client];
-        client.sum_ns += latency_ns;
-        client.max_ns = client.max_ns.max(latency_ns);
         match end {
-            End::Answered { rcode, truncated } => {
-                client.answered += 1;
+            End::Answered { rcode, truncated, authenticated } => {
                 counts.answered += 1;
                 counts.truncated += u64::from(truncated);
+                counts.authenticated += u64::from(authenticated);
                 counts.rcodes[usize::from(rcode) % RCODES] += 1;
-                return;
             }
             End::Timeout => counts.timeouts += 1,
             End::Lost(loss) => counts.lost.count(loss),
         }
-        client.unanswered += 1;
     }
 
     /// Counts a connection that was established, `started_ns` being when connecting began.

@@ -2,7 +2,7 @@ use super::*;
 use crate::stats::histogram::TIME_MAX_NS;
 
 const SECOND: i64 = 1_000_000_000;
-const ANSWERED: End = End::Answered { rcode: 0, truncated: false };
+const ANSWERED: End = End::Answered { rcode: 0, truncated: false, authenticated: false };
 
 /// Three seconds from 100 s on, for two clients.
 fn interval_stats() -> IntervalStats {

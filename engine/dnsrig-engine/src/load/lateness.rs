@@ -59,7 +59,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Of a thread with so many clients, before its first query.
+    /// Of a thread with so many clients, before its first query; 0: their queries take any path to the server's queues.
     pub fn new(clients: usize) -> Self {
         Lateness {
             peaks: VecDeque::with_capacity(PEAKS_MAX),
@@ -93,7 +93,7 @@ impl Lateness {
             self.thin_out();
         }
         self.peaks.push_back(Peak { order: self.last, late_ns });
-        let Reference { order, sooner_ns } = self.references[client];
+        let Reference { order, sooner_ns } = self.references.get(client).copied().unwrap_or_default();
         // A client's queries go to one queue of the server. There, what was sent before the reference is done.
         let since = self.peaks.partition_point(|peak| peak.order <= order);
         let sooner_ns = if order > self.ended { sooner_ns } else { 0 };
@@ -104,8 +104,7 @@ impl Lateness {
     pub fn answered(&mut self, client: usize, mark: Mark, lag_ns: i64, latency_ns: i64) -> i64 {
         self.fastest_ns = self.fastest_ns.min(latency_ns);
         let waited_ns = mark.excess_ns.min(latency_ns - self.fastest_ns);
-        let reference = &mut self.references[client];
-        if mark.order > reference.order {
+        if let Some(reference) = self.references.get_mut(client).filter(|reference| mark.order > reference.order) {
             *reference = Reference { order: mark.order, sooner_ns: lag_ns + waited_ns };
         }
         latency_ns - waited_ns

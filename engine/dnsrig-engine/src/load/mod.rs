@@ -10,12 +10,15 @@ pub mod answer;
 pub mod answers;
 pub mod arguments;
 pub mod arrivals;
+pub mod captured;
 pub mod collect;
 pub mod handover;
 pub mod human_report;
 pub mod in_flight;
 pub mod interval_stats;
 pub mod lateness;
+pub mod play;
+pub mod prefix;
 pub mod priority;
 pub mod queries;
 pub mod ramp;
@@ -23,17 +26,23 @@ pub mod record;
 pub mod report;
 mod run;
 pub mod send_schedule;
+pub mod source;
 pub mod stream;
 pub mod summary;
+pub mod team;
 pub mod transport;
 pub mod udp;
 pub mod waking;
 pub mod worker;
 
-use std::{io, net::SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+};
 
+use self::prefix::Prefix;
 pub use self::{arguments::Arguments, run::run};
-use crate::base::failure::Advice;
+use crate::{base::failure::Advice, dns::stream::StreamError};
 
 /// The load could not be put on the server, by a fault that is not the server's.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +53,10 @@ pub enum LoadError {
     Send(SocketAddr, io::Error),
     #[error("cannot receive from {0}: {1}")]
     Receive(SocketAddr, io::Error),
+    #[error("this host does not have {address}, which a client of --clients-from {prefix} sends from")]
+    NotLocal { address: IpAddr, prefix: Prefix },
+    #[error(transparent)]
+    Stream(#[from] StreamError),
     #[error("{0}")]
     Arguments(String),
     #[error("a thread ended before its time")]
@@ -58,12 +71,20 @@ impl Advice for LoadError {
                 server.ip()
             ),
             LoadError::Send(..) | LoadError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
-            LoadError::Arguments(_) => "see `dnsrig-engine load --help`".into(),
+            LoadError::NotLocal { prefix, .. } => format!(
+                "as root, on the host that replays: `ip route add local {prefix} dev lo`; and the server must send there"
+            ),
+            LoadError::Stream(error) => error.hint(),
+            LoadError::Arguments(_) => "see --help".into(),
             LoadError::Thread => "this is a fault of dnsrig: report it, please".into(),
         }
     }
 
     fn exit_code(&self) -> u8 {
-        if matches!(self, LoadError::Arguments(_)) { 2 } else { 1 }
+        match self {
+            LoadError::Arguments(_) => 2,
+            LoadError::Stream(error) => error.exit_code(),
+            _ => 1,
+        }
     }
 }

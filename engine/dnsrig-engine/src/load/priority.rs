@@ -27,7 +27,7 @@ const SPIN_SHARE: f64 = 0.5;
 /// allowed and useful, else ordinary one. Returns whether it has it, and how early to be awake.
 pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, Waking) {
     let qps = match model {
-        Model::Rate { qps, .. } => qps / part.threads as f64,
+        Model::Rate { qps, .. } | Model::Stream { qps } => qps / part.threads as f64,
         Model::Outstanding(_) => f64::INFINITY,
     };
     let real_time = wanted && qps <= RATE_MAX_QPS && schedule(libc::SCHED_FIFO, 1);

@@ -40,6 +40,9 @@ impl Advice for RecordError {
     }
 }
 
+/// So many clients at once: with their columns about 2 MB.
+const CLIENT_ROWS: usize = 65_536;
+
 /// The open files.
 pub struct Record {
     log_path: PathBuf,
@@ -93,11 +96,20 @@ impl Record {
             counts: interval.counts,
             busy_ns: interval.busy_ns,
         }])?;
-        let active = (0..).zip(&interval.clients).filter(|(_, client)| client.answered + client.unanswered > 0);
-        let clients: Vec<_> = active.map(|(number, counts)| ClientRow { start_ns, number, counts: *counts }).collect();
-        self.clients.write(&clients)?;
+        let clients = active(0, &interval.clients).map(|(number, counts)| ClientRow { start_ns, number, counts });
+        self.clients.write(&clients.collect::<Vec<_>>())?;
         let answers: Vec<_> = interval.bins.used().map(|(into_ns, bin)| (start_ns + into_ns, *bin)).collect();
         Ok(self.answers.write(&answers)?)
+    }
+
+    /// Appends what clients saw over all intervals, from `start_ns` on.
+    pub fn write_clients(&mut self, start_ns: i64, clients: &[ClientCounts]) -> Result<(), RecordError> {
+        for (first, some) in (0..).step_by(CLIENT_ROWS).zip(clients.chunks(CLIENT_ROWS)) {
+            let rows: Vec<_> =
+                active(first, some).map(|(number, counts)| ClientRow { start_ns, number, counts }).collect();
+            self.clients.write(&rows)?;
+        }
+        Ok(())
     }
 
     /// Ends the files in order.
@@ -135,6 +147,12 @@ impl Record {
         }
         self.log.flush()
     }
+}
+
+/// Those of `clients` that had a query, with their numbers from `first` on.
+fn active(first: u32, clients: &[ClientCounts]) -> impl Iterator<Item = (u32, ClientCounts)> {
+    let numbered = (first..).zip(clients.iter().copied());
+    numbered.filter(|(_, client)| client.answered + client.unanswered > 0)
 }
 
 struct IntervalRow {

@@ -8,8 +8,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    arguments::{Arguments, Plan},
-    human_report::{opening, text},
+    human_report::text,
     interval_stats::Interval,
     summary::{Step, Summary},
 };
@@ -58,9 +57,9 @@ impl Reporter {
     }
 
     /// Says what is about to happen.
-    pub fn begin(self, arguments: &Arguments, plan: Plan) {
+    pub fn say(self, text: impl FnOnce() -> String) {
         if self.person {
-            events::say(opening(arguments, plan));
+            events::say(text());
         }
     }
 

@@ -1,34 +1,22 @@
-//! Starts the threads, gives them periods to work through, and collects what they measure.
+//! Gives the threads one period to work through, or periods of a ramp.
 
-use std::{
-    process::ExitCode,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-        mpsc,
-    },
-    thread,
-    time::Duration,
-};
+use std::{process::ExitCode, sync::Arc, thread, time::Duration};
 
 use super::{
     Arguments, LoadError,
     arguments::{Plan, Segmentation, TransportKind},
     arrivals::{Model, Order, Part, Period},
-    collect::Collection,
-    handover::{Handover, Report},
+    human_report::opening,
     in_flight::{self, InFlight, MessageId},
-    interval_stats::{Counts, Interval, IntervalStats, Series},
-    queries::Queries,
+    interval_stats::IntervalStats,
     ramp::{Limits, Search, Settings},
-    record::Record,
     report::Reporter,
+    source::Source,
     stream,
-    summary::{Step, Summary, model_words},
-    transport::{Connections, Transport},
+    summary::{Step, Summary},
+    team::{HEAD_START_NS, INTERRUPTED, Outcome, Supervision, Team, Tools},
+    transport::Transport,
     udp::Udp,
-    waking::Waking,
-    worker::{Channels, Worker},
 };
 use crate::{
     base::{
@@ -38,20 +26,11 @@ use crate::{
     stats::percentiles::{Distribution, percentile},
 };
 
-/// Threads have this long to get ready before the first query is due.
-const HEAD_START_NS: i64 = 20_000_000;
-
-/// How often the wish to stop is looked at while threads work.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
-
 /// Between two rates of a ramp the server's queues run empty.
 const RAMP_PAUSE_NS: i64 = 100_000_000;
 
 /// Of the queries due, the instrument must send this share in time for a step to say something of the server.
 const SENT_SHARE_MIN: f64 = 0.99;
-
-/// The exit code after an interruption, as shells have it for SIGINT.
-const INTERRUPTED: u8 = 130;
 
 /// Puts the load on the server.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
@@ -63,12 +42,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         );
     }
     let plan = arguments.plan(authority)?;
-    let queries = Arc::new(arguments.queries.prepare()?);
     let stop = Stop::new(arguments.until_eof)?;
     let reporter = Reporter::find(arguments.json, nanoseconds(arguments.timeout_s));
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
-    let mut team = Team::start(arguments, plan, &queries, stop, reporter, anchors)?;
-    reporter.begin(arguments, plan);
+    let readers = Threads::new()?;
+    let mut team = start(arguments, plan, Supervision { stop, reporter, anchors, readers })?;
+    reporter.say(|| opening(arguments, plan));
     let cpu_ns = clock::process_cpu_ns();
     let mut summary = match plan {
         Plan::Once(model) => once(arguments, &mut team, model)?,
@@ -81,203 +60,44 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
-/// The threads and the channels to them.
-struct Team {
-    clients: Vec<usize>,
-    threads: Threads<(), LoadError>,
-    periods: Vec<mpsc::Sender<Period>>,
-    spare: Vec<mpsc::Sender<Box<Interval>>>,
-    reports: mpsc::Receiver<(usize, Report)>,
-    stop: Stop,
-    stopping: Arc<AtomicBool>,
-    reporter: Reporter,
-    anchors: Option<Anchors>,
-}
-
-/// What became of a period.
-struct Outcome {
-    counts: Counts,
-    series: Series,
-    connections: Connections,
-    sending_ns: i64,
-    busy_ns: i64,
-    real_time: bool,
-    intervals_lost: u64,
-}
-
-impl Team {
-    fn start(
-        arguments: &Arguments,
-        plan: Plan,
-        queries: &Arc<Queries>,
-        stop: Stop,
-        reporter: Reporter,
-        anchors: Option<Anchors>,
-    ) -> Result<Self, Failure> {
-        let (clients, table) = arguments.clients(plan)?;
-        open_files::allow(clients.iter().sum::<usize>() as u64, "--clients")?;
-        let (to_team, reports) = mpsc::channel();
-        let stopping = Arc::new(AtomicBool::new(false));
-        let mut team = Team {
-            threads: Threads::new()?,
-            periods: Vec::new(),
-            spare: Vec::new(),
-            reports,
-            stop,
-            stopping,
-            reporter,
-            anchors,
+/// The threads, each with its part of the clients.
+fn start(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<Team, Failure> {
+    let queries = Arc::new(arguments.queries.prepare()?);
+    let (clients, table) = arguments.clients(plan)?;
+    open_files::allow(clients.iter().sum::<usize>() as u64, "--clients")?;
+    let timeout_ns = nanoseconds(arguments.timeout_s);
+    let equip = |part: Part| {
+        let clients = clients[part.thread];
+        let settings = in_flight::Settings {
+            source: Source::Prepared(queries.clone()),
+            signer: arguments.queries.signer()?,
+            message_id: MessageId::Handle,
+            timeout_ns,
             clients,
+            flows: clients,
+            table,
         };
-        for (thread, clients) in team.clients.clone().into_iter().enumerate() {
-            let part = Part { thread, threads: team.clients.len() };
-            let (to_worker, periods) = mpsc::channel();
-            let (give_back, spare) = mpsc::channel();
-            let settings = in_flight::Settings {
-                queries: queries.clone(),
-                signer: arguments.queries.signer()?,
-                message_id: MessageId::Handle,
-                timeout_ns: nanoseconds(arguments.timeout_s),
-                clients,
-                table,
-            };
-            let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.interval_s), clients);
-            let in_flight = InFlight::new(settings, interval_stats);
-            let count = queries.len() as u32;
-            let order = Order { next: count / part.threads as u32 * thread as u32, count };
-            let transport = open(arguments, clients, in_flight.bytes_max())?;
-            let handover = Handover::new(thread, to_team.clone(), spare);
-            let channels = Channels { periods, handover, stop: team.stopping.clone() };
-            let worker = Worker {
-                part,
-                in_flight,
-                transport,
-                channels,
-                now_ns: clock::monotonic_ns,
-                order,
-                timeout_ns: nanoseconds(arguments.timeout_s),
-                wants_real_time: arguments.real_time,
-                real_time: false,
-                waking: Waking::always(0),
-            };
-            team.threads.spawn("load", move |_| worker.run())?;
-            team.periods.push(to_worker);
-            team.spare.push(give_back);
-        }
-        Ok(team)
-    }
-
-    /// Has all threads work through `period`; `each` gets every interval of all threads together.
-    fn work(
-        &mut self,
-        period: Period,
-        mut each: impl FnMut(&Interval) -> Result<(), Failure>,
-    ) -> Result<Outcome, Failure> {
-        for to_worker in &self.periods {
-            // Where nobody takes it, a thread has ended, and what follows says how.
-            let _ = to_worker.send(period);
-        }
-        let mut collection = Collection::new(&self.clients);
-        let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);
-        let mut working = self.clients.len();
-        while working > 0 {
-            self.look_up()?;
-            match self.reports.recv_timeout(LOOK_INTERVAL) {
-                Ok((thread, Report::Interval(interval))) => {
-                    if let Some(whole) = collection.add(thread, &interval) {
-                        each(&whole)?;
-                    }
-                    let _ = self.spare[thread].send(interval);
-                }
-                Ok((thread, Report::Ended(ended))) => {
-                    connections.add(&ended.connections);
-                    sending_ns = sending_ns.max(ended.sending_ns);
-                    real_time &= ended.real_time;
-                    collection.end(thread, ended.rest.as_deref(), ended.intervals);
-                    working -= 1;
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(LoadError::Thread.into()),
-            }
-        }
-        let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);
-        let intervals_lost = collection.finish();
-        Ok(Outcome {
-            counts: collection.counts,
-            series: collection.series,
-            intervals_lost,
-            connections,
-            sending_ns,
-            busy_ns,
-            real_time,
-        })
-    }
-
-    /// Sees whether all threads are well, passes a wish to stop on, and gives anchors when they are due.
-    fn look_up(&mut self) -> Result<(), Failure> {
-        if self.threads.look()? < self.clients.len() {
-            return Err(LoadError::Thread.into());
-        }
-        if self.stop.asked()? {
-            self.stopping.store(true, Ordering::Relaxed);
-        }
-        if let Some(anchors) = &mut self.anchors {
-            anchors.emit_if_due(clock::monotonic_ns())?;
-        }
-        Ok(())
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
-    }
+        let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.interval_s), clients);
+        let in_flight = InFlight::new(settings, interval_stats);
+        let count = queries.len() as u32;
+        let order = Order { next: count / part.threads as u32 * part.thread as u32, count };
+        let transport = open(arguments, clients, in_flight.bytes_max())?;
+        Ok(Tools { in_flight, transport, order })
+    };
+    Team::start(clients.clone(), (timeout_ns, arguments.real_time), supervision, equip)
 }
 
 /// One period by `model`, written down if there is a folder for it.
 fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary, Failure> {
-    let interval_ns = nanoseconds(arguments.interval_s);
     let period = period(model, arguments);
-    let folder = arguments.out.as_deref();
-    let mut record = match folder {
-        Some(folder) => Some(Record::create(folder, clock::anchor(), period.start_ns, period.end_ns, interval_ns)?),
-        None => None,
-    };
-    let (reporter, interval_s) = (team.reporter, arguments.interval_s.as_secs_f64());
-    let outcome = team.work(period, |interval| {
-        if let Some(record) = &mut record {
-            record.write(interval)?;
-        }
-        Ok(reporter.interval(interval, interval_s)?)
-    })?;
-    if let Some(record) = record {
-        record.finish()?;
-    }
-    let interrupted = team.is_stopping();
-    let stopped_ns = if interrupted { period.start_ns + outcome.sending_ns } else { period.end_ns };
-    let period = Period { end_ns: stopped_ns.min(period.end_ns), ..period };
-    let mut summary = empty_summary(arguments, period);
-    (summary.model, summary.asked_qps, summary.poisson, summary.outstanding) = model_words(model);
-    summary.fill(&outcome.counts, &outcome.series);
-    summary.connections = outcome.connections;
-    summary.sending_ns = outcome.sending_ns;
-    summary.busy_share = busy_share(&outcome, period);
-    summary.real_time = outcome.real_time;
-    summary.intervals_lost = outcome.intervals_lost;
-    summary.interrupted = interrupted;
-    Ok(summary)
+    let summary = empty_summary(arguments, period);
+    team.measure(period, nanoseconds(arguments.interval_s), arguments.out.as_deref(), summary)
 }
 
 /// Periods of rising and falling rates, until the highest that holds is known.
 fn ramp(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Settings) -> Result<Summary, Failure> {
     let mut search = Search::new(settings);
-    let mut all = Outcome {
-        counts: Counts::default(),
-        series: Series::default(),
-        connections: Connections::default(),
-        sending_ns: 0,
-        busy_ns: 0,
-        real_time: false,
-        intervals_lost: 0,
-    };
+    let mut all = Outcome::default();
     let mut steps = Vec::new();
     while let Some((qps, repeat)) = search.next() {
         let period = period(Model::Rate { qps, poisson: false }, arguments);
@@ -291,7 +111,7 @@ fn ramp(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Settin
         } else {
             search.tried(step.holds)
         }
-        team.reporter.step(&step)?;
+        team.reporter().step(&step)?;
         steps.push(step);
         all.counts.add(&outcome.counts);
         all.series.add(&outcome.series);
@@ -332,14 +152,10 @@ fn step(outcome: &Outcome, period: Period, limits: Limits, rate_qps: f64, repeat
         p99_ns: latency.p99,
         p99_9_ns: latency.p99_9,
         lag_p99_ns: lag_ns,
-        busy_share: busy_share(outcome, period),
+        busy_share: outcome.busy_share(period),
         holds: !late && loss_share <= limits.loss_share && in_time,
         instrument_failed: late && loss_share <= limits.loss_share,
     }
-}
-
-fn busy_share(outcome: &Outcome, period: Period) -> f64 {
-    (outcome.busy_ns as f64 / outcome.sending_ns.max(period.end_ns - period.start_ns).max(1) as f64).min(1.0)
 }
 
 /// From soon on, for as long as is asked.
@@ -372,11 +188,8 @@ fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<d
 fn empty_summary(arguments: &Arguments, period: Period) -> Summary {
     Summary {
         transport: arguments.transport,
-        start_ns: period.start_ns,
-        end_ns: period.end_ns,
-        duration_s: (period.end_ns - period.start_ns) as f64 / 1e9,
         interval_s: arguments.interval_s.as_secs_f64(),
         timeout_ns: nanoseconds(arguments.timeout_s),
-        ..Summary::default()
+        ..Summary::of(period)
     }
 }

@@ -43,9 +43,9 @@ impl SendSchedule {
     }
 
     /// The queries that are to be sent now, a batch at most, oldest first.
-    pub fn due(&mut self, now_ns: i64) -> &[Due] {
+    pub fn due(&mut self, now_ns: i64, in_flight: &mut InFlight) -> &[Due] {
         while self.due.len() < BATCH_MAX
-            && let Some(due) = self.arrivals.take(now_ns)
+            && let Some(due) = self.arrivals.take(now_ns, &mut in_flight.source)
         {
             self.due.push(due);
         }
@@ -129,8 +129,10 @@ impl SendSchedule {
     fn give_up(&mut self, in_flight: &mut InFlight) {
         // These queries are the first of the next period.
         let next = self.due.first().map_or(self.arrivals.order.next, |due| due.query);
-        let unsent = self.due.drain(..).chain(std::iter::from_fn(|| self.arrivals.take(i64::MAX - 1)));
-        unsent.for_each(|due| in_flight.interval_stats.given_up(due.at_ns));
+        self.due.drain(..).for_each(|due| in_flight.give_up(due));
+        while let Some(due) = self.arrivals.take(i64::MAX - 1, &mut in_flight.source) {
+            in_flight.give_up(due);
+        }
         self.arrivals.order.next = next;
     }
 }
@@ -157,9 +159,9 @@ mod tests {
     #[test]
     fn a_wish_to_stop_ends_the_period_and_counts_nothing_that_was_not_due() {
         let (mut schedule, mut in_flight) = schedule();
-        assert_eq!(schedule.due(0).len(), 1);
+        assert_eq!(schedule.due(0, &mut in_flight).len(), 1);
         schedule.check(500 * MS, true, &mut in_flight);
-        assert_eq!(schedule.due(SECOND).len(), 0);
+        assert_eq!(schedule.due(SECOND, &mut in_flight).len(), 0);
         assert!(schedule.is_over(500 * MS, &in_flight));
         // Due until then and never sent: 0 to 490 ms.
         assert_eq!(in_flight.interval_stats.complete(i64::MAX).unwrap().counts.due, 50);
@@ -168,10 +170,10 @@ mod tests {
     #[test]
     fn queries_that_were_not_sent_are_the_first_of_the_next_period() {
         let (mut schedule, mut in_flight) = schedule();
-        let due: Vec<_> = schedule.due(40 * MS).iter().map(|due| (due.at_ns, due.query)).collect();
+        let due: Vec<_> = schedule.due(40 * MS, &mut in_flight).iter().map(|due| (due.at_ns, due.query)).collect();
         assert_eq!(due, [(0, 7), (10 * MS, 8), (20 * MS, 9), (30 * MS, 0), (40 * MS, 1)]);
         schedule.sent(2, 40 * MS);
-        assert_eq!(schedule.due(40 * MS)[0].query, 9, "those that could not be sent stay in front");
+        assert_eq!(schedule.due(40 * MS, &mut in_flight)[0].query, 9, "those that could not be sent stay in front");
         schedule.check(40 * MS, true, &mut in_flight);
         assert_eq!(schedule.order(), Order { next: 9, count: 10 });
     }

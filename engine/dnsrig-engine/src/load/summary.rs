@@ -6,11 +6,11 @@ use serde::Serialize;
 
 use super::{
     arguments::TransportKind,
-    arrivals::Model,
+    arrivals::{Model, Period},
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     transport::Connections,
 };
-use crate::stats::percentiles::Distribution;
+use crate::{dns::stream::Header, stats::percentiles::Distribution};
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [
@@ -50,6 +50,18 @@ pub struct Step {
     pub instrument_failed: bool,
 }
 
+/// What was replayed, and how.
+#[derive(Debug, Serialize)]
+pub struct Replayed {
+    pub stream: Header,
+    pub speed: f64,
+    pub ports: usize,
+    /// Queries that clients had sent again, left out as was wished.
+    pub retransmissions_skipped: u64,
+    /// Queries too long for a datagram.
+    pub too_long_skipped: u64,
+}
+
 /// The final event.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
@@ -79,6 +91,8 @@ pub struct Summary {
     #[serde(flatten)]
     pub unmatched: UnmatchedResponses,
     pub truncated: u64,
+    /// Answers with AD set.
+    pub authenticated: u64,
     pub unreachable: u64,
     pub rcodes: BTreeMap<&'static str, u64>,
     pub bytes_sent: u64,
@@ -94,12 +108,26 @@ pub struct Summary {
     pub intervals_lost: u64,
     pub cpu_ns: i64,
     pub steps: Vec<Step>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     pub capacity_qps: Option<f64>,
     /// The server may hold more: the instrument or the highest rate allowed ended the search.
     pub capacity_is_lower_bound: bool,
 }
 
 impl Summary {
+    /// Of a period.
+    pub fn of(period: Period) -> Self {
+        let mut summary = Summary::default();
+        summary.set_period(period);
+        summary
+    }
+
+    /// From when to when it was.
+    pub fn set_period(&mut self, Period { start_ns, end_ns, .. }: Period) {
+        (self.start_ns, self.end_ns, self.duration_s) = (start_ns, end_ns, (end_ns - start_ns) as f64 / 1e9);
+    }
+
     /// The parts that are counts and times.
     pub fn fill(&mut self, counts: &Counts, series: &Series) {
         self.due = counts.due;
@@ -110,6 +138,7 @@ impl Summary {
         self.lost = counts.lost;
         self.unmatched = counts.unmatched;
         self.truncated = counts.truncated;
+        self.authenticated = counts.authenticated;
         self.unreachable = counts.unreachable;
         self.rcodes = RCODE_NAMES.into_iter().zip(counts.rcodes).filter(|(_, count)| *count > 0).collect();
         self.bytes_sent = counts.bytes_sent;
@@ -127,5 +156,6 @@ pub fn model_words(model: Model) -> (&'static str, Option<f64>, bool, Option<usi
     match model {
         Model::Rate { qps, poisson } => ("rate", Some(qps), poisson, None),
         Model::Outstanding(count) => ("closed", None, false, Some(count)),
+        Model::Stream { .. } => ("stream", None, false, None),
     }
 }

@@ -1,4 +1,4 @@
-//! Queries over UDP: a connected socket a client, batches in both directions.
+//! Queries over UDP, in batches in both directions: a connected socket a client, or a pool of sockets that many clients share.
 
 use std::{
     io,
@@ -17,6 +17,7 @@ use super::{
     LoadError,
     arrivals::Due,
     in_flight::{InFlight, Sending},
+    prefix::Prefix,
     transport::Transport,
 };
 use crate::{
@@ -35,10 +36,29 @@ const RECEIVE_BUFFER_BYTES: usize = 8 << 20;
 /// most 500 ppm (ntp_adjtime(2)), so the error stays below 5 µs.
 const OFFSET_AGE_MAX_NS: i64 = 10_000_000;
 
+/// A client of many has no socket of its own: its queries leave from its address, by sockets that all share.
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    /// The number of sockets, each with a port.
+    pub ports: usize,
+    /// Where clients' addresses come from; none: all are this host.
+    pub clients_from: Option<Prefix>,
+    /// Whether a client keeps its port, or has the next one for each query.
+    pub keeps_port: bool,
+}
+
+impl Pool {
+    fn source(&self, due: &Due) -> Option<IpAddr> {
+        self.clients_from?.client(due.client?)
+    }
+}
+
 /// Sockets of one thread.
 pub struct Udp {
     server: SocketAddr,
     sockets: Vec<UdpSocket>,
+    /// How sockets are shared; none: each is a client's and connected.
+    pool: Option<Pool>,
     poller: Poller,
     sender: Sender,
     segmentation: bool,
@@ -73,6 +93,15 @@ impl Udp {
         Self::with(server, sockets, bytes_max, segmentation, burst)
     }
 
+    /// Sockets that clients share.
+    pub fn open_pool(server: SocketAddr, pool: Pool, bytes_max: usize) -> Result<Self, LoadError> {
+        let sockets = (0..pool.ports).map(|_| shared_socket(server)).collect::<io::Result<_>>();
+        let sockets = sockets.map_err(|error| LoadError::Open(server, error))?;
+        // A port of its own for each query is a system call for each.
+        let burst = if pool.keeps_port { BATCH_MAX } else { 1 };
+        Ok(Udp { pool: Some(pool), ..Self::with(server, sockets, bytes_max, false, burst)? })
+    }
+
     /// Over sockets that are connected.
     fn with(
         server: SocketAddr,
@@ -89,6 +118,7 @@ impl Udp {
         Ok(Udp {
             server,
             sockets,
+            pool: None,
             poller,
             sender: Sender::new(bytes_max, segmentation),
             segmentation,
@@ -101,15 +131,29 @@ impl Udp {
         })
     }
 
-    /// Drafts and sends queries of one client; returns how many were sent, and whether more may be at once.
+    /// The socket that a query leaves by, if it cannot be any.
+    fn named(&self, due: &Due) -> Option<usize> {
+        let client = due.client? as usize;
+        match &self.pool {
+            None => Some(client),
+            Some(pool) => pool.keeps_port.then(|| client % self.sockets.len()),
+        }
+    }
+
+    /// Drafts and sends queries of one socket; returns how many were sent, and whether more may be at once.
     fn send_burst(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<(usize, bool), LoadError> {
-        let named = due[0].client;
-        let client = named.map_or(self.turn, |client| client as usize);
+        let named = self.named(&due[0]);
+        let client = named.unwrap_or(self.turn);
         self.turn = client;
+        let peer = self.pool.map(|_| self.server);
         let mut bytes = 0;
-        for due in due.iter().take(self.burst).take_while(|due| due.client == named) {
+        for due in due.iter().take(self.burst) {
+            if self.named(due) != named {
+                break;
+            }
             let Some(draft) = in_flight.draft(client, *due, self.sender.space()) else { break };
-            self.sender.push(draft.length, None);
+            let source = self.pool.and_then(|pool| pool.source(due));
+            self.sender.push_from(draft.length, peer, source);
             bytes += draft.length;
         }
         let drafts = self.sender.len();
@@ -170,6 +214,11 @@ impl Udp {
             Ok(count) => {
                 self.refresh_offset(now_ns);
                 for datagram in self.receiver.datagrams() {
+                    // To a socket that is not connected anyone may send.
+                    if self.pool.is_some() && datagram.peer != Some(self.server) {
+                        in_flight.interval_stats.at(now_ns).counts.unmatched.unexpected += 1;
+                        continue;
+                    }
                     let stamp_ns = datagram.received_realtime_ns.map(|realtime_ns| realtime_ns - self.offset_ns);
                     in_flight.answer_by_id(client, datagram.bytes, datagram.length, received_ns(stamp_ns, now_ns));
                 }
@@ -248,13 +297,28 @@ fn received_ns(stamp_ns: Option<i64>, now_ns: i64) -> i64 {
 }
 
 fn socket(server: SocketAddr, source: Option<IpAddr>) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind((source.unwrap_or(target::unspecified(server)), 0))?;
+    let socket = bind(source.unwrap_or(target::unspecified(server)))?;
+    socket.connect(server)?;
+    Ok(socket)
+}
+
+/// A socket that is not connected, as the kernel then has answers to one address of this host come to it only.
+fn shared_socket(server: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = bind(target::unspecified(server))?;
+    if server.is_ipv6() {
+        // An address that this host has by a local route alone (`ip route add local`) is none of its own for IPv6.
+        setsockopt(&socket, sockopt::IpFreebind, &true)?;
+    }
+    Ok(socket)
+}
+
+fn bind(source: IpAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind((source, 0))?;
     // Beyond net.core.rmem_max only for root; what the kernel gives must do.
     if setsockopt(&socket, sockopt::RcvBufForce, &RECEIVE_BUFFER_BYTES).is_err() {
         setsockopt(&socket, sockopt::RcvBuf, &RECEIVE_BUFFER_BYTES)?;
     }
     setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
-    socket.connect(server)?;
     socket.set_nonblocking(true)?;
     Ok(socket)
 }

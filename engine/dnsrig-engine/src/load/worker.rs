@@ -53,7 +53,9 @@ impl Worker {
             let sending_ns = self.work(period)?;
             let (connections, real_time) = (self.transport.connections(), self.real_time);
             let (rest, intervals) = self.channels.handover.end();
-            self.channels.handover.tell(Report::Ended(Ended { connections, sending_ns, real_time, rest, intervals }));
+            let clients = std::mem::take(&mut self.in_flight.interval_stats.totals);
+            let ended = Ended { connections, sending_ns, real_time, rest, intervals, clients };
+            self.channels.handover.tell(Report::Ended(ended));
         }
         Ok(())
     }
@@ -66,7 +68,7 @@ impl Worker {
         self.in_flight.set_wall_time(clock::wall_time_s());
         let mut now_ns = (self.now_ns)();
         loop {
-            let due = send_schedule.due(now_ns);
+            let due = send_schedule.due(now_ns, &mut self.in_flight);
             let sent = if due.is_empty() { 0 } else { self.transport.send(due, &mut self.in_flight)? };
             send_schedule.sent(sent, now_ns);
             let received = self.transport.receive(&mut self.in_flight)?;

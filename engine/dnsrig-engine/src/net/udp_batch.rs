@@ -5,7 +5,7 @@
 
 use std::{
     io, mem,
-    net::{IpAddr, SocketAddr, SocketAddrV4, SocketAddrV6},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6},
     os::fd::{AsRawFd, BorrowedFd},
     ptr,
 };
@@ -18,7 +18,7 @@ pub const BATCH_MAX: usize = 64;
 /// A segmented buffer is at most so large: an IP packet's 65,535 bytes less all headers.
 const SEGMENTED_BYTES_MAX: usize = 65_000;
 
-/// Room for control messages: one timestamp or one segment size, each with its header.
+/// Room for control messages: one timestamp, or one source address and one segment size, each with its header.
 const CONTROL_BYTES: usize = 64;
 
 /// The peer of a datagram, or none on a connected socket.
@@ -126,6 +126,7 @@ struct Waiting {
     start: usize,
     length: usize,
     peer: Peer,
+    source: Option<IpAddr>,
 }
 
 /// Sends up to [`BATCH_MAX`] datagrams at once.
@@ -186,8 +187,13 @@ impl Sender {
 
     /// Queues the datagram of `length` bytes that was written to [`Sender::space`].
     pub fn push(&mut self, length: usize, peer: Peer) {
+        self.push_from(length, peer, None);
+    }
+
+    /// The same, from this address of the host; none: from that of the socket.
+    pub fn push_from(&mut self, length: usize, peer: Peer, source: Option<IpAddr>) {
         assert!(self.has_room() && length <= self.bytes_max);
-        self.waiting.push(Waiting { start: self.used, length, peer });
+        self.waiting.push(Waiting { start: self.used, length, peer, source });
         self.used += length;
     }
 
@@ -224,16 +230,16 @@ impl Sender {
         self.carried.len()
     }
 
-    /// How many datagrams from `first` on may share a buffer: same peer, same size, but for a shorter last one.
+    /// How many datagrams from `first` on may share a buffer: same peer, source and size, but for a shorter last one.
     fn run(&self, first: usize) -> usize {
         if !self.segmentation {
             return 1;
         }
-        let Waiting { length, peer, .. } = self.waiting[first];
+        let Waiting { length, peer, source, .. } = self.waiting[first];
         let most = (SEGMENTED_BYTES_MAX / length.max(1)).clamp(1, BATCH_MAX);
         let mut count = 1;
         for next in self.waiting[first + 1..].iter().take(most - 1) {
-            if next.peer != peer || next.length > length {
+            if next.peer != peer || next.source != source || next.length > length {
                 break;
             }
             count += 1;
@@ -260,8 +266,13 @@ impl Sender {
             header.msg_namelen = write_name(&mut self.names[at], peer);
             header.msg_name = (&raw mut self.names[at]).cast();
         }
+        match one.source {
+            Some(IpAddr::V4(source)) => add_control(header, &mut self.controls[at], packet_info_v4(source)),
+            Some(IpAddr::V6(source)) => add_control(header, &mut self.controls[at], packet_info_v6(source)),
+            None => {}
+        }
         if count > 1 {
-            write_segment_size(header, &mut self.controls[at], one.length as u16);
+            add_control(header, &mut self.controls[at], (libc::SOL_UDP, libc::UDP_SEGMENT, one.length as u16));
         }
     }
 }
@@ -291,18 +302,35 @@ fn empty_name() -> sockaddr_storage {
     unsafe { mem::zeroed() }
 }
 
-fn write_segment_size(header: &mut msghdr, control: &mut Control, bytes: u16) {
-    header.msg_control = control.0.as_mut_ptr().cast();
+/// A control message that has a datagram leave from `source` (ip(7)).
+fn packet_info_v4(source: Ipv4Addr) -> (i32, i32, libc::in_pktinfo) {
+    let source = libc::in_addr { s_addr: u32::from_ne_bytes(source.octets()) };
+    let none = libc::in_addr { s_addr: 0 };
+    (libc::IPPROTO_IP, libc::IP_PKTINFO, libc::in_pktinfo { ipi_ifindex: 0, ipi_spec_dst: source, ipi_addr: none })
+}
+
+/// The same for IPv6 (ipv6(7)).
+fn packet_info_v6(source: Ipv6Addr) -> (i32, i32, libc::in6_pktinfo) {
+    let source = libc::in6_addr { s6_addr: source.octets() };
+    (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO, libc::in6_pktinfo { ipi6_addr: source, ipi6_ifindex: 0 })
+}
+
+/// Adds a control message, its level, type and data, behind those that `control` has by `header`.
+fn add_control<T: Copy>(header: &mut msghdr, control: &mut Control, (level, kind, data): (i32, i32, T)) {
+    let used = header.msg_controllen;
     // SAFETY: it computes a length from a length, and follows no pointer.
-    header.msg_controllen = unsafe { libc::CMSG_SPACE(size_of::<u16>() as _) } as _;
-    // SAFETY: the header leads to `control`, whose 64 bytes have room for the CMSG_SPACE of a u16 (24 bytes), which is more
-    // than a cmsghdr, so the first message is not null; `Control` is aligned as a cmsghdr is. The data may not be aligned.
+    let space = unsafe { libc::CMSG_SPACE(size_of::<T>() as _) } as usize;
+    header.msg_controllen = used + space;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    let room = &mut control.0[used..used + space];
+    // SAFETY: `room` has the CMSG_SPACE of the data, so a header and the data behind it fit. `Control` is aligned as a cmsghdr
+    // is, and lengths of messages before keep that (CMSG_SPACE). The data may not be aligned.
     unsafe {
-        let message: *mut cmsghdr = libc::CMSG_FIRSTHDR(header);
-        (*message).cmsg_level = libc::SOL_UDP;
-        (*message).cmsg_type = libc::UDP_SEGMENT;
-        (*message).cmsg_len = libc::CMSG_LEN(size_of::<u16>() as _) as _;
-        ptr::write_unaligned(libc::CMSG_DATA(message).cast(), bytes);
+        let message: *mut cmsghdr = room.as_mut_ptr().cast();
+        (*message).cmsg_level = level;
+        (*message).cmsg_type = kind;
+        (*message).cmsg_len = libc::CMSG_LEN(size_of::<T>() as _) as _;
+        ptr::write_unaligned(libc::CMSG_DATA(message).cast(), data);
     }
 }
 
@@ -446,6 +474,30 @@ mod tests {
             let peer = other.local_addr().ok();
             assert_eq!(received(&one, 3), [(20, 0, peer), (20, 1, peer), (20, 2, peer)]);
         }
+    }
+
+    #[test]
+    fn each_datagram_leaves_from_the_address_that_it_names() {
+        let sender_socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let port = sender_socket.local_addr().unwrap().port();
+        let server = UdpSocket::bind("127.0.0.1:0").unwrap();
+        server.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
+        let mut sender = Sender::new(64, true);
+        let sources = ["127.1.2.3", "127.1.2.3", "127.255.0.1"];
+        for (number, source) in sources.into_iter().enumerate() {
+            sender.space()[0] = number as u8;
+            sender.push_from(20, server.local_addr().ok(), source.parse().ok());
+        }
+        assert_eq!(sender.flush(sender_socket.as_fd()).unwrap(), 3);
+        let expected = (0..3).map(|number| (20, number as u8, format!("{}:{port}", sources[number]).parse().ok()));
+        assert_eq!(received(&server, 3), expected.collect::<Vec<_>>());
+        assert_eq!(sender.carried, [2, 1]);
+        // The rest of the address range of IPv6 needs a route; this one each host has.
+        let (one, other) = (UdpSocket::bind("[::]:0").unwrap(), UdpSocket::bind("[::1]:0").unwrap());
+        sender.push_from(20, other.local_addr().ok(), "::1".parse().ok());
+        assert_eq!(sender.flush(one.as_fd()).unwrap(), 1);
+        sender.push_from(20, other.local_addr().ok(), "2001:2::1".parse().ok());
+        assert!(sender.flush(one.as_fd()).is_err(), "an address that this host does not have");
     }
 
     #[test]

@@ -1,0 +1,183 @@
+//! The command line of `replay play`.
+
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use crate::{
+    base::{
+        target::{self, Authority, Endpoint},
+        units::parse_number,
+    },
+    dns::stream::Header,
+    load::{
+        LoadError,
+        arguments::{RATE_VOUCHED_QPS, check_intervals, parse_seconds, parse_timeout},
+        in_flight,
+        prefix::{self, Prefix},
+    },
+};
+
+/// Queries outstanding at a time may be so many times those of the stream's mean rate.
+const PEAK: f64 = 8.0;
+
+/// Which port of the pool a query leaves by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PortChoice {
+    /// The next one for each query, as most clients do.
+    Fresh,
+    /// The same for all queries of a client.
+    Kept,
+}
+
+/// What becomes of queries that clients had sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Retransmissions {
+    /// Sent as they were, whether the server has answered now or not.
+    AsCaptured,
+    /// Left out.
+    Off,
+}
+
+/// Put the queries of a stream on a server, each when it came and from a client of its own.
+///
+/// With --clients-from each client of the stream has a source address of its own throughout. This host must receive what
+/// is sent to those addresses, which one command brings about: `ip route add local 198.19.0.0/16 dev lo`. On loopback
+/// nothing is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few of them. Message ids
+/// are new ones, as captured ids of clients that share a socket would collide.
+///
+/// All queries leave over UDP for now, also those that came over TCP or TLS; a truncated answer is counted and not asked
+/// for again. Latencies, lateness and files are those of `load`; clients.arrow has a row a client.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:\n  \
+    dnsrig-engine replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
+    dnsrig-engine replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 --speed 2")]
+pub struct Arguments {
+    /// The stream, as `replay prepare` writes it
+    pub stream: PathBuf,
+    /// The server: an IP address and perhaps a port [default port: 53]
+    #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
+    server: Endpoint,
+
+    /// Go through the stream so many times as fast [default: 1]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_speed, help_heading = "When")]
+    speed: Option<f64>,
+    /// Send for so long at most [default: the whole stream]
+    #[arg(long, value_name = "S", value_parser = parse_seconds, help_heading = "When")]
+    pub duration_s: Option<Duration>,
+    /// Give a query up after so long
+    #[arg(long, value_name = "S", default_value = "2", value_parser = parse_timeout, help_heading = "When")]
+    pub timeout_s: Duration,
+    /// Queries that clients had sent again
+    #[arg(long, value_enum, default_value = "as-captured", help_heading = "When")]
+    pub retransmissions: Retransmissions,
+
+    /// Give each client an address of this prefix [default: all send from this host's own]
+    #[arg(long, value_name = "PREFIX", value_parser = prefix::parse, help_heading = "Clients")]
+    pub clients_from: Option<Prefix>,
+    /// The number of UDP sockets that clients share, each with a port
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=16_384), help_heading = "Clients")]
+    pub ports: u32,
+    /// Which of these ports a query leaves by
+    #[arg(long, value_enum, default_value = "fresh", help_heading = "Clients")]
+    pub port: PortChoice,
+
+    /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
+    pub threads: u32,
+    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for root)
+    #[arg(long, help_heading = "Instrument")]
+    pub real_time: bool,
+    /// The length of an interval: histograms and progress are kept for each
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds, help_heading = "Instrument")]
+    pub interval_s: Duration,
+    /// Write latency.hlog, intervals.arrow, clients.arrow and answers.arrow to this folder
+    #[arg(long, value_name = "DIR", help_heading = "Instrument")]
+    pub out: Option<PathBuf>,
+    /// Print JSON lines on a terminal too
+    #[arg(long, help_heading = "Instrument")]
+    pub json: bool,
+    /// End when standard input ends
+    #[arg(long, help_heading = "Instrument")]
+    pub until_eof: bool,
+    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
+    #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
+    pub i_am_authorized: Option<IpAddr>,
+}
+
+impl Arguments {
+    pub fn server(&self) -> SocketAddr {
+        self.server.or_port(53)
+    }
+
+    pub fn speed(&self) -> f64 {
+        self.speed.unwrap_or(1.0)
+    }
+
+    /// How long sending takes, in nanoseconds.
+    pub fn sending_ns(&self, header: &Header) -> i64 {
+        let whole_ns = (header.duration_ns as f64 / self.speed()) as i64;
+        // The last query is due at the very end.
+        let whole_ns = whole_ns.saturating_add(1);
+        self.duration_s.map_or(whole_ns, |longest| whole_ns.min(crate::base::units::nanoseconds(longest)))
+    }
+
+    /// Queries a second on average.
+    pub fn mean_qps(&self, header: &Header) -> f64 {
+        let duration_s = header.duration_ns as f64 / 1e9 / self.speed();
+        header.queries as f64 / duration_s.max(1.0)
+    }
+
+    /// The sockets of one of the threads, and the places in the table of each.
+    pub fn ports(&self, header: &Header) -> Result<(usize, usize), LoadError> {
+        let ports = (self.ports / self.threads) as usize;
+        let outstanding = self.mean_qps(header) * self.timeout_s.as_secs_f64() * PEAK / f64::from(self.threads);
+        let fitting = outstanding * 2.0 / in_flight::TABLE_MAX as f64 * f64::from(self.threads);
+        let table = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
+        let table = table.ok_or_else(|| {
+            LoadError::Arguments(format!(
+                "{} ports have too few message ids: name at least --ports {}",
+                self.ports,
+                (fitting.ceil() as u32).max(self.threads)
+            ))
+        })?;
+        Ok((ports, table))
+    }
+
+    /// What does not fit together, or the stream.
+    pub fn check(&self, header: &Header, authority: Authority) -> Result<(), LoadError> {
+        let wrong = |text| Err(LoadError::Arguments(text));
+        check_intervals(self.timeout_s, self.interval_s)?;
+        if header.queries == 0 {
+            return wrong(format!("{} has no queries", self.stream.display()));
+        }
+        let mean_qps = self.mean_qps(header);
+        if authority == Authority::Vouched && self.speed.is_none() && mean_qps > RATE_VOUCHED_QPS {
+            return wrong(format!(
+                "the stream has {mean_qps:.0} queries a second; to put more than {RATE_VOUCHED_QPS} on a foreign server, name \
+                 --speed"
+            ));
+        }
+        let Some(prefix) = self.clients_from else { return Ok(()) };
+        let (server, clients) = (self.server.address, header.clients);
+        if !prefix.is_family_of(server) {
+            return wrong(format!("--clients-from {prefix} and {server} are of different families"));
+        }
+        if prefix.contains(server) {
+            return wrong(format!(
+                "the server {server} is within --clients-from {prefix}: name addresses that nobody has"
+            ));
+        }
+        if prefix.clients() < clients {
+            let length = prefix.length_for(clients);
+            return wrong(format!("--clients-from {prefix} is too small for {clients} clients: name a /{length}"));
+        }
+        Ok(())
+    }
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.001..=100_000.0, "a factor")
+}

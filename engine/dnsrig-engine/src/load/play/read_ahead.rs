@@ -1,0 +1,77 @@
+//! Reads a stream for one of the threads that send: its share of the clients, as chunks.
+
+use std::sync::{
+    atomic::{AtomicU64, Ordering},
+    mpsc::{Receiver, SyncSender},
+};
+
+use crate::{
+    dns::stream::{RETRANSMISSION, StreamError, StreamReader},
+    load::{arrivals::Part, captured::Chunk},
+};
+
+/// The longest message that a datagram of IPv6 carries without an extension header: 65,535 less the header of UDP.
+pub const MESSAGE_BYTES_MAX: usize = 65_527;
+
+/// What is sent of a stream, and when.
+#[derive(Clone, Copy, Debug)]
+pub struct Selection {
+    /// The clients of this thread.
+    pub part: Part,
+    /// So many times as fast.
+    pub speed: f64,
+    pub retransmissions: bool,
+}
+
+/// Queries of a stream that are not sent on purpose.
+#[derive(Debug, Default)]
+pub struct Skipped {
+    pub retransmissions: AtomicU64,
+    /// Longer than a datagram.
+    pub too_long: AtomicU64,
+}
+
+impl Selection {
+    fn is_mine(&self, client: u32) -> bool {
+        // Numbers of clients that ask much need not be spread evenly, their products are (Knuth, TAOCP 3, 6.4).
+        let spread = u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        spread % self.part.threads as u64 == self.part.thread as u64
+    }
+}
+
+/// Sends chunks until the stream ends, or nobody takes them.
+pub fn read_ahead(
+    mut stream: StreamReader,
+    selection: Selection,
+    skipped: &Skipped,
+    taker: &SyncSender<Chunk>,
+    spare: &Receiver<Chunk>,
+) -> Result<(), StreamError> {
+    let mut chunk = Chunk::default();
+    while let Some(record) = stream.next()? {
+        if !selection.is_mine(record.client) {
+            continue;
+        }
+        if !selection.retransmissions && record.flags & RETRANSMISSION != 0 {
+            skipped.retransmissions.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        if record.message.len() > MESSAGE_BYTES_MAX {
+            skipped.too_long.fetch_add(1, Ordering::Relaxed);
+            continue;
+        }
+        chunk.push((record.due_ns as f64 / selection.speed) as i64, record.client, record.message);
+        if !chunk.has_room() {
+            if taker.send(chunk).is_err() {
+                return Ok(());
+            }
+            chunk = spare.try_recv().unwrap_or_default();
+            chunk.clear();
+        }
+    }
+    if !chunk.is_empty() {
+        // Whoever takes it may have ended early.
+        let _ = taker.send(chunk);
+    }
+    Ok(())
+}

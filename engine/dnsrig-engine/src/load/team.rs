@@ -1,0 +1,249 @@
+//! The threads, the channels to them, and what they measure together.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+use super::{
+    LoadError,
+    arrivals::{Order, Part, Period},
+    collect::Collection,
+    handover::{Handover, Report},
+    in_flight::InFlight,
+    interval_stats::{ClientCounts, Counts, Interval, Series},
+    record::Record,
+    report::Reporter,
+    summary::{Summary, model_words},
+    transport::{Connections, Transport},
+    waking::Waking,
+    worker::{Channels, Worker},
+};
+use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads};
+
+/// Threads have this long to get ready before the first query is due.
+pub const HEAD_START_NS: i64 = 20_000_000;
+
+/// The exit code after an interruption, as shells have it for SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
+/// How often the wish to stop is looked at while threads work.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What a thread works with.
+pub struct Tools {
+    pub in_flight: InFlight,
+    pub transport: Box<dyn Transport>,
+    /// Which query is its first.
+    pub order: Order,
+}
+
+/// Who looks at what the threads do.
+pub struct Supervision {
+    pub stop: Stop,
+    pub reporter: Reporter,
+    pub anchors: Option<Anchors>,
+    /// Threads that bring queries; those that have brought all have ended.
+    pub readers: Threads<(), LoadError>,
+}
+
+/// The threads and the channels to them.
+pub struct Team {
+    /// How many clients each thread has.
+    pub clients: Vec<usize>,
+    threads: Threads<(), LoadError>,
+    periods: Vec<mpsc::Sender<Period>>,
+    spare: Vec<mpsc::Sender<Box<Interval>>>,
+    reports: mpsc::Receiver<(usize, Report)>,
+    supervision: Supervision,
+    stopping: Arc<AtomicBool>,
+}
+
+/// What became of a period.
+#[derive(Default)]
+pub struct Outcome {
+    pub counts: Counts,
+    pub series: Series,
+    pub connections: Connections,
+    pub sending_ns: i64,
+    pub busy_ns: i64,
+    pub real_time: bool,
+    pub intervals_lost: u64,
+    /// What clients saw, where intervals do not say it.
+    pub clients: Vec<ClientCounts>,
+}
+
+impl Outcome {
+    /// The share of the period's time that the busiest thread had work.
+    pub fn busy_share(&self, period: Period) -> f64 {
+        (self.busy_ns as f64 / self.sending_ns.max(period.end_ns - period.start_ns).max(1) as f64).min(1.0)
+    }
+}
+
+impl Team {
+    /// Starts a thread for each number of clients, with what `equip` gives it.
+    pub fn start(
+        clients: Vec<usize>,
+        (timeout_ns, wants_real_time): (i64, bool),
+        supervision: Supervision,
+        mut equip: impl FnMut(Part) -> Result<Tools, Failure>,
+    ) -> Result<Self, Failure> {
+        let (to_team, reports) = mpsc::channel();
+        let stopping = Arc::new(AtomicBool::new(false));
+        let threads = Threads::new()?;
+        let mut team =
+            Team { threads, periods: Vec::new(), spare: Vec::new(), reports, supervision, stopping, clients };
+        for thread in 0..team.clients.len() {
+            let part = Part { thread, threads: team.clients.len() };
+            let (to_worker, periods) = mpsc::channel();
+            let (give_back, spare) = mpsc::channel();
+            let Tools { in_flight, transport, order } = equip(part)?;
+            let handover = Handover::new(thread, to_team.clone(), spare);
+            let channels = Channels { periods, handover, stop: team.stopping.clone() };
+            let worker = Worker {
+                part,
+                in_flight,
+                transport,
+                channels,
+                now_ns: clock::monotonic_ns,
+                order,
+                timeout_ns,
+                wants_real_time,
+                real_time: false,
+                waking: Waking::always(0),
+            };
+            team.threads.spawn("load", move |_| worker.run())?;
+            team.periods.push(to_worker);
+            team.spare.push(give_back);
+        }
+        Ok(team)
+    }
+
+    /// Has all threads work through `period`; `each` gets every interval of all threads together.
+    pub fn work(
+        &mut self,
+        period: Period,
+        mut each: impl FnMut(&Interval) -> Result<(), Failure>,
+    ) -> Result<Outcome, Failure> {
+        for to_worker in &self.periods {
+            // Where nobody takes it, a thread has ended, and what follows says how.
+            let _ = to_worker.send(period);
+        }
+        let mut collection = Collection::new(&self.clients);
+        let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);
+        let mut clients = Vec::new();
+        let mut working = self.clients.len();
+        while working > 0 {
+            self.look_up()?;
+            match self.reports.recv_timeout(LOOK_INTERVAL) {
+                Ok((thread, Report::Interval(interval))) => {
+                    if let Some(whole) = collection.add(thread, &interval) {
+                        each(&whole)?;
+                    }
+                    let _ = self.spare[thread].send(interval);
+                }
+                Ok((thread, Report::Ended(ended))) => {
+                    connections.add(&ended.connections);
+                    sending_ns = sending_ns.max(ended.sending_ns);
+                    real_time &= ended.real_time;
+                    add_clients(&mut clients, ended.clients);
+                    collection.end(thread, ended.rest.as_deref(), ended.intervals);
+                    working -= 1;
+                }
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(LoadError::Thread.into()),
+            }
+        }
+        let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);
+        let intervals_lost = collection.finish();
+        Ok(Outcome {
+            counts: collection.counts,
+            series: collection.series,
+            intervals_lost,
+            connections,
+            sending_ns,
+            busy_ns,
+            real_time,
+            clients,
+        })
+    }
+
+    /// Sees whether all threads are well, passes a wish to stop on, and gives anchors when they are due.
+    fn look_up(&mut self) -> Result<(), Failure> {
+        if self.threads.look()? < self.clients.len() {
+            return Err(LoadError::Thread.into());
+        }
+        let Supervision { stop, anchors, readers, .. } = &mut self.supervision;
+        readers.look()?;
+        if stop.asked()? {
+            self.stopping.store(true, Ordering::Relaxed);
+        }
+        if let Some(anchors) = anchors {
+            anchors.emit_if_due(clock::monotonic_ns())?;
+        }
+        Ok(())
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// One period, written down if there is a folder for it; `summary` knows what was asked for.
+    pub fn measure(
+        &mut self,
+        period: Period,
+        interval_ns: i64,
+        folder: Option<&Path>,
+        mut summary: Summary,
+    ) -> Result<Summary, Failure> {
+        let mut record = match folder {
+            Some(folder) => Some(Record::create(folder, clock::anchor(), period.start_ns, period.end_ns, interval_ns)?),
+            None => None,
+        };
+        let reporter = self.supervision.reporter;
+        let outcome = self.work(period, |interval| {
+            if let Some(record) = &mut record {
+                record.write(interval)?;
+            }
+            Ok(reporter.interval(interval, interval_ns as f64 / 1e9)?)
+        })?;
+        if let Some(mut record) = record {
+            record.write_clients(period.start_ns, &outcome.clients)?;
+            record.finish()?;
+        }
+        // A stream may be found damaged behind its last query.
+        self.supervision.readers.look()?;
+        let interrupted = self.is_stopping();
+        let stopped_ns = if interrupted { period.start_ns + outcome.sending_ns } else { period.end_ns };
+        let period = Period { end_ns: stopped_ns.min(period.end_ns), ..period };
+        summary.set_period(period);
+        (summary.model, summary.asked_qps, summary.poisson, summary.outstanding) = model_words(period.model);
+        summary.fill(&outcome.counts, &outcome.series);
+        summary.connections = outcome.connections;
+        summary.sending_ns = outcome.sending_ns;
+        summary.busy_share = outcome.busy_share(period);
+        summary.real_time = outcome.real_time;
+        summary.intervals_lost = outcome.intervals_lost;
+        summary.interrupted = interrupted;
+        Ok(summary)
+    }
+
+    /// To whom results are told.
+    pub fn reporter(&self) -> Reporter {
+        self.supervision.reporter
+    }
+}
+
+/// Adds what clients saw on another thread.
+fn add_clients(all: &mut Vec<ClientCounts>, other: Vec<ClientCounts>) {
+    if all.is_empty() {
+        *all = other;
+    } else {
+        all.iter_mut().zip(&other).for_each(|(mine, other)| mine.add(other));
+    }
+}

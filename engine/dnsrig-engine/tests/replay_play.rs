@@ -1,0 +1,231 @@
+//! `replay play` over loopback: who sends what when, what is counted, and what is refused.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    path::Path,
+    process::{Command, Output},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use arrow_array::{
+    cast::AsArray,
+    types::{Int64Type, UInt32Type},
+};
+use arrow_ipc::reader::StreamReader as RowReader;
+use dnsrig_engine::dns::stream::{RETRANSMISSION, Record, StreamWriter, Transport};
+use serde_json::Value;
+
+use crate::process::ENGINE;
+
+const MS: i64 = 1_000_000;
+
+/// What a server received: when, from where, and what without its id.
+type Received = (Instant, SocketAddr, Vec<u8>);
+
+/// A server that answers as `react` says, and keeps what it received.
+struct Server {
+    address: SocketAddr,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Vec<Received>>,
+}
+
+impl Server {
+    fn start(react: impl Fn(&mut Vec<u8>) -> bool + Send + 'static) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let (address, stop) = (socket.local_addr().unwrap(), Arc::new(AtomicBool::new(false)));
+        let stopping = stop.clone();
+        let thread = thread::spawn(move || {
+            let (mut buffer, mut received) = ([0; 4096], Vec::new());
+            while !stopping.load(Ordering::Relaxed) {
+                let Ok((length, peer)) = socket.recv_from(&mut buffer) else { continue };
+                received.push((Instant::now(), peer, buffer[2..length].to_vec()));
+                let mut answer = buffer[..length].to_vec();
+                answer[2] |= 0x80;
+                if react(&mut answer) {
+                    socket.send_to(&answer, peer).unwrap();
+                }
+            }
+            received
+        });
+        Server { address, stop, thread }
+    }
+
+    fn end(self) -> Vec<Received> {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap()
+    }
+}
+
+/// A query for the name `q` and a number, with the id 7 as all captured ones have here.
+fn query(number: u16) -> Vec<u8> {
+    let mut query = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 5];
+    query.extend_from_slice(format!("q{number:04}").as_bytes());
+    query.extend_from_slice(&[0, 0, 1, 0, 1]);
+    query
+}
+
+/// Writes a stream of queries: when, by which client, with which flags; each asks for its number.
+fn stream(path: &Path, queries: impl IntoIterator<Item = (i64, u32, u8)>) {
+    let mut stream = StreamWriter::create(path).unwrap();
+    for (number, (due_ns, client, flags)) in queries.into_iter().enumerate() {
+        let message = &query(number as u16);
+        stream.push(Record { due_ns, client, transport: Transport::Udp, flags, message }).unwrap();
+    }
+    stream.finish(0, None::<[std::net::Ipv6Addr; 0]>).unwrap();
+}
+
+fn play(path: &Path, server: SocketAddr, arguments: &[&str]) -> Output {
+    let mut command = Command::new(ENGINE);
+    command.args(["replay", "play"]).arg(path).args(["--server", &server.to_string()]).args(arguments);
+    command.output().unwrap()
+}
+
+fn summary(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = std::str::from_utf8(&output.stdout).unwrap();
+    serde_json::from_str(lines.lines().last().unwrap()).unwrap()
+}
+
+fn count(summary: &Value, name: &str) -> u64 {
+    summary[name].as_u64().unwrap_or_else(|| panic!("{name} in {summary}"))
+}
+
+#[test]
+fn every_client_keeps_its_address_and_every_query_its_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    // Client n asks every n + 1 times 10 ms, so that none asks as another does.
+    let mut queries: Vec<_> =
+        (0..20).flat_map(|n| (0..10).map(move |i| (i * (n + 1) * 10 * MS / 4, n as u32, 0))).collect();
+    queries.sort_unstable();
+    stream(&path, queries.iter().copied());
+    for (arguments, speed) in [(&["--threads", "2"][..], 1), (&["--port", "kept", "--ports", "3", "--speed", "2"], 2)] {
+        let server = Server::start(|_| true);
+        let address = server.address;
+        let out = folder.path().to_str().unwrap();
+        let arguments = [&["--clients-from", "127.1.0.0/16", "--out", out][..], arguments].concat();
+        let summary = summary(&play(&path, address, &arguments));
+        assert_eq!((count(&summary, "sent"), count(&summary, "answered")), (200, 200), "{summary}");
+        assert_eq!((count(&summary, "clients"), count(&summary, "unexpected")), (20, 0));
+        let received = server.end();
+        let start = received[0].0;
+        let mut ports = BTreeMap::<IpAddr, Vec<u16>>::new();
+        for (at, peer, message) in &received {
+            let number: usize = std::str::from_utf8(&message[12..16]).unwrap().parse().unwrap();
+            assert_eq!(message, &query(number as u16)[2..], "but for the id it is as it was captured");
+            let (due_ns, client, _) = queries[number];
+            assert_eq!(peer.ip(), IpAddr::from([127, 1, 0, client as u8 + 1]));
+            let late_ns = at.duration_since(start).as_nanos() as i64 - due_ns / speed;
+            assert!(late_ns.abs() < 150 * MS, "{number}: {late_ns}");
+            ports.entry(peer.ip()).or_default().push(peer.port());
+        }
+        let most = ports.into_values().map(|mut ports| {
+            ports.sort_unstable();
+            ports.dedup();
+            ports.len()
+        });
+        // Ten queries of a client, from 256 ports in turn or from one.
+        assert!(most.into_iter().all(|count| if speed == 2 { count == 1 } else { count > 5 }));
+        let rows = RowReader::try_new(File::open(folder.path().join("clients.arrow")).unwrap(), None).unwrap();
+        let mut clients = Vec::new();
+        for batch in rows.map(Result::unwrap) {
+            let column = |name| batch.column_by_name(name).unwrap().clone();
+            let numbers = column("client").as_primitive::<UInt32Type>().clone();
+            let answered = column("answered").as_primitive::<UInt32Type>().clone();
+            let [sums_ns, longest_ns] =
+                ["sum_ns", "max_ns"].map(|name| column(name).as_primitive::<Int64Type>().clone());
+            for row in 0..batch.num_rows() {
+                assert!(0 < longest_ns.value(row) && longest_ns.value(row) <= sums_ns.value(row));
+                clients.push((numbers.value(row), answered.value(row)));
+            }
+        }
+        assert_eq!(clients, (0..20).map(|client| (client, 10)).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn answers_are_counted_by_what_they_say_and_silence_is_a_timeout() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..40).map(|number| (number * MS, number as u32 % 4, 0)));
+    let server = Server::start(|answer| {
+        let number: u32 = std::str::from_utf8(&answer[14..18]).unwrap().parse().unwrap();
+        match number % 4 {
+            0 => answer[3] |= 0x20,
+            1 => answer[2] |= 2,
+            2 => answer[3] |= 3,
+            _ => return false,
+        }
+        true
+    });
+    // Without --clients-from all are this host.
+    let summary = summary(&play(&path, server.address, &["--timeout-s", "0.3", "--ports", "1"]));
+    assert_eq!(count(&summary, "answered") + count(&summary, "timeouts"), 40);
+    assert_eq!(["timeouts", "authenticated", "truncated"].map(|name| count(&summary, name)), [10, 10, 10]);
+    assert_eq!(summary["rcodes"]["NXDOMAIN"], 10);
+    let received = server.end();
+    assert!(received.iter().all(|(_, peer, _)| *peer == received[0].1), "one address, one port");
+}
+
+#[test]
+fn retransmissions_are_left_out_on_demand() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..10).map(|number| (number * MS, 0, if number % 5 == 4 { RETRANSMISSION } else { 0 })));
+    let server = Server::start(|_| true);
+    let all = summary(&play(&path, server.address, &[]));
+    let without = summary(&play(&path, server.address, &["--retransmissions", "off"]));
+    assert_eq!((count(&all, "sent"), count(&without, "sent")), (10, 8));
+    assert_eq!(count(&without["replayed"], "retransmissions_skipped"), 2);
+    server.end();
+}
+
+#[test]
+fn a_stream_is_played_for_as_long_as_is_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..9_000).map(|number| (number * MS, number as u32 % 4, 0)));
+    let server = Server::start(|_| true);
+    let summary = summary(&play(&path, server.address, &["--duration-s", "0.2", "--timeout-s", "0.5"]));
+    assert_eq!(count(&summary, "due"), 200);
+    server.end();
+}
+
+#[test]
+fn what_cannot_be_played_is_told_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..300).map(|number| (number * MS, number as u32 % 100, 0)));
+    let server: SocketAddr = "127.0.0.1:53".parse().unwrap();
+    for (arguments, told) in [
+        (&["--clients-from", "198.19.0.0/16"][..], "`ip route add local 198.19.0.0/16 dev lo`"),
+        (&["--clients-from", "127.1.0.0/26"], "name a /25"),
+        (&["--clients-from", "127.0.0.0/16"], "is within"),
+        (&["--clients-from", "2001:2::/64"], "different families"),
+        (&["--server", "192.0.2.1"], "--i-am-authorized 192.0.2.1"),
+        (&["--ports", "1", "--threads", "2"], "name at least --ports 2"),
+        (&["--server", "192.0.2.1", "--i-am-authorized", "192.0.2.1"], "name --speed"),
+    ] {
+        let mut command = Command::new(ENGINE);
+        command.args(["replay", "play"]).arg(&path);
+        if !arguments.contains(&"--server") {
+            command.args(["--server", &server.to_string()]);
+        }
+        let output = command.args(arguments).output().unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && errors.contains(told), "{arguments:?}: {errors}");
+    }
+    let damaged = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &damaged[..damaged.len() - 40]).unwrap();
+    let output = play(&path, UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap(), &["--timeout-s", "0.1"]);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(2) && errors.contains("still to come"), "{errors}");
+}
