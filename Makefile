@@ -10,6 +10,9 @@ SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
 # The engine's tests mostly wait: six of them run at once, and something else has the CPUs meanwhile.
 AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
 
+# Trials and commands start Python hundreds of times: what it has compiled is kept.
+export PYTHONDONTWRITEBYTECODE =
+
 .PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit python-unit-tests lint format docs bench clean
 
 help:

@@ -37,9 +37,13 @@ REMARKS = [Remark("link netem", "note", f"nothing at /root/.cache/dnsrig/{LONG}"
 
 
 def runs(folder: Path) -> list[str]:
-    axes = {"transport": ["tcp", "xot+tsig (resumed)"], "provisioning": ["catalog-consumer", "pregenerated"]}
+    axes = {
+        "transport": ["tcp", "xot+tsig (resumed)"],
+        "provisioning": ["catalog-consumer", "pregenerated"],
+        "records": [2_000_000],
+    }
     plan = synthetic.Plan(
-        servers=[LONG, "knot@forky"], zones=[100_000], repeats=2, extra_axes=axes, baseline={}, samples=False
+        servers=[LONG, "knot@forky"], zones=[10], repeats=2, extra_axes=axes, baseline={}, samples=False
     )
     return [str(synthetic.build(folder / name, plan)) for name in ("base", "new")]
 
