@@ -85,6 +85,15 @@ def sysctl_of(trial: Trial, host: str, name: str) -> str | None:
     return None if value is None else str(value).strip()
 
 
+def agreed_mss(trial: Trial, sender: str, receiver: str) -> int | None:
+    """The largest segments that ``sender`` may learn of from ``receiver``, where something lowers them: the receiver's routes, or
+    what lowers SYNs at either."""
+    ends = {name: host for name, host in trial.record.spec.hosts.items() if name in (sender, receiver)}
+    asked = [host.advmss_bytes for name, host in ends.items() if name == receiver]
+    asked += [host.mss_clamp_bytes for host in ends.values()]
+    return min((nbytes for nbytes in asked if nbytes is not None), default=None)
+
+
 def link_of(trial: Trial, flow: Flow) -> LinkSpec | None:
     """The link between the two ends of a connection."""
     ends = {flow.sender, flow.receiver}

@@ -85,15 +85,8 @@ def _narrow(trial: Trial) -> Iterator[Narrow]:
                 continue
             sender, receiver = link.ends if direction == "forward" else link.ends[::-1]
             dropped, (mss, resent) = _dropped(trial, link, direction), _sent(trial, sender, receiver)
-            agreed = _agreed(trial, sender, receiver)
+            agreed = sockets.agreed_mss(trial, sender, receiver)
             yield Narrow(sender, receiver, link.mtu_bytes, path, path.mtu_bytes, dropped, mss, resent, agreed)
-
-
-def _agreed(trial: Trial, sender: str, receiver: str) -> int | None:
-    """The largest segments that ``sender`` may learn of from ``receiver``, where something lowers them."""
-    hosts = trial.record.spec.hosts
-    said = (hosts[receiver].advmss_bytes, hosts[receiver].mss_clamp_bytes, hosts[sender].mss_clamp_bytes)
-    return min((nbytes for nbytes in said if nbytes is not None), default=None)
 
 
 def _dropped(trial: Trial, link: LinkSpec, direction: Direction) -> int | None:

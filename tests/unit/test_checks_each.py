@@ -331,7 +331,12 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [NOTHING],
     ),
     "congestion": ([over_sockets(congestion="bbr")], [over_sockets(congestion="cubic")], [NOTHING]),
-    "mss": ([over_sockets(mss_bytes=1248)], [over_sockets(mss_bytes=1448)], [NOTHING]),
+    # Nothing of the zone is acknowledged: the question is all that was, and it comes from the side that asks for small segments.
+    "mss": (
+        [over_sockets(mss_bytes=1248)],
+        [over_sockets(mss_bytes=1448)],
+        [NOTHING, over_sockets(mss_bytes=1448, kb_per_s=0)],
+    ),
     "packets-too-large": ([too_big(3)], [too_big(0)], [NOTHING]),
     "path": ([path()], [path(wrong="a delay of 3 ms"), path(works=False)], [NOTHING]),
     "sysctls": ([sysctl("1")], [sysctl("2")], [NOTHING]),

@@ -1,6 +1,8 @@
 """The largest segment that the sender of most used (TCP_INFO): at most what a host asked for or a router on the way allows.
 
-The kernel counts a segment without its options, so that it may be some bytes less.
+The kernel counts a segment without its options, so that it may be some bytes less. What a host asks for goes for what is sent
+to it. A short transfer may be listed when only its question was acknowledged: then most was sent the other way, and nothing is
+told.
 """
 
 from __future__ import annotations
@@ -20,8 +22,7 @@ def look(trial: Trial) -> Seen:
     seen = flow.sent["mss_bytes"].max()
     if not isinstance(seen, int) or not seen:
         return cannot_tell("the kernel did not say")
-    hosts = [trial.record.spec.hosts[name] for name in (flow.sender, flow.receiver) if name]
-    limits = [value for host in hosts for value in (host.advmss_bytes, host.mss_clamp_bytes) if value]
-    if not limits:
-        return cannot_tell("the connection that sent most was between hosts that were given no limit")
-    return Seen(seen, most=min(limits), asked=min(limits), series=(f"{flow.sender}/sockets/mss_bytes",))
+    limit = sockets.agreed_mss(trial, flow.sender, flow.receiver)
+    if limit is None:
+        return cannot_tell(f"most was sent by {flow.sender}, whose segments nothing limits")
+    return Seen(seen, most=limit, asked=limit, series=(f"{flow.sender}/sockets/mss_bytes",))
