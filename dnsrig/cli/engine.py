@@ -1,4 +1,4 @@
-"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`: the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SUBCOMMANDS = {
     "probe": "See when a serial becomes visible on a server (engine).",
     "propagation": "Measure how long a change takes from a primary to its secondaries (engine).",
     "load": "Put queries on a server and see how it answers (engine).",
-    "replay": "Put clients' captured traffic on a server, each with its own address (engine).",
+    "replay": "Prepare clients' captured traffic and put it on a server, each client with its own address (engine).",
     "transfer": "Take zones from a primary as secondaries do, and see how it gives them (engine).",
     "interrogate": "Ask a primary what it supports of zone transfer (engine).",
     "serve": "Be a server whose behaviour is known (engine).",

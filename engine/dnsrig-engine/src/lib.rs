@@ -1,7 +1,7 @@
 //! The engine of dnsrig: everything on the hot path.
 //!
 //! One module for each subcommand: [`generate`], [`watch`], [`probe`], [`propagation`], [`change`], [`load`],
-//! [`transfer`], [`interrogate`], [`serve`], [`link`], [`enter`]. They stand beside each other: none uses another. What
+//! [`replay`], [`transfer`], [`interrogate`], [`serve`], [`link`], [`enter`]. They stand beside each other: none uses another. What
 //! they share lies below them, in [`net`], [`dns`], [`stats`] and [`base`]. The engine knows nothing of experiments, of
 //! servers' configuration or of charts: it takes arguments, prints JSON lines ([`base::events`]) and writes files of
 //! rows ([`base::rows`]). What decides (pacing, parsing, accounting) is kept apart from what touches sockets, files and
@@ -18,6 +18,7 @@ pub mod load;
 pub mod net;
 pub mod probe;
 pub mod propagation;
+pub mod replay;
 pub mod serve;
 pub mod stats;
 pub mod transfer;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dnsrig_engine::{
     base::{events, failure::Failure},
-    change, enter, generate, interrogate, link, load, probe, propagation, serve, transfer, watch,
+    change, enter, generate, interrogate, link, load, probe, propagation, replay, serve, transfer, watch,
 };
 
 /// The instruments of dnsrig, a test rig for DNS.
@@ -47,6 +47,7 @@ struct Replay {
 /// From a capture to a server; what its steps have in common is the stream file.
 #[derive(Subcommand)]
 enum ReplayStep {
+    Prepare(replay::prepare::Arguments),
     Play(load::play::Arguments),
 }
 
@@ -58,6 +59,9 @@ fn main() -> ExitCode {
         Command::Propagation(arguments) => ("propagation", propagation::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
+        Command::Replay(Replay { step: ReplayStep::Prepare(arguments) }) => {
+            ("replay prepare", replay::prepare::run(&arguments))
+        }
         Command::Replay(Replay { step: ReplayStep::Play(arguments) }) => ("replay play", load::play::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),
         Command::Interrogate(arguments) => ("interrogate", interrogate::run(&arguments)),

@@ -1,0 +1,72 @@
+//! Why no stream could be prepared.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    base::{events::EventError, failure::Advice},
+    dns::stream::StreamError,
+};
+
+/// No stream could be prepared.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplayError {
+    #[error("cannot read {}: {}", .0.display(), .1)]
+    Read(PathBuf, io::Error),
+    /// It is nothing that is known.
+    #[error("{} is no capture: {reason}", path.display())]
+    Format { path: PathBuf, reason: String },
+    /// What waits for being sorted could not be kept.
+    #[error("cannot sort in {}: {}", .0.display(), .1)]
+    Sort(PathBuf, io::Error),
+    /// There is nothing to replay.
+    #[error("no query was found in {packets} packets")]
+    Empty { packets: u64 },
+    /// The arguments contradict each other.
+    #[error("{0}")]
+    Arguments(String),
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error(transparent)]
+    Event(#[from] EventError),
+}
+
+impl ReplayError {
+    /// Makes a system error into one that names the capture.
+    pub fn read(path: &Path) -> impl FnOnce(io::Error) -> ReplayError + use<> {
+        let path = path.to_owned();
+        move |error| ReplayError::Read(path, error)
+    }
+}
+
+impl Advice for ReplayError {
+    fn hint(&self) -> String {
+        match self {
+            ReplayError::Read(..) => "give the paths of captures that you may read, or - for standard input".into(),
+            ReplayError::Format { .. } => {
+                "pcap is read; convert what else you have, for example with `editcap -F pcap` or `tcpdump -r … -w …`".into()
+            }
+            ReplayError::Sort(..) => {
+                "what has no room in --memory waits beside --out: choose an --out with room (df), or more --memory".into()
+            }
+            ReplayError::Empty { .. } => {
+                "the ledger on standard output says what the packets were: see --server and --port, and that the capture \
+                 was not cut (tcpdump -s 0)"
+                    .into()
+            }
+            ReplayError::Arguments(_) => "see `dnsrig-engine replay prepare --help`".into(),
+            ReplayError::Stream(error) => error.hint(),
+            ReplayError::Event(error) => error.hint(),
+        }
+    }
+
+    fn exit_code(&self) -> u8 {
+        match self {
+            ReplayError::Sort(..) | ReplayError::Event(_) => 1,
+            ReplayError::Stream(error) => error.exit_code(),
+            _ => 2,
+        }
+    }
+}

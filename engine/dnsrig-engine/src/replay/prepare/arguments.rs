@@ -1,0 +1,64 @@
+//! What `replay prepare` is told.
+
+use std::{net::IpAddr, path::PathBuf};
+
+use crate::base::units::parse_number;
+
+/// Make a stream of captures: the queries of a server's clients, for a replay.
+///
+/// Reads captures of packets, keeps the queries to the server, sorts them by time, numbers the clients, and writes a
+/// stream. The summary on standard output accounts for every packet. Clients' addresses are not stored unless asked for;
+/// names, cookies and client subnets in the queries stay as they are.
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Captures, such as tcpdump writes them; - is standard input
+    #[arg(required = true, value_name = "CAPTURE")]
+    pub captures: Vec<PathBuf>,
+    /// The stream to make; what stands there is replaced
+    #[arg(long, value_name = "STREAM")]
+    pub out: PathBuf,
+    /// Keep the queries to this address; may be repeated. By default it is the busiest of the first 100,000 queries
+    #[arg(long = "server", value_name = "ADDRESS")]
+    pub servers: Vec<IpAddr>,
+    /// The port of DNS; may be repeated
+    #[arg(long = "port", value_name = "PORT", default_values_t = [53])]
+    pub ports: Vec<u16>,
+    /// Take at most about so much memory, such as 512M or 4G; what has no room waits in files beside --out
+    #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
+    pub memory: usize,
+    /// Store the clients' addresses in the stream
+    #[arg(long)]
+    pub addresses: bool,
+    /// Shorten every stretch without a query to so many seconds: clocks jump, and captures of several days have gaps
+    #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = parse_gap)]
+    pub gap_s: f64,
+}
+
+/// Reads a number of bytes such as `64M`, from 64 MiB to 1 TiB.
+fn parse_bytes(text: &str) -> Result<usize, String> {
+    let units = [("K", 1usize << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
+    let (number, unit) =
+        units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));
+    let bytes = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    let bytes = bytes.filter(|bytes| (64 << 20..=1 << 40).contains(bytes));
+    bytes.ok_or_else(|| "expected a number of bytes from 64M to 1T, such as 512M or 4G".into())
+}
+
+fn parse_gap(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.001..=1e9, "seconds")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_and_limits() {
+        assert_eq!(parse_bytes("64M"), Ok(64 << 20));
+        assert_eq!(parse_bytes("2G"), Ok(2 << 30));
+        assert_eq!(parse_bytes("100000000"), Ok(100_000_000));
+        for wrong in ["", "G", "63M", "2T", "-1G", "18446744073709551615T", "1 G"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! From sorted queries to a stream: due times, numbers of clients, retransmissions.
+
+use std::{
+    collections::{HashMap, hash_map::DefaultHasher},
+    hash::{Hash, Hasher},
+    net::Ipv6Addr,
+};
+
+use serde::Serialize;
+
+use super::sort::Entry;
+use crate::dns::stream::{Header, RETRANSMISSION, Record, StreamError, StreamWriter, Transport};
+
+/// A client that sends the same message again within so long, over UDP and from the same port, retransmits it. Stub
+/// resolvers wait for up to five seconds.
+const RETRANSMISSION_NS: i64 = 5_000_000_000;
+
+/// So many messages are remembered for that, in each of two halves.
+const REMEMBERED_MAX: usize = 1 << 19;
+
+/// What a client costs: its address, its number, and room in the table, which grows by doubling.
+pub const CLIENT_BYTES: usize = 64;
+
+/// What the stream comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Written {
+    pub queries: u64,
+    pub clients: u64,
+    pub first_wall_ns: i64,
+    pub duration_ns: i64,
+    pub retransmissions: u64,
+    /// By transport.
+    pub udp: u64,
+    pub tcp: u64,
+    /// Stretches without a query that were left out, because they were longer than --gap-s.
+    pub gaps: u64,
+    pub gaps_ns: i64,
+    /// Queries of clients for whose numbers there was no room.
+    #[serde(skip)]
+    pub beyond_memory: u64,
+}
+
+/// How to write.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// A longer stretch without a query is left out.
+    pub gap_ns: i64,
+    pub clients_max: usize,
+    pub store_addresses: bool,
+}
+
+/// Takes in queries in the order of their times.
+pub struct Finisher {
+    options: Options,
+    writer: StreamWriter,
+    numbers: HashMap<(Ipv6Addr, u16), u32>,
+    addresses: Vec<Ipv6Addr>,
+    seen: Seen,
+    /// The time of the query before, and when it is due.
+    before: Option<(i64, i64)>,
+    written: Written,
+}
+
+impl Finisher {
+    pub fn new(options: Options, writer: StreamWriter) -> Self {
+        Finisher {
+            options,
+            writer,
+            numbers: HashMap::new(),
+            addresses: Vec::new(),
+            seen: Seen::default(),
+            before: None,
+            written: Written::default(),
+        }
+    }
+
+    pub fn push(&mut self, entry: &Entry) -> Result<(), StreamError> {
+        let Some(client) = self.client(entry) else {
+            self.written.beyond_memory += 1;
+            return Ok(());
+        };
+        let due_ns = self.due_ns(entry.time_ns);
+        let mut flags = entry.flags;
+        if entry.transport == Transport::Udp && self.seen.is_repeated(due_ns, client, entry) {
+            flags |= RETRANSMISSION;
+            self.written.retransmissions += 1;
+        }
+        match entry.transport {
+            Transport::Udp => self.written.udp += 1,
+            _ => self.written.tcp += 1,
+        }
+        self.writer.push(Record { due_ns, client, transport: entry.transport, flags, message: entry.message })
+    }
+
+    /// The client's number, if there is room for it.
+    fn client(&mut self, entry: &Entry) -> Option<u32> {
+        let next = self.numbers.len();
+        let key = (entry.client, entry.copy);
+        if next >= self.options.clients_max {
+            return self.numbers.get(&key).copied();
+        }
+        let number = *self.numbers.entry(key).or_insert(next as u32);
+        if self.options.store_addresses && number as usize == self.addresses.len() {
+            self.addresses.push(entry.client);
+        }
+        Some(number)
+    }
+
+    /// When the query at `time_ns` is due. Times are in order here, and may still jump by years.
+    fn due_ns(&mut self, time_ns: i64) -> i64 {
+        let Some((before_ns, before_due_ns)) = self.before else {
+            self.written.first_wall_ns = time_ns;
+            self.before = Some((time_ns, 0));
+            return 0;
+        };
+        let mut step_ns = time_ns.saturating_sub(before_ns);
+        if step_ns > self.options.gap_ns {
+            self.written.gaps += 1;
+            self.written.gaps_ns = self.written.gaps_ns.saturating_add(step_ns - self.options.gap_ns);
+            step_ns = self.options.gap_ns;
+        }
+        let due_ns = before_due_ns.saturating_add(step_ns);
+        self.before = Some((time_ns, due_ns));
+        due_ns
+    }
+
+    pub fn finish(self) -> Result<Written, StreamError> {
+        let addresses = self.options.store_addresses.then_some(self.addresses);
+        let header = self.writer.finish(self.written.first_wall_ns, addresses)?;
+        let Header { queries, clients, first_wall_ns, duration_ns, .. } = header;
+        Ok(Written { queries, clients, first_wall_ns, duration_ns, ..self.written })
+    }
+}
+
+/// The messages of the last seconds: their hashes, and when each was due. Two halves, of which the older one is forgotten
+/// when the newer one is full or old.
+#[derive(Default)]
+struct Seen {
+    newer: HashMap<u64, i64>,
+    older: HashMap<u64, i64>,
+    since_ns: i64,
+}
+
+impl Seen {
+    fn is_repeated(&mut self, due_ns: i64, client: u32, entry: &Entry) -> bool {
+        if due_ns - self.since_ns > RETRANSMISSION_NS || self.newer.len() >= REMEMBERED_MAX {
+            std::mem::swap(&mut self.newer, &mut self.older);
+            self.newer.clear();
+            self.since_ns = due_ns;
+        }
+        let mut hasher = DefaultHasher::new();
+        (client, entry.port, entry.message).hash(&mut hasher);
+        let hash = hasher.finish();
+        let before_ns = self.newer.insert(hash, due_ns).or_else(|| self.older.get(&hash).copied());
+        before_ns.is_some_and(|before_ns| due_ns - before_ns <= RETRANSMISSION_NS)
+    }
+}

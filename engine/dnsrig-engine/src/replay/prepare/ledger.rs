@@ -1,0 +1,110 @@
+//! What became of everything that was read. At each level the parts add up to the whole.
+
+use serde::Serialize;
+
+use crate::replay::packet::fragments;
+
+/// Captured packets: `read` is the sum of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Packets {
+    pub read: u64,
+    /// With a whole IP datagram.
+    pub datagrams: u64,
+    /// With a fragment of one.
+    pub fragments: u64,
+    /// Of a link layer that is not known.
+    pub unknown_link: u64,
+    /// ARP and the like.
+    pub not_ip: u64,
+    /// The IP header makes no sense, or is cut.
+    pub malformed: u64,
+}
+
+/// IP datagrams: `whole` and `reassembled` are together the sum of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Datagrams {
+    /// That came in one packet.
+    pub whole: u64,
+    /// That were put together from fragments.
+    pub reassembled: u64,
+    /// With a message over UDP.
+    pub udp: u64,
+    /// With a segment of TCP from or to a port of DNS.
+    pub tcp_segments: u64,
+    /// Neither UDP nor TCP.
+    pub other_protocol: u64,
+    /// Neither from nor to a port of DNS.
+    pub other_port: u64,
+    /// From or to a port of DNS, and not all of it was captured.
+    pub cut: u64,
+    /// The header of UDP or TCP makes no sense.
+    pub malformed: u64,
+}
+
+/// Messages: `udp` and `tcp` are together the sum of the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Messages {
+    pub udp: u64,
+    pub tcp: u64,
+    /// Queries that are in the stream.
+    pub kept: u64,
+    pub answers: u64,
+    /// Queries of the server itself to others.
+    pub upstream: u64,
+    /// Queries of others to others.
+    pub other_server: u64,
+    /// NOTIFY, UPDATE and other operations than QUERY.
+    pub other_operation: u64,
+    /// To another port, from a port of DNS.
+    pub other_port: u64,
+    /// Without a header and one question that can be read.
+    pub malformed: u64,
+    /// Queries of clients for whose numbers there was no room.
+    pub clients_beyond_memory: u64,
+}
+
+/// All of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ledger {
+    pub packets: Packets,
+    pub fragments: fragments::Counts,
+    pub datagrams: Datagrams,
+    pub messages: Messages,
+}
+
+impl Ledger {
+    /// Whether nothing is unaccounted for.
+    pub fn is_balanced(&self) -> bool {
+        let Ledger { packets, fragments, datagrams, messages } = self;
+        let sums = [
+            (
+                packets.read,
+                packets.datagrams + packets.fragments + packets.unknown_link + packets.not_ip + packets.malformed,
+            ),
+            (packets.fragments, fragments.read),
+            (packets.datagrams, datagrams.whole),
+            (
+                datagrams.whole + datagrams.reassembled,
+                datagrams.udp
+                    + datagrams.tcp_segments
+                    + datagrams.other_protocol
+                    + datagrams.other_port
+                    + datagrams.cut
+                    + datagrams.malformed,
+            ),
+            (datagrams.udp, messages.udp),
+            (
+                messages.udp + messages.tcp,
+                messages.kept
+                    + messages.answers
+                    + messages.upstream
+                    + messages.other_server
+                    + messages.other_operation
+                    + messages.other_port
+                    + messages.malformed
+                    + messages.clients_beyond_memory,
+            ),
+        ];
+        fragments.is_balanced() && sums.iter().all(|(whole, parts)| whole == parts)
+    }
+}

@@ -1,0 +1,140 @@
+//! What `replay prepare` says in the end.
+
+use serde::Serialize;
+
+use super::{finish::Written, ledger::Ledger, server::Seen};
+use crate::{replay::capture::CaptureReport, stats::format::grouped};
+
+/// The `summary` event.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    pub elapsed_ns: i64,
+    pub cpu_ns: i64,
+    pub captures: Vec<CaptureReport>,
+    /// Whose queries were kept.
+    pub servers: Vec<String>,
+    /// Of the servers that were chosen from, the busiest, if none was told.
+    pub servers_seen: Vec<Seen>,
+    /// From so many queries was chosen.
+    pub queries_first: u64,
+    /// Packets with an earlier time than the one before.
+    pub times_backwards: u64,
+    pub ledger: Ledger,
+    pub stream: Written,
+}
+
+/// The summary for people.
+pub fn text(summary: &Summary) -> String {
+    let Summary { ledger, stream, .. } = summary;
+    let mut lines = vec![headline(summary)];
+    let mut row = |name: &str, parts: &[(u64, &str)]| {
+        let parts: Vec<_> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{} {what}", grouped(*count)))
+            .collect();
+        if !parts.is_empty() {
+            lines.push(format!("  {name:<12}{}", parts.join(", ")));
+        }
+    };
+    let packets = &ledger.packets;
+    row(
+        "packets",
+        &[
+            (packets.read, "read"),
+            (packets.datagrams, "datagrams"),
+            (packets.fragments, "fragments"),
+            (packets.unknown_link, "of an unknown link layer"),
+            (packets.not_ip, "not IP"),
+            (packets.malformed, "malformed"),
+        ],
+    );
+    let fragments = &ledger.fragments;
+    row(
+        "fragments",
+        &[
+            (fragments.used, "put together"),
+            (fragments.repeated, "repeated"),
+            (fragments.incomplete, "of incomplete datagrams"),
+            (fragments.overlapping, "overlapping"),
+            (fragments.malformed, "malformed"),
+        ],
+    );
+    let datagrams = &ledger.datagrams;
+    row(
+        "datagrams",
+        &[
+            (datagrams.udp, "messages over UDP"),
+            (datagrams.tcp_segments, "segments of TCP, which are not read yet"),
+            (datagrams.other_protocol, "neither UDP nor TCP"),
+            (datagrams.other_port, "of other ports"),
+            (datagrams.cut, "cut by the capture"),
+            (datagrams.malformed, "malformed"),
+        ],
+    );
+    let messages = &ledger.messages;
+    row(
+        "messages",
+        &[
+            (messages.kept, "queries kept"),
+            (messages.answers, "answers"),
+            (messages.upstream, "queries of the server itself"),
+            (messages.other_server, "queries to other servers"),
+            (messages.other_operation, "of another operation than QUERY"),
+            (messages.other_port, "queries to other ports"),
+            (messages.malformed, "malformed"),
+            (messages.clients_beyond_memory, "of clients beyond --memory"),
+        ],
+    );
+    row(
+        "stream",
+        &[(stream.queries, "queries"), (stream.clients, "clients"), (stream.retransmissions, "retransmissions")],
+    );
+    lines.extend(notes(summary).into_iter().map(|note| format!("  note: {note}")));
+    lines.join("\n") + "\n"
+}
+
+fn headline(summary: &Summary) -> String {
+    let servers = if summary.servers.is_empty() { "no server".into() } else { summary.servers.join(", ") };
+    let seconds = summary.stream.duration_ns as f64 / 1e9;
+    let packets_per_s = summary.ledger.packets.read as f64 / (summary.elapsed_ns.max(1) as f64 / 1e9);
+    format!(
+        "{} queries to {servers} in {seconds:.3} s, from {} packets ({} packets/s)",
+        grouped(summary.stream.queries),
+        grouped(summary.ledger.packets.read),
+        grouped(packets_per_s as u64)
+    )
+}
+
+/// What a reader must know before using the stream.
+fn notes(summary: &Summary) -> Vec<String> {
+    let mut found = Vec::new();
+    if let [busiest, others @ ..] = summary.servers_seen.as_slice() {
+        let share = 100.0 * busiest.queries as f64 / summary.queries_first.max(1) as f64;
+        let others: Vec<_> =
+            others.iter().take(3).map(|seen| format!("{} {}", seen.address, grouped(seen.queries))).collect();
+        let others = if others.is_empty() { String::new() } else { format!("; others: {}", others.join(", ")) };
+        found.push(format!(
+            "{} was chosen because {share:.1} % of the first {} queries went there{others}; --server says otherwise",
+            busiest.address,
+            grouped(summary.queries_first)
+        ));
+    }
+    for capture in &summary.captures {
+        if let Some(ended) = &capture.ended {
+            found.push(format!("{} is {ended}; what was whole before was read", capture.path));
+        }
+    }
+    let counted = [
+        (summary.times_backwards, "packets are earlier than the one before: they were sorted"),
+        (summary.stream.gaps, "stretches without a query were shortened to --gap-s: see `gaps_ns`"),
+        (summary.ledger.datagrams.cut, "datagrams were cut by the capture: take it with tcpdump -s 0"),
+        (summary.ledger.messages.clients_beyond_memory, "queries were left out: raise --memory"),
+    ];
+    for (count, sentence) in counted {
+        if count > 0 {
+            found.push(format!("{} {sentence}", grouped(count)));
+        }
+    }
+    found
+}

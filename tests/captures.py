@@ -1,0 +1,199 @@
+"""Captures of the same queries, as foreign tools write them: scapy and dpkt."""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dns.message
+import dpkt
+from scapy.config import conf
+from scapy.contrib.mpls import MPLS
+from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert, fragment
+from scapy.layers.inet6 import (
+    IPv6,
+    IPv6ExtHdrDestOpt,
+    IPv6ExtHdrFragment,
+    IPv6ExtHdrHopByHop,
+    PadN,
+    fragment6,
+)
+from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.packet import Packet, Raw
+
+conf.verb = 0
+
+SERVER, SERVER_V6 = "192.0.2.53", "2001:db8::53"
+ELSEWHERE = "198.51.100.7"
+START_NS = 1_700_000_000_000_000_000
+RESOLUTION_NS = 1000
+"""Times are whole microseconds: so every format can say them."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """What a client asked."""
+
+    time_ns: int
+    client: str
+    port: int
+    wire: bytes
+    server: str = SERVER
+
+
+def message(name: str, kind: str = "A", number: int = 1, **options: Any) -> bytes:
+    made = dns.message.make_query(name, kind, id=number, **options)
+    return made.to_wire()
+
+
+def queries(v6: bool = False) -> list[Query]:
+    """Of three clients; the second asks something again, and one message is long."""
+    wire = [
+        message("www.example.com", number=1),
+        message("a.example", "AAAA", number=2, want_dnssec=True),
+        message("a.example", "AAAA", number=2, want_dnssec=True),
+        message("padded.example", "HTTPS", number=4, use_edns=0, pad=468),
+        message(".", "NS", number=5),
+    ]
+    when_us = [0, 1500, 1_001_500, 1_001_500, 2_000_000]
+    hosts = [1, 2, 2, 3, 1]
+    prefix, server = ("2001:db8::1:", SERVER_V6) if v6 else ("203.0.113.", SERVER)
+    return [
+        Query(START_NS + us * 1000, f"{prefix}{host}", 40_000 + host, bytes_, server)
+        for us, host, bytes_ in zip(when_us, hosts, wire)
+    ]
+
+
+def expected(found: Iterable[Query]) -> bytes:
+    """The stream of these queries over UDP, made without the engine."""
+    records, clients = b"", {}
+    given, seen = sorted(found, key=lambda query: query.time_ns), set()
+    first_ns = given[0].time_ns
+    for query in given:
+        client = clients.setdefault(query.client, len(clients))
+        again = (query.client, query.port, query.wire) in seen
+        seen.add((query.client, query.port, query.wire))
+        head = struct.pack("<qIHBB", query.time_ns - first_ns, client, len(query.wire), 0, 1 if again else 0)
+        records += head + query.wire + bytes(-len(query.wire) % 8)
+    duration_ns = given[-1].time_ns - first_ns
+    head = struct.pack("<8sIIQQqqQQ", b"DNSRSTRM", 1, 64, len(given), len(clients), first_ns, duration_ns, 0, 0)
+    return head + records
+
+
+def datagram(query: Query) -> Packet:
+    network = (
+        IPv6(src=query.client, dst=query.server) if ":" in query.client else IP(src=query.client, dst=query.server)
+    )
+    return network / UDP(sport=query.port, dport=53) / Raw(query.wire)
+
+
+def frame(packet: Packet) -> bytes:
+    return bytes(Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02") / packet)
+
+
+Written = list[tuple[int, bytes]]
+"""Times and packets."""
+
+
+def pcap(packets: Written, link: int = 1, big: bool = False, nano: bool = False) -> bytes:
+    """By dpkt."""
+    if big:
+        # dpkt writes the byte order of the machine.
+        text = struct.pack(">IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
+        for when_ns, packet in packets:
+            part = when_ns % 10**9 // (1 if nano else 1000)
+            text += struct.pack(">IIII", when_ns // 10**9, part, len(packet), len(packet)) + packet
+        return text
+    output = io.BytesIO()
+    writer = dpkt.pcap.Writer(output, linktype=link, nano=nano)
+    for when_ns, packet in packets:
+        writer.writepkt_time(packet, _decimal(when_ns))
+    return output.getvalue()
+
+
+def _decimal(when_ns: int) -> Any:
+    from decimal import Decimal
+
+    return Decimal(when_ns) / 10**9
+
+
+def links(packet: Packet) -> dict[str, tuple[int, bytes]]:
+    """The IP packet behind every link layer: its number, and the captured bytes."""
+    raw = bytes(packet)
+    v6 = isinstance(packet, IPv6)
+    ethertype = 0x86DD if v6 else 0x0800
+    mac = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+    return {
+        "ethernet": (1, bytes(mac / packet)),
+        "vlan": (1, bytes(mac / Dot1Q(vlan=7) / packet)),
+        "qinq": (1, bytes(mac / Dot1AD(vlan=7) / Dot1Q(vlan=8) / packet)),
+        "mpls": (1, bytes(mac / MPLS(label=17, s=0) / MPLS(label=18, s=1) / packet)),
+        "vlan over mpls": (1, bytes(mac / Dot1Q(vlan=7) / MPLS(label=18, s=1) / packet)),
+        "raw ip": (101, raw),
+        "raw ip by family": (229 if v6 else 228, raw),
+        "ppp": (9, b"\xff\x03" + struct.pack(">H", 0x57 if v6 else 0x21) + raw),
+        "ppp, compressed": (9, (b"\x57" if v6 else b"\x21") + raw),
+        "cooked": (113, struct.pack(">HHH8sH", 0, 1, 6, b"\2" * 8, ethertype) + raw),
+        "cooked 2": (276, struct.pack(">HHIHBB8s", ethertype, 0, 1, 1, 0, 6, b"\2" * 8) + raw),
+        "loopback": (0, struct.pack("<I", 30 if v6 else 2) + raw),
+        "loopback, OpenBSD": (108, struct.pack(">I", 24 if v6 else 2) + raw),
+        "nflog": (
+            239,
+            struct.pack("<BBHHH", 10 if v6 else 2, 0, 0, 8, 10) + b"pre\0" + struct.pack("<HH", 4 + len(raw), 9) + raw,
+        ),
+        "padded ethernet": (1, bytes(mac / packet) + b"\x55" * 18),
+    }
+
+
+def noise(at_ns: int) -> Written:
+    """What stands beside queries in a capture."""
+    answer = dns.message.make_response(dns.message.from_wire(message("www.example.com"))).to_wire()
+    update = bytearray(message("www.example.com"))
+    update[2] = 5 << 3
+    packets = [
+        ARP(),
+        IP(src="203.0.113.1", dst=SERVER) / ICMP(),
+        IP(src="203.0.113.1", dst=SERVER) / UDP(sport=5000, dport=5001) / b"x",
+        IP(src=SERVER, dst="203.0.113.1") / UDP(sport=53, dport=40_001) / Raw(answer),
+        IP(src=SERVER, dst=ELSEWHERE) / UDP(sport=40_002, dport=53) / Raw(message("up.example")),
+        IP(src="203.0.113.1", dst=ELSEWHERE) / UDP(sport=40_002, dport=53) / Raw(message("up.example")),
+        IP(src="203.0.113.1", dst=SERVER) / UDP(sport=40_002, dport=53) / Raw(bytes(update)),
+        IP(src="203.0.113.1", dst=SERVER) / UDP(sport=40_002, dport=53) / Raw(b"junk"),
+        IP(src="203.0.113.1", dst=SERVER) / UDP(sport=53, dport=54) / Raw(message("up.example")),
+        IP(src="203.0.113.1", dst=SERVER, frag=3, flags="MF") / Raw(b"12345678"),
+        IP(src="203.0.113.1", dst=SERVER, ihl=4) / Raw(b"12345678"),
+    ]
+    return [(at_ns, frame(packet)) for packet in packets]
+
+
+def fragmented(packet: Packet) -> list[Packet]:
+    """Out of order, with one of them twice."""
+    if isinstance(packet, IPv6):
+        whole = IPv6(src=packet.src, dst=packet.dst) / IPv6ExtHdrFragment(id=7) / packet.payload
+        pieces = fragment6(whole, 200) if len(bytes(packet.payload)) > 200 else [packet]
+    else:
+        pieces = fragment(packet, 64)
+    return [pieces[-1], *pieces[::-1]] if len(pieces) > 1 else pieces
+
+
+def with_extensions(packet: Packet) -> Packet:
+    if isinstance(packet, IPv6):
+        extensions = IPv6ExtHdrHopByHop(options=[PadN(optdata=b"\0" * 4)]) / IPv6ExtHdrDestOpt(
+            options=[PadN(optdata=b"\0" * 4)]
+        )
+        return IPv6(src=packet.src, dst=packet.dst) / extensions / packet.payload
+    options = packet.copy()
+    options.options = [IPOption_Router_Alert()]
+    del options.ihl, options.len, options.chksum
+    return IP(bytes(options))
+
+
+def write(path: Path, found: list[Query], make: Callable[[Packet], tuple[int, bytes]]) -> Path:
+    """A pcap with one packet a query."""
+    made = [(query.time_ns, make(datagram(query))) for query in found]
+    path.write_bytes(pcap([(when_ns, packet) for when_ns, (_, packet) in made], link=made[0][1][0]))
+    return path
