@@ -174,7 +174,8 @@ def checks() -> str:
     text += table(["experiment", "checks"], rows)
     for name, module in all_checks().items():
         unit = getattr(module, "UNIT", "")
-        text += f"\n## {name}\n\n{module.TITLE[0].upper()}{module.TITLE[1:]}{f', in {unit}' if unit else ''}.\n\n{(module.__doc__ or '').strip()}\n"
+        unit = unit if not unit or unit.startswith("for ") else f"in {unit}"
+        text += f"\n## {name}\n\n{module.TITLE[0].upper()}{module.TITLE[1:]}{f', {unit}' if unit else ''}.\n\n{(module.__doc__ or '').strip()}\n"
     return text
 
 

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.lab import host
+from dnsrig.procedures import _in_force
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER
+from dnsrig.servers import driver
+from dnsrig.servers.driver import Placement
 from dnsrig.servers.keys import XOT_PORT
 
 DNS_PORT = 53
@@ -23,7 +26,7 @@ TABLES = ("tcp", "tcp6")
 
 
 def look(context: TrialContext) -> None:
-    """Note what is seen as summaries ``connections``, ``unsigned`` and ``storage``; leave out what cannot be seen."""
+    """Note what is seen as summaries, e.g. ``connections`` and ``settings``; leave out what cannot be seen."""
     spec = context.spec
     with contextlib.suppress(OSError):
         context.summaries["connections"] = {
@@ -38,19 +41,33 @@ def look(context: TrialContext) -> None:
             ["stat", "-f", "-c", "%T", str(context.workspace.state)], capture_output=True, text=True, check=False
         )
         context.summaries["storage"] = {"file_system": found.stdout.strip()}
+    if spec.subject in context.servers.placements:
+        with contextlib.suppress(OSError):
+            context.summaries["configured"] = configured(context.servers.placements[spec.subject])
+        if shown := _in_force.look(context):
+            context.summaries["settings"] = shown
+
+
+def configured(placement: Placement) -> dict[str, Any]:
+    """How many of the trial's zones the configuration of a server names itself; nothing where that cannot be said."""
+    named = driver(placement.source.kind).configured(placement)
+    wanted = {zone.name.rstrip(".") for zone in placement.zones}
+    return {} if named is None else {"zones": len({name.rstrip(".") for name in named} & wanted)}
 
 
 def connections(context: TrialContext, name: str) -> dict[str, Any]:
-    """The TCP connections of a host, closed ones in TIME_WAIT among them, by the port of DNS or XoT at either end."""
+    """The TCP connections over which a host asks, or as a primary is asked, by port; closed ones in TIME_WAIT are among them."""
     with host.inside(context.host(name).namespace):
         lines = [line for table in TABLES for line in _lines(Path("/proc/thread-self/net", table))]
-    return counted(lines)
+    return counted(lines, asked=context.spec.hosts[name].role == "primary")
 
 
-def counted(lines: list[str]) -> dict[str, Any]:
-    """``lines`` as in /proc/net/tcp (proc(5)): connections by port, and how many of our addresses they are from.
+def counted(lines: list[str], *, asked: bool) -> dict[str, Any]:
+    """``lines`` as in /proc/net/tcp (proc(5)): connections by port, our own where we are ``asked``, and how many of our addresses they are from.
 
-    >>> counted(["0: 020012C6:9C40 010012C6:0355 06", "1: 00000000:0035 00000000:0000 0A"])
+    Those the other way are none of transfers: BIND sends a NOTIFY over TCP where nobody answers it over UDP.
+
+    >>> counted(["0: 020012C6:9C40 010012C6:0355 06", "1: 00000000:0035 00000000:0000 0A"], asked=False)
     {'ports': {'853': 1}, 'sources': 1}
     """
     ports, sources = Counter[str](), set()
@@ -60,7 +77,7 @@ def counted(lines: list[str]) -> dict[str, Any]:
             continue
         (address, own), (_, other) = local.rsplit(":", 1), remote.rsplit(":", 1)
         for port in (DNS_PORT, XOT_PORT):
-            if port in (int(own, 16), int(other, 16)):
+            if port == int(own if asked else other, 16):
                 ports[str(port)] += 1
                 sources.add(address)
     return {"ports": dict(ports), "sources": len(sources)}

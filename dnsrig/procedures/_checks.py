@@ -6,6 +6,7 @@ import math
 
 from dnsrig.procedures import procedure
 from dnsrig.rundir import TrialSpec
+from dnsrig.servers import driver
 
 
 def declared(spec: TrialSpec) -> list[str]:
@@ -17,6 +18,8 @@ def common(spec: TrialSpec) -> list[str]:
     """What experiments ask of hosts and links, whatever the procedure."""
     hosts = spec.hosts.values()
     paths = [(link, path) for link in spec.links for path in (link.forward, link.reverse) if path is not None]
+    subject = spec.hosts[spec.subject]
+    shows = subject.server is not None and driver(subject.server.kind).settings_command
     limited = any(host.advmss_bytes or host.mss_clamp_bytes for host in hosts)
     found = {
         "path": any(link.emulated for link in spec.links),
@@ -26,6 +29,7 @@ def common(spec: TrialSpec) -> list[str]:
         "sysctls": any(host.sysctls for host in hosts),
         "unsigned-refused": spec.transfer.tsig and any(host.role == "primary" for host in hosts),
         "storage": any(host.server is not None for host in hosts),
+        "settings-in-force": bool(subject.settings and shows),
         "kernel": True,
     }
     return [name for name, applies in found.items() if applies]

@@ -17,6 +17,7 @@ from dnsrig.procedures import HostRole, _asking, _transfer_options, _transfer_re
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import TrialSpec
+from dnsrig.servers import driver
 from dnsrig.servers.driver import Changes
 
 SERVE_AS = ("primary", "secondary", "resolver")
@@ -105,6 +106,9 @@ def checks(spec: TrialSpec) -> list[str]:
         found += ["rate", "answers-good", "names-missing"]
     if options["serve_as"] == "resolver":
         found += ["cache"]
+    server = spec.hosts[spec.subject].server
+    if options["serve_as"] == "secondary" and server is not None and driver(server.kind).answers_zones:
+        found += ["provisioning"]
     if options["transfers"] != "none":
         found += ["transfers-meanwhile", *(["connections-per-zone"] if spec.dataset.zones > 1 else [])]
     if options["changes"] != "none":

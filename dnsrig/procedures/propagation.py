@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole
+from dnsrig.procedures import HostRole, _told
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers.driver import Changes
@@ -68,7 +68,12 @@ def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    return ["updates-accepted", "transfer-port"]
+    return [
+        "updates-accepted",
+        "transfer-port",
+        "told-by-notify",
+        *([] if spec.transfer.notify else ["asked-by-timer"]),
+    ]
 
 
 def check(spec: TrialSpec) -> None:
@@ -93,7 +98,7 @@ def measure(context: TrialContext) -> Result:
         # Servers that have just started still write zones down and finish connections.
         time.sleep(float(context.option("settle_s")))
     limit_s = context.spec.limit_s + float(context.option("change_limit_s")) + GRACE_S
-    with context.profiled(), context.phase("measure"):
+    with _told.watched(context), context.profiled(), context.phase("measure"):
         begun = [f"--made-from-ns={context.changes.begin('primary')}"] if itself else []
         probe = context.instruments.start_propagation([*_arguments(context), *begun])
         seen = context.wait(probe, limit_s=limit_s)

@@ -54,7 +54,7 @@ def checks(spec: TrialSpec) -> list[str]:
     found = ["zones-came", "transfer-port", *(["primaries-used"] if len(spec.primaries) > 1 else [])]
     subject = spec.hosts[spec.subject]
     by_us = subject.server is not None and not driver(subject.server.kind).answers
-    found += ["connections-tls"] if by_us else []
+    found += ["connections-tls"] if by_us else ["provisioning"]
     return [*found, *(["source-addresses"] if subject.source_addresses else [])]
 
 

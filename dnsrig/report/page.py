@@ -22,7 +22,7 @@ from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.gather import TrapReport
 
-_CODE = re.compile("`([^`<>&]+)`")
+_CODE = re.compile("`([^`]+)`")
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,9 @@ def _environment() -> Environment:
 
 def _prose(text: str) -> Markup:
     """Text of ours or of a trap, in which `words like these` are set as code."""
-    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(figures.visible(text)))))
+    pieces = _CODE.split(figures.visible(text))
+    code = Markup("<code>{}</code>")
+    return Markup("").join(code.format(piece) if number % 2 else escape(piece) for number, piece in enumerate(pieces))
 
 
 def _finalize(value: Any) -> Any:

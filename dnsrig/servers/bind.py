@@ -163,6 +163,8 @@ class Bind(Driver):
         "transfer failed": r"Transfer status: (?!success)|failed to connect",
         "refresh failed": r"refresh: (failure|retry limit|unexpected)",
     }
+    zone_pattern = r'^zone "(?P<zone>[^"]+)"'
+    settings_command = ("named-checkconf", "-p", "{directory}/named.conf")
     work_patterns = {
         "update of its members by the catalog": r"catz: updating catalog zone",
         "reload": r"received control channel command 'reload|reloading configuration",

@@ -270,6 +270,11 @@ class Driver(ABC):
     """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no line says so."""
     failure_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of failure -> pattern."""
+    zone_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
+    """A line of its configuration that names a zone, with group ``zone``; by default no line does."""
+    settings_command: ClassVar[tuple[str, ...]] = ()
+    """Shows the settings in force, a line each, beside the running server; ``{directory}`` and ``{state}`` are its folders as it sees
+    them. By default nothing shows them."""
     work_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of work beside answering that all its zones or its configuration take part in -> pattern of the line that begins it."""
 
@@ -312,6 +317,12 @@ class Driver(ABC):
     def limits(self, role: Role, settings: Mapping[str, Scalar]) -> list[ServerLimit]:
         """Limits that the server sets itself in ``role``, as in force with ``settings``."""
         return []
+
+    def configured(self, placement: Placement) -> set[str] | None:
+        """The zones that the server was told of, without those that it learned from a catalog; None: nothing says it."""
+        line = re.compile(self.zone_pattern, re.MULTILINE)
+        texts = [path.read_text() for path in placement.directory.glob("*.conf")]
+        return {match["zone"] for text in texts for match in line.finditer(text)} or None
 
     def workdir(self, placement: Placement) -> str:
         return placement.seen_state

@@ -233,6 +233,8 @@ class Knot(Driver):
         "database not usable": r"rdb, failed to|failed to load (updates )?from database|zone database update failed",
         "transfer failed": r"AXFR, incoming, .*failed|refresh, .*failed",
     }
+    zone_pattern = r"^  - domain: (?P<zone>\S+)"
+    settings_command = ("knotc", "-s", "{state}/knot.sock", "conf-read", *SECTIONS)
     work_patterns = {
         "update of its members by the catalog": r"info: catalog, updating, \d+ changes",
         "reload": r"info: (reloading configuration|control, received command 'reload')",

@@ -173,6 +173,8 @@ class Nsd(Driver):
         "no free port": r"(?i)cannot assign requested address",
         "transfer failed": r"xfrd: .*(failed|error|timeout)",
     }
+    zone_pattern = r'^zone:\n    name: "(?P<zone>[^"]+)"'
+    settings_command = ("nsd-checkconf", "-v", "{directory}/nsd.conf")
 
     def configure(self, placement: Placement) -> None:
         chosen = {**(PRIMARY_DEFAULTS if placement.role == "primary" else {}), **placement.settings}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import ClassVar
 
@@ -136,6 +137,7 @@ class PowerDns(Driver):
         "transfer failed": r"(?i)unable to (axfr|xfr) zone|AXFR-in.*(error|failed)",
         "SOA query unanswered": r"Unable to retrieve SOA for",
     }
+    settings_command = ("pdns_control", "--socket-dir={state}", "current-config")
 
     def configure(self, placement: Placement) -> None:
         defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}
@@ -192,6 +194,19 @@ class PowerDns(Driver):
             Preparation([*control, "purge"]),
         ]
         return [*steps, Preparation([*control, "notify", "*"])] if placement.transfer.notify else steps
+
+    def configured(self, placement: Placement) -> set[str] | None:
+        """Its zones are in its database, the members of a catalog with its name beside them."""
+        database = placement.state / "zones.sqlite3"
+        if not database.exists():
+            return None
+        try:
+            with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+                columns = {row[1] for row in connection.execute("PRAGMA table_info(domains)")}
+                own = "WHERE coalesce(catalog, '') = ''" if "catalog" in columns else ""
+                return {name for (name,) in connection.execute(f"SELECT name FROM domains {own}")}
+        except sqlite3.Error:
+            return None
 
     def command(self, placement: Placement) -> list[str]:
         return [self.executable, f"--config-dir={placement.seen_directory}"]

@@ -51,8 +51,14 @@ def check(trial: Trial, arrivals: int) -> None:
     rows = pl.read_ipc_stream(trial.directory / "propagation.arrow")
     assert rows.height == arrivals and rows["seen_ns"].null_count() == 0
     assert (rows["seen_ns"] > rows["changed_ns"]).all()
+    assert seen(trial, "told-by-notify") == ("passed", 100.0)
     assert (trial.metrics["propagation_p50_ms"] or 0) > 0
     assert (trial.metrics["propagation_resolution_p50_ms"] or 0) > 0
+
+
+def seen(trial: Trial, name: str) -> tuple[str, object]:
+    (found,) = [check for check in trial.record.checks if check.name == name]
+    return found.verdict, found.seen
 
 
 @pytest.mark.parametrize("kind", quick(AS_SECONDARY, "knot", "powerdns"))
@@ -80,3 +86,21 @@ def test_without_notify_nobody_looks(measure: Callable[..., Trial]) -> None:
     trial = propagate(measure, "bind", "knot", "transfer.notify=false", "options.change_limit_s=1.0")
     assert trial.record.outcome == "timeout"
     assert trial.metrics["unseen_changes_percent"] == 100
+    assert (seen(trial, "told-by-notify"), seen(trial, "asked-by-timer")) == (("passed", 0.0), ("cannot-tell", None))
+
+
+def test_a_secondary_that_keeps_its_connection_asks_over_it(measure: Callable[..., Trial]) -> None:
+    """Its SOA query and its transfer open no new one."""
+    pool = 'hosts.secondary.settings={"server.remote-pool-limit"=10}'
+    trial = propagate(measure, "bind", "knot", pool)
+    check(trial, CHANGES)
+    assert seen(trial, "settings-in-force") == ("passed", 100.0)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", AS_SECONDARY)
+def test_without_notify_the_timer_finds_a_change(measure: Callable[..., Trial], kind: str) -> None:
+    trial = measure(f"server={kind}@forky", "secondaries=1", "changes=refresh", experiment="propagation")
+    assert trial.record.outcome == "done"
+    assert seen(trial, "told-by-notify") == ("passed", 0.0)
+    assert seen(trial, "asked-by-timer")[0] == "passed"

@@ -29,6 +29,7 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, keys
 
 ZONES = 30
+SIZED = (f'matrix."dataset.zones"=[{ZONES}]',)
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
 WITH_TLS = [kind for kind in KINDS if all_drivers()[kind].support("XoT").secondary]
 SIGNED = [(kind, "tcp+tsig") for kind in KINDS] + [(kind, "xot+tsig") for kind in WITH_TLS]
@@ -50,8 +51,22 @@ def test_consumer_of_a_catalog(measure: Callable[..., Trial], kind: str) -> None
     """No member is in the configuration of the secondary, and all are answered."""
     trial = measure(f"server={kind}@forky", f"zones={ZONES}", "transfer.provisioning=catalog")
     assert (trial.record.outcome, trial.metrics["zones_seen"]) == ("done", ZONES)
+    assert ("provisioning", "passed", 100.0) in [
+        (check.name, check.verdict, check.seen) for check in trial.record.checks
+    ]
     for file in (trial.directory / "servers/secondary").glob("*.conf"):
         assert "z000001.example" not in file.read_text()
+
+
+@pytest.mark.parametrize("kind", quick(KINDS, "bind"))
+def test_settings_are_in_force(measure: Callable[..., Trial], kind: str) -> None:
+    """As `server-defaults` raises them; the server itself shows them."""
+    trial = measure(f"server={kind}@forky", f"zones={ZONES}", *SIZED, "settings=raised", experiment="server-defaults")
+    named = trial.record.spec.hosts["secondary"].settings
+    shown = trial.record.instruments["settings"]
+    assert named and shown.keys() == named.keys()
+    checks = {check.name: (check.verdict, check.seen) for check in trial.record.checks}
+    assert (checks["settings-in-force"], checks["provisioning"]) == (("passed", 100.0), ("passed", 0.0))
 
 
 @pytest.mark.parametrize("kind", quick(KINDS, "bind", "powerdns"))

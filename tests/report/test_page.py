@@ -12,6 +12,7 @@ from synthetic import Plan, build
 from dnsrig import report, traps
 from dnsrig.analysis.read import Run
 from dnsrig.report.charts import _series, all_charts, resources
+from dnsrig.report.page import _prose
 from dnsrig.rundir import Finding
 
 SECTIONS = ["answer", "findings", "charts", "metrics", "trials", "conditions", "method"]
@@ -48,6 +49,12 @@ def test_references_inside_drawings_lead_to_their_own(facts: Facts) -> None:
     ids = set(facts.values("id"))
     references = [r for _, _, value in facts.attributes for r in re.findall(r"url\(#([^)]+)\)", value)]
     assert set(references) <= ids
+
+
+def test_code_in_prose_may_hold_what_html_escapes() -> None:
+    text = "Compare (`dnsrig compare A B --fail-if 'p99.9 > 110 %'`); `a` & <b> `"
+    expected = "Compare (<code>dnsrig compare A B --fail-if &#39;p99.9 &gt; 110 %&#39;</code>); <code>a</code> &amp; &lt;b&gt; `"
+    assert _prose(text) == expected
 
 
 def test_nothing_is_loaded_and_nothing_runs(page: Path, facts: Facts) -> None:

@@ -15,6 +15,7 @@ from trial_data import clean_trial, series
 from dnsrig.analysis import checks
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files.probe import PROPAGATION
 from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _at_end, _checks
@@ -210,6 +211,32 @@ def resolved(packets: int, missing_share: float) -> Make:
     return with_options(both(told("load", answered=1000), sent), missing_share=missing_share)
 
 
+def settings(named: dict[str, Any], **shown: str) -> Make:
+    def make(trial: Trial) -> None:
+        trial.record.spec.hosts[trial.subject].settings = named
+        trial.record.instruments["settings"] = {name.replace("_", "-"): value for name, value in shown.items()}
+
+    return make
+
+
+def provisioned(how: str, configured: int, seen: int = 100) -> Make:
+    return both(over(provisioning=how), told("probe", seen=seen), told("configured", zones=configured))
+
+
+def notified(notify: bool, notifies: int, followed: int, unprompted: int = 0, served: int = 8) -> Make:
+    """Of eight changes."""
+
+    def make(trial: Trial) -> None:
+        over(notify=notify)(trial)
+        trial.record.instruments["propagation"] = {"changes": 8}
+        trial.record.instruments["told"] = {"notifies": notifies, "followed": followed, "unprompted": unprompted}
+        address = trial.record.spec.hosts[trial.subject].address
+        rows = {"secondary": [f"{address}:53"] * 8, "seen_ns": [*range(served), *[None] * (8 - served)]}
+        trial.__dict__["propagation"] = pl.DataFrame(rows, schema={name: PROPAGATION.schema[name] for name in rows})
+
+    return make
+
+
 XOT = {"transport": "xot"}
 NOTHING: Make = lambda trial: None  # noqa: E731
 CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
@@ -330,6 +357,26 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [told("interrogate", features=[{"verdict": "cannot-tell"}, {"verdict": "cannot-tell"}, {"verdict": "yes"}])],
         [NOTHING],
     ),
+    "told-by-notify": (
+        [notified(True, 8, 8), notified(True, 5, 5), notified(False, 0, 0)],
+        [notified(True, 8, 3), notified(True, 0, 0), notified(False, 1, 1)],
+        [NOTHING],
+    ),
+    "asked-by-timer": (
+        [notified(False, 0, 0, unprompted=40)],
+        [notified(False, 8, 8, unprompted=2)],
+        [NOTHING, notified(False, 0, 0, unprompted=40, served=0)],
+    ),
+    "settings-in-force": (
+        [settings({"transfers-in": 100, "notify": True}, transfers_in="100", notify="yes")],
+        [settings({"transfers-in": 100}, transfers_in="10"), settings({"notify": False}, notify="on")],
+        [settings({"transfers-in": 100}), settings({"timer": 1}, timer="PT1S")],
+    ),
+    "provisioning": (
+        [provisioned("catalog", 0), provisioned("static", 100), provisioned("static", 100, seen=60)],
+        [provisioned("catalog", 100), provisioned("catalog", 1), provisioned("static", 0)],
+        [NOTHING, provisioned("catalog", 0, seen=0)],
+    ),
     "congestion": ([over_sockets(congestion="bbr")], [over_sockets(congestion="cubic")], [NOTHING]),
     # Nothing of the zone is acknowledged: the question is all that was, and it comes from the side that asks for small segments.
     "mss": (
@@ -389,5 +436,7 @@ def test_connections_of_a_host_by_port() -> None:
         "1: 030013C6:9C41 010012C6:0355 01 more",
         "2: 020012C6:9C42 010012C6:0016 01 more",
         "3: 00000000:0035 00000000:0000 0A more",
+        "4: 020012C6:0035 010012C6:9C43 01 a NOTIFY",
     ]
-    assert _at_end.counted(lines) == {"ports": {"853": 2}, "sources": 2}
+    assert _at_end.counted(lines, asked=False) == {"ports": {"853": 2}, "sources": 2}
+    assert _at_end.counted(lines, asked=True) == {"ports": {"53": 1}, "sources": 1}

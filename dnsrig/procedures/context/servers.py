@@ -82,7 +82,7 @@ class Servers:
     def signal(self, name: str, number: signal.Signals) -> None:
         self.started[name].process.popen.send_signal(number)
 
-    def run(self, name: str, step: Preparation) -> None:
+    def run(self, name: str, step: Preparation, *, limit_s: float = PREPARATION_LIMIT_S) -> None:
         """Run a program of the server of host ``name`` on that host, until it ends."""
         placement = self.placements[name]
         log = placement.directory / "prepare.log"
@@ -98,7 +98,7 @@ class Servers:
                 **placing.view(self.workspace.spec, placement),
             )
             try:
-                started.popen.wait(PREPARATION_LIMIT_S)
+                started.popen.wait(limit_s)
             finally:
                 started.stop()
         if started.popen.returncode != 0:

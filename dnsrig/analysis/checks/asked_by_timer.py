@@ -1,0 +1,25 @@
+"""Without NOTIFY: how many questions the server under test asked its primary unprompted, for each change that it then served.
+
+Queries over UDP and what it sent over TCP, before which no NOTIFY came, as a packet socket on its host saw them. It finds a change by
+asking, so there is at least one for each.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "questions by the refresh timer"
+UNIT = "for a change that was served"
+
+
+def look(trial: Trial) -> Seen:
+    told, address = trial.record.instruments.get("told"), trial.record.spec.hosts[trial.subject].address
+    served = trial.propagation.filter(
+        pl.col("seen_ns").is_not_null() & pl.col("secondary").str.starts_with(address)
+    ).height
+    if told is None or not served:
+        return cannot_tell("it served no change, or nothing watched its packets")
+    return Seen(told["unprompted"] / served, least=1.0, why=f"{told['unprompted']:,} for {served:,} changes")

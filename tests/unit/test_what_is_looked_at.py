@@ -1,0 +1,119 @@
+"""What manipulation checks go by: the packets that reach a secondary, what servers show of their settings, which zones they were told of."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+from placement_data import ZONES, placed
+
+from dnsrig.procedures import _at_end, _in_force, _told
+from dnsrig.procedures._told import FOLLOWS_S, Packet
+from dnsrig.servers import all_drivers, driver
+from dnsrig.servers.driver import Zone
+
+CATALOG = Zone("catalog.invalid", "catalog.zone")
+CATALOGS = sorted(kind for kind, server in all_drivers().items() if server.support("catalog zones").secondary)
+A, B = b"\1a", b"\1b"
+
+
+def ip(protocol: int, payload: bytes, to: bytes = b"\xc6\x12\0\1") -> bytes:
+    return bytes([0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 198, 18, 0, 2]) + to + payload
+
+
+def udp(third_byte: int, name: bytes = A + b"\0") -> bytes:
+    return ip(17, bytes(8) + bytes([0, 7, third_byte]) + bytes(9) + name + b"\0\6\0\1")
+
+
+def notify(time_s: float, zone: bytes = A, number: int = 1) -> Packet:
+    return Packet(time_s, True, zone, number)
+
+
+def asks(time_s: float, zone: bytes = A) -> Packet:
+    return Packet(time_s, False, zone)
+
+
+@pytest.mark.parametrize(
+    ("packets", "expected"),
+    [
+        ([notify(1.0), asks(1.1), asks(1.2, b"")], (1, 1, 2, 0)),
+        ([notify(1.0), notify(2.0), asks(2.1)], (1, 1, 1, 0)),
+        ([notify(1.0, number=1), notify(1.0, number=2)], (2, 0, 0, 0)),
+        ([notify(1.0), asks(1.0 + 2 * FOLLOWS_S)], (1, 0, 1, 1)),
+        ([asks(0.9), notify(1.0)], (1, 0, 1, 1)),
+        ([notify(1.0), asks(1.1, B)], (1, 0, 1, 1)),
+        ([notify(1.0), asks(1.1, b"")], (1, 1, 1, 0)),
+        ([asks(1.0), asks(3.0, b"")], (0, 0, 2, 2)),
+        ([], (0, 0, 0, 0)),
+    ],
+    ids=["asked", "sent again", "not asked", "too late", "before", "another zone", "connection", "timer", "nothing"],
+)
+def test_what_a_secondary_was_told(packets: list[Packet], expected: tuple[int, ...]) -> None:
+    assert tuple(_told.counted(packets).values()) == expected
+
+
+def test_packets_by_what_they_are() -> None:
+    primaries = {b"\xc6\x12\0\1"}
+    assert _told.packet_of(udp(0x24), 1.0, primaries) == Packet(1.0, True, A, 7)
+    assert _told.packet_of(udp(0, b"\1A\0"), 1.0, primaries) == asks(1.0)
+    assert _told.packet_of(ip(6, bytes(20)), 1.0, primaries) == asks(1.0, b"")
+    assert _told.packet_of(udp(0), 1.0, set()) is None
+    assert _told.packet_of(udp(0, b"\1a"), 1.0, primaries) == asks(1.0), "the type that follows has a zero byte"
+
+
+@pytest.mark.parametrize("length", range(60))
+def test_a_packet_that_was_cut_says_nothing_wrong(length: int) -> None:
+    found = _told.packet_of(udp(0x24)[:length], 1.0, {b"\xc6\x12\0\1"})
+    assert found is None or found.zone == A
+
+
+@pytest.mark.parametrize(
+    ("text", "names", "expected"),
+    [
+        (
+            'options {\n\tcatalog-zones {\n\t\tzone "c" default-primaries {\n\t\t\t198.18.0.1 port 53;\n'
+            "\t\t} min-update-interval 1;\n\t};\n\tserial-query-rate 10000;\n};\n",
+            ["serial-query-rate", "min-update-interval", "transfers-in"],
+            {"serial-query-rate": "10000", "min-update-interval": "1"},
+        ),
+        (
+            "server.async-start = on\ntemplate[default].journal-content = none\n",
+            ["server.async-start", "template.journal-content"],
+            {"server.async-start": "on", "template.journal-content": "none"},
+        ),
+        (
+            "server:\n\txfrd-tcp-max: 512\n\t#nsid:\npattern:\n\tsize-limit-xfr: 9\n",
+            ["xfrd-tcp-max", "pattern.size-limit-xfr", "nsid"],
+            {"xfrd-tcp-max": "512", "pattern.size-limit-xfr": "9"},
+        ),
+        ("retrieval-threads=16\n# xfr-cycle-interval=60\n", ["retrieval-threads"], {"retrieval-threads": "16"}),
+    ],
+    ids=["BIND", "Knot DNS", "NSD", "PowerDNS"],
+)
+def test_settings_as_servers_show_them(text: str, names: list[str], expected: dict[str, str]) -> None:
+    assert _in_force.shown(text, names) == expected
+
+
+@pytest.mark.parametrize("kind", sorted(set(CATALOGS) - {"transfer", "powerdns"}))
+@pytest.mark.parametrize("catalog", [None, CATALOG], ids=["static", "catalog"])
+def test_zones_that_a_secondary_was_told_of(tmp_path: Path, kind: str, catalog: Zone | None) -> None:
+    placement = placed(tmp_path, kind, "secondary", catalog=catalog)
+    driver(kind).configure(placement)
+    assert _at_end.configured(placement) == {"zones": 0 if catalog else len(ZONES)}
+
+
+@pytest.mark.parametrize("members", ["", "catalog.invalid"])
+def test_members_in_the_database_of_powerdns(tmp_path: Path, members: str) -> None:
+    placement = placed(tmp_path, "powerdns", "secondary")
+    assert _at_end.configured(placement) == {}
+    with sqlite3.connect(placement.state / "zones.sqlite3") as connection:
+        connection.execute("CREATE TABLE domains (name TEXT, catalog TEXT)")
+        rows = [(CATALOG.name, None), *((zone.name, members) for zone in ZONES)]
+        connection.executemany("INSERT INTO domains VALUES (?, ?)", rows)
+    assert _at_end.configured(placement) == {"zones": 0 if members else len(ZONES)}
+
+
+def test_a_server_that_says_nothing_of_its_zones(tmp_path: Path) -> None:
+    placement = placed(tmp_path, "transfer", "secondary")
+    assert _at_end.configured(placement) == {}
