@@ -6,12 +6,13 @@
 use std::{fmt::Debug, hint::black_box, sync::Arc, time::Duration};
 
 use dnsrig_engine::dns::{
+    query::{Ask, write_query},
     tsig::{
         key::{self, Parts},
         sign::{Signer, parse_key},
         verify::Verifier,
     },
-    xfr::{Ask, Incoming, Limits, Outcome, Sink, Step, write_query},
+    xfr::{Incoming, Limits, Outcome, Sink, Step},
     zonemd,
 };
 use dnsrig_engine::transfer::zonefile;

@@ -18,7 +18,10 @@ use arrow_array::{
 };
 use arrow_ipc::reader::StreamReader;
 use dnsrig_engine::{
-    dns::xfr::{Ask, Incoming, Limits, Outcome, Step, write_query},
+    dns::{
+        query::{Ask, write_query},
+        xfr::{Incoming, Limits, Outcome, Step},
+    },
     net::tls::DOT,
 };
 use domain::{

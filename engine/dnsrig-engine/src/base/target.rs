@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use super::failure::Advice;
 
 /// The port of DNS (RFC 1035 §4.2).
-const DNS_PORT: u16 = 53;
+pub const DNS_PORT: u16 = 53;
 
 /// What we may do to a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,11 @@ pub const VERSION: u32 = 2;
 /// The file whose presence means that a dataset is complete.
 pub const DESCRIPTION: &str = "dataset.json";
 
+/// The name of the zone with this number, from 0.
+pub fn zone_name(number: u64, suffix: &str) -> String {
+    format!("z{number:06}.{suffix}")
+}
+
 /// Reads a domain name in lower case without a final dot, of letters, digits and hyphens (RFC 1123 §2.1).
 pub fn parse_name(text: &str) -> Result<String, String> {
     let label = |label: &str| {

@@ -9,6 +9,7 @@ use std::{
 
 use domain::base::Name;
 
+use super::dataset::zone_name;
 use crate::base::failure::Advice;
 
 /// At most this many zones: with names of the usual length they need about half a gigabyte.
@@ -109,7 +110,7 @@ impl Zones {
     /// Numbered zones, `z000000.SUFFIX` and so on, as `generate zones` names them; errors are sentences.
     pub fn numbered(count: u32, suffix: &str) -> Result<Self, String> {
         let mut zones = Zones::default();
-        (0..count).try_for_each(|number| zones.push(&format!("z{number:06}.{suffix}")))?;
+        (0..count).try_for_each(|number| zones.push(&zone_name(number.into(), suffix)))?;
         Ok(zones)
     }
 

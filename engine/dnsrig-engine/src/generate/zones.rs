@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     base::random::Random,
-    dns::dataset::{VERSION, parse_name},
+    dns::dataset::{VERSION, parse_name, zone_name},
 };
 
 /// So many zone files share a directory: few enough to be listed quickly, and directories stay few as well.
@@ -69,7 +69,7 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
         fs::create_dir(&path).map_err(writing(&path))?;
         let handle = File::open(&path).map_err(writing(&path))?;
         for index in first..arguments.count.min(first + ZONES_PER_DIRECTORY) {
-            let name = format!("z{index:06}.{}", arguments.suffix);
+            let name = zone_name(index, &arguments.suffix);
             let file = format!("{name}.zone");
             write_zone(&mut text, &name, arguments, &mut random);
             write_file(&handle, &file, &text).map_err(writing(&path.join(&file)))?;

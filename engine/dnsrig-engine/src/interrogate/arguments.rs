@@ -12,9 +12,6 @@ use crate::{
     net::tls::{DOT, arguments::TlsArguments},
 };
 
-/// The port of DNS (RFC 1035 §4.2.2).
-const DNS_PORT: u16 = 53;
-
 /// So many sessions of TLS are kept to be resumed by checks that do not look at them.
 const SESSIONS_MAX: usize = 4;
 
@@ -62,7 +59,7 @@ impl Arguments {
         let signer = self.tsig.as_deref().map(parse_key).transpose().map_err(InterrogateError::Tsig)?;
         let make = self.tls.clients(self.primary.address, DOT, false, SESSIONS_MAX)?;
         Ok(Server {
-            tcp: self.primary.or_port(DNS_PORT),
+            tcp: self.primary.or_port(target::DNS_PORT),
             xot: (self.primary.address, self.xot_port).into(),
             signer,
             tls: Tls::new(make()?),

@@ -12,7 +12,7 @@ use super::{
     server::Server,
     survey::{Known, Survey},
 };
-use crate::dns::xfr::Ask;
+use crate::dns::query::Ask;
 
 /// An interrogation in progress. What several checks judge by is asked for once.
 pub struct Asking {

@@ -8,8 +8,9 @@ use super::{
     transfer::Transfer,
 };
 use crate::dns::{
+    query::{Ask, write_query},
     tsig::{sign::Signer, verify::Verifier},
-    xfr::{Ask, Outcome, write_query},
+    xfr::Outcome,
 };
 
 /// A moment: since the exchange began, and wall time in seconds since 1970, by which signatures date themselves.

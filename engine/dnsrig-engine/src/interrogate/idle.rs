@@ -8,7 +8,7 @@ use std::{
 use super::{answer::Transport, caps::IDLE_MAX, connection::CloseReason, message::ZoneName, server::Server};
 use crate::{
     base::threads::{Thread, ThreadError},
-    dns::xfr::Ask,
+    dns::query::Ask,
 };
 
 /// What became of it.

@@ -43,7 +43,7 @@ pub fn framed(query: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::xfr::{Ask, write_query};
+    use crate::dns::query::{Ask, write_query};
 
     #[test]
     fn the_option_is_asked_for_without_a_value() {

@@ -14,8 +14,9 @@ use super::{
 use crate::{
     base::clock,
     dns::{
+        query::{Ask, write_query},
         tsig::{sign::Signer, verify::Verifier},
-        xfr::{Ask, Incoming, Limits, Outcome, Sink, Step, write_query},
+        xfr::{Incoming, Limits, Outcome, Sink, Step},
     },
 };
 

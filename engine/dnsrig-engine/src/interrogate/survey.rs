@@ -12,7 +12,7 @@ use super::{
     server::{Server, Talk},
     transfer::Transfer,
 };
-use crate::dns::xfr::Ask;
+use crate::dns::query::Ask;
 
 /// A small zone is not larger, in bytes.
 const SMALL_BYTES_MAX: u64 = 16_384;

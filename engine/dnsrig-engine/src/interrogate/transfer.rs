@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::{caps::DIGEST_BYTES_MAX, message::ZoneName};
 use crate::dns::{
+    query::Ask,
     tsig::verify::Verifier,
-    xfr::{Answered, Ask, Counts, Incoming, Limits, Outcome, Step},
+    xfr::{Answered, Counts, Incoming, Limits, Outcome, Step},
     zonemd::Digest,
 };
 

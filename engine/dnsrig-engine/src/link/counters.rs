@@ -5,10 +5,7 @@ use std::ops::Sub;
 use serde::Serialize;
 
 use super::delay_queue::{Departure, Fate};
-use crate::stats::{
-    histogram::{Times, times},
-    percentiles::percentiles,
-};
+use crate::stats::histogram::{Times, percentiles, times};
 
 /// Packets and bytes (of IP) since the link began. What was taken is what was delivered, lost, overflowed, too big or
 /// refused, and what waits.

@@ -1,7 +1,7 @@
 //! `link`: an emulated path between two hosts, for machines whose kernel has no netem, and for what netem has not.
 //!
-//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time) with [`loss`] and
-//! [`slots`], [`icmp`] (what senders of too large packets are told), [`counters`] (what is counted). Shells: [`tun`]
+//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time) with [`slots`],
+//! [`icmp`] (what senders of too large packets are told), [`counters`] (what is counted). Shells: [`tun`]
 //! (interfaces), [`forwarder`] (between them), [`report`] and [`rows`] (what is said and written).
 
 pub mod counters;
@@ -9,7 +9,6 @@ pub mod delay_queue;
 pub mod error;
 pub mod forwarder;
 pub mod icmp;
-pub mod loss;
 mod options;
 pub mod report;
 pub mod rows;

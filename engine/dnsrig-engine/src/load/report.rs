@@ -19,7 +19,7 @@ use crate::{
     },
     stats::{
         format::{grouped, milliseconds},
-        percentiles::percentiles,
+        histogram::percentiles,
     },
 };
 

@@ -23,7 +23,7 @@ use crate::{
         clock, events::Anchors, failure::Failure, open_files, stop::Stop, target, threads::Threads, units::nanoseconds,
     },
     net::tls::DOT,
-    stats::percentiles::{Distribution, percentile},
+    stats::histogram::{Distribution, percentile},
 };
 
 /// Between two rates of a ramp the server's queues run empty.

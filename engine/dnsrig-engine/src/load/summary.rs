@@ -10,7 +10,7 @@ use super::{
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     transport::Connections,
 };
-use crate::{dns::stream::Header, stats::percentiles::Distribution};
+use crate::{dns::stream::Header, stats::histogram::Distribution};
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [

@@ -2,6 +2,5 @@
 
 pub mod format;
 pub mod histogram;
-pub mod percentiles;
 pub mod rcodes;
 pub mod spread;

@@ -10,6 +10,13 @@ use std::{
     os::fd::AsRawFd,
 };
 
+use domain::{
+    base::{
+        Message, MessageBuilder, ParsedName, Rtype, ToName,
+        iana::{Class, Opcode, Rcode},
+    },
+    rdata::Soa,
+};
 use nix::sys::{
     epoll::EpollFlags,
     socket::{ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt},
@@ -40,19 +47,6 @@ const IDLE_NS: i64 = 30_000_000_000;
 /// They are looked through for that this often.
 const SWEEP_INTERVAL_NS: i64 = 1_000_000_000;
 
-/// OPCODE 4 (RFC 1996 §3.3), QR and AA in the first byte of flags.
-const OPCODE_NOTIFY: u8 = 4 << 3;
-const OPCODE_MASK: u8 = 0x78;
-const QR: u8 = 0x80;
-const AA: u8 = 0x04;
-
-/// RCODE NOTAUTH (RFC 2136 §2.2): we transfer no such zone.
-const NOTAUTH: u8 = 9;
-
-const HEADER_BYTES: usize = 12;
-const TYPE_SOA: [u8; 2] = [0, 6];
-const CLASS_IN: [u8; 2] = [0, 1];
-
 /// What a NOTIFY says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notify {
@@ -60,59 +54,28 @@ pub struct Notify {
     pub zone: Vec<u8>,
     /// The serial that it hints at.
     pub serial: Option<u32>,
-    /// Where the question ends.
-    question_end: usize,
 }
 
 /// Reads a NOTIFY for an SOA; None: it is something else.
 pub fn read(message: &[u8]) -> Option<Notify> {
-    let header: &[u8; HEADER_BYTES] = message.first_chunk()?;
-    if header[2] & (QR | OPCODE_MASK) != OPCODE_NOTIFY || header[4..6] != [0, 1] {
+    let message = Message::from_octets(message).ok()?;
+    let question = message.sole_question().ok()?;
+    let is_notify = !message.header().qr() && message.header().opcode() == Opcode::NOTIFY;
+    if !is_notify || (question.qtype(), question.qclass()) != (Rtype::SOA, Class::IN) {
         return None;
     }
-    let name_end = name_end(message, HEADER_BYTES)?;
-    let mut zone = message[HEADER_BYTES..name_end].to_vec();
-    zone.make_ascii_lowercase();
-    let question_end = name_end + 4;
-    let question = message.get(name_end..question_end)?;
-    if question[..2] != TYPE_SOA || question[2..] != CLASS_IN {
-        return None;
-    }
-    let serial = if header[6..8] == [0, 0] { None } else { hinted(message, question_end) };
-    Some(Notify { zone, serial, question_end })
+    let zone = question.qname().to_vec().as_slice().to_ascii_lowercase();
+    let hint = message.answer().ok()?.limit_to_in::<Soa<ParsedName<_>>>().next().and_then(Result::ok);
+    Some(Notify { zone, serial: hint.map(|soa| soa.data().serial().into_int()) })
 }
 
-/// The answer to a NOTIFY.
-pub fn answer(message: &[u8], notify: &Notify, is_known: bool) -> Vec<u8> {
-    let mut answer = message[..notify.question_end].to_vec();
-    answer[2] = QR | OPCODE_NOTIFY | AA;
-    answer[3] = if is_known { 0 } else { NOTAUTH };
-    answer[6..HEADER_BYTES].fill(0);
-    answer
-}
-
-/// The serial of the SOA at `start`, which belongs to the answer section.
-fn hinted(message: &[u8], start: usize) -> Option<u32> {
-    let fixed = name_end(message, start)?;
-    let record = message.get(fixed..fixed + 10)?;
-    if record[..2] != TYPE_SOA {
-        return None;
-    }
-    let rname = name_end(message, fixed + 10)?;
-    let serial = name_end(message, rname)?;
-    message.get(serial..)?.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
-}
-
-/// Behind the name at `start`, which may end with a pointer; within the message, or None.
-fn name_end(message: &[u8], mut start: usize) -> Option<usize> {
-    loop {
-        match *message.get(start)? {
-            0 => return Some(start + 1),
-            length @ 1..=63 => start += 1 + usize::from(length),
-            192.. => return message.get(start + 1).map(|_| start + 2),
-            _ => return None,
-        }
-    }
+/// The answer to a NOTIFY: NOTAUTH if we transfer no such zone (RFC 2136 §2.2).
+pub fn answer(message: &[u8], is_known: bool) -> Option<Vec<u8>> {
+    let rcode = if is_known { Rcode::NOERROR } else { Rcode::NOTAUTH };
+    let mut answer = MessageBuilder::new_vec().start_answer(&Message::from_octets(message).ok()?, rcode).ok()?;
+    answer.header_mut().set_aa(true);
+    answer.header_mut().set_rd(false);
+    Some(answer.finish())
 }
 
 /// What is to be acted on: the secondary that is told, the zone, and its serial if that was said.
@@ -137,7 +100,7 @@ impl Register {
             if self.secondaries.is_empty() { Some(0) } else { self.secondaries.get(&local.to_canonical()).copied() }?;
         let zone = self.zones.get(notify.zone.as_slice()).copied();
         let what = zone.map(|zone| (secondary, zone, notify.serial));
-        Some((answer(message, &notify, zone.is_some()), what))
+        Some((answer(message, zone.is_some())?, what))
     }
 }
 

@@ -12,7 +12,8 @@ use domain::base::Name;
 use super::zonefile;
 use crate::dns::{
     catalog::Members,
-    xfr::{Answered, Change, Outcome, Record, Sink},
+    record::Record,
+    xfr::{Answered, Change, Outcome, Sink},
     zonemd,
 };
 

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     dns::xfr::Outcome,
-    stats::{histogram::Times, percentiles::percentiles},
+    stats::histogram::{Times, percentiles},
 };
 
 /// So many secondaries are told of one by one.

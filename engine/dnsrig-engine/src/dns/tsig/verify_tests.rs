@@ -13,9 +13,10 @@ use super::*;
 use crate::{
     base::testing::inputs,
     dns::{
+        query::{Ask, write_query},
         testing::{name, *},
         tsig::sign::parse_key,
-        xfr::{Ask, Incoming, Limits, Outcome, Step, write_query},
+        xfr::{Incoming, Limits, Outcome, Step},
     },
 };
 

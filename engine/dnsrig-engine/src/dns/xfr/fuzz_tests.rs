@@ -9,10 +9,11 @@ use domain::{
 };
 use proptest::{collection::vec, prelude::*};
 
-use super::{Answered, Ask, Incoming, Limits, Outcome, Step};
+use super::{Answered, Incoming, Limits, Outcome, Step};
 use crate::{
     base::testing::inputs,
     dns::{
+        query::{Ask, write_query},
         testing::name,
         tsig::{sign::parse_key, verify::Verifier},
         zonemd::Digest,
@@ -145,7 +146,7 @@ fn check(ask: Ask, messages: &[Vec<u8>]) -> Result<(), TestCaseError> {
     _ = take(&mut Incoming::new(ask, None), messages, &mut sinks);
     let signer = parse_key("hmac-sha256:key.example:c2VjcmV0IG9mIGEga2V5IQ==").unwrap();
     let mut query = Vec::new();
-    super::write_query(&mut query, 0, &name(ZONE), ask);
+    write_query(&mut query, 0, &name(ZONE), ask);
     let verifier = Verifier::sign(&signer, &mut query, 0, NOW_S);
     let (_, step) = take(&mut Incoming::new(ask, Some(Box::new(verifier))), messages, &mut ());
     prop_assert!(!matches!(step, Step::Done(outcome) if outcome.is_good()), "nothing was signed");

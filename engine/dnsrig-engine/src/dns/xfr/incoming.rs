@@ -2,11 +2,12 @@
 
 use domain::base::iana::Class;
 
-use super::{Answered, Ask, Change, Cut, Outcome, Record, Sink, soa::Soa};
+use super::{Answered, Change, Cut, Outcome, Sink, soa::Soa};
 use crate::dns::{
     header::Header,
     name::{Owners, Place},
-    record::Walk,
+    query::Ask,
+    record::{Record, Walk},
     serial::is_newer,
     tsig::verify::{Refusal, Verifier},
 };
@@ -84,7 +85,7 @@ impl Incoming {
 
     /// Takes in one message whose id was already matched.
     ///
-    /// `zone` is the name asked for, as in [`super::write_query`]; `now_s` is wall time in seconds since 1970, which
+    /// `zone` is the name asked for, as in [`write_query`](crate::dns::query::write_query); `now_s` is wall time in seconds since 1970, which
     /// only signatures are compared with. The sink gets every record of the answer before it is known whether the
     /// message's end is right; it gets none of a message whose signature is wrong.
     ///

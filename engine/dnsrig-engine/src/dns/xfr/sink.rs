@@ -1,6 +1,7 @@
 //! Where the records of a transfer go.
 
-use super::{Answered, Outcome, Record};
+use super::{Answered, Outcome};
+use crate::dns::record::Record;
 
 /// What a record does to the zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Whether the server wants to hear `dot` (ALPN): RFC 9103 §7.1 has clients say it, and servers need not insist.
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

@@ -1,7 +1,7 @@
 //! AXFR (RFC 5936) as such, over TCP and over TLS (XoT, RFC 9103).
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

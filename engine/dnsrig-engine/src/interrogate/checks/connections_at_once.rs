@@ -3,7 +3,7 @@
 use std::{sync::Barrier, thread};
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

@@ -1,7 +1,7 @@
 //! IXFR (RFC 1995): differences since the serial before, and nothing where nothing changed.
 
 use crate::{
-    dns::xfr::{Answered, Ask},
+    dns::{query::Ask, xfr::Answered},
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

@@ -45,7 +45,7 @@ fn judge(exchange: &Exchange) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::xfr::Ask;
+    use crate::dns::query::Ask;
     use crate::interrogate::{answer::Verdict, exchange::tests::Script};
 
     #[test]

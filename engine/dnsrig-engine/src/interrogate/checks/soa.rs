@@ -1,7 +1,7 @@
 //! A query for SOA over TCP, and a transfer behind it on the same connection: what a secondary asks first.
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

@@ -2,7 +2,7 @@
 //! library already.
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

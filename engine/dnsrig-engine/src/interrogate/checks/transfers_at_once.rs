@@ -11,7 +11,7 @@ use std::{
 };
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

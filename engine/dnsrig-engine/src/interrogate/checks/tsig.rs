@@ -1,7 +1,7 @@
 //! Signed transfers (TSIG, RFC 8945), and whether unsigned ones are served as well.
 
 use crate::{
-    dns::xfr::Ask,
+    dns::query::Ask,
     interrogate::{
         answer::{Answer, Transport},
         asking::Asking,

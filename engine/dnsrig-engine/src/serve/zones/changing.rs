@@ -7,16 +7,20 @@ use std::{
     sync::Arc,
 };
 
+use domain::base::Name;
 use nix::sys::{
     signal::{SigSet, Signal},
     signalfd::{SfdFlags, SignalFd},
 };
 use serde::Serialize;
 
-use super::{names, primary::Primary, shape::Made};
+use super::{primary::Primary, shape::Made};
 use crate::{
     base::{clock, events::emit},
-    dns::churn::rows::{self, Row},
+    dns::{
+        churn::rows::{self, Row},
+        dataset::zone_name,
+    },
     serve::error::ServeError,
 };
 
@@ -104,12 +108,12 @@ impl Changing {
 
     fn rows(&self, made: Made) -> impl Iterator<Item = Row> {
         let shape = &self.primary.shape;
-        let suffix = names::text(&shape.suffix);
+        let suffix = Name::from_slice(&shape.suffix).expect("the suffix is a name").to_string();
         (0..made.changes.min(ROWS_MAX)).map(move |number| {
             let (change, (_, version)) = (shape.change(number), shape.changed_by(number));
             let due_ns = made.begin_ns + shape.change_ns(number).unwrap_or(0);
             Row {
-                zone: format!("z{:06}.{suffix}", change.zone),
+                zone: zone_name(change.zone.into(), &suffix),
                 kind: change.kind,
                 due_ns,
                 sent_ns: due_ns,

@@ -3,7 +3,7 @@ use proptest::{collection::vec, prelude::*};
 
 use super::*;
 use crate::{
-    dns::{header::HEADER_BYTES, xfr::Ask},
+    dns::{header::HEADER_BYTES, query::Ask},
     serve::zones::{
         faults::Fault,
         primary::Concurrent,

@@ -2,6 +2,8 @@
 //!
 //! They are those of `generate zones`: six digits, more where the number has more.
 
+use domain::base::Name;
+
 use super::message_writer::MessageWriter;
 
 /// A label has at least so many digits.
@@ -91,21 +93,9 @@ pub fn is_same(one: &[u8], other: &[u8]) -> bool {
     one == other || one.eq_ignore_ascii_case(other)
 }
 
-/// A name in wire format, from text without a final dot as [`crate::dns::dataset::parse_name`] accepts it.
+/// A name in wire format, from text as [`crate::dns::dataset::parse_name`] accepts it.
 pub fn wire(text: &str) -> Vec<u8> {
-    let labels = text.split('.').flat_map(|label| [&[label.len() as u8], label.as_bytes()].concat());
-    labels.chain([0]).collect()
-}
-
-/// And back.
-pub fn text(mut wire: &[u8]) -> String {
-    let mut labels = Vec::new();
-    while let Some((length, rest)) = wire.split_first().filter(|(length, _)| **length > 0) {
-        let (label, rest) = rest.split_at(usize::from(*length));
-        labels.push(String::from_utf8_lossy(label));
-        wire = rest;
-    }
-    labels.join(".")
+    text.parse::<Name<Vec<u8>>>().expect("it was looked at before").into_octets()
 }
 
 #[cfg(test)]
@@ -143,7 +133,6 @@ mod tests {
         assert_eq!(Label::new(b'z', 0).wire(), b"\x07z000000");
         assert_eq!(Label::new(b'z', 1_234_567).wire(), b"\x08z1234567");
         assert_eq!(wire("a.example"), b"\x01a\x07example\0");
-        assert_eq!(text(&wire("a.example")), "a.example");
     }
 
     #[test]

@@ -28,9 +28,6 @@ const NOTIFIED_MAX: usize = 65_536;
 const ZONE_CHANGES_KEPT: u32 = 100;
 const CATALOG_CHANGES_KEPT: u32 = 10_000;
 
-/// Where they hear.
-const DNS_PORT: u16 = 53;
-
 /// What changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ChangesOf {
@@ -220,7 +217,7 @@ impl Arguments {
             match notified {
                 Notified::One(address) => all.push(*address),
                 Notified::Range(range) => {
-                    all.extend(range.addresses().map(|address| SocketAddr::new(address, DNS_PORT)))
+                    all.extend(range.addresses().map(|address| SocketAddr::new(address, target::DNS_PORT)))
                 }
             }
         }

@@ -14,7 +14,7 @@ use super::{
     shape::{Shape, tests::shape},
 };
 use crate::{
-    dns::xfr::{Ask, write_query},
+    dns::query::{Ask, write_query},
     net::framing,
     serve::shell::service::Next,
 };

@@ -11,7 +11,8 @@ use crate::{
     dns::{
         churn::Churn,
         header::HEADER_BYTES,
-        xfr::{Ask, Incoming, Limits, Outcome, Step},
+        query::Ask,
+        xfr::{Incoming, Limits, Outcome, Step},
     },
     serve::zones::{
         conversation::Conversation,

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::{
-    dns::{tsig::sign::Signer, xfr::Ask},
+    dns::{query::Ask, tsig::sign::Signer},
     serve::zones::{
         faults::Faults,
         shape::tests::shape,

@@ -32,8 +32,9 @@ use super::{
 use crate::{
     base::pacer::Pacer,
     dns::{
+        query::{Ask, write_query},
         tsig::{sign::Signer, verify::Verifier},
-        xfr::{Ask, Incoming, write_query},
+        xfr::Incoming,
         zone_list::Zones,
     },
     net::framing::PREFIX_BYTES,

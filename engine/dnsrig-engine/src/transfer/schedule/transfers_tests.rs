@@ -1,5 +1,5 @@
 use super::*;
-use crate::dns::xfr::Ask;
+use crate::dns::query::Ask;
 
 fn job(zone: u32) -> Job {
     Job { secondary: 0, zone, attempt: 1, failures: 0 }
