@@ -29,7 +29,7 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, keys
 
 ZONES = 30
-SIZED = (f'matrix."dataset.zones"=[{ZONES}]',)
+RAISED = (f'matrix."dataset.zones"=[{ZONES}]', "settings=raised", "baseline={}")
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
 WITH_TLS = [kind for kind in KINDS if all_drivers()[kind].support("XoT").secondary]
 SIGNED = [(kind, "tcp+tsig") for kind in KINDS] + [(kind, "xot+tsig") for kind in WITH_TLS]
@@ -61,7 +61,7 @@ def test_consumer_of_a_catalog(measure: Callable[..., Trial], kind: str) -> None
 @pytest.mark.parametrize("kind", quick(KINDS, "bind"))
 def test_settings_are_in_force(measure: Callable[..., Trial], kind: str) -> None:
     """As `server-defaults` raises them; the server itself shows them."""
-    trial = measure(f"server={kind}@forky", f"zones={ZONES}", *SIZED, "settings=raised", experiment="server-defaults")
+    trial = measure(f"server={kind}@forky", *RAISED, experiment="server-defaults")
     named = trial.record.spec.hosts["secondary"].settings
     shown = trial.record.instruments["settings"]
     assert named and shown.keys() == named.keys()

@@ -2,21 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
-
-from dnsrig.cli import _app
-
-
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    """Exit status, standard output, standard error; long lines are joined again."""
-    monkeypatch.setattr(sys, "argv", ["dnsrig", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    output = capsys.readouterr()
-    return int(ended.value.code or 0), output.out, " ".join(output.err.split())
+from command_line import output
 
 
 @pytest.mark.parametrize(
@@ -51,7 +40,7 @@ def test_bad_input(
     message: str,
     hint: str,
 ) -> None:
-    code, out, err = run(monkeypatch, capsys, *arguments)
+    code, out, err = output(monkeypatch, capsys, *arguments)
     assert (code, out) == (status, "")
     assert err.startswith("dnsrig: ") and message in err and hint in err
     assert "Traceback" not in err
@@ -59,7 +48,7 @@ def test_bad_input(
 
 def test_without_root(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    code, _, err = run(monkeypatch, capsys, "run", "tour")
+    code, _, err = output(monkeypatch, capsys, "run", "tour")
     assert code == 1
     assert "needs root" in err and "sudo" in err
 
@@ -69,7 +58,7 @@ def test_dry_run_needs_neither_root_nor_servers(
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "empty"))
-    code, out, _ = run(monkeypatch, capsys, "run", "tour", "--dry-run", "--seed", "7")
+    code, out, _ = output(monkeypatch, capsys, "run", "tour", "--dry-run", "--seed", "7")
     assert code == 0
     assert "8 variants × 3 repeats = 24 trials" in out
     assert "order (seed 7)" in out and "time: about" in out
@@ -87,7 +76,7 @@ def test_dry_run_needs_neither_root_nor_servers(
 def test_dry_run_says_what_so_many_repeats_can_show(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], repeats: str, said: str
 ) -> None:
-    code, out, _ = run(monkeypatch, capsys, "run", "zone-load", "--dry-run", "--repeats", repeats)
+    code, out, _ = output(monkeypatch, capsys, "run", "zone-load", "--dry-run", "--repeats", repeats)
     assert code == 0
     assert said in " ".join(out.split())
 
@@ -97,7 +86,7 @@ def test_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pyte
         raise OSError(28, "No space left on device", "/runs/x")
 
     monkeypatch.setattr("dnsrig.experiment.preparation.draft", full)
-    code, _, err = run(monkeypatch, capsys, "run", "tour")
+    code, _, err = output(monkeypatch, capsys, "run", "tour")
     assert code == 1
     assert "the disk is full (/runs/x)" in err
 
@@ -106,7 +95,7 @@ def test_full_disk_is_one_sentence(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     "arguments", [["--help"], ["run", "--help"], ["trial", "--help"], ["servers", "install", "--help"]]
 )
 def test_help(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
-    code, out, _ = run(monkeypatch, capsys, *arguments)
+    code, out, _ = output(monkeypatch, capsys, *arguments)
     assert code == 0
     assert "Usage" in out
 
@@ -127,7 +116,7 @@ LISTED = {
 def test_list(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], what: str | None) -> None:
     """At 80 columns no line is longer, and no name is broken."""
     monkeypatch.setenv("COLUMNS", "80")
-    code, out, _ = run(monkeypatch, capsys, "list", *([what] if what else []))
+    code, out, _ = output(monkeypatch, capsys, "list", *([what] if what else []))
     assert code == 0
     for word in [LISTED[what]] if what else LISTED.values():
         assert word in out

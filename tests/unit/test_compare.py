@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command_line import output
 from synthetic import Plan, build
 
 from dnsrig.analysis import thresholds
 from dnsrig.analysis.compare import TwoRuns, compare_runs, metric_name
 from dnsrig.analysis.read import Run
-from dnsrig.cli import _app
 from dnsrig.errors import UsageError
 
 BIND, KNOT = "bind@system", "knot@system"
@@ -44,12 +43,8 @@ def edit(directory: Path, change: Callable[[dict[str, Any]], None]) -> None:
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", "compare", *arguments])
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    output = capsys.readouterr()
-    return int(ended.value.code or 0), output.out, " ".join(output.err.split())
+    return output(monkeypatch, capsys, "compare", *arguments)
 
 
 def test_a_slower_variant_is_found_and_no_other(tmp_path: Path) -> None:

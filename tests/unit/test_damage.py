@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import random
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import polars as pl
 import pytest
 import synthetic
 import transfer_data
+from command_line import status
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +23,6 @@ from dnsrig.analysis import rows
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.rows import DamagedFile
 from dnsrig.analysis.summary import summarise
-from dnsrig.cli import _app
 from dnsrig.cli._exits import EXIT_INCOMPLETE
 from dnsrig.rundir import Finding, Findings, TrialRecord, read_json, write_json
 
@@ -232,12 +231,9 @@ def damaged(tmp_path: Path) -> Path:
 def test_the_report_is_drawn_and_says_what_is_damaged(
     damaged: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", "report", str(damaged)])
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("TERM", "xterm")
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    assert ended.value.code == EXIT_INCOMPLETE
+    assert status(monkeypatch, "report", damaged) == EXIT_INCOMPLETE
     shown = capsys.readouterr().out
     page = (damaged / "report.html").read_text()
     written = read_json(damaged / "findings.json", Findings).findings

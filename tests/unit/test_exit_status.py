@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import synthetic
+from command_line import status
 
 from dnsrig import discovery, paths
-from dnsrig.cli import _app, _exits, compare, plan
+from dnsrig.cli import _exits, compare, plan
 from dnsrig.cli._exits import EVERY, EXIT_SKIP, EXIT_STOP, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.errors import DnsrigError, UsageError
-
-
-def status(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", *map(str, arguments)])
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    return int(ended.value.code or 0)
 
 
 def test_each_command_of_the_table_is_one() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -10,11 +9,11 @@ from types import ModuleType
 import polars as pl
 import pytest
 import synthetic
+from command_line import status
 
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import variant_table
-from dnsrig.cli import _app
 from dnsrig.cli._exits import EXIT_INCOMPLETE
 from dnsrig.experiment import trial as executed
 from dnsrig.report import export
@@ -41,12 +40,9 @@ def panicking(*_: object) -> None:
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", *arguments])
     monkeypatch.setenv("COLUMNS", "1000")
     monkeypatch.setenv("TERM", "xterm")
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    return int(ended.value.code or 0)
+    return status(monkeypatch, *arguments)
 
 
 def test_the_report_goes_on_and_names_each(

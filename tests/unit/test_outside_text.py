@@ -5,19 +5,19 @@ from __future__ import annotations
 import io
 import json
 import re
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import synthetic
+from command_line import experiment, output, status
 from pydantic import ValidationError
 from rich.console import Console
 
 import dnsrig.cli
 from dnsrig.analysis.read import Run
-from dnsrig.cli import _app, _progress
+from dnsrig.cli import _progress
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.rundir import Manifest, TrialKey, TrialSpec, Variant, read_json
@@ -25,21 +25,7 @@ from dnsrig.servers.driver import utc_ns_without_year
 
 MARKUP = "default [/off] [cold] [bold]x :cold: \x1b[31m"
 SHOWN = "default [/off] [cold] [bold]x :cold: \\x1b[31m"
-EXPERIMENT = """
-title = "title [cold]"
-question = "question [/off]"
-procedure = "transfer"
-repeats = 1
-limit_s = 10
-[hosts.primary]
-server = "knot@forky"
-[hosts.secondary]
-server = "knot@forky"
-[dataset]
-kind = "tiny-zones"
-zones = 5
-[matrix]
-"""
+EXPERIMENT = experiment("title [cold]", "question [/off]")
 
 
 @pytest.fixture
@@ -48,19 +34,12 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
 
 
-def dry_run(monkeypatch: pytest.MonkeyPatch, path: Path) -> int:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", "run", str(path), "--dry-run"])
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    return int(ended.value.code or 0)
-
-
 def test_markup_in_values_is_printed_by_the_dry_run(
     tmp_path: Path, wide: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(f"{EXPERIMENT}[matrix.'ports [cold]']\n{json.dumps(MARKUP)} = {{}}\n")
-    assert dry_run(monkeypatch, path) == 0
+    assert status(monkeypatch, "run", path, "--dry-run") == 0
     shown = capsys.readouterr().out
     assert shown.count(SHOWN) == 2, "in the matrix and in the order"
     assert "title [cold]: question [/off]" in shown and "ports [cold]" in shown
@@ -94,11 +73,8 @@ def test_markup_in_values_is_printed_by_the_report(
         servers=["bind@system"], zones=[5], repeats=1, title="title [/off] [cold]", extra_axes={"axis [cold]": [MARKUP]}
     )
     directory = synthetic.build(tmp_path / "run", plan)
-    monkeypatch.setattr(sys, "argv", ["dnsrig", "report", str(directory)])
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    shown = capsys.readouterr().out
-    assert int(ended.value.code or 0) == 0
+    code, shown, _ = output(monkeypatch, capsys, "report", directory)
+    assert code == 0
     assert "axis [cold]" in shown and SHOWN in shown
 
 
@@ -113,7 +89,7 @@ def test_a_file_whose_name_cannot_be_an_experiments_is_refused_by_the_dry_run(
 ) -> None:
     path = tmp_path / "my exp.toml"
     path.write_text(EXPERIMENT)
-    assert dry_run(monkeypatch, path) == 2
+    assert status(monkeypatch, "run", path, "--dry-run") == 2
     told = capsys.readouterr().err
     assert "an experiment cannot be called 'my exp'" in told and "call the file my-exp.toml" in told
 

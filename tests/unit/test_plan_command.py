@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import synthetic
+from command_line import output
 
-from dnsrig.cli import _app, _units
+from dnsrig.cli import _units
 from dnsrig.errors import UsageError
 
 S3 = ["--zones", "100000", "--records", "3", "--rtt", "250ms", "--jitter", "50ms", "--loss", "0.1%", "--rate", "20mbit"]
@@ -18,12 +18,8 @@ GOLDEN = Path(__file__).parent / "golden/plan.txt"
 
 
 def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", "plan", *arguments])
     monkeypatch.setenv("COLUMNS", "120")
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    output = capsys.readouterr()
-    return int(ended.value.code or 0), output.out, " ".join(output.err.split())
+    return output(monkeypatch, capsys, "plan", *arguments)
 
 
 def test_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 import synthetic
+from command_line import output
 from test_runner import Silent, pretend
 
-from dnsrig.cli import _app
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import extend, runner
 from dnsrig.experiment.plan import order
@@ -32,11 +31,7 @@ def of(directory: Path) -> Manifest:
 def command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> tuple[int, str, str]:
-    monkeypatch.setattr(sys, "argv", ["dnsrig", "run", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        _app.main()
-    shown = capsys.readouterr()
-    return int(ended.value.code or 0), shown.out, shown.err
+    return output(monkeypatch, capsys, "run", *arguments)
 
 
 @pytest.mark.parametrize(

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 import synthetic
+from command_line import experiment, output
 
-from dnsrig.cli import _app
 from dnsrig.lab import check, network
 from dnsrig.lab.check import Remark
 
 LONG = "bind@/opt/bind-9.18.33-with-jemalloc"
-EXPERIMENT = f"""
-title = "Long names"
-question = "Are they whole?"
-procedure = "transfer"
-repeats = 5
-limit_s = 10
-[hosts.primary]
-server = "knot@forky"
-[hosts.secondary]
-server = "knot@forky"
-[dataset]
-kind = "tiny-zones"
-zones = 5
-[matrix]
+EXPERIMENT = f"""{experiment("Long names", "Are they whole?", repeats=5)}
 "hosts.secondary.server" = ["{LONG}", "knot@forky"]
 "dataset.zones" = [100_000, 2_000_000]
 [matrix.transport]
@@ -66,10 +52,7 @@ def test_no_word_is_broken(
     said = {}
     for width in (80, 1000):
         monkeypatch.setenv("COLUMNS", str(width))
-        monkeypatch.setattr(sys, "argv", ["dnsrig", *command])
-        with pytest.raises(SystemExit):
-            _app.main()
-        said[width] = capsys.readouterr().out
+        _, said[width], _ = output(monkeypatch, capsys, *command)
         assert max(map(len, said[width].splitlines())) <= width
     assert LONG in said[80]
     assert in_words(said[80]) <= in_words(said[1000])
