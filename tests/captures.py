@@ -13,7 +13,7 @@ import dns.message
 import dpkt
 from scapy.config import conf
 from scapy.contrib.mpls import MPLS
-from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert, fragment
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert, fragment
 from scapy.layers.inet6 import (
     IPv6,
     IPv6ExtHdrDestOpt,
@@ -24,6 +24,7 @@ from scapy.layers.inet6 import (
 )
 from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
 from scapy.packet import Packet, Raw
+from scapy.utils import PcapNgWriter
 
 conf.verb = 0
 
@@ -68,8 +69,8 @@ def queries(v6: bool = False) -> list[Query]:
     ]
 
 
-def expected(found: Iterable[Query]) -> bytes:
-    """The stream of these queries over UDP, made without the engine."""
+def expected(found: Iterable[Query], tcp: bool = False) -> bytes:
+    """The stream of these queries, made without the engine: over UDP, or over TCP, each on a connection of its own."""
     records, clients = b"", {}
     given, seen = sorted(found, key=lambda query: query.time_ns), set()
     first_ns = given[0].time_ns
@@ -77,7 +78,8 @@ def expected(found: Iterable[Query]) -> bytes:
         client = clients.setdefault(query.client, len(clients))
         again = (query.client, query.port, query.wire) in seen
         seen.add((query.client, query.port, query.wire))
-        head = struct.pack("<qIHBB", query.time_ns - first_ns, client, len(query.wire), 0, 1 if again else 0)
+        transport, flags = (1, 2) if tcp else (0, 1 if again else 0)
+        head = struct.pack("<qIHBB", query.time_ns - first_ns, client, len(query.wire), transport, flags)
         records += head + query.wire + bytes(-len(query.wire) % 8)
     duration_ns = given[-1].time_ns - first_ns
     head = struct.pack("<8sIIQQqqQQ", b"DNSRSTRM", 1, 64, len(given), len(clients), first_ns, duration_ns, 0, 0)
@@ -113,6 +115,55 @@ def pcap(packets: Written, link: int = 1, big: bool = False, nano: bool = False)
     for when_ns, packet in packets:
         writer.writepkt_time(packet, _decimal(when_ns))
     return output.getvalue()
+
+
+def pcapng(packets: Written) -> bytes:
+    """By dpkt: one interface of Ethernet, times in microseconds."""
+    output = io.BytesIO()
+    writer = dpkt.pcapng.Writer(output)
+    for when_ns, packet in packets:
+        writer.writepkt(packet, ts=when_ns / 1e9)
+    return output.getvalue()
+
+
+def pcapng_big(packets: Written) -> bytes:
+    """In the byte order that dpkt does not write here, times in nanoseconds."""
+
+    def block(kind: int, body: bytes) -> bytes:
+        body += bytes(-len(body) % 4)
+        return struct.pack(">II", kind, len(body) + 12) + body + struct.pack(">I", len(body) + 12)
+
+    text = block(0x0A0D0D0A, struct.pack(">IHHq", 0x1A2B3C4D, 1, 0, -1))
+    text += block(1, struct.pack(">HHIHHB3xHH", 1, 0, 0, 9, 1, 9, 0, 0))
+    for when_ns, packet in packets:
+        text += block(
+            6, struct.pack(">IIIII", 0, when_ns >> 32, when_ns & 0xFFFFFFFF, len(packet), len(packet)) + packet
+        )
+    return text
+
+
+def pcapng_by_scapy(path: Path, packets: Written) -> None:
+    with PcapNgWriter(str(path)) as writer:
+        for when_ns, packet in packets:
+            made = Ether(packet)
+            made.time = _decimal(when_ns)
+            writer.write(made)
+
+
+def segments(query: Query, sequence: int, pieces: list[tuple[int, int]], with_syn: bool = True) -> Written:
+    """A connection with a query: its bytes from and to, with the length before it."""
+    network = (
+        IPv6(src=query.client, dst=query.server) if ":" in query.client else IP(src=query.client, dst=query.server)
+    )
+    wire = struct.pack(">H", len(query.wire)) + query.wire
+    head = {"sport": query.port, "dport": 53}
+    parts = [Raw(wire[start:end]) for start, end in pieces]
+    numbered = [
+        TCP(**head, seq=(sequence + 1 + start) % 2**32, flags="PA") / part for (start, _), part in zip(pieces, parts)
+    ]
+    syn = [TCP(**head, seq=sequence, flags="S")] if with_syn else []
+    fin = TCP(**head, seq=(sequence + 1 + len(wire)) % 2**32, flags="FA")
+    return [(query.time_ns, frame(network / segment)) for segment in [*syn, *numbered, fin]]
 
 
 def _decimal(when_ns: int) -> Any:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
+import shutil
 import subprocess
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,7 +99,15 @@ def test_what_is_no_query_is_accounted_for(tmp_path: Path) -> None:
         "malformed": 1,
     }
     assert ledger["fragments"]["incomplete"] == 1
-    datagrams = {"whole": 13, "reassembled": 0, "udp": 11, "tcp_segments": 0, "other_protocol": 1, "other_port": 1}
+    datagrams = {
+        "whole": 13,
+        "reassembled": 0,
+        "udp": 11,
+        "tcp_segments": 0,
+        "tcp_answers": 0,
+        "other_protocol": 1,
+        "other_port": 1,
+    }
     assert ledger["datagrams"] == datagrams | {"cut": 0, "malformed": 0}
     parts = {
         "kept": 5,
@@ -129,7 +142,60 @@ def test_order_of_packets_and_number_of_files_do_not_matter(tmp_path: Path) -> N
     halves = [write(tmp_path / "second", packets[2:]), write(tmp_path / "first", packets[:2])]
     stream, summary, _ = prepare(tmp_path, *halves)
     assert stream == expected(queries())
-    assert [capture["packets"] for capture in summary["captures"]] == [3, 2]
+    assert [capture["items"] for capture in summary["captures"]] == [3, 2]
+
+
+@pytest.mark.parametrize("form", [captures.pcapng, captures.pcapng_big], ids=["little", "big"])
+def test_pcapng_gives_the_same_stream(tmp_path: Path, form: Callable[[captures.Written], bytes]) -> None:
+    (tmp_path / "capture").write_bytes(form(frames(queries())))
+    stream, summary, _ = prepare(tmp_path, tmp_path / "capture")
+    assert stream == expected(queries()) and summary["captures"][0]["format"] == "pcapng"
+
+
+def test_pcapng_by_scapy_gives_the_same_stream(tmp_path: Path) -> None:
+    captures.pcapng_by_scapy(tmp_path / "capture", frames(queries()))
+    assert prepare(tmp_path, tmp_path / "capture")[0] == expected(queries())
+
+
+@pytest.mark.parametrize("name", ["gzip", "xz", "zstd", "lz4"])
+@pytest.mark.parametrize("form", [pcap, captures.pcapng], ids=["pcap", "pcapng"])
+def test_compression_changes_nothing(tmp_path: Path, name: str, form: Callable[[captures.Written], bytes]) -> None:
+    plain = form(frames(queries()))
+    if name in ("gzip", "xz"):
+        packed = gzip.compress(plain) if name == "gzip" else lzma.compress(plain)
+    elif shutil.which(name):
+        packed = subprocess.run([name, "-c"], input=plain, capture_output=True, check=True).stdout
+    else:
+        pytest.skip(f"no {name} here")
+    stream, summary, _ = prepare(tmp_path, "-", stdin=packed)
+    assert stream == expected(queries()) and summary["captures"][0]["compression"] == name
+
+
+def test_a_cut_archive_gives_what_was_whole(tmp_path: Path) -> None:
+    packed = gzip.compress(pcap(frames(queries()) * 100))
+    _, summary, said = prepare(tmp_path, "-", stdin=packed[: len(packed) // 2])
+    assert 0 < summary["stream"]["queries"] < 500 and "standard input is not read behind byte" in said
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+def test_tcp_in_any_pieces_gives_the_same_stream(tmp_path: Path, v6: bool) -> None:
+    found = queries(v6)
+    whole, reordered, overlapping = (
+        [(0, 9999)],
+        [(20, 9999), (0, 20), (20, 9999)],
+        [(0, 1), (0, 20), (10, 25), (20, 9999)],
+    )
+    for pieces in (whole, reordered, overlapping):
+        packets = [
+            packet
+            for number, query in enumerate(found)
+            for packet in captures.segments(replace(query, port=query.port + number), 2**32 - 10, pieces)
+        ]
+        stream, summary, _ = prepare(tmp_path, write(tmp_path / "capture", packets))
+        assert stream == expected(found, tcp=True)
+        assert summary["ledger"]["tcp_segments"]["connections"] == summary["ledger"]["messages"]["tcp"] == 5
+    begins_later = captures.segments(found[0], 7, whole, with_syn=False)
+    assert prepare(tmp_path, write(tmp_path / "capture", begins_later))[0] == expected(found[:1], tcp=True)
 
 
 def test_a_pipe_is_a_capture_too(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ impl Advice for ReplayError {
         match self {
             ReplayError::Read(..) => "give the paths of captures that you may read, or - for standard input".into(),
             ReplayError::Format { .. } => {
-                "pcap is read; convert what else you have, for example with `editcap -F pcap` or `tcpdump -r … -w …`".into()
+                "pcap and pcapng are read, plain or compressed; convert what else you have, for example with editcap".into()
             }
             ReplayError::Sort(..) => {
                 "what has no room in --memory waits beside --out: choose an --out with room (df), or more --memory".into()

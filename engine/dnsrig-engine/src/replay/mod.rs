@@ -6,5 +6,6 @@
 
 pub mod capture;
 pub mod error;
+pub mod message;
 pub mod packet;
 pub mod prepare;

@@ -1,11 +1,13 @@
 //! Readers of captures: what they find, and that no bytes hurt them.
 
-use std::io::Cursor;
+use std::io::{Cursor, Write};
 
 use proptest::prelude::*;
 
 use super::{read::read_source, *};
 use crate::{base::testing::inputs, replay::error::ReplayError};
+
+const LIMITS: Limits = Limits { decompressed_bytes_max: 1 << 20 };
 
 fn pcap(big: bool, magic: u32, packets: &[(u32, u32, &[u8])]) -> Vec<u8> {
     let four = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
@@ -24,11 +26,12 @@ type Packet = (i64, Vec<u8>);
 /// All packets, and how the capture ended.
 fn packets(bytes: &[u8]) -> Result<(Vec<Packet>, Option<String>), ReplayError> {
     let mut found = Vec::new();
-    let report = read_source(Cursor::new(bytes.to_vec()), "capture".as_ref(), |packet| {
+    let report = read_source(Cursor::new(bytes.to_vec()), "capture".as_ref(), LIMITS, |item| {
+        let Item::Packet(packet) = item;
         found.push((packet.time_ns, packet.bytes.to_vec()));
         Ok(())
     })?;
-    assert_eq!(report.packets, found.len() as u64);
+    assert_eq!(report.items, found.len() as u64);
     Ok((found, report.ended))
 }
 
@@ -60,7 +63,7 @@ fn what_is_no_capture_is_refused() {
     for bytes in [&b""[..], b"DNS", b"DNSRSTRM", b"<html></html>"] {
         assert!(matches!(packets(bytes), Err(ReplayError::Format { .. })));
     }
-    assert!(matches!(read("/nowhere".as_ref(), |_| Ok(())), Err(ReplayError::Read(..))));
+    assert!(matches!(read("/nowhere".as_ref(), LIMITS, |_| Ok(())), Err(ReplayError::Read(..))));
 }
 
 #[test]
@@ -71,15 +74,106 @@ fn an_impossible_length_ends_the_capture() {
     assert_eq!((found.len(), ended), (1, Some("damaged at byte 43: a packet of more than a megabyte".into())));
 }
 
+/// Blocks with their lengths at both ends.
+fn pcapng(blocks: &[(u32, Vec<u8>)]) -> Vec<u8> {
+    let block = |(kind, body): &(u32, Vec<u8>)| {
+        let length = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &length, body, &length].concat()
+    };
+    blocks.iter().flat_map(block).collect()
+}
+
+fn section() -> (u32, Vec<u8>) {
+    (0x0a0d_0d0a, [&0x1a2b_3c4du32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat())
+}
+
+/// An interface of Ethernet with options.
+fn interface(options: &[u8]) -> (u32, Vec<u8>) {
+    (1, [&[1, 0, 0, 0, 0, 0, 0, 0], options].concat())
+}
+
+fn packet(interface: u32, units: u64, bytes: &[u8]) -> (u32, Vec<u8>) {
+    let length = bytes.len() as u32;
+    let mut body: Vec<u8> =
+        [interface, (units >> 32) as u32, units as u32, length, length].map(u32::to_le_bytes).concat();
+    body.extend(bytes);
+    body.resize(body.len().next_multiple_of(4), 0);
+    (6, body)
+}
+
+#[test]
+fn interfaces_have_their_own_units_of_time() {
+    let bytes = pcapng(&[
+        section(),
+        interface(&[]),
+        interface(&[9, 0, 1, 0, 9, 0, 0, 0]),
+        interface(&[9, 0, 1, 0, 0x8a, 0, 0, 0, 14, 0, 8, 0, 3, 0, 0, 0, 0, 0, 0, 0]),
+        (5, vec![0; 20]),
+        packet(0, 7, b"micro"),
+        packet(1, 7, b"nano"),
+        packet(2, 512, b"binary, behind 3 s"),
+        (3, vec![3, 0, 0, 0, b'a', b'b', b'c', 0]),
+        packet(0, u64::MAX, b""),
+    ]);
+    let times: Vec<_> = packets(&bytes).unwrap().0.into_iter().map(|(time_ns, bytes)| (time_ns, bytes.len())).collect();
+    assert_eq!(times, [(7000, 5), (7, 4), (3_500_000_000, 18), (3_500_000_000, 3), (i64::MAX, 0)]);
+}
+
+#[test]
+fn a_pcapng_that_is_cut_or_damaged_gives_what_is_whole() {
+    let bytes = pcapng(&[section(), interface(&[]), packet(0, 7, b"one"), packet(0, 8, b"two"), packet(9, 8, b"")]);
+    let (found, ended) = packets(&bytes).unwrap();
+    assert_eq!((found.len(), ended), (2, Some("damaged at byte 120: a block that makes no sense".into())));
+    let (found, ended) = packets(&bytes[..119]).unwrap();
+    assert_eq!((found.len(), ended), (1, Some("cut at byte 84".into())));
+}
+
+#[test]
+fn decompression_has_a_limit() {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(&pcap(false, 0xa1b2_c3d4, &vec![(1, 2, &[0; 1000][..]); 2000])).unwrap();
+    let packed = packer.finish().unwrap();
+    assert!(packed.len() < 20_000);
+    let (found, ended) = packets(&packed).unwrap();
+    assert!(found.len() > 700 && found.len() < 1100);
+    assert!(ended.unwrap().contains("--decompressed-max"));
+}
+
 proptest! {
     #![proptest_config(inputs(5_000))]
 
     #[test]
     fn no_bytes_hurt(
-        start in prop::sample::select(vec![vec![], pcap(true, 0xa1b2_3c4d, &[(1, 2, b"one")]), pcap(false, 0xa1b2_cd34, &[])]),
+        start in prop::sample::select(vec![vec![], pcap(true, 0xa1b2_3c4d, &[(1, 2, b"one")]), pcap(false, 0xa1b2_cd34, &[]),
+            pcapng(&[section(), interface(&[]), packet(0, 7, b"one")]), pcapng(&[section()]),
+            vec![0x1f, 0x8b, 8, 0], vec![0xfd, b'7', b'z', b'X', b'Z', 0], vec![0x28, 0xb5, 0x2f, 0xfd],
+            vec![4, 0x22, 0x4d, 0x18]]),
         rest in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let bytes = [start, rest].concat();
+        if let Ok((found, _)) = packets(&bytes) {
+            prop_assert!(found.iter().map(|(_, packet)| packet.len()).sum::<usize>() <= bytes.len());
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(inputs(5_000))]
+
+    /// Blocks of every kind with any bodies, one of them perhaps changed.
+    #[test]
+    fn no_blocks_hurt(
+        blocks in prop::collection::vec((0u32..8, prop::collection::vec(any::<u8>(), 0..60)), 0..8),
+        change in any::<(u16, u8)>(),
+    ) {
+        let padded = |(kind, mut body): (u32, Vec<u8>)| {
+            body.resize(body.len().next_multiple_of(4), 0);
+            (kind, body)
+        };
+        let all: Vec<_> = [section(), interface(&[])].into_iter().chain(blocks.into_iter().map(padded)).collect();
+        let mut bytes = pcapng(&all);
+        let at = usize::from(change.0) % bytes.len();
+        bytes[at] ^= change.1;
         if let Ok((found, _)) = packets(&bytes) {
             prop_assert!(found.iter().map(|(_, packet)| packet.len()).sum::<usize>() <= bytes.len());
         }

@@ -3,7 +3,7 @@
 
 use super::{
     input::Input,
-    step::{Captured, End, Step},
+    step::{Captured, End, Item, Step},
 };
 
 const HEADER_BYTES: usize = 24;
@@ -44,7 +44,7 @@ impl Pcap {
 
     /// Calls `each` with the next packet.
     #[inline]
-    pub fn next(&self, input: &mut Input, each: impl FnOnce(Captured)) -> Step {
+    pub fn next(&self, input: &mut Input, each: impl FnOnce(Item)) -> Step {
         let offset = input.offset();
         let head = match input.look(self.head_bytes) {
             Err(error) => return Step::End(End::Unread(error)),
@@ -67,9 +67,9 @@ impl Pcap {
             Ok(bytes) => &bytes[self.head_bytes..],
         };
         let time_ns = i64::from(seconds) * 1_000_000_000 + i64::from(part) * self.ns_per_unit;
-        each(Captured { time_ns, link: self.link, bytes });
+        each(Item::Packet(Captured { time_ns, link: self.link, bytes }));
         input.pass(whole_bytes);
-        Step::Packet
+        Step::More
     }
 }
 

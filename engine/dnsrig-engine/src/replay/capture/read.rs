@@ -9,9 +9,11 @@ use std::{
 use serde::Serialize;
 
 use super::{
+    decompress,
     input::Input,
     pcap::Pcap,
-    step::{Captured, End, Step},
+    pcapng::Pcapng,
+    step::{End, Item, Step},
 };
 use crate::replay::error::ReplayError;
 
@@ -20,32 +22,92 @@ use crate::replay::error::ReplayError;
 pub struct CaptureReport {
     pub path: String,
     pub format: &'static str,
-    pub packets: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compression: Option<&'static str>,
+    /// Packets, or messages where the format has those.
+    pub items: u64,
+    /// Without compression.
     pub bytes: u64,
     /// Why its end was not read, if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
 
-/// Calls `each` with every packet of the capture at `path`, or of standard input if that is `-`.
-pub fn read(path: &Path, each: impl FnMut(Captured) -> Result<(), ReplayError>) -> Result<CaptureReport, ReplayError> {
-    let source: Box<dyn Read> = if path == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(path).map_err(ReplayError::read(path))?)
-    };
-    read_source(source, path, each)
+/// What a capture may hold.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    pub decompressed_bytes_max: u64,
+}
+
+/// A capture that is being read, by its format.
+enum Format {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl Format {
+    /// By the bytes that a file begins with; the end, if no more of it can be read.
+    fn open(input: &mut Input, path: &Path) -> Result<Result<Self, End>, ReplayError> {
+        let begins = input.look(4).map_err(ReplayError::read(path))?;
+        let wrong = |reason: &str| Err(ReplayError::Format { path: path.into(), reason: reason.into() });
+        let Ok(magic) = <[u8; 4]>::try_from(begins) else {
+            return wrong("it has less than four bytes");
+        };
+        if Pcap::is(magic) {
+            return Ok(Pcap::open(input).map(Format::Pcap));
+        }
+        if Pcapng::is(magic) {
+            return Ok(Ok(Format::Pcapng(Pcapng::default())));
+        }
+        wrong("it begins as none that is known")
+    }
+
+    fn name(&self) -> &'static str {
+        match self {
+            Format::Pcap(_) => "pcap",
+            Format::Pcapng(_) => "pcapng",
+        }
+    }
+
+    #[inline]
+    fn next(&mut self, input: &mut Input, each: impl FnOnce(Item)) -> Step {
+        match self {
+            Format::Pcap(pcap) => pcap.next(input, each),
+            Format::Pcapng(pcapng) => pcapng.next(input, each),
+        }
+    }
+}
+
+/// Calls `each` with all that the capture at `path` holds, or standard input if that is `-`.
+pub fn read(
+    path: &Path,
+    limits: Limits,
+    each: impl FnMut(Item) -> Result<(), ReplayError>,
+) -> Result<CaptureReport, ReplayError> {
+    if path == Path::new("-") {
+        return read_source(io::stdin(), Path::new("standard input"), limits, each);
+    }
+    read_source(File::open(path).map_err(ReplayError::read(path))?, path, limits, each)
 }
 
 /// As [`read`], from anything; `path` stands in what is said.
 pub fn read_source(
     source: impl Read + 'static,
     path: &Path,
-    mut each: impl FnMut(Captured) -> Result<(), ReplayError>,
+    limits: Limits,
+    mut each: impl FnMut(Item) -> Result<(), ReplayError>,
 ) -> Result<CaptureReport, ReplayError> {
+    let opened = decompress::open(source, limits.decompressed_bytes_max);
+    let (source, compression) = opened.map_err(ReplayError::read(path))?;
     let mut input = Input::new(source);
-    let mut report = CaptureReport { path: path.display().to_string(), format: "pcap", ..CaptureReport::default() };
-    let end = packets(path, &mut input, &mut report, &mut each)?;
+    let mut report = CaptureReport { path: path.display().to_string(), compression, ..CaptureReport::default() };
+    let end = match Format::open(&mut input, path)? {
+        Ok(mut format) => {
+            report.format = format.name();
+            all(&mut format, &mut input, &mut report.items, &mut each)?
+        }
+        Err(end) => end,
+    };
     report.bytes = input.offset();
     report.ended = match end {
         End::Whole => None,
@@ -56,31 +118,19 @@ pub fn read_source(
     Ok(report)
 }
 
-fn packets(
-    path: &Path,
+fn all(
+    format: &mut Format,
     input: &mut Input,
-    report: &mut CaptureReport,
-    each: &mut impl FnMut(Captured) -> Result<(), ReplayError>,
+    items: &mut u64,
+    each: &mut impl FnMut(Item) -> Result<(), ReplayError>,
 ) -> Result<End, ReplayError> {
-    let wrong = |reason: &str| ReplayError::Format { path: path.into(), reason: reason.into() };
-    let begins = input.look(4).map_err(ReplayError::read(path))?;
-    let Ok(magic) = <[u8; 4]>::try_from(begins) else {
-        return Err(wrong("it has less than four bytes"));
-    };
-    if !Pcap::is(magic) {
-        return Err(wrong("it begins as none that is known"));
-    }
-    let pcap = match Pcap::open(input) {
-        Ok(pcap) => pcap,
-        Err(end) => return Ok(end),
-    };
-    let mut failed = Ok(());
     loop {
-        let step = pcap.next(input, |packet| {
-            report.packets += 1;
-            failed = each(packet);
+        let mut failed = Ok(());
+        let step = format.next(input, |item| {
+            *items += 1;
+            failed = each(item);
         });
-        std::mem::replace(&mut failed, Ok(()))?;
+        failed?;
         if let Step::End(end) = step {
             return Ok(end);
         }

@@ -12,11 +12,17 @@ pub struct Captured<'c> {
     pub bytes: &'c [u8],
 }
 
+/// What a capture holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item<'c> {
+    Packet(Captured<'c>),
+}
+
 /// Whether there is more.
 #[derive(Debug)]
 pub enum Step {
     /// A packet, or something between packets, was read.
-    Packet,
+    More,
     End(End),
 }
 

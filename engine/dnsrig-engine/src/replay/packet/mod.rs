@@ -1,4 +1,4 @@
-//! From a captured packet to what a host sent: link layers, IP, fragments, UDP. Bytes in and out, no file.
+//! From a captured packet to what a host sent: link layers, IP, fragments, UDP, TCP. Bytes in and out, no file.
 //!
 //! By hand, because every packet of a capture passes through here; what it reads is untrusted, and the tests give it bytes
 //! of any kind.
@@ -6,7 +6,11 @@
 pub mod fragments;
 pub mod ip;
 pub mod link;
+pub mod streams;
+pub mod tcp;
 pub mod udp;
 
 #[cfg(test)]
 mod packet_tests;
+#[cfg(test)]
+mod streams_tests;

@@ -11,7 +11,7 @@ use crate::base::units::parse_number;
 /// names, cookies and client subnets in the queries stay as they are.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Captures, such as tcpdump writes them; - is standard input
+    /// Captures, as tcpdump and Wireshark write them, perhaps compressed (gzip, xz, zstd, lz4); - is standard input
     #[arg(required = true, value_name = "CAPTURE")]
     pub captures: Vec<PathBuf>,
     /// The stream to make; what stands there is replaced
@@ -25,7 +25,10 @@ pub struct Arguments {
     pub ports: Vec<u16>,
     /// Take at most about so much memory, such as 512M or 4G; what has no room waits in files beside --out
     #[arg(long, value_name = "BYTES", default_value = "1G", value_parser = parse_bytes)]
-    pub memory: usize,
+    pub memory: u64,
+    /// Read no more from a compressed capture than so many bytes
+    #[arg(long, value_name = "BYTES", default_value = "1T", value_parser = parse_bytes)]
+    pub decompressed_max: u64,
     /// Store the clients' addresses in the stream
     #[arg(long)]
     pub addresses: bool,
@@ -35,11 +38,11 @@ pub struct Arguments {
 }
 
 /// Reads a number of bytes such as `64M`, from 64 MiB to 1 TiB.
-fn parse_bytes(text: &str) -> Result<usize, String> {
-    let units = [("K", 1usize << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let units = [("K", 1u64 << 10), ("M", 1 << 20), ("G", 1 << 30), ("T", 1 << 40)];
     let (number, unit) =
         units.iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, *unit))).unwrap_or((text, 1));
-    let bytes = number.parse::<usize>().ok().and_then(|number| number.checked_mul(unit));
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     let bytes = bytes.filter(|bytes| (64 << 20..=1 << 40).contains(bytes));
     bytes.ok_or_else(|| "expected a number of bytes from 64M to 1T, such as 512M or 4G".into())
 }

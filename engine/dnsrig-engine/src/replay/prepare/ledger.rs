@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::replay::packet::fragments;
+use crate::replay::packet::{fragments, streams};
 
 /// Captured packets: `read` is the sum of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -29,8 +29,10 @@ pub struct Datagrams {
     pub reassembled: u64,
     /// With a message over UDP.
     pub udp: u64,
-    /// With a segment of TCP from or to a port of DNS.
+    /// With a segment of TCP to a port of DNS.
     pub tcp_segments: u64,
+    /// With a segment of TCP from a port of DNS to another: answers, which are not read.
+    pub tcp_answers: u64,
     /// Neither UDP nor TCP.
     pub other_protocol: u64,
     /// Neither from nor to a port of DNS.
@@ -69,13 +71,14 @@ pub struct Ledger {
     pub packets: Packets,
     pub fragments: fragments::Counts,
     pub datagrams: Datagrams,
+    pub tcp_segments: streams::Counts,
     pub messages: Messages,
 }
 
 impl Ledger {
     /// Whether nothing is unaccounted for.
     pub fn is_balanced(&self) -> bool {
-        let Ledger { packets, fragments, datagrams, messages } = self;
+        let Ledger { packets, fragments, datagrams, tcp_segments, messages } = self;
         let sums = [
             (
                 packets.read,
@@ -87,12 +90,14 @@ impl Ledger {
                 datagrams.whole + datagrams.reassembled,
                 datagrams.udp
                     + datagrams.tcp_segments
+                    + datagrams.tcp_answers
                     + datagrams.other_protocol
                     + datagrams.other_port
                     + datagrams.cut
                     + datagrams.malformed,
             ),
             (datagrams.udp, messages.udp),
+            (datagrams.tcp_segments, tcp_segments.read),
             (
                 messages.udp + messages.tcp,
                 messages.kept
@@ -105,6 +110,6 @@ impl Ledger {
                     + messages.clients_beyond_memory,
             ),
         ];
-        fragments.is_balanced() && sums.iter().all(|(whole, parts)| whole == parts)
+        fragments.is_balanced() && tcp_segments.is_balanced() && sums.iter().all(|(whole, parts)| whole == parts)
     }
 }

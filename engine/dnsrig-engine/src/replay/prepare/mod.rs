@@ -1,13 +1,12 @@
 //! `replay prepare`: captures → stream.
 //!
-//! [`packets`] takes in packets and finds messages, [`message`] tells queries from what else there is, [`server`] chooses
+//! [`packets`] takes in packets and finds messages, [`message`](super::message) tells queries from what else there is, [`server`] chooses
 //! the server, [`sort`] brings queries into the order of their times in bounded memory, [`finish`] numbers the clients and
 //! writes. The [`ledger`] accounts for everything that was read.
 
 pub mod arguments;
 pub mod finish;
 pub mod ledger;
-pub mod message;
 pub mod packets;
 pub mod report;
 mod run;

@@ -4,7 +4,6 @@ use std::{collections::BTreeSet, io, net::Ipv6Addr};
 
 use super::{
     ledger::Ledger,
-    message::{Kind, Message, kind},
     server::{Servers, Waiting},
     sort::{Entry, Sorted, Sorter},
 };
@@ -12,11 +11,13 @@ use crate::{
     dns::stream::{NEW_CONNECTION, Transport},
     replay::{
         capture::Captured,
+        message::{Kind, Message, kind},
         packet::{
             fragments::Fragments,
             ip::{self, Packet, TCP, UDP},
             link::Link,
-            udp,
+            streams::Streams,
+            tcp, udp,
         },
     },
 };
@@ -44,6 +45,7 @@ pub struct Packets {
     ports: Vec<u16>,
     queries: Queries,
     fragments: Fragments,
+    streams: Streams,
     time_ns: i64,
     times_backwards: u64,
 }
@@ -66,7 +68,14 @@ impl Packets {
         };
         let ports = wanted.ports.clone();
         let queries = Queries { ports, servers, seen: Vec::new(), sorter, ledger: Ledger::default() };
-        Packets { ports: wanted.ports, queries, fragments: Fragments::default(), time_ns: i64::MIN, times_backwards: 0 }
+        Packets {
+            ports: wanted.ports,
+            queries,
+            fragments: Fragments::default(),
+            streams: Streams::default(),
+            time_ns: i64::MIN,
+            times_backwards: 0,
+        }
     }
 
     /// Takes in a packet.
@@ -131,8 +140,7 @@ impl Packets {
             return Ok(());
         }
         if packet.protocol == TCP {
-            counts.tcp_segments += 1;
-            return Ok(());
+            return self.segment(time_ns, packet);
         }
         match udp::parse(packet.payload, packet.is_whole) {
             None => counts.malformed += 1,
@@ -155,8 +163,33 @@ impl Packets {
         Ok(())
     }
 
+    fn segment(&mut self, time_ns: i64, packet: &Packet) -> io::Result<()> {
+        let counts = &mut self.queries.ledger.datagrams;
+        match tcp::parse(packet.payload) {
+            None => counts.malformed += 1,
+            Some(_) if !packet.is_whole => counts.cut += 1,
+            Some(segment) if !self.ports.contains(&segment.destination_port) => counts.tcp_answers += 1,
+            Some(segment) => {
+                counts.tcp_segments += 1;
+                let mut result = Ok(());
+                self.streams.add(time_ns, packet.source, packet.destination, &segment, |message| {
+                    let taken = self.queries.tcp_message(message);
+                    result = std::mem::replace(&mut result, Ok(())).and(taken);
+                });
+                return result;
+            }
+        }
+        Ok(())
+    }
+
     /// What was found in all packets.
     pub fn finish(mut self) -> io::Result<Found> {
+        let mut result = Ok(());
+        self.queries.ledger.tcp_segments = self.streams.finish(|message| {
+            let taken = self.queries.tcp_message(message);
+            result = std::mem::replace(&mut result, Ok(())).and(taken);
+        });
+        result?;
         self.queries.ledger.fragments = self.fragments.finish();
         self.queries.choose()?;
         let Queries { servers, seen, sorter, ledger, .. } = self.queries;
@@ -166,6 +199,11 @@ impl Packets {
 }
 
 impl Queries {
+    fn tcp_message(&mut self, message: Message) -> io::Result<()> {
+        self.ledger.messages.tcp += 1;
+        self.message(message)
+    }
+
     #[inline]
     fn message(&mut self, message: Message) -> io::Result<()> {
         let counts = &mut self.ledger.messages;

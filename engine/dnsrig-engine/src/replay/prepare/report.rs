@@ -65,11 +65,26 @@ pub fn text(summary: &Summary) -> String {
         "datagrams",
         &[
             (datagrams.udp, "messages over UDP"),
-            (datagrams.tcp_segments, "segments of TCP, which are not read yet"),
+            (datagrams.tcp_segments, "segments of TCP to a server"),
+            (datagrams.tcp_answers, "segments of TCP from one"),
             (datagrams.other_protocol, "neither UDP nor TCP"),
             (datagrams.other_port, "of other ports"),
             (datagrams.cut, "cut by the capture"),
             (datagrams.malformed, "malformed"),
+        ],
+    );
+    let segments = &ledger.tcp_segments;
+    row(
+        "segments",
+        &[
+            (segments.used, "with messages"),
+            (segments.empty, "empty"),
+            (segments.repeated, "repeated"),
+            (segments.behind_hole, "behind a hole"),
+            (segments.without_begin, "without the begin of their connection"),
+            (segments.unusable, "unusable"),
+            (segments.connections, "connections"),
+            (segments.messages_cut, "messages cut"),
         ],
     );
     let messages = &ledger.messages;

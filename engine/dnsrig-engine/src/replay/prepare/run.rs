@@ -13,7 +13,10 @@ use super::{
 use crate::{
     base::{clock, events, failure::Failure},
     dns::stream::StreamWriter,
-    replay::{capture, error::ReplayError},
+    replay::{
+        capture::{self, Item, Limits},
+        error::ReplayError,
+    },
 };
 
 /// So many servers are named.
@@ -46,15 +49,19 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
         IpAddr::V6(address) => *address,
     };
     let wanted = Wanted { servers: arguments.servers.iter().map(to_v6).collect(), ports: arguments.ports.clone() };
-    let mut packets = Packets::new(wanted, Sorter::new(directory, arguments.memory / 2));
+    let memory_bytes = usize::try_from(arguments.memory).unwrap_or(usize::MAX);
+    let mut packets = Packets::new(wanted, Sorter::new(directory, memory_bytes / 2));
+    let limits = Limits { decompressed_bytes_max: arguments.decompressed_max };
     let mut captures = Vec::new();
     for path in &arguments.captures {
-        captures.push(capture::read(path, |packet| packets.packet(packet).map_err(sorting))?);
+        captures.push(capture::read(path, limits, |item| match item {
+            Item::Packet(packet) => packets.packet(packet).map_err(sorting),
+        })?);
     }
     let mut found = packets.finish().map_err(sorting)?;
     let options = Options {
         gap_ns: (arguments.gap_s * 1e9) as i64,
-        clients_max: (arguments.memory / 4 / CLIENT_BYTES).min(u32::MAX as usize),
+        clients_max: (memory_bytes / 4 / CLIENT_BYTES).min(u32::MAX as usize),
         store_addresses: arguments.addresses,
     };
     let mut finisher = Finisher::new(options, writer);

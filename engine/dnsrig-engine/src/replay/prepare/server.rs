@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::message::Message;
+use crate::replay::message::Message;
 
 /// The busiest server is chosen from so many queries, the first ones.
 const QUERIES: usize = 100_000;

@@ -1,0 +1,180 @@
+//! Messages out of TCP: in any pieces and order, with holes, without a begin, with junk.
+
+use std::net::Ipv6Addr;
+
+use proptest::prelude::*;
+
+use super::{
+    streams::{Counts, Streams},
+    tcp::Segment,
+};
+use crate::base::testing::inputs;
+
+/// A query for the root, numbered.
+fn query(number: u8) -> Vec<u8> {
+    let message = [0, number, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 1];
+    [&[0, message.len() as u8], &message[..]].concat()
+}
+
+fn segment(sequence: u32, payload: &[u8]) -> Segment<'_> {
+    Segment { source_port: 4000, destination_port: 53, sequence, is_syn: false, is_end: false, payload }
+}
+
+fn syn(sequence: u32) -> Segment<'static> {
+    Segment { is_syn: true, ..segment(sequence, &[]) }
+}
+
+/// The numbers of the queries that are found, whether each is the first of its connection, and the counts. The segments
+/// come a millisecond apart.
+fn found(segments: &[Segment]) -> (Vec<(u8, bool)>, Counts) {
+    let (mut streams, mut numbers) = (Streams::default(), Vec::new());
+    let mut each = |number: u8, is_first: bool| numbers.push((number, is_first));
+    for (at, segment) in segments.iter().enumerate() {
+        let (client, server) = (Ipv6Addr::LOCALHOST, Ipv6Addr::UNSPECIFIED);
+        streams.add(at as i64 * 1_000_000, client, server, segment, |m| each(m.bytes[1], m.is_first));
+    }
+    let counts = streams.finish(|m| each(m.bytes[1], m.is_first));
+    assert!(counts.is_balanced(), "{counts:?}");
+    assert_eq!(counts.read, segments.len() as u64);
+    (numbers, counts)
+}
+
+fn three() -> Vec<u8> {
+    [query(1), query(2), query(3)].concat()
+}
+
+const ALL: [(u8, bool); 3] = [(1, true), (2, false), (3, false)];
+
+#[test]
+fn messages_come_in_one_segment_or_byte_by_byte() {
+    let bytes = three();
+    assert_eq!(found(&[syn(9), segment(9, &bytes)]).0, ALL);
+    let pieces: Vec<_> = bytes.chunks(1).enumerate().map(|(at, piece)| segment(9 + at as u32, piece)).collect();
+    let (numbers, counts) = found(&[&[syn(9)], &pieces[..]].concat());
+    assert_eq!((numbers.as_slice(), counts.used), (&ALL[..], bytes.len() as u64));
+}
+
+#[test]
+fn sequence_numbers_pass_zero() {
+    let bytes = three();
+    let start = u32::MAX - 20;
+    let [a, b] = [segment(start, &bytes[..30]), segment(start.wrapping_add(30), &bytes[30..])];
+    assert_eq!(found(&[syn(start), b, a]).0, ALL);
+}
+
+#[test]
+fn what_is_sent_again_or_overlaps_counts_once() {
+    let bytes = three();
+    let [a, b, c] = [segment(9, &bytes[..30]), segment(19, &bytes[10..50]), segment(39, &bytes[30..])];
+    let (numbers, counts) = found(&[syn(9), a, a, b, c, c, b, a]);
+    assert_eq!((numbers.as_slice(), counts.used, counts.repeated), (&ALL[..], 3, 4));
+}
+
+#[test]
+fn data_may_come_with_the_syn() {
+    let bytes = three();
+    let fast_open = Segment { is_syn: true, ..segment(9, &bytes[..19]) };
+    // The server did not take the data of the SYN, so the client sends all of it again.
+    assert_eq!(found(&[fast_open, segment(9, &bytes)]).0, ALL);
+}
+
+#[test]
+fn behind_a_hole_messages_are_found_again() {
+    let bytes = three();
+    let (numbers, counts) =
+        found(&[syn(9), segment(9, &bytes[..25]), segment(40, &bytes[31..38]), segment(47, &query(3))]);
+    assert_eq!(numbers, [(1, true), (3, false)]);
+    assert_eq!((counts.used, counts.behind_hole, counts.messages_cut), (2, 1, 1));
+}
+
+#[test]
+fn without_a_begin_the_next_query_is_found() {
+    let bytes = three();
+    let (numbers, counts) = found(&[segment(9, &bytes[5..19]), segment(23, &bytes[19..])]);
+    assert_eq!(numbers, [(2, true), (3, false)]);
+    assert_eq!((counts.without_begin, counts.used), (1, 1));
+}
+
+#[test]
+fn nothing_comes_behind_the_end_or_behind_junk() {
+    let bytes = three();
+    let fin = Segment { is_end: true, ..segment(28, &[]) };
+    let (numbers, counts) =
+        found(&[syn(9), fin, segment(9, &bytes[..19]), segment(28, &query(9)), segment(9, &bytes[..19])]);
+    assert_eq!((numbers, counts.unusable, counts.repeated), (vec![(1, true)], 1, 1));
+    let (numbers, counts) = found(&[syn(9), segment(9, b"\0\x03GET"), segment(14, &query(1))]);
+    assert_eq!((numbers.len(), counts.unusable), (0, 2));
+}
+
+#[test]
+fn a_port_is_used_again() {
+    let fin = Segment { is_end: true, ..segment(28, &[]) };
+    let (one, two) = (query(1), query(2));
+    let (numbers, counts) = found(&[syn(9), segment(9, &one), fin, syn(5000), segment(5000, &two)]);
+    assert_eq!((numbers, counts.connections), (vec![(1, true), (2, true)], 2));
+}
+
+/// Holes that are never filled, in more connections than there is room for.
+#[test]
+fn memory_is_bounded() {
+    let mut streams = Streams::default();
+    let payload = vec![0; 1400];
+    for number in 0..200_000u32 {
+        let segment = Segment { source_port: number as u16, ..segment(2000 * (1 + number % 7), &payload) };
+        streams.add(0, Ipv6Addr::from_bits(u128::from(number / 7)), Ipv6Addr::LOCALHOST, &segment, |_| ());
+        assert!(streams.bytes_held() <= 64 << 20);
+    }
+    assert!(streams.finish(|_| ()).is_balanced());
+}
+
+proptest! {
+    #![proptest_config(inputs(3_000))]
+
+    /// However the bytes are cut, repeated and shuffled within a window: all messages, once, in order.
+    #[test]
+    fn any_pieces_give_all_messages(
+        cuts in prop::collection::vec(1usize..30, 1..20), seed in any::<u64>(), start in any::<u32>(),
+    ) {
+        let bytes: Vec<u8> = (0..6).flat_map(query).collect();
+        let (mut pieces, mut at) = (Vec::new(), 0);
+        for cut in cuts.iter().cycle() {
+            let end = bytes.len().min(at + cut);
+            pieces.push(segment(start.wrapping_add(at as u32), &bytes[at..end]));
+            // Sent again together with what comes next.
+            pieces.push(segment(start.wrapping_add(at as u32), &bytes[at..bytes.len().min(end + cut / 2)]));
+            at = end;
+            if at == bytes.len() {
+                break;
+            }
+        }
+        let mut random = crate::base::random::Random::new(seed, 0);
+        for at in (1..pieces.len()).rev() {
+            pieces.swap(at, at - random.below(at.min(6) as u64 + 1) as usize);
+        }
+        pieces.truncate(60);
+        let missing = pieces.len() == 60;
+        let (numbers, counts) = found(&[&[syn(start)], &pieces[..]].concat());
+        if !missing {
+            prop_assert_eq!(numbers.iter().map(|(number, _)| *number).collect::<Vec<_>>(), (0..6).collect::<Vec<_>>());
+            prop_assert_eq!(counts.behind_hole, 0);
+        }
+    }
+
+    /// Any segments: no panic, the counts add up, and no more messages than bytes allow.
+    #[test]
+    fn any_segments_are_survived(
+        segments in prop::collection::vec(
+            (0u32..80, prop::collection::vec(0u8..20, 0..40), prop::sample::select(vec![0u8, 0, 0, 0, 1, 2]), 0u16..2), 0..40,
+        ),
+    ) {
+        let segments: Vec<_> = segments
+            .iter()
+            .map(|(sequence, payload, flags, port)| Segment {
+                source_port: *port, is_syn: flags & 2 != 0, is_end: flags & 1 != 0, ..segment(*sequence, payload)
+            })
+            .collect();
+        let given: usize = segments.iter().map(|segment| segment.payload.len()).sum();
+        let (numbers, _) = found(&segments);
+        prop_assert!(numbers.len() * 14 <= given);
+    }
+}
