@@ -104,11 +104,12 @@ class Pair:
         self, subcommand: str, *options: str, meanwhile: Callable[[Process], None] | None = None
     ) -> dict[str, Any]:
         """A subcommand of the engine on the instrument's host, against the server; its summary."""
-        output = self._run(
-            [str(paths.engine()), subcommand, str(self.reflector.address), *options], meanwhile=meanwhile
-        )
-        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        return next(line for line in reversed(lines) if line["event"] == "summary")
+        return self.events(subcommand, str(self.reflector.address), *options, meanwhile=meanwhile)[-1]
+
+    def events(self, *arguments: str, meanwhile: Callable[[Process], None] | None = None) -> list[dict[str, Any]]:
+        """What the engine says on the instrument's host, the summary last."""
+        output = self._run([str(paths.engine()), *arguments], meanwhile=meanwhile)
+        return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
     def peer(self, *command: str) -> str:
         """A peer on the instrument's host; its output."""

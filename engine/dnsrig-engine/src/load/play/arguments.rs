@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Queries outstanding at a time may be so many times those of the stream's mean rate.
-const PEAK: f64 = 8.0;
+const PEAK: f64 = 4.0;
 
 /// Which port of the pool a query leaves by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -133,9 +133,10 @@ impl Arguments {
     /// The sockets of one of the threads, and the places in the table of each.
     pub fn ports(&self, header: &Header) -> Result<(usize, usize), LoadError> {
         let ports = (self.ports / self.threads) as usize;
-        let outstanding = self.mean_qps(header) * self.timeout_s.as_secs_f64() * PEAK / f64::from(self.threads);
+        let outstanding = self.mean_qps(header) * self.timeout_s.as_secs_f64() / f64::from(self.threads);
         let fitting = outstanding * 2.0 / in_flight::TABLE_MAX as f64 * f64::from(self.threads);
-        let table = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
+        let least = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
+        let table = least.map(|_| in_flight::table_for(outstanding * PEAK, ports).unwrap_or(in_flight::TABLE_MAX));
         let table = table.ok_or_else(|| {
             LoadError::Arguments(format!(
                 "{} ports have too few message ids: name at least --ports {}",
