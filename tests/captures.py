@@ -6,9 +6,11 @@ import io
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+import cbor2
 import dns.message
 import dpkt
 from scapy.config import conf
@@ -148,6 +150,95 @@ def pcapng_by_scapy(path: Path, packets: Written) -> None:
             made = Ether(packet)
             made.time = _decimal(when_ns)
             writer.write(made)
+
+
+def _field(number: int, value: int | bytes) -> bytes:
+    """A field of protocol buffers."""
+
+    def varint(rest: int) -> bytes:
+        return bytes([rest & 0x7F | 0x80]) + varint(rest >> 7) if rest > 0x7F else bytes([rest])
+
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def dnstap(found: list[Query], kind: int = 5) -> bytes:
+    """CLIENT_QUERY messages, each followed by its CLIENT_RESPONSE, in a frame stream."""
+
+    def frame_of(query: Query, kind: int) -> bytes:
+        client, server = ip_address(query.client), ip_address(query.server)
+        seconds, part_ns = divmod(query.time_ns, 10**9)
+        message = _field(1, kind) + _field(2, 1 if client.version == 4 else 2) + _field(3, 1)
+        message += _field(4, client.packed) + _field(5, server.packed) + _field(6, query.port) + _field(7, 53)
+        message += _field(8, seconds) + b"\x4d" + struct.pack("<I", part_ns) + _field(10, query.wire)
+        return _field(1, b"a server") + _field(15, 1) + _field(14, message)
+
+    kind_of_content = b"protobuf:dnstap.Dnstap"
+    text = struct.pack(">IIIII", 0, 12 + len(kind_of_content), 2, 1, len(kind_of_content)) + kind_of_content
+    for query in found:
+        for made in (frame_of(query, kind), frame_of(query, kind + 1)):
+            text += struct.pack(">I", len(made)) + made
+    return text + struct.pack(">III", 0, 4, 3)
+
+
+def cdns(found: list[Query], indefinite: bool = False) -> bytes:
+    """C-DNS by cbor2, a block for each two queries, with times in microseconds."""
+    blocks = [_block(found[at : at + 2]) for at in range(0, len(found), 2)]
+    parameters = {0: {0: 10**6, 1: 5000, 2: {0: 0, 1: 0, 2: 0, 3: 0}, 3: [0], 4: [1]}}
+    preamble = {0: 1, 1: 0, 3: [parameters]}
+    if not indefinite:
+        return cbor2.dumps(["C-DNS", preamble, blocks])
+    return (
+        b"\x9f"
+        + cbor2.dumps("C-DNS")
+        + cbor2.dumps(preamble)
+        + b"\x9f"
+        + b"".join(map(cbor2.dumps, blocks))
+        + b"\xff\xff"
+    )
+
+
+def _block(found: list[Query]) -> dict[int, Any]:
+    start_us = found[0].time_ns // 1000
+    addresses, names, signatures, classtypes, exchanges = [], [], [], [], []
+    for query in found:
+        parsed = dns.message.from_wire(query.wire)
+        question, flags = parsed.question[0], int(parsed.flags)
+        addresses += [ip_address(query.client).packed, ip_address(query.server).packed]
+        classtypes.append({0: int(question.rdtype), 1: int(question.rdclass)})
+        options = b"".join(
+            struct.pack(">HH", int(option.otype), len(option.to_wire())) + option.to_wire() for option in parsed.options
+        )
+        names += [question.name.to_wire(), options]
+        bits = (flags >> 4 & 1) | (flags >> 5 & 1) << 1 | (flags >> 8 & 1) << 4 | bool(parsed.ednsflags & 0x8000) << 7
+        signature = {
+            0: len(addresses) - 1,
+            1: 53,
+            2: ip_address(query.client).version == 6,
+            4: 3,
+            5: 0,
+            6: bits,
+            8: len(classtypes) - 1,
+        }
+        signature[2] = int(signature[2])
+        if parsed.edns >= 0:
+            signature |= {4: 7, 13: parsed.edns, 14: parsed.payload, 15: len(names) - 1}
+        signatures.append(signature)
+        offset_us = query.time_ns // 1000 - start_us
+        exchanges.append(
+            {
+                0: offset_us,
+                1: len(addresses) - 2,
+                2: query.port,
+                3: parsed.id,
+                4: len(signatures) - 1,
+                7: len(names) - 2,
+                8: len(query.wire),
+            }
+        )
+    tables = {0: addresses, 1: classtypes, 2: names, 3: signatures}
+    return {0: {0: [start_us // 10**6, start_us % 10**6], 1: 0}, 2: tables, 3: exchanges}
 
 
 def segments(query: Query, sequence: int, pieces: list[tuple[int, int]], with_syn: bool = True) -> Written:

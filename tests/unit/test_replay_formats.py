@@ -9,6 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ def assert_balanced(ledger: dict[str, dict[str, int]]) -> None:
         (packets, ["read"]),
         (fragments, ["read"]),
         (datagrams, ["whole", "reassembled"]),
-        (messages, ["udp", "tcp"]),
+        (messages, ["udp", "tcp", "records"]),
     ):
         assert sum(level.pop(name) for name in wholes) == sum(level.values()), level
 
@@ -118,7 +119,13 @@ def test_what_is_no_query_is_accounted_for(tmp_path: Path) -> None:
         "other_port": 1,
         "malformed": 1,
     }
-    assert ledger["messages"] == parts | {"udp": 11, "tcp": 0, "clients_beyond_memory": 0}
+    assert ledger["messages"] == parts | {
+        "udp": 11,
+        "tcp": 0,
+        "records": 0,
+        "other_record": 0,
+        "clients_beyond_memory": 0,
+    }
     assert "192.0.2.53 was chosen because 71.4 % of the first 7 queries went there; others: 198.51.100.7 2" in said
 
 
@@ -129,7 +136,7 @@ def test_the_server_can_be_told(tmp_path: Path) -> None:
     _, summary, _ = prepare(tmp_path, captured, "--server", captures.ELSEWHERE, "--server", captures.SERVER)
     assert summary["stream"]["queries"] == 7
     _, _, said = prepare(tmp_path, captured, "--server", "192.0.2.99", status=2)
-    assert "no query was found in 16 packets" in said and "hint: " in said
+    assert "no query was found in 16 packets or records" in said and "hint: " in said
 
 
 def test_order_of_packets_and_number_of_files_do_not_matter(tmp_path: Path) -> None:
@@ -196,6 +203,28 @@ def test_tcp_in_any_pieces_gives_the_same_stream(tmp_path: Path, v6: bool) -> No
         assert summary["ledger"]["tcp_segments"]["connections"] == summary["ledger"]["messages"]["tcp"] == 5
     begins_later = captures.segments(found[0], 7, whole, with_syn=False)
     assert prepare(tmp_path, write(tmp_path / "capture", begins_later))[0] == expected(found[:1], tcp=True)
+
+
+@pytest.mark.parametrize("v6", [False, True], ids=["IPv4", "IPv6"])
+@pytest.mark.parametrize(
+    "form",
+    [captures.dnstap, captures.cdns, partial(captures.cdns, indefinite=True), partial(captures.dnstap, kind=1)],
+    ids=["dnstap of a resolver", "C-DNS", "C-DNS of indefinite length", "dnstap of an authoritative"],
+)
+def test_what_servers_write_down_gives_the_same_stream(
+    tmp_path: Path, form: Callable[[list[Query]], bytes], v6: bool
+) -> None:
+    (tmp_path / "capture").write_bytes(form(queries(v6)))
+    stream, summary, _ = prepare(tmp_path, tmp_path / "capture")
+    assert stream == expected(queries(v6))
+    messages = summary["ledger"]["messages"]
+    assert messages["records"] == messages["kept"] + messages["answers"] and messages["kept"] == 5
+
+
+def test_what_a_resolver_asks_itself_is_no_query_of_a_client(tmp_path: Path) -> None:
+    (tmp_path / "capture").write_bytes(captures.dnstap(queries(), kind=3))
+    _, summary, _ = prepare(tmp_path, tmp_path / "capture", status=2)
+    assert (summary["ledger"]["messages"]["upstream"], summary["ledger"]["messages"]["answers"]) == (5, 5)
 
 
 def test_a_pipe_is_a_capture_too(tmp_path: Path) -> None:

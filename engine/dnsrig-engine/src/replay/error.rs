@@ -22,7 +22,7 @@ pub enum ReplayError {
     #[error("cannot sort in {}: {}", .0.display(), .1)]
     Sort(PathBuf, io::Error),
     /// There is nothing to replay.
-    #[error("no query was found in {packets} packets")]
+    #[error("no query was found in {packets} packets or records")]
     Empty { packets: u64 },
     /// The arguments contradict each other.
     #[error("{0}")]
@@ -46,7 +46,8 @@ impl Advice for ReplayError {
         match self {
             ReplayError::Read(..) => "give the paths of captures that you may read, or - for standard input".into(),
             ReplayError::Format { .. } => {
-                "pcap and pcapng are read, plain or compressed; convert what else you have, for example with editcap".into()
+                "pcap, pcapng, dnstap and C-DNS are read, plain or compressed; convert what else you have, for example with \
+                 editcap".into()
             }
             ReplayError::Sort(..) => {
                 "what has no room in --memory waits beside --out: choose an --out with room (df), or more --memory".into()

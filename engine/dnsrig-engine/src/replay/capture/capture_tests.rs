@@ -27,8 +27,10 @@ type Packet = (i64, Vec<u8>);
 fn packets(bytes: &[u8]) -> Result<(Vec<Packet>, Option<String>), ReplayError> {
     let mut found = Vec::new();
     let report = read_source(Cursor::new(bytes.to_vec()), "capture".as_ref(), LIMITS, |item| {
-        let Item::Packet(packet) = item;
-        found.push((packet.time_ns, packet.bytes.to_vec()));
+        found.push(match item {
+            Item::Packet(packet) => (packet.time_ns, packet.bytes.to_vec()),
+            Item::Record(record) => (record.message.time_ns, record.message.bytes.to_vec()),
+        });
         Ok(())
     })?;
     assert_eq!(report.items, found.len() as u64);
@@ -176,6 +178,88 @@ proptest! {
         bytes[at] ^= change.1;
         if let Ok((found, _)) = packets(&bytes) {
             prop_assert!(found.iter().map(|(_, packet)| packet.len()).sum::<usize>() <= bytes.len());
+        }
+    }
+}
+
+/// A frame stream with its control frame, and frames behind it.
+fn dnstap(frames: &[Vec<u8>]) -> Vec<u8> {
+    let mut bytes = [0u32, 34, 2, 1, 22].map(u32::to_be_bytes).concat();
+    bytes.extend(b"protobuf:dnstap.Dnstap");
+    for frame in frames {
+        bytes.extend((frame.len() as u32).to_be_bytes());
+        bytes.extend(frame);
+    }
+    bytes.extend([0u32, 4, 3].map(u32::to_be_bytes).concat());
+    bytes
+}
+
+/// A frame with a message of a kind.
+fn frame(kind: u8, rest: &[u8]) -> Vec<u8> {
+    let message = [&[8, kind, 0x18, 1, 0x40, 7][..], rest].concat();
+    [&[0x78, 1, 0x72, message.len() as u8], &message[..]].concat()
+}
+
+#[test]
+fn dnstap_tells_who_asked_whom() {
+    let query = [0x22, 4, 192, 0, 2, 1, 0x30, 0xd2, 9, 0x4d, 5, 0, 0, 0, 0x52, 3, b'a', b'b', b'c'];
+    let bytes = dnstap(&[frame(5, &query), frame(6, &[]), frame(3, &query), vec![0xff; 5], vec![]]);
+    let mut found = Vec::new();
+    let report = read_source(Cursor::new(bytes), "capture".as_ref(), LIMITS, |item| {
+        let Item::Record(Record { role, message }) = item else { panic!("a packet") };
+        found.push((
+            role,
+            message.time_ns,
+            message.source.to_canonical().to_string(),
+            message.source_port,
+            message.bytes.len(),
+        ));
+        Ok(())
+    });
+    assert_eq!((report.as_ref().unwrap().format, &report.as_ref().unwrap().ended), ("dnstap", &None));
+    let of_query = |role| (role, 7_000_000_005, "192.0.2.1".to_owned(), 1234, 3);
+    assert_eq!(found[0], of_query(Role::ToServer));
+    assert_eq!((found[1].0, &found[2]), (Role::Answer, &of_query(Role::Upstream)));
+    assert_eq!((found[3].0, found[4].0, found.len()), (Role::Unreadable, Role::Unreadable, 5));
+}
+
+/// A C-DNS file with one query, as CBOR.
+const CDNS: &[u8] = b"\x83\x65C-DNS\xa2\x00\x01\x03\x81\xa1\x00\xa1\x00\x19\x03\xe8\x9f\
+    \xa3\x00\xa1\x00\x82\x07\x05\
+    \x02\xa4\x00\x81\x44\xc0\x00\x02\x01\x01\x81\xa2\x00\x01\x01\x01\x02\x81\x43\x01a\x00\
+    \x03\x81\xa4\x02\x00\x04\x05\x06\x18\x90\x08\x00\
+    \x03\x81\xa6\x00\x0a\x01\x00\x02\x19\x04\xd2\x03\x07\x04\x00\x07\x00\
+    \xff";
+
+#[test]
+fn cdns_is_put_together_again() {
+    let query = b"\0\x07\x01\0\0\x01\0\0\0\0\0\x01\x01a\0\0\x01\0\x01\0\0\x29\0\0\0\0\x80\0\0\0";
+    assert_eq!(packets(CDNS).unwrap(), (vec![(7_015_000_000, query.to_vec())], None));
+    for cut in 24..CDNS.len() {
+        let (found, ended) = packets(&CDNS[..cut]).unwrap();
+        assert_eq!(found.len(), usize::from(cut == CDNS.len() - 1));
+        assert!(ended.unwrap().contains("cut at byte"));
+    }
+}
+
+proptest! {
+    #![proptest_config(inputs(5_000))]
+
+    #[test]
+    fn no_records_hurt(
+        changes in prop::collection::vec(any::<(u16, u8)>(), 0..5),
+        is_cdns in any::<bool>(),
+        rest in prop::collection::vec(any::<u8>(), 0..60),
+    ) {
+        let mut bytes = if is_cdns {
+            CDNS.to_vec()
+        } else {
+            dnstap(&[frame(5, &[0x52, 3, b'a', b'b', b'c']), frame(1, &rest), rest])
+        };
+        let length = bytes.len();
+        changes.iter().for_each(|(at, change)| bytes[usize::from(*at) % length] ^= change);
+        if let Ok((found, _)) = packets(&bytes) {
+            prop_assert!(found.len() <= bytes.len());
         }
     }
 }

@@ -9,13 +9,18 @@ use std::{
 use serde::Serialize;
 
 use super::{
+    cdns::Cdns,
     decompress,
+    dnstap::Dnstap,
     input::Input,
     pcap::Pcap,
     pcapng::Pcapng,
     step::{End, Item, Step},
 };
 use crate::replay::error::ReplayError;
+
+/// By so many bytes the formats are told apart.
+const BEGINS_BYTES: usize = 12;
 
 /// What became of one capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -43,16 +48,24 @@ pub struct Limits {
 enum Format {
     Pcap(Pcap),
     Pcapng(Pcapng),
+    Dnstap,
+    Cdns(Cdns),
 }
 
 impl Format {
     /// By the bytes that a file begins with; the end, if no more of it can be read.
     fn open(input: &mut Input, path: &Path) -> Result<Result<Self, End>, ReplayError> {
-        let begins = input.look(4).map_err(ReplayError::read(path))?;
+        let begins = input.look(BEGINS_BYTES).map_err(ReplayError::read(path))?;
         let wrong = |reason: &str| Err(ReplayError::Format { path: path.into(), reason: reason.into() });
-        let Ok(magic) = <[u8; 4]>::try_from(begins) else {
+        let Some(&magic) = begins.first_chunk() else {
             return wrong("it has less than four bytes");
         };
+        if Dnstap::is(begins) {
+            return Ok(Ok(Format::Dnstap));
+        }
+        if Cdns::is(begins) {
+            return Ok(Ok(Format::Cdns(Cdns::default())));
+        }
         if Pcap::is(magic) {
             return Ok(Pcap::open(input).map(Format::Pcap));
         }
@@ -66,14 +79,18 @@ impl Format {
         match self {
             Format::Pcap(_) => "pcap",
             Format::Pcapng(_) => "pcapng",
+            Format::Dnstap => "dnstap",
+            Format::Cdns(_) => "C-DNS",
         }
     }
 
     #[inline]
-    fn next(&mut self, input: &mut Input, each: impl FnOnce(Item)) -> Step {
+    fn next(&mut self, input: &mut Input, each: impl FnMut(Item)) -> Step {
         match self {
             Format::Pcap(pcap) => pcap.next(input, each),
             Format::Pcapng(pcapng) => pcapng.next(input, each),
+            Format::Dnstap => Dnstap::next(input, each),
+            Format::Cdns(cdns) => cdns.next(input, each),
         }
     }
 }
@@ -128,7 +145,9 @@ fn all(
         let mut failed = Ok(());
         let step = format.next(input, |item| {
             *items += 1;
-            failed = each(item);
+            if failed.is_ok() {
+                failed = each(item);
+            }
         });
         failed?;
         if let Step::End(end) = step {

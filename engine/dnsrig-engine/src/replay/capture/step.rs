@@ -1,6 +1,8 @@
 //! What reading a capture comes to, packet by packet.
 
-use std::io;
+use std::{io, net::Ipv6Addr};
+
+use crate::{dns::stream::Transport, replay::message::Message};
 
 /// A packet as it was captured; its bytes are lent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +18,44 @@ pub struct Captured<'c> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'c> {
     Packet(Captured<'c>),
+    Record(Record<'c>),
+}
+
+/// A message that was written down by a server, or by who saw it, without the packets that carried it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'c> {
+    pub role: Role,
+    /// Of a query to the server; an address or a port that was not written down is 0.
+    pub message: Message<'c>,
+}
+
+/// What a record says of its message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A client's query to the server.
+    ToServer,
+    /// The server's own query.
+    Upstream,
+    Answer,
+    Other,
+    /// The record makes no sense.
+    Unreadable,
+}
+
+impl Record<'static> {
+    pub const UNREADABLE: Self = Record {
+        role: Role::Unreadable,
+        message: Message {
+            time_ns: 0,
+            source: Ipv6Addr::UNSPECIFIED,
+            source_port: 0,
+            destination: Ipv6Addr::UNSPECIFIED,
+            destination_port: 0,
+            transport: Transport::Udp,
+            is_first: false,
+            bytes: &[],
+        },
+    };
 }
 
 /// Whether there is more.

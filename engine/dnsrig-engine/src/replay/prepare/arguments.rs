@@ -11,7 +11,7 @@ use crate::base::units::parse_number;
 /// names, cookies and client subnets in the queries stay as they are.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Captures, as tcpdump and Wireshark write them, perhaps compressed (gzip, xz, zstd, lz4); - is standard input
+    /// Captures: pcap, pcapng, dnstap or C-DNS (RFC 8618), perhaps compressed (gzip, xz, zstd, lz4); - is standard input
     #[arg(required = true, value_name = "CAPTURE")]
     pub captures: Vec<PathBuf>,
     /// The stream to make; what stands there is replaced

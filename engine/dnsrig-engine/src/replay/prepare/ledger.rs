@@ -43,11 +43,13 @@ pub struct Datagrams {
     pub malformed: u64,
 }
 
-/// Messages: `udp` and `tcp` are together the sum of the others.
+/// Messages: `udp`, `tcp` and `records` are together the sum of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Messages {
     pub udp: u64,
     pub tcp: u64,
+    /// Of dnstap and C-DNS.
+    pub records: u64,
     /// Queries that are in the stream.
     pub kept: u64,
     pub answers: u64,
@@ -59,6 +61,8 @@ pub struct Messages {
     pub other_operation: u64,
     /// To another port, from a port of DNS.
     pub other_port: u64,
+    /// Records of something else.
+    pub other_record: u64,
     /// Without a header and one question that can be read.
     pub malformed: u64,
     /// Queries of clients for whose numbers there was no room.
@@ -99,13 +103,14 @@ impl Ledger {
             (datagrams.udp, messages.udp),
             (datagrams.tcp_segments, tcp_segments.read),
             (
-                messages.udp + messages.tcp,
+                messages.udp + messages.tcp + messages.records,
                 messages.kept
                     + messages.answers
                     + messages.upstream
                     + messages.other_server
                     + messages.other_operation
                     + messages.other_port
+                    + messages.other_record
                     + messages.malformed
                     + messages.clients_beyond_memory,
             ),

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     dns::stream::{NEW_CONNECTION, Transport},
     replay::{
-        capture::Captured,
+        capture::{Captured, Record, Role},
         message::{Kind, Message, kind},
         packet::{
             fragments::Fragments,
@@ -104,6 +104,25 @@ impl Packets {
                 self.queries.ledger.datagrams.whole += 1;
                 return self.datagram(time_ns, &packet);
             }
+        }
+        Ok(())
+    }
+
+    /// Takes in a message without its packets.
+    pub fn record(&mut self, record: &Record) -> io::Result<()> {
+        let counts = &mut self.queries.ledger.messages;
+        counts.records += 1;
+        match record.role {
+            Role::ToServer => {
+                let message = record.message;
+                self.times_backwards += u64::from(message.time_ns < self.time_ns);
+                self.time_ns = message.time_ns;
+                return self.queries.recorded(message);
+            }
+            Role::Upstream => counts.upstream += 1,
+            Role::Answer => counts.answers += 1,
+            Role::Other => counts.other_record += 1,
+            Role::Unreadable => counts.malformed += 1,
         }
         Ok(())
     }
@@ -204,6 +223,14 @@ impl Queries {
         self.message(message)
     }
 
+    /// A message to the server, whatever its port.
+    fn recorded(&mut self, message: Message) -> io::Result<()> {
+        match kind(message.bytes) {
+            Kind::Query => self.query(message),
+            _ => self.message(message),
+        }
+    }
+
     #[inline]
     fn message(&mut self, message: Message) -> io::Result<()> {
         let counts = &mut self.ledger.messages;
@@ -226,8 +253,8 @@ impl Queries {
             }
             Servers::Known(servers) => {
                 let counts = &mut self.ledger.messages;
-                // A server may ask itself, for instance over loopback.
-                if servers.contains(&query.destination) {
+                // A server may ask itself, for instance over loopback; a record may not say which server it is.
+                if servers.contains(&query.destination) || query.destination.is_unspecified() {
                     counts.kept += 1;
                     return self.sorter.push(&Entry {
                         time_ns: query.time_ns,

@@ -91,12 +91,14 @@ pub fn text(summary: &Summary) -> String {
     row(
         "messages",
         &[
+            (messages.records, "recorded"),
             (messages.kept, "queries kept"),
             (messages.answers, "answers"),
             (messages.upstream, "queries of the server itself"),
             (messages.other_server, "queries to other servers"),
             (messages.other_operation, "of another operation than QUERY"),
             (messages.other_port, "queries to other ports"),
+            (messages.other_record, "records of something else"),
             (messages.malformed, "malformed"),
             (messages.clients_beyond_memory, "of clients beyond --memory"),
         ],
@@ -112,12 +114,13 @@ pub fn text(summary: &Summary) -> String {
 fn headline(summary: &Summary) -> String {
     let servers = if summary.servers.is_empty() { "no server".into() } else { summary.servers.join(", ") };
     let seconds = summary.stream.duration_ns as f64 / 1e9;
-    let packets_per_s = summary.ledger.packets.read as f64 / (summary.elapsed_ns.max(1) as f64 / 1e9);
+    let items: u64 = summary.captures.iter().map(|capture| capture.items).sum();
+    let items_per_s = items as f64 / (summary.elapsed_ns.max(1) as f64 / 1e9);
     format!(
-        "{} queries to {servers} in {seconds:.3} s, from {} packets ({} packets/s)",
+        "{} queries to {servers} in {seconds:.3} s, from {} packets or records ({}/s)",
         grouped(summary.stream.queries),
-        grouped(summary.ledger.packets.read),
-        grouped(packets_per_s as u64)
+        grouped(items),
+        grouped(items_per_s as u64)
     )
 }
 

@@ -31,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     events::say(report::text(&summary));
     events::summary(now_ns, &summary)?;
     if summary.stream.queries == 0 {
-        return Err(ReplayError::Empty { packets: summary.ledger.packets.read }.into());
+        return Err(ReplayError::Empty { packets: summary.captures.iter().map(|capture| capture.items).sum() }.into());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -56,6 +56,7 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
     for path in &arguments.captures {
         captures.push(capture::read(path, limits, |item| match item {
             Item::Packet(packet) => packets.packet(packet).map_err(sorting),
+            Item::Record(record) => packets.record(&record).map_err(sorting),
         })?);
     }
     let mut found = packets.finish().map_err(sorting)?;

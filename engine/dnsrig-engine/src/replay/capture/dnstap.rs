@@ -1,0 +1,120 @@
+//! dnstap: what a server wrote about its messages, in frame streams (fstrm) of protocol buffers.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::{
+    input::Input,
+    protobuf::{Fields, Value},
+    step::{End, Item, Record, Role, Step},
+};
+use crate::dns::stream::Transport;
+
+/// The longest frame that is believed: two messages and what stands around them.
+const FRAME_BYTES_MAX: usize = 1 << 18;
+
+/// Control frames of a stream: they begin with a length of 0.
+const START: u32 = 2;
+
+/// Reads one file.
+pub struct Dnstap;
+
+impl Dnstap {
+    /// By the bytes that a file begins with.
+    pub fn is(begins: &[u8]) -> bool {
+        let is_control = begins.first_chunk() == Some(&[0; 4]);
+        is_control && begins.get(8..12) == Some(&START.to_be_bytes()[..])
+    }
+
+    /// Reads the next frame, and calls `each` if it holds a message.
+    pub fn next(input: &mut Input, each: impl FnOnce(Item)) -> Step {
+        let offset = input.offset();
+        let head = match input.look(8) {
+            Err(error) => return Step::End(End::Unread(error)),
+            Ok([]) => return Step::End(End::Whole),
+            Ok(head) if head.len() < 4 => return Step::End(End::Cut(offset)),
+            Ok(head) => head,
+        };
+        let number = |at: usize| head.get(at..).and_then(<[u8]>::first_chunk).map(|bytes| u32::from_be_bytes(*bytes));
+        let (is_control, head_bytes, length) = match (number(0), number(4)) {
+            (Some(0), Some(length)) => (true, 8, length),
+            (Some(0), None) => return Step::End(End::Cut(offset)),
+            (Some(length), _) => (false, 4, length),
+            (None, _) => return Step::End(End::Cut(offset)),
+        };
+        if length as usize > FRAME_BYTES_MAX {
+            return Step::End(End::Damaged(offset, "a frame of an impossible length"));
+        }
+        let whole_bytes = head_bytes + length as usize;
+        let frame = match input.look(whole_bytes) {
+            Err(error) => return Step::End(End::Unread(error)),
+            Ok(frame) if frame.len() < whole_bytes => return Step::End(End::Cut(offset)),
+            Ok(frame) => &frame[head_bytes..],
+        };
+        if !is_control {
+            each(Item::Record(record(frame).unwrap_or(Record::UNREADABLE)));
+        }
+        input.pass(whole_bytes);
+        Step::More
+    }
+}
+
+/// The message of a frame.
+fn record(frame: &[u8]) -> Option<Record<'_>> {
+    let mut message = None;
+    for field in Fields(frame) {
+        match field.ok()? {
+            (14, Value::Bytes(bytes)) => message = Some(bytes),
+            // Another type of frame than a message.
+            (15, Value::Number(kind)) if kind != 1 => return Some(Record { role: Role::Other, ..Record::UNREADABLE }),
+            _ => (),
+        }
+    }
+    let mut kind = 0;
+    let (mut seconds, mut part_ns) = (0, 0);
+    let mut query = Record::UNREADABLE.message;
+    for field in Fields(message?) {
+        match field.ok()? {
+            (1, Value::Number(number)) => kind = number,
+            (3, Value::Number(number)) => query.transport = transport(number)?,
+            (4, Value::Bytes(bytes)) => query.source = address(bytes)?,
+            (5, Value::Bytes(bytes)) => query.destination = address(bytes)?,
+            (6, Value::Number(number)) => query.source_port = number as u16,
+            (7, Value::Number(number)) => query.destination_port = number as u16,
+            (8, Value::Number(number)) => seconds = i64::try_from(number).ok()?,
+            (9, Value::Number(number)) => part_ns = number as i64,
+            (10, Value::Bytes(bytes)) => query.bytes = bytes,
+            _ => (),
+        }
+    }
+    query.time_ns = seconds.saturating_mul(1_000_000_000).saturating_add(part_ns);
+    let role = match kind {
+        // AUTH_QUERY and CLIENT_QUERY, and UPDATE_QUERY, which has another operation.
+        1 | 5 | 13 => Role::ToServer,
+        // RESOLVER_QUERY and FORWARDER_QUERY.
+        3 | 7 => Role::Upstream,
+        // Of each kind the response has the next number.
+        even if even % 2 == 0 => Role::Answer,
+        _ => Role::Other,
+    };
+    Some(Record { role, message: query })
+}
+
+/// DNSCrypt is counted as what carries it.
+fn transport(number: u64) -> Option<Transport> {
+    Some(match number {
+        1 | 5 => Transport::Udp,
+        2 | 6 => Transport::Tcp,
+        3 => Transport::Dot,
+        4 => Transport::Doh,
+        7 => Transport::Doq,
+        _ => return None,
+    })
+}
+
+fn address(bytes: &[u8]) -> Option<Ipv6Addr> {
+    match bytes.len() {
+        4 => Some(Ipv4Addr::from(<[u8; 4]>::try_from(bytes).ok()?).to_ipv6_mapped()),
+        16 => Some(Ipv6Addr::from(<[u8; 16]>::try_from(bytes).ok()?)),
+        _ => None,
+    }
+}
