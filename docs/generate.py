@@ -80,7 +80,7 @@ def _engine_commands(name: str) -> list[list[str]]:
     more = {
         "generate": [["generate", "zones"], ["generate", "tld"]],
         "probe": [["probe"], ["probe", "follow"]],
-        "replay": [["replay", "play"]],
+        "replay": [["replay", "prepare"], ["replay", "play"]],
     }
     return more.get(name, [[name]])
 
