@@ -360,7 +360,7 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
     "told-by-notify": (
         [notified(True, 8, 8), notified(True, 5, 5), notified(False, 0, 0)],
         [notified(True, 8, 3), notified(True, 0, 0), notified(False, 1, 1)],
-        [NOTHING],
+        [NOTHING, both(notified(False, 0, 0), told("told", notifies=0, followed=0, dropped=2))],
     ),
     "asked-by-timer": (
         [notified(False, 0, 0, unprompted=40)],

@@ -18,6 +18,8 @@ def look(trial: Trial) -> Seen:
     told, made = trial.record.instruments.get("told"), trial.record.instruments.get("propagation", {}).get("changes")
     if told is None or not made:
         return cannot_tell("no change was made, or nothing watched the packets of the server under test")
+    if dropped := told.get("dropped"):
+        return cannot_tell(f"{dropped:,} packets found no room in the buffer of who watched")
     notifies, followed = told["notifies"], told["followed"]
     if not trial.record.spec.transfer.notify:
         return Seen(100 * notifies / made, most=0.0, why=f"{notifies:,} NOTIFYs came for {made:,} changes")
