@@ -7,13 +7,13 @@ ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o 
 SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky
 # A worker that has nothing left takes tests from another one, so none is alone at the end with the long ones.
 SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
-# The engine's tests mostly wait: six of them run at once, and something else has the CPUs meanwhile.
-AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=target
+# What downloads or waits, as the engine's tests mostly do, leaves the CPUs to something else.
+AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=line
 
 # Trials and commands start Python hundreds of times: what it has compiled is kept.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit python-unit-tests lint format docs bench clean
+.PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit python-unit-tests lint rig-lint engine-lint format docs bench clean
 
 help:
 	@echo 'make demo        set up, then run the experiment "tour" and draw its report'
@@ -29,8 +29,9 @@ demo: setup
 
 setup: prerequisites $(BIN)/dnsrig-engine
 
-# What Debian has in packages of its own: a C linker for Rust, venv for Python, ip for some tests.
+# Rust, and what Debian has in packages of its own: a C linker for Rust, venv for Python, ip for some tests.
 prerequisites:
+	@command -v cargo >/dev/null || { echo 'setup: cargo is missing: install Rust first' >&2; exit 1; }
 	@missing=; \
 	command -v cc >/dev/null || missing="$$missing gcc libc6-dev"; \
 	$(PYTHON) -c 'import ensurepip' 2>/dev/null || missing="$$missing python3-venv"; \
@@ -39,14 +40,13 @@ prerequisites:
 	  echo "setup: installing$$missing (apt): linker, venv, network tools" >&2; \
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends $$missing >/dev/null; }
 
-$(VENV)/.ready: pyproject.toml constraints.txt
+$(VENV)/.ready: pyproject.toml constraints.txt | prerequisites
 	@echo 'setup: Python packages into $(VENV) (from the package index that pip is set up for)' >&2
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt maturin
 	@touch $@
 
 $(BIN)/dnsrig-engine: $(VENV)/.ready $(ENGINE_SOURCES)
-	@command -v cargo >/dev/null || { echo 'setup: cargo is missing: install Rust first' >&2; exit 1; }
 	@echo 'setup: building the engine and installing dnsrig into $(VENV)' >&2
 	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	@touch $@
@@ -62,39 +62,44 @@ browser:
 	  echo 'setup: chromium from Debian, for the tests that look at the report' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; } >/dev/null; }
 
-# perf samples CPU stacks; without it one trap cannot tell, and its test is skipped.
-perf:
+# perf samples CPU stacks; without it one trap cannot tell, and its test is skipped. apt does one thing at a time.
+perf: | browser
 	@command -v perf >/dev/null || { \
 	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no perf: its tests are skipped' >&2; exit 0; }; \
 	  echo 'setup: perf (linux-perf) from Debian, for CPU profiles' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf; } >/dev/null; }
 
 # Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards, alone.
-test: servers browser perf
-	$(AT_ONCE) lint engine-tests
+test:
+	$(AT_ONCE) engine-tests lint servers browser perf
 	$(BIN)/pytest $(SIDE_BY_SIDE) --durations 10 -m 'not alone and not full'
 	$(BIN)/pytest --durations 10 -m 'alone and not full'
 
-test-full: servers browser perf
-	$(AT_ONCE) lint engine-tests
+test-full:
+	$(AT_ONCE) engine-tests lint servers browser perf
 	$(BIN)/pytest $(SIDE_BY_SIDE) --durations 20 -m 'not alone'
 	$(BIN)/pytest --durations 20 -m alone
 
-engine-tests: setup
+# They need the engine as tests build it, and nothing of the set-up: both go on at once. Most wait, so six run at a time.
+engine-tests: prerequisites
 	cd engine && MAKEFLAGS= MFLAGS= RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
 
-unit: setup
+unit:
 	$(AT_ONCE) engine-tests python-unit-tests
 
 python-unit-tests: setup
 	$(BIN)/pytest --numprocesses 2 tests/unit
 
-lint: setup
+lint: rig-lint engine-lint
+
+rig-lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	MYPYPATH=tests $(BIN)/mypy benches
-	cd engine && cargo fmt --check && cargo clippy --quiet --all-targets -- -D warnings
+
+engine-lint: prerequisites
+	cd engine && cargo fmt --check && MAKEFLAGS= MFLAGS= cargo clippy --quiet --all-targets -- -D warnings
 
 format: setup
 	$(BIN)/ruff check --fix-only --quiet
