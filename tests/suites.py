@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import date
 from typing import Any
 
 import pytest
@@ -13,6 +14,17 @@ def quick(cases: Iterable[Any], *chosen: Any) -> list[Any]:
     every = list(cases)
     assert all(case in every for case in chosen), chosen
     return [case if case in chosen else only_full(case) for case in every]
+
+
+def in_turn(cases: Sequence[Any], a_day: int) -> list[Any]:
+    """``cases``, of which those whose turn is not today carry the marker ``full``."""
+    today = turns(len(cases), a_day, date.today().toordinal())
+    return [case if number in today else only_full(case) for number, case in enumerate(cases)]
+
+
+def turns(cases: int, a_day: int, day: int) -> set[int]:
+    """Numbers of those whose turn it is: all are met in so many days as it takes."""
+    return {(day * a_day + number) % cases for number in range(a_day)}
 
 
 def only_full(case: Any) -> Any:

@@ -9,6 +9,7 @@ import others
 import pytest
 from clean import CLEAN, MAY_BE_UNSURE, TRUE_HERE, TRUE_OF
 from conftest import share_of_others
+from suites import turns
 
 from dnsrig.analysis.read import Trial
 from dnsrig.experiment import model
@@ -25,17 +26,12 @@ def test_every_experiment_has_a_clean_variant() -> None:
     assert {experiment for experiment, _ in CLEAN} == set(model.builtin())
 
 
-def turns(day: int) -> set[int]:
-    """Numbers of the variants whose turn it is: all are met in so many days as it takes."""
-    return {(day * A_DAY + number) % len(CLEAN) for number in range(A_DAY)}
-
-
 def test_every_variant_has_its_turn() -> None:
     days = -(-len(CLEAN) // A_DAY)
-    assert set().union(*(turns(day) for day in range(days))) == set(range(len(CLEAN)))
+    assert set().union(*(turns(len(CLEAN), A_DAY, day) for day in range(days))) == set(range(len(CLEAN)))
 
 
-TODAY = turns(date.today().toordinal())
+TODAY = turns(len(CLEAN), A_DAY, date.today().toordinal())
 VARIANTS = [
     pytest.param(experiment, settings, id=f"{experiment}-{number}", marks=[] if number in TODAY else pytest.mark.full)
     for number, (experiment, settings) in enumerate(CLEAN)

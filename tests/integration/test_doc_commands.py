@@ -1,6 +1,6 @@
 """The commands in the docs work: each page's console blocks are run in order, in an empty folder.
 
-A command that ends with ``&`` goes on in the background until the page is done.
+`make test` takes what a newcomer reads first and, by turns, some of the other pages; `make test-full` takes all. A command that ends with ``&`` goes on in the background until the page is done.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from suites import in_turn
 
 from dnsrig.lab import ledger
 
 ROOT = Path(__file__).parents[2]
-PAGES = [
-    "README.md",
-    "docs/tutorial.md",
+FIRST = ["README.md", "docs/tutorial.md"]
+SHORT = [
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
     "docs/how-to/plan.md",
@@ -34,10 +34,12 @@ LONG = [
     "docs/how-to/transfers-of-a-primary.md",
     "docs/how-to/transfers.md",
 ]
-"""Their runs take minutes, and wait for `make test-full`. In `make test` they are only planned: every word is still understood."""
+"""Their runs take minutes, and wait for `make test-full`. In `make test` they are only planned, by turns: every word is still
+understood."""
 CASES = [
-    *((page, "run") for page in PAGES),
-    *((page, "plan") for page in LONG),
+    *((page, "run") for page in FIRST),
+    *in_turn([(page, "run") for page in SHORT], 2),
+    *in_turn([(page, "plan") for page in LONG], 2),
     *(pytest.param(page, "run", marks=pytest.mark.full) for page in LONG),
 ]
 LIMIT_S = 1_500

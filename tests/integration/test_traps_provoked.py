@@ -220,7 +220,7 @@ def test_port_search(measure: Measure) -> None:
     """Refresh after refresh looks at all ports, and finds none."""
     if why := Profiler.unavailable():
         pytest.skip(why)
-    trial = measure(*knot_with_few_ports(3000, 2000, "hosts.secondary.profile=true", "limit_s=10"))
+    trial = measure(*knot_with_few_ports(3000, 2000, "hosts.secondary.profile=true", "limit_s=5"))
     found = finding("connect-port-search", trial)
     assert found.verdict == "found"
     assert float(found.evidence["port_search_percent"] or 0) >= 10

@@ -111,10 +111,17 @@ def heading(text: str | list[str]) -> alt.Title:
 
 def stack(panels: Sequence[Any], spacing: int = 16) -> alt.VConcatChart:
     """``panels`` one below the other, finished with the common configuration."""
-    finished: alt.VConcatChart = (
-        alt.vconcat(*panels, spacing=spacing)
-        .configure(aria=False, background=PAPER, font=FONT, padding={"left": 4, "right": 10, "top": 4, "bottom": 4})
-        .configure_axis(
+    return alt.vconcat(*panels, spacing=spacing, config=_config())
+
+
+def _config() -> alt.Config:
+    """Given at once: each `configure_…` copies the chart with all its data."""
+    return alt.Config(
+        aria=False,
+        background=PAPER,
+        font=FONT,
+        padding={"left": 4, "right": 10, "top": 4, "bottom": 4},
+        axis=alt.AxisConfig(
             gridColor=GRID,
             domainColor=MUTED,
             tickColor=MUTED,
@@ -124,9 +131,9 @@ def stack(panels: Sequence[Any], spacing: int = 16) -> alt.VConcatChart:
             titleFontSize=11,
             titleFontWeight="normal",
             labelLimit=240,
-        )
-        .configure_view(stroke=None)
-        .configure_legend(
+        ),
+        view=alt.ViewConfig(stroke=None),
+        legend=alt.LegendConfig(
             orient="bottom",
             title=None,
             labelColor=INK,
@@ -138,6 +145,5 @@ def stack(panels: Sequence[Any], spacing: int = 16) -> alt.VConcatChart:
             symbolBaseStrokeColor=INK,
             columnPadding=16,
             symbolLimit=40,
-        )
+        ),
     )
-    return finished
