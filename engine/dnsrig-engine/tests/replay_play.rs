@@ -3,7 +3,8 @@
 use std::{
     collections::BTreeMap,
     fs::File,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    io::{Read, Write},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     path::Path,
     process::{Command, Output},
     sync::{
@@ -22,7 +23,7 @@ use arrow_ipc::reader::StreamReader as RowReader;
 use dnsrig_engine::dns::stream::{RETRANSMISSION, Record, StreamWriter, Transport};
 use serde_json::Value;
 
-use crate::process::ENGINE;
+use crate::process::{self, ENGINE};
 
 const MS: i64 = 1_000_000;
 
@@ -74,10 +75,15 @@ fn query(number: u16) -> Vec<u8> {
 
 /// Writes a stream of queries: when, by which client, with which flags; each asks for its number.
 fn stream(path: &Path, queries: impl IntoIterator<Item = (i64, u32, u8)>) {
+    stream_over(path, queries.into_iter().map(|(due_ns, client, flags)| (due_ns, client, flags, Transport::Udp)));
+}
+
+/// The same, and how each query came.
+fn stream_over(path: &Path, queries: impl IntoIterator<Item = (i64, u32, u8, Transport)>) {
     let mut stream = StreamWriter::create(path).unwrap();
-    for (number, (due_ns, client, flags)) in queries.into_iter().enumerate() {
+    for (number, (due_ns, client, flags, transport)) in queries.into_iter().enumerate() {
         let message = &query(number as u16);
-        stream.push(Record { due_ns, client, transport: Transport::Udp, flags, message }).unwrap();
+        stream.push(Record { due_ns, client, transport, flags, message }).unwrap();
     }
     stream.finish(0, None::<[std::net::Ipv6Addr; 0]>).unwrap();
 }
@@ -228,4 +234,78 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
     let output = play(&path, UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap(), &["--timeout-s", "0.1"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("still to come"), "{errors}");
+}
+
+/// Answers all queries on a connection, and tells how many there were.
+fn serve_connection(mut connection: TcpStream) -> usize {
+    for count in 0.. {
+        let mut prefix = [0; 2];
+        if connection.read_exact(&mut prefix).is_err() {
+            return count;
+        }
+        let mut message = vec![0; usize::from(u16::from_be_bytes(prefix))];
+        connection.read_exact(&mut message).unwrap();
+        message[2] |= 0x80;
+        let _ = connection.write_all(&[&prefix[..], &message].concat());
+    }
+    unreachable!()
+}
+
+/// Plays a stream to a server over TCP; from which address each connection came, with how many queries, and the summary.
+fn play_over_tcp(path: &Path, arguments: &[&str]) -> (Vec<(IpAddr, usize)>, Value) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let server = thread::spawn(move || {
+        let mut served = Vec::new();
+        loop {
+            let (connection, peer) = listener.accept().unwrap();
+            if peer.ip() == address.ip() {
+                break;
+            }
+            served.push((peer.ip(), thread::spawn(move || serve_connection(connection))));
+        }
+        served.into_iter().map(|(peer, served)| (peer, served.join().unwrap())).collect()
+    });
+    let output = play(path, address, arguments);
+    drop(TcpStream::connect(address).unwrap());
+    (server.join().unwrap(), summary(&output))
+}
+
+#[test]
+fn over_tcp_a_client_keeps_its_connection_until_it_is_idle() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    // Client 0 asks five times in 200 ms, client 1 at the beginning and long after.
+    let mut queries: Vec<_> = (0..5).map(|number| (number * 50 * MS, 0, 0, Transport::Tcp)).collect();
+    queries.extend([(10 * MS, 1, 0, Transport::Tcp), (1_500 * MS, 1, 0, Transport::Tcp)]);
+    queries.sort_unstable();
+    stream_over(&path, queries);
+    let (mut served, summary) = play_over_tcp(&path, &["--clients-from", "127.1.0.0/16", "--idle-timeout-s", "0.7"]);
+    served.sort_unstable();
+    let [zero, one] = [[127, 1, 0, 1], [127, 1, 0, 2]].map(IpAddr::from);
+    assert_eq!(served, [(zero, 5), (one, 1), (one, 1)], "{summary}");
+    assert_eq!((count(&summary, "answered"), count(&summary["connections"], "attempted")), (7, 3));
+    // For a client that needs one, the connection that was used longest ago is closed.
+    let (served, summary) = play_over_tcp(&path, &["--clients-from", "127.1.0.0/16", "--connections", "1"]);
+    assert_eq!((count(&summary, "answered"), served.iter().map(|(_, queries)| queries).sum::<usize>()), (7, 7));
+    assert_eq!(served.len(), 4, "0, 1, 0 again, 1 again: {served:?}");
+}
+
+#[test]
+fn queries_travel_as_they_came_or_as_is_wished() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    let kinds = [Transport::Udp, Transport::Tcp, Transport::Dot, Transport::Doq];
+    stream_over(&path, (0..80).map(|number| (number * 5 * MS, number as u32 % 20, 0, kinds[number as usize % 4])));
+    let server = process::Server::start("echo 127.0.0.1:0 --transport udp,tcp,dot --dot-port 0");
+    let dot_port = server.address("dot").port().to_string();
+    // It has one port for UDP and TCP.
+    assert_eq!(server.address("udp"), server.address("tcp"));
+    for (arguments, connections) in [(&[][..], 15), (&["--transport", "udp"], 0), (&["--transport", "tcp"], 20)] {
+        let arguments =
+            [&["--clients-from", "127.1.0.0/16", "--dot-port", &dot_port, "--threads", "2"], arguments].concat();
+        let summary = summary(&play(&path, server.address("udp"), &arguments));
+        assert_eq!((count(&summary, "sent"), count(&summary, "answered")), (80, 80), "{summary}");
+        assert_eq!(count(&summary["connections"], "established"), connections, "{arguments:?}");
+    }
 }

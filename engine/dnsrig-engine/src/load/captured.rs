@@ -8,6 +8,8 @@ use std::{
     sync::mpsc::{Receiver, Sender, TryRecvError},
 };
 
+use crate::dns::stream::Transport;
+
 /// A chunk has at most so many queries, and takes some 200 kB with messages of the usual length …
 pub const CHUNK_QUERIES: usize = 2_048;
 
@@ -22,6 +24,7 @@ pub const CHUNKS_AHEAD: usize = 8;
 struct Query {
     due_ns: i64,
     client: u32,
+    transport: Transport,
     /// Where its message begins in the chunk; it ends where the next one begins.
     start: u32,
 }
@@ -51,9 +54,9 @@ impl Chunk {
     }
 
     /// Adds a query, of which none before is due later.
-    pub fn push(&mut self, due_ns: i64, client: u32, message: &[u8]) {
+    pub fn push(&mut self, due_ns: i64, client: u32, transport: Transport, message: &[u8]) {
         let start = self.messages.len() as u32;
-        self.queries.push(Query { due_ns, client, start });
+        self.queries.push(Query { due_ns, client, transport, start });
         self.messages.extend_from_slice(message);
         self.open += 1;
     }
@@ -144,6 +147,13 @@ impl Captured {
     pub fn message(&self, place: u32) -> Option<&[u8]> {
         let (chunk, at) = self.place(place);
         self.chunks.get(chunk)?.message(at)
+    }
+
+    /// How a query that has not ended travels.
+    #[inline]
+    pub fn transport(&self, place: u32) -> Transport {
+        let (chunk, at) = self.place(place);
+        self.chunks[chunk].queries[at].transport
     }
 
     /// A query that was taken has ended.

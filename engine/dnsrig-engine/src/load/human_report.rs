@@ -105,7 +105,7 @@ fn headline(summary: &Summary, server: SocketAddr) -> String {
     let duration = if summary.interrupted { format!("{duration}, then interrupted") } else { duration };
     if let Some(replayed) = &summary.replayed {
         let (queries, clients) = (grouped(replayed.stream.queries), grouped(replayed.stream.clients));
-        return format!("{server} over {transport}: {queries} queries of {clients} clients in {duration}");
+        return format!("{server}: {queries} queries of {clients} clients in {duration}");
     }
     match (summary.asked_qps, summary.outstanding, summary.capacity_qps) {
         (Some(qps), ..) => {

@@ -5,6 +5,8 @@
 //! told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and answer; a transport
 //! whose messages all have the id 0 remembers which stream a handle belongs to.
 
+use std::iter;
+
 use super::{
     answer::{self, Verdict},
     arrivals::Due,
@@ -16,6 +18,9 @@ use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
 
 /// A client's table has at most so many places: an id has 16 bits (RFC 1035 §4.1.1).
 pub const TABLE_MAX: usize = 1 << 16;
+
+/// The table of a connection that one of many clients uses for a while.
+const CONNECTION_TABLE: usize = 64;
 
 /// Names a query among those of its client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,6 +135,8 @@ pub struct Settings {
     /// A query is given up after so long.
     pub timeout_ns: i64,
     pub clients: usize,
+    /// So many further clients, each with a small table: connections, on which few queries are outstanding at a time.
+    pub connections: usize,
     /// Of so many owners each has one path to the server's queues. 0: their queries take any.
     pub flows: usize,
     /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
@@ -139,17 +146,23 @@ pub struct Settings {
 impl InFlight {
     /// Without a query outstanding.
     pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
-        let Settings { source, signer, message_id, timeout_ns, clients, flows, table } = settings;
+        let Settings { source, signer, message_id, timeout_ns, clients, connections, flows, table } = settings;
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
-        let client =
-            || Client { table: vec![UNUSED; table].into_boxed_slice(), oldest: 0, next: 0, drafts: 0, outstanding: 0 };
+        let client = |places| Client {
+            table: vec![UNUSED; places].into_boxed_slice(),
+            oldest: 0,
+            next: 0,
+            drafts: 0,
+            outstanding: 0,
+        };
+        let places = iter::repeat_n(table, clients).chain(iter::repeat_n(CONNECTION_TABLE, connections));
         InFlight {
             source,
             signer,
             signed_at_s: 0,
             message_id,
             timeout_ns,
-            clients: (0..clients).map(|_| client()).collect(),
+            clients: places.map(client).collect(),
             outstanding: 0,
             lateness: Lateness::new(flows),
             ended_ns: None,
@@ -274,6 +287,9 @@ impl InFlight {
     pub fn expire(&mut self, now_ns: i64) -> usize {
         let before = self.outstanding;
         for number in 0..self.clients.len() {
+            if self.clients[number].outstanding == 0 {
+                continue;
+            }
             while let Some(query) = self.oldest_outstanding(number) {
                 if query.sent_ns + self.timeout_ns > now_ns {
                     break;
@@ -358,7 +374,7 @@ impl InFlight {
     pub fn of(messages: impl IntoIterator<Item = Vec<u8>>, clients: usize, table: usize, timeout_ns: i64) -> Self {
         let source = Source::Prepared(std::sync::Arc::new(super::queries::Queries::from_messages(messages)));
         let (message_id, flows) = (MessageId::Handle, clients);
-        let settings = Settings { source, signer: None, message_id, timeout_ns, clients, flows, table };
+        let settings = Settings { source, signer: None, message_id, timeout_ns, clients, connections: 0, flows, table };
         let interval_ns = 100_000_000_000;
         InFlight::new(settings, IntervalStats::new(0, interval_ns, interval_ns, clients))
     }

@@ -53,6 +53,8 @@ pub enum LoadError {
     Send(SocketAddr, io::Error),
     #[error("cannot receive from {0}: {1}")]
     Receive(SocketAddr, io::Error),
+    #[error("cannot wait for answers: {0}")]
+    Wait(io::Error),
     #[error("this host does not have {address}, which a client of --clients-from {prefix} sends from")]
     NotLocal { address: IpAddr, prefix: Prefix },
     #[error(transparent)]
@@ -70,7 +72,9 @@ impl Advice for LoadError {
                 "see `ip route get {}`, and `ulimit -n` if there are many clients; run it on a host that has a route there",
                 server.ip()
             ),
-            LoadError::Send(..) | LoadError::Receive(..) => "check the link of this host (ip link, ip route)".into(),
+            LoadError::Send(..) | LoadError::Receive(..) | LoadError::Wait(_) => {
+                "check the link of this host (ip link, ip route)".into()
+            }
             LoadError::NotLocal { prefix, .. } => format!(
                 "as root, on the host that replays: `ip route add local {prefix} dev lo`; and the server must send there"
             ),

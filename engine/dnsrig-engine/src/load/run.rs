@@ -74,6 +74,7 @@ fn start(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
             message_id: MessageId::Handle,
             timeout_ns,
             clients,
+            connections: 0,
             flows: clients,
             table,
         };
@@ -170,6 +171,7 @@ fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<d
     let settings = stream::Settings {
         tls: (arguments.transport == TransportKind::Dot).then_some(DOT),
         queries_per_connection: arguments.queries_per_connection,
+        idle_ns: 0,
         burst,
         resumption: !arguments.no_resumption,
         close: arguments.close,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{captured::Captured, queries::Queries};
+use crate::dns::stream::Transport;
 
 /// Where the queries of a thread come from.
 pub enum Source {
@@ -19,6 +20,15 @@ impl Source {
         match self {
             Source::Prepared(queries) => Some(queries.message(place as usize)),
             Source::Captured(captured) => captured.message(place),
+        }
+    }
+
+    /// How the query at this position travels, if it says so; it has not ended.
+    #[inline]
+    pub fn transport(&self, place: u32) -> Option<Transport> {
+        match self {
+            Source::Prepared(_) => None,
+            Source::Captured(captured) => Some(captured.transport(place)),
         }
     }
 

@@ -8,6 +8,7 @@ use super::{
     arguments::TransportKind,
     arrivals::{Model, Period},
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
+    play::TransportChoice,
     transport::Connections,
 };
 use crate::{dns::stream::Header, stats::histogram::Distribution};
@@ -55,6 +56,7 @@ pub struct Step {
 pub struct Replayed {
     pub stream: Header,
     pub speed: f64,
+    pub transport: TransportChoice,
     pub ports: usize,
     /// Queries that clients had sent again, left out as was wished.
     pub retransmissions_skipped: u64,

@@ -1,6 +1,9 @@
 //! Waits for many descriptors (epoll(7)), where asked to the nanosecond: what instruments with many sockets share.
 
-use std::{io, os::fd::AsFd};
+use std::{
+    io,
+    os::fd::{AsFd, BorrowedFd},
+};
 
 use nix::{
     poll::{PollFd, PollFlags, ppoll},
@@ -82,6 +85,13 @@ impl Poller {
     pub fn event(&self, at: usize) -> (u64, EpollFlags) {
         let event = self.events[..self.count][at];
         (event.data(), event.events())
+    }
+}
+
+/// A set is a descriptor itself: readable when one of it has something to tell.
+impl AsFd for Poller {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.0.as_fd()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
         target::{self, Authority, Endpoint},
         units::parse_number,
     },
-    dns::stream::Header,
+    dns::stream::{Header, Transport},
     load::{
         LoadError,
         arguments::{RATE_VOUCHED_QPS, check_intervals, parse_seconds, parse_timeout},
@@ -32,6 +32,29 @@ pub enum PortChoice {
     Kept,
 }
 
+/// How queries travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransportChoice {
+    /// As they came; those of DoH and DoQ over DoT.
+    AsCaptured,
+    Udp,
+    Tcp,
+    Dot,
+}
+
+impl TransportChoice {
+    /// The one for all; none: each query has its own.
+    pub fn for_all(self) -> Option<Transport> {
+        match self {
+            TransportChoice::AsCaptured => None,
+            TransportChoice::Udp => Some(Transport::Udp),
+            TransportChoice::Tcp => Some(Transport::Tcp),
+            TransportChoice::Dot => Some(Transport::Dot),
+        }
+    }
+}
+
 /// What becomes of queries that clients had sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Retransmissions {
@@ -48,8 +71,8 @@ pub enum Retransmissions {
 /// nothing is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few of them. Message ids
 /// are new ones, as captured ids of clients that share a socket would collide.
 ///
-/// All queries leave over UDP for now, also those that came over TCP or TLS; a truncated answer is counted and not asked
-/// for again. Latencies, lateness and files are those of `load`; clients.arrow has a row a client.
+/// Over TCP and DoT a client keeps its connection until it has been idle for a while. A truncated answer is counted and not
+/// asked for again. Latencies, lateness and files are those of `load`; clients.arrow has a row a client.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
@@ -60,6 +83,13 @@ pub struct Arguments {
     /// The server: an IP address and perhaps a port [default port: 53]
     #[arg(long, value_name = "ADDRESS[:PORT]", value_parser = target::parse_endpoint)]
     server: Endpoint,
+
+    /// How queries travel
+    #[arg(long, value_enum, default_value = "as-captured")]
+    pub transport: TransportChoice,
+    /// The port of the server for DNS over TLS
+    #[arg(long, value_name = "PORT", default_value_t = 853)]
+    dot_port: u16,
 
     /// Go through the stream so many times as fast [default: 1]
     #[arg(long, value_name = "FACTOR", value_parser = parse_speed, help_heading = "When")]
@@ -83,6 +113,14 @@ pub struct Arguments {
     /// Which of these ports a query leaves by
     #[arg(long, value_enum, default_value = "fresh", help_heading = "Clients")]
     pub port: PortChoice,
+
+    /// So many connections over TCP, and as many over DoT, may be open at a time; one client more closes the one that was
+    /// used longest ago
+    #[arg(long, value_name = "N", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
+    pub connections: u32,
+    /// Close a connection after so long without a query
+    #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds, help_heading = "Clients")]
+    pub idle_timeout_s: Duration,
 
     /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
@@ -110,6 +148,11 @@ pub struct Arguments {
 impl Arguments {
     pub fn server(&self) -> SocketAddr {
         self.server.or_port(53)
+    }
+
+    /// The same for DNS over TLS.
+    pub fn dot_server(&self) -> SocketAddr {
+        SocketAddr::new(self.server.address, self.dot_port)
     }
 
     pub fn speed(&self) -> f64 {

@@ -6,5 +6,9 @@
 mod arguments;
 mod read_ahead;
 mod run;
+mod transports;
 
-pub use self::{arguments::Arguments, run::run};
+pub use self::{
+    arguments::{Arguments, TransportChoice},
+    run::run,
+};

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use crate::{
-    dns::stream::{RETRANSMISSION, StreamError, StreamReader},
+    dns::stream::{RETRANSMISSION, StreamError, StreamReader, Transport},
     load::{arrivals::Part, captured::Chunk},
 };
 
@@ -21,6 +21,8 @@ pub struct Selection {
     /// So many times as fast.
     pub speed: f64,
     pub retransmissions: bool,
+    /// All over this one; none: as they came.
+    pub transport: Option<Transport>,
 }
 
 /// Queries of a stream that are not sent on purpose.
@@ -56,11 +58,16 @@ pub fn read_ahead(
             skipped.retransmissions.fetch_add(1, Ordering::Relaxed);
             continue;
         }
+        let transport = selection.transport.unwrap_or(match record.transport {
+            // What is closest of those that there are.
+            Transport::Doh | Transport::Doq => Transport::Dot,
+            captured => captured,
+        });
         if record.message.len() > MESSAGE_BYTES_MAX {
             skipped.too_long.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        chunk.push((record.due_ns as f64 / selection.speed) as i64, record.client, record.message);
+        chunk.push((record.due_ns as f64 / selection.speed) as i64, record.client, transport, record.message);
         if !chunk.has_room() {
             if taker.send(chunk).is_err() {
                 return Ok(());

@@ -9,8 +9,9 @@ use std::{
 
 use super::{
     Arguments,
-    arguments::{PortChoice, Retransmissions},
+    arguments::{PortChoice, Retransmissions, TransportChoice},
     read_ahead::{MESSAGE_BYTES_MAX, Selection, Skipped, read_ahead},
+    transports::Transports,
 };
 use crate::{
     base::{
@@ -26,10 +27,13 @@ use crate::{
         prefix::Prefix,
         report::Reporter,
         source::Source,
+        stream,
         summary::{Replayed, Summary},
         team::{HEAD_START_NS, INTERRUPTED, Supervision, Team, Tools},
+        transport::Transport,
         udp::{Pool, Udp},
     },
+    net::{connection::Close, tls::DOT},
     stats::format::grouped,
 };
 
@@ -41,7 +45,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(prefix) = arguments.clients_from {
         check_local(prefix, header.clients)?;
     }
-    open_files::allow(u64::from(arguments.ports), "--ports")?;
+    let connections = if arguments.transport == TransportChoice::Udp { 0 } else { 2 * arguments.connections };
+    open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
     let stop = Stop::new(arguments.until_eof)?;
     let reporter = Reporter::find(arguments.json, nanoseconds(arguments.timeout_s));
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
@@ -66,6 +71,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     summary.replayed = Some(Replayed {
         stream: header,
         speed: arguments.speed(),
+        transport: arguments.transport,
         ports: arguments.ports as usize,
         retransmissions_skipped: skipped.retransmissions.load(Ordering::Relaxed),
         too_long_skipped: skipped.too_long.load(Ordering::Relaxed),
@@ -89,7 +95,8 @@ fn start(
     let mut sources = Vec::new();
     let threads = arguments.threads as usize;
     for thread in 0..threads {
-        let selection = Selection { part: Part { thread, threads }, speed, retransmissions };
+        let transport = arguments.transport.for_all();
+        let selection = Selection { part: Part { thread, threads }, speed, retransmissions, transport };
         let (stream, skipped) = (StreamReader::open(&arguments.stream)?, skipped.clone());
         let (taker, ahead) = mpsc::sync_channel(CHUNKS_AHEAD);
         let (give_back, spare) = mpsc::channel();
@@ -98,6 +105,10 @@ fn start(
         sources.push(Captured::new(ahead, give_back, MESSAGE_BYTES_MAX));
     }
     let mut sources = sources.into_iter();
+    let connections = match arguments.transport {
+        TransportChoice::Udp => 0,
+        _ => (arguments.connections / arguments.threads).max(1) as usize,
+    };
     let equip = |_| {
         let settings = in_flight::Settings {
             source: Source::Captured(sources.next().expect("one for each thread")),
@@ -105,17 +116,49 @@ fn start(
             message_id: MessageId::Handle,
             timeout_ns,
             clients: ports,
+            connections: 2 * connections,
             flows: if keeps_port { clients } else { 0 },
             table,
         };
         let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.interval_s), clients);
         let in_flight = InFlight::new(settings, interval_stats);
         let pool = Pool { ports, clients_from: arguments.clients_from, keeps_port };
-        let transport = Box::new(Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?);
+        let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
+        let transport: Box<dyn Transport> = match connections {
+            0 => Box::new(udp),
+            _ => Box::new(with_connections(arguments, udp, ports, connections, in_flight.bytes_max())?),
+        };
         Ok(Tools { in_flight, transport, order: Order { next: 0, count: 1 } })
     };
     // No client has counts of its own in each interval.
     Team::start(vec![0; threads], (timeout_ns, arguments.real_time), supervision, equip)
+}
+
+/// UDP, TCP and DoT, whose places in the table of queries in flight stand in this order.
+fn with_connections(
+    arguments: &Arguments,
+    udp: Udp,
+    ports: usize,
+    connections: usize,
+    bytes_max: usize,
+) -> Result<Transports, LoadError> {
+    let open = |server, first, tls| {
+        let settings = stream::Settings {
+            tls,
+            queries_per_connection: 0,
+            idle_ns: nanoseconds(arguments.idle_timeout_s),
+            burst: 1,
+            resumption: true,
+            close: Close::Fin,
+            bytes_max,
+            timeout_ns: nanoseconds(arguments.timeout_s),
+        };
+        let many = stream::Many { clients_from: arguments.clients_from, first };
+        stream::Stream::open_many(server, many, connections, settings)
+    };
+    let tcp = open(arguments.server(), ports, None)?;
+    let dot = open(arguments.dot_server(), ports + connections, Some(DOT))?;
+    Transports::new(udp, tcp, dot).map_err(LoadError::Wait)
 }
 
 /// Sees to it that this host has the addresses of the first and the last client: only then are answers received.
@@ -140,7 +183,7 @@ fn opening(arguments: &Arguments, header: &Header) -> String {
         None => "this host's address, all the same one: name --clients-from for one each".into(),
     };
     format!(
-        "{} over UDP: {} queries of {} clients in {:.1} s, {} a second on average; Ctrl-C ends it early\n\
+        "{}: {} queries of {} clients in {:.1} s, {} a second on average; Ctrl-C ends it early\n\
          Clients send from {from}; ports: {}\n\
          A line an interval, as soon as each of its queries is answered or given up after {} s:\n",
         arguments.server(),

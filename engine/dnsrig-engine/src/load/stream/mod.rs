@@ -4,6 +4,7 @@
 //! has served its time; it knows no socket. A [`Connection`] is the connection
 //! itself, and [`Stream`] moves bytes between all of these and the [`InFlight`].
 
+mod assignment;
 pub mod slots;
 
 use std::{
@@ -18,7 +19,11 @@ use super::{
     LoadError,
     arrivals::Due,
     in_flight::{InFlight, Sending},
-    stream::slots::{Policy, Slots, State},
+    prefix::Prefix,
+    stream::{
+        assignment::Assignment,
+        slots::{Policy, Slots, State},
+    },
     transport::{Connections, Transport},
 };
 use crate::{
@@ -54,6 +59,8 @@ pub struct Settings {
     pub tls: Option<tls::Protocol>,
     /// A connection is closed after so many queries; 0: never.
     pub queries_per_connection: u32,
+    /// A connection is closed after so many nanoseconds without a query; 0: never.
+    pub idle_ns: i64,
     /// So many queries in a row go on one connection, with one write.
     pub burst: usize,
     /// Whether TLS sessions are resumed.
@@ -63,6 +70,15 @@ pub struct Settings {
     pub bytes_max: usize,
     /// A query is given up after so long, in nanoseconds.
     pub timeout_ns: i64,
+}
+
+/// Many clients that have no slot of their own: each has one while it has a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct Many {
+    /// Where their addresses come from; none: all are this host.
+    pub clients_from: Option<Prefix>,
+    /// The first of the places that the table of queries in flight has for slots.
+    pub first: usize,
 }
 
 /// Opens the transport of one thread with so many connections.
@@ -79,6 +95,10 @@ pub fn open(
 pub struct Stream {
     server: SocketAddr,
     sources: Vec<IpAddr>,
+    /// Clients have slots in turn; none: a client is a slot.
+    many: Option<(Many, Assignment)>,
+    /// The slot 0 among the places of the table of queries in flight.
+    first: usize,
     options: SocketOptions,
     tls: Option<Client>,
     slots: Slots,
@@ -114,12 +134,15 @@ impl Stream {
         let tls = settings.tls.map(client);
         let policy = Policy {
             per_connection: settings.queries_per_connection,
+            idle_ns: settings.idle_ns,
             burst: settings.burst,
             timeout_ns: settings.timeout_ns,
         };
         Ok(Stream {
             server,
             sources: sources.to_vec(),
+            many: None,
+            first: 0,
             options: SocketOptions { close: settings.close, ..SocketOptions::default() },
             tls: tls.transpose()?,
             slots: Slots::new(clients, policy),
@@ -132,6 +155,38 @@ impl Stream {
         })
     }
 
+    /// The same for many clients that share `slots` of them: a client without a connection has the slot of one that was
+    /// closed, or closes the one whose last query is longest ago.
+    pub fn open_many(server: SocketAddr, many: Many, slots: usize, settings: Settings) -> Result<Self, LoadError> {
+        let assigned = Some((many, Assignment::new(slots)));
+        Ok(Stream { many: assigned, first: many.first, ..Self::open(server, &[], slots, settings)? })
+    }
+
+    /// Readable when a connection has something to tell.
+    pub fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Whether something came that was not read yet.
+    pub fn has_unread(&self) -> bool {
+        !self.unread.is_empty()
+    }
+
+    /// The slot that is to take queries of `client`, or whose turn it is; none if none can.
+    fn turn(&mut self, client: Option<u32>, in_flight: &mut InFlight) -> Option<usize> {
+        let (Some((_, assignment)), Some(number)) = (&mut self.many, client) else { return self.slots.turn(client) };
+        if let Some(slot) = assignment.slot(number) {
+            return self.slots.turn(Some(slot as u32));
+        }
+        if assignment.is_full() {
+            // All others had queries later. If this one still waits for answers, so do all, and the query has to wait.
+            let slot = self.slots.longest_unused().filter(|slot| in_flight.outstanding_of(self.first + slot) == 0)?;
+            self.end(slot, None, in_flight);
+        }
+        let (_, assignment) = self.many.as_mut()?;
+        assignment.assign(number)
+    }
+
     /// Drafts queries of one slot, and sends them or has them wait for its connection.
     fn take_turn(&mut self, slot: usize, due: &[Due], in_flight: &mut InFlight) -> Result<Turn, LoadError> {
         let (mut count, mut framed) = (0, 0);
@@ -139,7 +194,7 @@ impl Stream {
         for due in due.iter().take(self.slots.room(slot)).take_while(|due| due.client == named) {
             let space = &mut self.burst[framed..framed + PREFIX_BYTES + self.bytes_max];
             let (prefix, message) = space.split_at_mut(PREFIX_BYTES);
-            let Some(draft) = in_flight.draft(slot, *due, message) else { break };
+            let Some(draft) = in_flight.draft(self.first + slot, *due, message) else { break };
             prefix.copy_from_slice(&(draft.length as u16).to_be_bytes());
             (count, framed) = (count + 1, framed + PREFIX_BYTES + draft.length);
         }
@@ -152,7 +207,7 @@ impl Stream {
         if self.slots.state(slot) == State::Idle {
             match self.begin(slot)? {
                 Begun::NoPort => {
-                    in_flight.sent(slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
+                    in_flight.sent(self.first + slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
                     self.slots.had_no_port();
                     return Ok(Turn::NoPort);
                 }
@@ -169,7 +224,7 @@ impl Stream {
             filled = self.connections[slot].queue(frames) >= QUEUE_BYTES_MAX;
         }
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
-        in_flight.sent(slot, count, framed - count * PREFIX_BYTES, sending);
+        in_flight.sent(self.first + slot, count, framed - count * PREFIX_BYTES, sending);
         self.slots.took(slot, count, began_ns);
         if filled {
             self.slots.filled(slot);
@@ -182,7 +237,12 @@ impl Stream {
     }
 
     fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
-        let source = self.sources.get(slot % self.sources.len().max(1)).copied();
+        let source = match &self.many {
+            Some((many, assignment)) => {
+                many.clients_from.zip(assignment.client(slot)).and_then(|(all, one)| all.client(one))
+            }
+            None => self.sources.get(slot % self.sources.len().max(1)).copied(),
+        };
         socket::begin(self.server, source, &self.options).map_err(|error| LoadError::Open(self.server, error))
     }
 
@@ -247,12 +307,12 @@ impl Stream {
 
     /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages came.
     fn read(&mut self, slot: usize, to_the_end: bool, in_flight: &mut InFlight) -> usize {
-        let mut count = 0;
+        let (mut count, first) = (0, self.first);
         self.unread.remove(slot);
         for _ in 0..READS_MAX {
             let now_ns = clock::monotonic_ns();
             let answer = |message: &[u8]| {
-                in_flight.answer_by_id(slot, message, message.len(), now_ns);
+                in_flight.answer_by_id(first + slot, message, message.len(), now_ns);
                 count += 1;
             };
             let read = self.connections[slot].read(&mut self.buffers, answer).and_then(|reading| {
@@ -271,7 +331,7 @@ impl Stream {
                     return count;
                 }
                 Ok(Reading { drained, full, .. }) => {
-                    if self.slots.is_used_up(slot) && in_flight.outstanding_of(slot) == 0 {
+                    if self.slots.is_used_up(slot) && in_flight.outstanding_of(self.first + slot) == 0 {
                         self.end(slot, None, in_flight);
                         return count;
                     }
@@ -289,14 +349,17 @@ impl Stream {
 
     /// Ends a connection: by our own wish, or because it is lost.
     fn end(&mut self, slot: usize, lost: Option<CloseReason>, in_flight: &mut InFlight) {
-        let broken = lost.is_some() && in_flight.outstanding_of(slot) > 0;
+        let broken = lost.is_some() && in_flight.outstanding_of(self.first + slot) > 0;
         if let Some(loss) = lost {
-            in_flight.lose(slot, loss);
+            in_flight.lose(self.first + slot, loss);
         }
         let farewell = lost.is_none() && self.options.close == Close::Fin && self.slots.state(slot) == State::Open;
         self.connections[slot].close(farewell, &mut self.buffers);
         self.unread.remove(slot);
         self.slots.ended(slot, broken);
+        if let Some((_, assignment)) = &mut self.many {
+            assignment.release(slot);
+        }
     }
 }
 
@@ -305,7 +368,7 @@ impl Transport for Stream {
         let (mut sent, mut without_id) = (0, 0);
         while sent < due.len()
             && without_id < self.slots.taking()
-            && let Some(slot) = self.slots.turn(due[sent].client)
+            && let Some(slot) = self.turn(due[sent].client, in_flight)
         {
             match self.take_turn(slot, &due[sent..], in_flight)? {
                 Turn::Sent(count) => (sent, without_id) = (sent + count, 0),
@@ -319,10 +382,13 @@ impl Transport for Stream {
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let now_ns = clock::monotonic_ns();
-        let mut count = 0;
-        while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(slot)) {
+        let (mut count, first) = (0, self.first);
+        while let Some(slot) = self.slots.overdue(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
             self.end(slot, None, in_flight);
             count += 1;
+        }
+        while let Some(slot) = self.slots.idle(now_ns, |slot| in_flight.outstanding_of(first + slot)) {
+            self.end(slot, None, in_flight);
         }
         for _ in 0..self.unread.len() {
             let Some(slot) = self.unread.first() else { break };
@@ -362,6 +428,7 @@ mod tests {
         let settings = Settings {
             tls: None,
             queries_per_connection: 0,
+            idle_ns: 0,
             burst: 16,
             resumption: false,
             close: Close::Rst,

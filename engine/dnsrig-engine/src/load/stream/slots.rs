@@ -12,6 +12,8 @@ pub struct Policy {
     pub per_connection: u32,
     /// So many queries in a row go on one connection, with one write.
     pub burst: usize,
+    /// A connection is closed after so long without a query; 0: never.
+    pub idle_ns: i64,
     /// A query is given up after so long, and with it a connection that does not get anywhere.
     pub timeout_ns: i64,
 }
@@ -52,6 +54,8 @@ pub struct Slots {
     opening: Chain,
     /// Being opened, blocked or used up: not for ever. In order of their deadlines, all a timeout after the beginning.
     watched: Chain,
+    /// With a connection, in order of their last queries.
+    used: Chain,
     connections: Connections,
 }
 
@@ -66,6 +70,7 @@ impl Slots {
             ready,
             opening: Chain::new(count),
             watched: Chain::new(count),
+            used: Chain::new(count),
             connections: Connections::default(),
         }
     }
@@ -120,6 +125,8 @@ impl Slots {
         this.taken = this.taken.saturating_add(count as u32);
         if count > 0 {
             this.last_taken_ns = now_ns;
+            self.used.remove(slot);
+            self.used.add(slot);
         }
         if self.is_used_up(slot) {
             self.watch(slot, now_ns);
@@ -177,7 +184,31 @@ impl Slots {
         self.connections.failed += u64::from(opening || broken);
         self.slots[slot] = IDLE;
         self.watched.remove(slot);
+        self.used.remove(slot);
         self.place(slot);
+    }
+
+    /// A connection to close because no query has come for so long; `outstanding` as in [`Slots::overdue`].
+    ///
+    /// Call it until there is none.
+    pub fn idle(&mut self, now_ns: i64, outstanding: impl Fn(usize) -> usize) -> Option<usize> {
+        while self.policy.idle_ns > 0
+            && let Some(slot) = self.used.first()
+            && self.slots[slot].last_taken_ns + self.policy.idle_ns <= now_ns
+        {
+            if outstanding(slot) == 0 {
+                return Some(slot);
+            }
+            self.slots[slot].last_taken_ns = now_ns;
+            self.used.remove(slot);
+            self.used.add(slot);
+        }
+        None
+    }
+
+    /// The connection whose last query is longest ago.
+    pub fn longest_unused(&self) -> Option<usize> {
+        self.used.first()
     }
 
     /// A connection to close because it was not opened, did not move or stayed without answers for a whole timeout;

@@ -7,7 +7,7 @@ const TIMEOUT_NS: i64 = 100;
 const BURST: usize = 16;
 
 fn slots(count: usize, per_connection: u32) -> Slots {
-    Slots::new(count, Policy { per_connection, burst: BURST, timeout_ns: TIMEOUT_NS })
+    Slots::new(count, Policy { per_connection, idle_ns: 0, burst: BURST, timeout_ns: TIMEOUT_NS })
 }
 
 /// Opens a connection in `slot`, at time 0, on which `count` queries were put.
@@ -161,4 +161,22 @@ proptest! {
         }
         prop_assert_eq!(slots.taking(), 4, "what does not take queries is closed in the end");
     }
+}
+
+#[test]
+fn an_idle_connection_is_closed_unless_it_waits_for_answers() {
+    let policy = Policy { per_connection: 0, idle_ns: 100, burst: BURST, timeout_ns: TIMEOUT_NS };
+    let mut slots = Slots::new(2, policy);
+    for (slot, now_ns) in [(0, 0), (1, 50)] {
+        slots.began(slot, now_ns);
+        slots.took(slot, 1, now_ns);
+        slots.established(slot, false, now_ns);
+    }
+    assert_eq!((slots.idle(99, |_| 0), slots.longest_unused()), (None, Some(0)));
+    assert_eq!(slots.idle(100, |_| 1), None, "it waits for an answer, and is looked at again later");
+    assert_eq!((slots.idle(150, |_| 0), slots.longest_unused()), (Some(1), Some(1)));
+    slots.ended(1, false);
+    assert_eq!((slots.idle(199, |_| 0), slots.idle(200, |_| 0)), (None, Some(0)));
+    slots.took(0, 1, 200);
+    assert_eq!(slots.idle(299, |_| 0), None);
 }

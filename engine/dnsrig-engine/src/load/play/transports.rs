@@ -1,0 +1,78 @@
+//! Queries of clients that do not all use one transport: each leaves by that which the source names.
+
+use nix::sys::epoll::EpollFlags;
+
+use crate::{
+    dns::stream::Transport as Kind,
+    load::{
+        LoadError,
+        arrivals::Due,
+        in_flight::InFlight,
+        stream::Stream,
+        transport::{Connections, Transport},
+        udp::Udp,
+    },
+    net::poller::Poller,
+};
+
+/// The transports of one thread.
+pub struct Transports {
+    udp: Udp,
+    tcp: Stream,
+    dot: Stream,
+    /// Of both streams.
+    poller: Poller,
+}
+
+impl Transports {
+    /// Each has its own places in the table of queries in flight.
+    pub fn new(udp: Udp, tcp: Stream, dot: Stream) -> std::io::Result<Self> {
+        let poller = Poller::new()?;
+        poller.add(tcp.poller(), EpollFlags::EPOLLIN, 0)?;
+        poller.add(dot.poller(), EpollFlags::EPOLLIN, 1)?;
+        Ok(Transports { udp, tcp, dot, poller })
+    }
+}
+
+impl Transport for Transports {
+    fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        let mut sent = 0;
+        while sent < due.len() {
+            let kind = in_flight.source.transport(due[sent].query);
+            let alike = due[sent..].iter().take_while(|due| in_flight.source.transport(due.query) == kind).count();
+            let some = &due[sent..sent + alike];
+            let count = match kind {
+                Some(Kind::Tcp) => self.tcp.send(some, in_flight)?,
+                Some(Kind::Dot) => self.dot.send(some, in_flight)?,
+                _ => self.udp.send(some, in_flight)?,
+            };
+            sent += count;
+            if count < alike {
+                break;
+            }
+        }
+        Ok(sent)
+    }
+
+    fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
+        Ok(self.udp.receive(in_flight)? + self.tcp.receive(in_flight)? + self.dot.receive(in_flight)?)
+    }
+
+    fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
+        let (tcp, dot) = (self.tcp.connections().attempted, self.dot.connections().attempted);
+        if tcp + dot == 0 {
+            return self.udp.wait(timeout_ns, wanted);
+        }
+        if self.tcp.has_unread() || self.dot.has_unread() {
+            return Ok(());
+        }
+        // Answers over UDP have the kernel's time, whenever they are read.
+        self.poller.sleep(timeout_ns).map_err(LoadError::Wait)
+    }
+
+    fn connections(&self) -> Connections {
+        let mut all = self.tcp.connections();
+        all.add(&self.dot.connections());
+        all
+    }
+}
