@@ -124,6 +124,8 @@ def test_what_is_no_query_is_accounted_for(tmp_path: Path) -> None:
         "tcp": 0,
         "records": 0,
         "other_record": 0,
+        "not_in_share": 0,
+        "outside_cut": 0,
         "clients_beyond_memory": 0,
     }
     assert "192.0.2.53 was chosen because 71.4 % of the first 7 queries went there; others: 198.51.100.7 2" in said

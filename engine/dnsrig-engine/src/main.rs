@@ -48,6 +48,7 @@ struct Replay {
 #[derive(Subcommand)]
 enum ReplayStep {
     Prepare(replay::prepare::Arguments),
+    Describe(replay::describe::Arguments),
     Play(load::play::Arguments),
 }
 
@@ -61,6 +62,9 @@ fn main() -> ExitCode {
         Command::Load(arguments) => ("load", load::run(&arguments)),
         Command::Replay(Replay { step: ReplayStep::Prepare(arguments) }) => {
             ("replay prepare", replay::prepare::run(&arguments))
+        }
+        Command::Replay(Replay { step: ReplayStep::Describe(arguments) }) => {
+            ("replay describe", replay::describe::run(&arguments))
         }
         Command::Replay(Replay { step: ReplayStep::Play(arguments) }) => ("replay play", load::play::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),

@@ -69,7 +69,7 @@ pub struct Record<'m> {
 }
 
 /// What a stream's header says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Header {
     pub queries: u64,
     pub clients: u64,

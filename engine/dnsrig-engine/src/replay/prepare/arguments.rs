@@ -2,7 +2,13 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use crate::base::units::parse_number;
+use clap::value_parser;
+
+use super::operations::parse_transport;
+use crate::{
+    base::units::{parse_number, parse_share},
+    dns::stream::Transport,
+};
 
 /// Make a stream of captures: the queries of a server's clients, for a replay.
 ///
@@ -35,7 +41,27 @@ pub struct Arguments {
     /// Shorten every stretch without a query to so many seconds: clocks jump, and captures of several days have gaps
     #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = parse_gap)]
     pub gap_s: f64,
+    /// Keep all queries of this share of the clients, such as 10%, and none of the others
+    #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share, help_heading = OPERATIONS)]
+    pub keep_share: f64,
+    /// Keep the time from FROM to TO, in seconds from the first query, such as 60..120
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_cut, help_heading = OPERATIONS)]
+    pub cut: Option<(i64, i64)>,
+    /// Have so many times as many clients: each new one asks what one of the others does, at another time of the stream
+    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = value_parser!(u16).range(1..=1000), help_heading = OPERATIONS)]
+    pub multiply: u16,
+    /// Let time pass so many times as fast
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed, help_heading = OPERATIONS)]
+    pub speed: f64,
+    /// Let a share of the clients ask over another transport, such as tcp=10%; may be repeated
+    #[arg(long = "transport", value_name = "NAME=SHARE", value_parser = parse_transport, help_heading = OPERATIONS)]
+    pub transports: Vec<(Transport, f64)>,
+    /// Another seed chooses other clients of the same kind
+    #[arg(long, default_value_t = 1, help_heading = OPERATIONS)]
+    pub seed: u64,
 }
+
+const OPERATIONS: &str = "Operations";
 
 /// Reads a number of bytes such as `64M`, from 64 MiB to 1 TiB.
 fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -45,6 +71,18 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
     let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
     let bytes = bytes.filter(|bytes| (64 << 20..=1 << 40).contains(bytes));
     bytes.ok_or_else(|| "expected a number of bytes from 64M to 1T, such as 512M or 4G".into())
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.001..=1000.0, "a factor")
+}
+
+/// Reads a stretch of time such as `60..120`, in nanoseconds.
+fn parse_cut(text: &str) -> Result<(i64, i64), String> {
+    let seconds = |text: &str| parse_number(text, 0.0..=1e9, "seconds").map(|seconds| (seconds * 1e9) as i64);
+    let (from, to) = text.split_once("..").ok_or("expected seconds from and to, such as 60..120")?;
+    let (from_ns, to_ns) = (seconds(from)?, seconds(to)?);
+    if from_ns < to_ns { Ok((from_ns, to_ns)) } else { Err("the end is not behind the begin".into()) }
 }
 
 fn parse_gap(text: &str) -> Result<f64, String> {
@@ -62,6 +100,14 @@ mod tests {
         assert_eq!(parse_bytes("100000000"), Ok(100_000_000));
         for wrong in ["", "G", "63M", "2T", "-1G", "18446744073709551615T", "1 G"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_cut_has_a_begin_and_an_end() {
+        assert_eq!(parse_cut("0.5..2"), Ok((500_000_000, 2_000_000_000)));
+        for wrong in ["", "1", "..", "2..1", "1..1", "-1..1", "1..NaN"] {
+            assert!(parse_cut(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -8,8 +8,8 @@ use std::{
 
 use serde::Serialize;
 
-use super::sort::Entry;
-use crate::dns::stream::{Header, RETRANSMISSION, Record, StreamError, StreamWriter, Transport};
+use super::{operations::Transports, sort::Entry};
+use crate::dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport};
 
 /// A client that sends the same message again within so long, over UDP and from the same port, retransmits it. Stub
 /// resolvers wait for up to five seconds.
@@ -29,10 +29,7 @@ pub struct Written {
     pub first_wall_ns: i64,
     pub duration_ns: i64,
     pub retransmissions: u64,
-    /// By transport.
-    pub udp: u64,
-    pub tcp: u64,
-    /// Stretches without a query that were left out, because they were longer than --gap-s.
+    /// Stretches without a query that were left out, beyond --gap-s.
     pub gaps: u64,
     pub gaps_ns: i64,
     /// Queries of clients for whose numbers there was no room.
@@ -41,23 +38,22 @@ pub struct Written {
 }
 
 /// How to write.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
-    /// A longer stretch without a query is left out.
-    pub gap_ns: i64,
+    pub transports: Transports,
+    /// Time passes so many times as fast.
+    pub speed: f64,
     pub clients_max: usize,
     pub store_addresses: bool,
 }
 
-/// Takes in queries in the order of their times.
+/// Takes in queries in the order of their times, which are those at which they are due.
 pub struct Finisher {
     options: Options,
     writer: StreamWriter,
     numbers: HashMap<(Ipv6Addr, u16), u32>,
     addresses: Vec<Ipv6Addr>,
     seen: Seen,
-    /// The time of the query before, and when it is due.
-    before: Option<(i64, i64)>,
     written: Written,
 }
 
@@ -69,27 +65,31 @@ impl Finisher {
             numbers: HashMap::new(),
             addresses: Vec::new(),
             seen: Seen::default(),
-            before: None,
             written: Written::default(),
         }
     }
 
     pub fn push(&mut self, entry: &Entry) -> Result<(), StreamError> {
+        let known = self.numbers.len();
         let Some(client) = self.client(entry) else {
             self.written.beyond_memory += 1;
             return Ok(());
         };
-        let due_ns = self.due_ns(entry.time_ns);
+        let is_new = self.numbers.len() > known;
         let mut flags = entry.flags;
-        if entry.transport == Transport::Udp && self.seen.is_repeated(due_ns, client, entry) {
+        let mut transport = entry.transport;
+        if let Some(other) = self.options.transports.of(entry.client, entry.copy).filter(|other| *other != transport) {
+            // How long its connections last is decided when the stream is sent: one begins for certain.
+            flags = if is_new && other != Transport::Udp { NEW_CONNECTION } else { 0 };
+            transport = other;
+        }
+        if transport == Transport::Udp && self.seen.is_repeated(entry.time_ns, client, entry) {
             flags |= RETRANSMISSION;
             self.written.retransmissions += 1;
         }
-        match entry.transport {
-            Transport::Udp => self.written.udp += 1,
-            _ => self.written.tcp += 1,
-        }
-        self.writer.push(Record { due_ns, client, transport: entry.transport, flags, message: entry.message })
+        let due_ns = (entry.time_ns as f64 / self.options.speed) as i64;
+        let due_ns = if self.options.speed == 1.0 { entry.time_ns } else { due_ns };
+        self.writer.push(Record { due_ns, client, transport, flags, message: entry.message })
     }
 
     /// The client's number, if there is room for it.
@@ -106,27 +106,9 @@ impl Finisher {
         Some(number)
     }
 
-    /// When the query at `time_ns` is due. Times are in order here, and may still jump by years.
-    fn due_ns(&mut self, time_ns: i64) -> i64 {
-        let Some((before_ns, before_due_ns)) = self.before else {
-            self.written.first_wall_ns = time_ns;
-            self.before = Some((time_ns, 0));
-            return 0;
-        };
-        let mut step_ns = time_ns.saturating_sub(before_ns);
-        if step_ns > self.options.gap_ns {
-            self.written.gaps += 1;
-            self.written.gaps_ns = self.written.gaps_ns.saturating_add(step_ns - self.options.gap_ns);
-            step_ns = self.options.gap_ns;
-        }
-        let due_ns = before_due_ns.saturating_add(step_ns);
-        self.before = Some((time_ns, due_ns));
-        due_ns
-    }
-
-    pub fn finish(self) -> Result<Written, StreamError> {
+    pub fn finish(self, first_wall_ns: i64) -> Result<Written, StreamError> {
         let addresses = self.options.store_addresses.then_some(self.addresses);
-        let header = self.writer.finish(self.written.first_wall_ns, addresses)?;
+        let header = self.writer.finish(first_wall_ns, addresses)?;
         let Header { queries, clients, first_wall_ns, duration_ns, .. } = header;
         Ok(Written { queries, clients, first_wall_ns, duration_ns, ..self.written })
     }

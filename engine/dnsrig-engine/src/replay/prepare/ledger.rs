@@ -50,7 +50,7 @@ pub struct Messages {
     pub tcp: u64,
     /// Of dnstap and C-DNS.
     pub records: u64,
-    /// Queries that are in the stream.
+    /// Queries that are in the stream, each once, however often --multiply repeats it.
     pub kept: u64,
     pub answers: u64,
     /// Queries of the server itself to others.
@@ -65,6 +65,10 @@ pub struct Messages {
     pub other_record: u64,
     /// Without a header and one question that can be read.
     pub malformed: u64,
+    /// Queries of clients that are not in --keep-share.
+    pub not_in_share: u64,
+    /// Queries outside of --cut.
+    pub outside_cut: u64,
     /// Queries of clients for whose numbers there was no room.
     pub clients_beyond_memory: u64,
 }
@@ -112,6 +116,8 @@ impl Ledger {
                     + messages.other_port
                     + messages.other_record
                     + messages.malformed
+                    + messages.not_in_share
+                    + messages.outside_cut
                     + messages.clients_beyond_memory,
             ),
         ];

@@ -1,12 +1,13 @@
 //! `replay prepare`: captures → stream.
 //!
 //! [`packets`] takes in packets and finds messages, [`message`](super::message) tells queries from what else there is, [`server`] chooses
-//! the server, [`sort`] brings queries into the order of their times in bounded memory, [`finish`] numbers the clients and
-//! writes. The [`ledger`] accounts for everything that was read.
+//! the server, [`sort`] brings queries into the order of their times in bounded memory, [`operations`] changes what is asked
+//! for, [`finish`] numbers the clients and writes. The [`ledger`] accounts for everything that was read.
 
 pub mod arguments;
 pub mod finish;
 pub mod ledger;
+pub mod operations;
 pub mod packets;
 pub mod report;
 mod run;

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, io, net::Ipv6Addr};
 
 use super::{
     ledger::Ledger,
+    operations::Share,
     server::{Servers, Waiting},
     sort::{Entry, Sorted, Sorter},
 };
@@ -27,6 +28,7 @@ pub struct Wanted {
     /// Empty: the busiest.
     pub servers: BTreeSet<Ipv6Addr>,
     pub ports: Vec<u16>,
+    pub share: Share,
 }
 
 /// What was found.
@@ -55,6 +57,7 @@ struct Queries {
     ports: Vec<u16>,
     servers: Servers,
     seen: Vec<(Ipv6Addr, u64)>,
+    share: Share,
     sorter: Sorter,
     ledger: Ledger,
 }
@@ -67,7 +70,8 @@ impl Packets {
             Servers::Known(wanted.servers)
         };
         let ports = wanted.ports.clone();
-        let queries = Queries { ports, servers, seen: Vec::new(), sorter, ledger: Ledger::default() };
+        let queries =
+            Queries { ports, servers, seen: Vec::new(), share: wanted.share, sorter, ledger: Ledger::default() };
         Packets {
             ports: wanted.ports,
             queries,
@@ -255,6 +259,10 @@ impl Queries {
                 let counts = &mut self.ledger.messages;
                 // A server may ask itself, for instance over loopback; a record may not say which server it is.
                 if servers.contains(&query.destination) || query.destination.is_unspecified() {
+                    if !self.share.has(query.source) {
+                        counts.not_in_share += 1;
+                        return Ok(());
+                    }
                     counts.kept += 1;
                     return self.sorter.push(&Entry {
                         time_ns: query.time_ns,

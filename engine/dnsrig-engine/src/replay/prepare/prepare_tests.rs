@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 use proptest::prelude::*;
 
 use super::{
+    operations::Share,
     packets::{Packets, Wanted},
     sort::{Entry, MEMORY_BYTES_MIN, Sorted, Sorter},
 };
@@ -45,7 +46,7 @@ fn what_has_no_room_is_sorted_in_files() {
 
 fn ledger_of(packets: &[(u16, Vec<u8>)]) -> super::ledger::Ledger {
     let directory = tempfile::tempdir().unwrap();
-    let wanted = Wanted { servers: Default::default(), ports: vec![53] };
+    let wanted = Wanted { servers: Default::default(), ports: vec![53], share: Share { share: 0.5, seed: 1 } };
     let mut taking = Packets::new(wanted, Sorter::new(directory.path(), 0));
     for (link, bytes) in packets {
         taking.packet(Captured { time_ns: 0, link: *link, bytes }).unwrap();

@@ -100,6 +100,8 @@ pub fn text(summary: &Summary) -> String {
             (messages.other_port, "queries to other ports"),
             (messages.other_record, "records of something else"),
             (messages.malformed, "malformed"),
+            (messages.not_in_share, "of clients that are left out"),
+            (messages.outside_cut, "outside of --cut"),
             (messages.clients_beyond_memory, "of clients beyond --memory"),
         ],
     );

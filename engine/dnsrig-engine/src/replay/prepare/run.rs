@@ -1,14 +1,15 @@
 //! Runs `replay prepare`.
 
-use std::{net::IpAddr, path::Path, process::ExitCode};
+use std::{io, net::IpAddr, path::Path, process::ExitCode};
 
 use super::{
     arguments::Arguments,
-    finish::{CLIENT_BYTES, Finisher, Options},
+    finish::{CLIENT_BYTES, Finisher, Options, Written},
+    operations::{Share, Timeline, Transports, rotated_ns},
     packets::{Packets, Wanted},
     report::{self, Summary},
     server::{Seen, written},
-    sort::Sorter,
+    sort::{Entry, Sorted, Sorter},
 };
 use crate::{
     base::{clock, events, failure::Failure},
@@ -37,6 +38,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 }
 
 fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
+    if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
+        return Err(ReplayError::Arguments("the shares of --transport are together more than all clients".into()));
+    }
     // First, so that nothing is read in vain.
     let writer = StreamWriter::create(&arguments.out)?;
     let directory = match arguments.out.parent() {
@@ -48,7 +52,11 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
         IpAddr::V4(address) => address.to_ipv6_mapped(),
         IpAddr::V6(address) => *address,
     };
-    let wanted = Wanted { servers: arguments.servers.iter().map(to_v6).collect(), ports: arguments.ports.clone() };
+    let wanted = Wanted {
+        servers: arguments.servers.iter().map(to_v6).collect(),
+        ports: arguments.ports.clone(),
+        share: Share { share: arguments.keep_share, seed: arguments.seed },
+    };
     let memory_bytes = usize::try_from(arguments.memory).unwrap_or(usize::MAX);
     let mut packets = Packets::new(wanted, Sorter::new(directory, memory_bytes / 2));
     let limits = Limits { decompressed_bytes_max: arguments.decompressed_max };
@@ -61,18 +69,42 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
     }
     let mut found = packets.finish().map_err(sorting)?;
     let options = Options {
-        gap_ns: (arguments.gap_s * 1e9) as i64,
+        transports: Transports { shares: arguments.transports.clone(), seed: arguments.seed },
+        speed: arguments.speed,
         clients_max: (memory_bytes / 4 / CLIENT_BYTES).min(u32::MAX as usize),
         store_addresses: arguments.addresses,
     };
     let mut finisher = Finisher::new(options, writer);
+    let mut timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
+    let mut outside_cut = 0;
+    let mut once = (arguments.multiply > 1).then(|| Sorter::new(directory, memory_bytes / 4));
+    let mut duration_ns = 0;
     while let Some(entry) = found.sorted.next().map_err(sorting)? {
-        finisher.push(&entry)?;
+        let Some(time_ns) = timeline.due_ns(entry.time_ns) else {
+            outside_cut += 1;
+            continue;
+        };
+        duration_ns = time_ns;
+        let entry = Entry { time_ns, ..entry };
+        match &mut once {
+            Some(once) => once.push(&entry).map_err(sorting)?,
+            None => finisher.push(&entry)?,
+        }
     }
-    let stream = finisher.finish()?;
+    if let Some(once) = once {
+        let copies = copies(once, duration_ns, arguments.multiply, Sorter::new(directory, memory_bytes / 4));
+        let mut copies = copies.map_err(sorting)?;
+        while let Some(entry) = copies.next().map_err(sorting)? {
+            finisher.push(&entry)?;
+        }
+    }
+    let stream = finisher.finish(timeline.first_wall_ns)?;
+    let stream = Written { gaps: timeline.gaps, gaps_ns: timeline.gaps_ns, ..stream };
     let mut ledger = found.ledger;
-    ledger.messages.kept -= stream.beyond_memory;
-    ledger.messages.clients_beyond_memory = stream.beyond_memory;
+    let beyond_memory = stream.beyond_memory.div_ceil(arguments.multiply.into());
+    ledger.messages.kept -= beyond_memory + outside_cut;
+    ledger.messages.clients_beyond_memory = beyond_memory;
+    ledger.messages.outside_cut = outside_cut;
     debug_assert!(ledger.is_balanced(), "{ledger:?}");
     let name = |&(address, queries): &_| Seen { address: written(address), queries };
     Ok(Summary {
@@ -85,4 +117,16 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
         stream,
         ..Summary::default()
     })
+}
+
+/// Every query as often as asked for, of another client each time, in the order of time.
+fn copies(once: Sorter, duration_ns: i64, copies: u16, mut all: Sorter) -> io::Result<Sorted> {
+    let mut once = once.finish()?;
+    while let Some(entry) = once.next()? {
+        for copy in 0..copies {
+            let time_ns = rotated_ns(entry.time_ns, duration_ns, copy, copies);
+            all.push(&Entry { time_ns, copy, ..entry })?;
+        }
+    }
+    all.finish()
 }

@@ -1,0 +1,85 @@
+//! What `replay describe` says.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::chart;
+use crate::{
+    dns::stream::{Header, Transport},
+    stats::format::grouped,
+};
+
+/// How queries spread over clients.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Clients {
+    /// Queries of the client in the middle.
+    pub median: u64,
+    /// Queries of the client with the most.
+    pub largest: u64,
+    /// Queries of the heaviest 1 % of the clients, and of the heaviest 10 %.
+    pub heaviest_1_percent: u64,
+    pub heaviest_10_percent: u64,
+}
+
+/// The `summary` event.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Summary {
+    pub elapsed_ns: i64,
+    pub cpu_ns: i64,
+    pub stream: Header,
+    pub queries_per_s: f64,
+    /// The most queries in a second, from the begin of the stream.
+    pub busiest_second: u64,
+    pub clients: Clients,
+    /// The most frequent types.
+    pub types: Vec<(String, u64)>,
+    pub transports: BTreeMap<Transport, u64>,
+    /// Names with their types; more than 16,777,216 are not counted.
+    pub distinct_questions: u64,
+    pub retransmissions: u64,
+    pub connections: u64,
+    pub edns: u64,
+    pub dnssec_ok: u64,
+    pub message_bytes: u64,
+    /// Queries in each part of the time, and how long a part is.
+    pub intervals: Vec<u64>,
+    pub interval_ns: i64,
+}
+
+/// The summary for people.
+pub fn text(summary: &Summary) -> String {
+    let Header { queries, clients, duration_ns, .. } = summary.stream;
+    let percent = |part: u64| format!("{:.1} %", 100.0 * part as f64 / queries.max(1) as f64);
+    let seconds = duration_ns as f64 / 1e9;
+    let mut lines = vec![format!(
+        "{} queries of {} clients in {seconds:.3} s: {:.0} a second, {} in the busiest one",
+        grouped(queries),
+        grouped(clients),
+        summary.queries_per_s,
+        grouped(summary.busiest_second)
+    )];
+    let mut row = |name: &str, text: String| lines.push(format!("  {name:<12}{text}"));
+    let spread = &summary.clients;
+    row(
+        "clients",
+        format!(
+            "median {} queries, largest {}; the heaviest 1 % have {}, the heaviest 10 % {}",
+            grouped(spread.median),
+            grouped(spread.largest),
+            percent(spread.heaviest_1_percent),
+            percent(spread.heaviest_10_percent)
+        ),
+    );
+    let types: Vec<_> =
+        summary.types.iter().take(8).map(|(name, count)| format!("{name} {}", percent(*count))).collect();
+    row("types", types.join(", "));
+    let used = summary.transports.iter().filter(|(_, count)| **count > 0);
+    row("transports", used.map(|(kind, count)| format!("{kind:?} {}", percent(*count))).collect::<Vec<_>>().join(", "));
+    row("questions", format!("{} distinct", grouped(summary.distinct_questions)));
+    row("EDNS", format!("{}, DO {}", percent(summary.edns), percent(summary.dnssec_ok)));
+    row("sent again", percent(summary.retransmissions));
+    let part_s = summary.interval_ns as f64 / 1e9;
+    row("over time", format!("{} (a column: {part_s:.3} s)", chart::columns(&summary.intervals)));
+    lines.join("\n") + "\n"
+}
