@@ -58,14 +58,14 @@ def events(output: str, values: bool = True) -> dict[str, list[str]]:
         if values and name not in BY_THE_CLOCK:
             found["events"].append(json.dumps(_plain(event), sort_keys=True))
         else:
-            found[f"{name} keys{IF_ANY if name in BY_THE_CLOCK else ''}"] = [json.dumps(_keys(event))]
+            found[f"{name} keys{IF_ANY if name in BY_THE_CLOCK else ''}"] = [json.dumps(_keys(event), sort_keys=True)]
     return found
 
 
 def _keys(value: Any) -> Any:
     if isinstance(value, dict):
         # How many threads or codes there are may be up to the clock.
-        return {renamed(key): _keys(inner) for key, inner in sorted(value.items()) if key.islower()}
+        return {renamed(key): _keys(inner) for key, inner in value.items() if key.islower()}
     return ""
 
 
