@@ -8,35 +8,42 @@ import architecture
 import pytest
 from architecture import SHARED, folder, reached
 
-USES = architecture.engine_uses()
-REACHED = {file: reached(USES, file) for file in USES}
+READERS = {"engine": architecture.engine_uses, "package": architecture.package_file_uses}
+Uses = dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def uses() -> Uses:
+    """Of the engine's files."""
+    return architecture.engine_uses()
 
 
 def is_subcommands(file: str) -> bool:
     return folder(file) not in (*SHARED, "lib", "main")
 
 
-def test_subcommands_use_only_what_lies_below_them() -> None:
-    arrows = [(file, other) for file in USES for other in USES[file] if folder(other) != folder(file)]
+def test_subcommands_use_only_what_lies_below_them(uses: Uses) -> None:
+    arrows = [(file, other) for file in uses for other in uses[file] if folder(other) != folder(file)]
     assert [a for a in arrows if is_subcommands(a[0]) and is_subcommands(a[1])] == [], "between two subcommands"
     below = {name: SHARED[:number] for number, name in enumerate(SHARED)}
     assert [a for a in arrows if folder(a[0]) in SHARED and folder(a[1]) not in below[folder(a[0])]] == [], "upwards"
 
 
-@pytest.mark.parametrize("uses", [USES, architecture.package_file_uses()], ids=["engine", "package"])
-def test_no_files_use_each_other_in_a_circle(uses: dict[str, set[str]]) -> None:
+@pytest.mark.parametrize("part", READERS)
+def test_no_files_use_each_other_in_a_circle(part: str) -> None:
+    uses = READERS[part]()
     found = {file: reached(uses, file) for file in uses}
     assert sorted(file for file in uses if file in found[file]) == []
 
 
-def test_what_is_shared_has_several_users() -> None:
+def test_what_is_shared_has_several_users(uses: Uses) -> None:
     """What one subcommand alone uses lies with it. A folder in a shared one counts as a whole.
 
     A file that nobody names has methods of a type, which the compiler looks after.
     """
     users: dict[str, set[str]] = {}
-    for file in filter(is_subcommands, USES):
-        for used in REACHED[file]:
+    for file in filter(is_subcommands, uses):
+        for used in reached(uses, file):
             if folder(used) in SHARED and used.count("/") > 0:
                 users.setdefault("/".join(used.split("/")[:2]), set()).add(folder(file))
     assert len(users) > 30
