@@ -119,6 +119,37 @@ def test_transports_are_changed_by_client(capture: Path, tmp_path: Path) -> None
     assert "more than all clients" in said
 
 
+def test_an_anonymised_stream_has_other_names_of_the_same_structure(capture: Path, tmp_path: Path) -> None:
+    plain, _ = prepared(capture, tmp_path)
+    found, summary = prepared(capture, tmp_path, "--anonymise", "--keep-tld")
+    assert [record[:4] for record in found] == [record[:4] for record in plain]
+    assert summary["is_anonymised"] and summary["stream"]["first_wall_ns"] == 0
+    names: dict[bytes, set[bytes]] = {}
+    for old, new in zip(plain, found):
+        names.setdefault(question(old.wire), set()).add(question(new.wire))
+        assert len(old.wire) == len(new.wire) and old.wire[:2] == new.wire[:2]
+    # Names that were equal stay so, and end as they did; hardly any other is what it was.
+    assert all(len(others) == 1 for others in names.values())
+    assert all(name.endswith(b"\x07example\0") for others in names.values() for name in others)
+    assert sum(name in others for name, others in names.items()) < 20
+    _, said = run("prepare", capture, "--out", tmp_path / "x", "--anonymise")
+    assert "still may tell of someone" in said
+    # Nobody can make the same names again.
+    again, _ = prepared(capture, tmp_path, "--anonymise", "--keep-tld")
+    assert [record.wire for record in again] != [record.wire for record in found]
+
+
+def question(wire: bytes) -> bytes:
+    return wire[12 : wire.index(b"\0", 12) + 1]
+
+
+def test_where_there_is_no_query_nothing_is_written(capture: Path, tmp_path: Path) -> None:
+    (tmp_path / "stream").write_bytes(b"as it was")
+    _, said = run("prepare", capture, "--out", tmp_path / "stream", "--cut", "1000..2000", status=2)
+    assert "no query was found" in said and (tmp_path / "stream").read_bytes() == b"as it was"
+    assert [path.name for path in tmp_path.iterdir()] == ["stream"]
+
+
 def test_a_stream_is_described(capture: Path, tmp_path: Path) -> None:
     prepared(capture, tmp_path)
     summary, said = run("describe", tmp_path / "stream")

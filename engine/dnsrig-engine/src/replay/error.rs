@@ -24,6 +24,8 @@ pub enum ReplayError {
     /// There is nothing to replay.
     #[error("no query was found in {packets} packets or records")]
     Empty { packets: u64 },
+    #[error("the system gives no random numbers")]
+    Random,
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
@@ -57,6 +59,7 @@ impl Advice for ReplayError {
                  was not cut (tcpdump -s 0)"
                     .into()
             }
+            ReplayError::Random => "--anonymise needs a key that nobody knows: see getrandom(2)".into(),
             ReplayError::Arguments(_) => "see `dnsrig-engine replay prepare --help`".into(),
             ReplayError::Stream(error) => error.hint(),
             ReplayError::Event(error) => error.hint(),
@@ -65,7 +68,7 @@ impl Advice for ReplayError {
 
     fn exit_code(&self) -> u8 {
         match self {
-            ReplayError::Sort(..) | ReplayError::Event(_) => 1,
+            ReplayError::Sort(..) | ReplayError::Random | ReplayError::Event(_) => 1,
             ReplayError::Stream(error) => error.exit_code(),
             _ => 2,
         }

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// Reads captures of packets, keeps the queries to the server, sorts them by time, numbers the clients, and writes a
 /// stream. The summary on standard output accounts for every packet. Clients' addresses are not stored unless asked for;
-/// names, cookies and client subnets in the queries stay as they are.
+/// names, cookies and client subnets in the queries stay as they are without --anonymise.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Captures: pcap, pcapng, dnstap or C-DNS (RFC 8618), perhaps compressed (gzip, xz, zstd, lz4); - is standard input
@@ -41,6 +41,12 @@ pub struct Arguments {
     /// Shorten every stretch without a query to so many seconds: clocks jump, and captures of several days have gaps
     #[arg(long, value_name = "SECONDS", default_value = "3600", value_parser = parse_gap)]
     pub gap_s: f64,
+    /// Rewrite names label by label, client subnets, cookies and padding, for a stream that is to be given away
+    #[arg(long, conflicts_with = "addresses")]
+    pub anonymise: bool,
+    /// Of a name with several labels, leave the last one as it is
+    #[arg(long, requires = "anonymise")]
+    pub keep_tld: bool,
     /// Keep all queries of this share of the clients, such as 10%, and none of the others
     #[arg(long, value_name = "SHARE", default_value = "1", value_parser = parse_share, help_heading = OPERATIONS)]
     pub keep_share: f64,

@@ -8,7 +8,7 @@ use std::{
 
 use serde::Serialize;
 
-use super::{operations::Transports, sort::Entry};
+use super::{anonymise::Anonymiser, operations::Transports, sort::Entry};
 use crate::dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport};
 
 /// A client that sends the same message again within so long, over UDP and from the same port, retransmits it. Stub
@@ -50,6 +50,7 @@ pub struct Options {
 /// Takes in queries in the order of their times, which are those at which they are due.
 pub struct Finisher {
     options: Options,
+    anonymiser: Option<Anonymiser>,
     writer: StreamWriter,
     numbers: HashMap<(Ipv6Addr, u16), u32>,
     addresses: Vec<Ipv6Addr>,
@@ -58,9 +59,10 @@ pub struct Finisher {
 }
 
 impl Finisher {
-    pub fn new(options: Options, writer: StreamWriter) -> Self {
+    pub fn new(options: Options, anonymiser: Option<Anonymiser>, writer: StreamWriter) -> Self {
         Finisher {
             options,
+            anonymiser,
             writer,
             numbers: HashMap::new(),
             addresses: Vec::new(),
@@ -89,7 +91,12 @@ impl Finisher {
         }
         let due_ns = (entry.time_ns as f64 / self.options.speed) as i64;
         let due_ns = if self.options.speed == 1.0 { entry.time_ns } else { due_ns };
-        self.writer.push(Record { due_ns, client, transport, flags, message: entry.message })
+        let message = match &mut self.anonymiser {
+            // Only what has a question became an entry.
+            Some(anonymiser) => anonymiser.rewrite(entry.message, client).unwrap_or(&[]),
+            None => entry.message,
+        };
+        self.writer.push(Record { due_ns, client, transport, flags, message })
     }
 
     /// The client's number, if there is room for it.
@@ -106,7 +113,11 @@ impl Finisher {
         Some(number)
     }
 
+    /// Puts the stream at its path, unless there is nothing in it.
     pub fn finish(self, first_wall_ns: i64) -> Result<Written, StreamError> {
+        if self.numbers.is_empty() {
+            return Ok(self.written);
+        }
         let addresses = self.options.store_addresses.then_some(self.addresses);
         let header = self.writer.finish(first_wall_ns, addresses)?;
         let Header { queries, clients, first_wall_ns, duration_ns, .. } = header;

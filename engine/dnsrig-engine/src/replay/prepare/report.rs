@@ -17,6 +17,7 @@ pub struct Summary {
     pub servers_seen: Vec<Seen>,
     /// From so many queries was chosen.
     pub queries_first: u64,
+    pub is_anonymised: bool,
     /// Packets with an earlier time than the one before.
     pub times_backwards: u64,
     pub ledger: Ledger,
@@ -144,6 +145,13 @@ fn notes(summary: &Summary) -> Vec<String> {
         if let Some(ended) = &capture.ended {
             found.push(format!("{} is {ended}; what was whole before was read", capture.path));
         }
+    }
+    if summary.is_anonymised {
+        found.push(
+            "names, client subnets, cookies and padding are rewritten; times, types, lengths of names, and what one client \
+             asked still may tell of someone"
+                .into(),
+        );
     }
     let counted = [
         (summary.times_backwards, "packets are earlier than the one before: they were sorted"),

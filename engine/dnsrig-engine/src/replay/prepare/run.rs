@@ -3,6 +3,7 @@
 use std::{io, net::IpAddr, path::Path, process::ExitCode};
 
 use super::{
+    anonymise::Anonymiser,
     arguments::Arguments,
     finish::{CLIENT_BYTES, Finisher, Options, Written},
     operations::{Share, Timeline, Transports, rotated_ns},
@@ -57,8 +58,7 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
         ports: arguments.ports.clone(),
         share: Share { share: arguments.keep_share, seed: arguments.seed },
     };
-    let memory_bytes = usize::try_from(arguments.memory).unwrap_or(usize::MAX);
-    let mut packets = Packets::new(wanted, Sorter::new(directory, memory_bytes / 2));
+    let mut packets = Packets::new(wanted, Sorter::new(directory, memory_bytes(arguments) / 2));
     let limits = Limits { decompressed_bytes_max: arguments.decompressed_max };
     let mut captures = Vec::new();
     for path in &arguments.captures {
@@ -67,39 +67,8 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
             Item::Record(record) => packets.record(&record).map_err(sorting),
         })?);
     }
-    let mut found = packets.finish().map_err(sorting)?;
-    let options = Options {
-        transports: Transports { shares: arguments.transports.clone(), seed: arguments.seed },
-        speed: arguments.speed,
-        clients_max: (memory_bytes / 4 / CLIENT_BYTES).min(u32::MAX as usize),
-        store_addresses: arguments.addresses,
-    };
-    let mut finisher = Finisher::new(options, writer);
-    let mut timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
-    let mut outside_cut = 0;
-    let mut once = (arguments.multiply > 1).then(|| Sorter::new(directory, memory_bytes / 4));
-    let mut duration_ns = 0;
-    while let Some(entry) = found.sorted.next().map_err(sorting)? {
-        let Some(time_ns) = timeline.due_ns(entry.time_ns) else {
-            outside_cut += 1;
-            continue;
-        };
-        duration_ns = time_ns;
-        let entry = Entry { time_ns, ..entry };
-        match &mut once {
-            Some(once) => once.push(&entry).map_err(sorting)?,
-            None => finisher.push(&entry)?,
-        }
-    }
-    if let Some(once) = once {
-        let copies = copies(once, duration_ns, arguments.multiply, Sorter::new(directory, memory_bytes / 4));
-        let mut copies = copies.map_err(sorting)?;
-        while let Some(entry) = copies.next().map_err(sorting)? {
-            finisher.push(&entry)?;
-        }
-    }
-    let stream = finisher.finish(timeline.first_wall_ns)?;
-    let stream = Written { gaps: timeline.gaps, gaps_ns: timeline.gaps_ns, ..stream };
+    let found = packets.finish().map_err(sorting)?;
+    let (stream, outside_cut) = write(arguments, found.sorted, directory, writer)?;
     let mut ledger = found.ledger;
     let beyond_memory = stream.beyond_memory.div_ceil(arguments.multiply.into());
     ledger.messages.kept -= beyond_memory + outside_cut;
@@ -112,11 +81,61 @@ fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
         servers: found.servers.iter().copied().map(written).collect(),
         servers_seen: found.seen.iter().take(SERVERS_NAMED).map(name).collect(),
         queries_first: found.seen.iter().map(|(_, queries)| queries).sum(),
+        is_anonymised: arguments.anonymise,
         times_backwards: found.times_backwards,
         ledger,
         stream,
         ..Summary::default()
     })
+}
+
+/// Writes queries, which are in order, as they are asked for. Also says how many lay outside of a cut.
+fn write(
+    arguments: &Arguments,
+    mut sorted: Sorted,
+    directory: &Path,
+    writer: StreamWriter,
+) -> Result<(Written, u64), ReplayError> {
+    let sorting = |error| ReplayError::Sort(directory.into(), error);
+    let memory_bytes = memory_bytes(arguments);
+    let options = Options {
+        transports: Transports { shares: arguments.transports.clone(), seed: arguments.seed },
+        speed: arguments.speed,
+        clients_max: (memory_bytes / 4 / CLIENT_BYTES).min(u32::MAX as usize),
+        store_addresses: arguments.addresses,
+    };
+    let anonymiser = arguments.anonymise.then(|| Anonymiser::new(arguments.keep_tld)).transpose();
+    let mut finisher = Finisher::new(options, anonymiser.map_err(|_| ReplayError::Random)?, writer);
+    let mut timeline = Timeline::new((arguments.gap_s * 1e9) as i64, arguments.cut.unwrap_or((0, i64::MAX)));
+    let (mut outside_cut, mut duration_ns) = (0, 0);
+    let mut once = (arguments.multiply > 1).then(|| Sorter::new(directory, memory_bytes / 4));
+    while let Some(entry) = sorted.next().map_err(sorting)? {
+        let Some(time_ns) = timeline.due_ns(entry.time_ns) else {
+            outside_cut += 1;
+            continue;
+        };
+        duration_ns = time_ns;
+        let entry = Entry { time_ns, ..entry };
+        match &mut once {
+            Some(once) => once.push(&entry).map_err(sorting)?,
+            None => finisher.push(&entry)?,
+        }
+    }
+    drop(sorted);
+    if let Some(once) = once {
+        let all = Sorter::new(directory, memory_bytes / 4);
+        let mut copies = copies(once, duration_ns, arguments.multiply, all).map_err(sorting)?;
+        while let Some(entry) = copies.next().map_err(sorting)? {
+            finisher.push(&entry)?;
+        }
+    }
+    let first_wall_ns = if arguments.anonymise { 0 } else { timeline.first_wall_ns };
+    let stream = finisher.finish(first_wall_ns)?;
+    Ok((Written { gaps: timeline.gaps, gaps_ns: timeline.gaps_ns, ..stream }, outside_cut))
+}
+
+fn memory_bytes(arguments: &Arguments) -> usize {
+    usize::try_from(arguments.memory).unwrap_or(usize::MAX)
 }
 
 /// Every query as often as asked for, of another client each time, in the order of time.

@@ -1,0 +1,264 @@
+//! Queries without what names people: for a stream that is to be given away.
+//!
+//! Each label becomes another one of the same length and the same kinds of characters, decided by a keyed hash of itself and
+//! all labels behind it: equal names stay equal, and names below a common one stay so. The key is drawn for each stream and
+//! not kept. Of EDNS, cookies and unknown options are replaced, client subnets and padding become zeros, all with their
+//! lengths. Other records are left out.
+
+use ring::{hmac, rand::SystemRandom};
+
+use crate::dns::{
+    header::{HEADER_BYTES, Header},
+    name,
+    query::TAIL_BYTES,
+};
+
+/// The type of the record of EDNS, and the length of that record before its options (RFC 6891 §6.1.2).
+const OPT: u16 = 41;
+const OPT_BYTES: usize = 11;
+
+/// EDNS options: client subnet (RFC 7871 §6), cookie (RFC 7873 §4), padding (RFC 7830 §3).
+const SUBNET: u16 = 8;
+const COOKIE: u16 = 10;
+const PADDING: u16 = 12;
+
+/// Family and prefix lengths of a client subnet stay.
+const SUBNET_HEAD_BYTES: usize = 4;
+
+/// A hash.
+type Hash = [u8; 32];
+
+/// Rewrites messages.
+pub struct Anonymiser {
+    key: hmac::Key,
+    /// Whether the last label of a name stays as it is.
+    keep_tld: bool,
+    message: Vec<u8>,
+}
+
+impl Anonymiser {
+    /// With a new key.
+    pub fn new(keep_tld: bool) -> Result<Self, ring::error::Unspecified> {
+        let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new())?;
+        Ok(Anonymiser { key, keep_tld, message: Vec::new() })
+    }
+
+    /// The query of a client, rewritten; none if its question cannot be read.
+    pub fn rewrite(&mut self, message: &[u8], client: u32) -> Option<&[u8]> {
+        let header = Header::read(message).ok()?;
+        let behind = name::skip_plain(message, HEADER_BYTES).ok()?;
+        let tail = message.get(behind..behind + TAIL_BYTES)?;
+        self.message.clear();
+        // One question, and as many additional records as are left.
+        self.message.extend_from_slice(&message[..4]);
+        self.message.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, 0]);
+        self.push_name(&message[HEADER_BYTES..behind]);
+        self.message.extend_from_slice(tail);
+        let is_alone = header.records() == 1 && header.additional == 1;
+        if is_alone && let Some(options) = options(&message[behind + TAIL_BYTES..]) {
+            let head = &message[behind + TAIL_BYTES..][..OPT_BYTES];
+            self.message[HEADER_BYTES - 1] = 1;
+            self.message.extend_from_slice(head);
+            self.push_options(options, client);
+        }
+        Some(&self.message)
+    }
+
+    /// Appends a name in wire format, label by label from the last one on.
+    fn push_name(&mut self, name: &[u8]) {
+        let start = self.message.len();
+        self.message.extend_from_slice(name);
+        let mut labels = Vec::with_capacity(16);
+        let mut at = 0;
+        while name[at] != 0 {
+            let length = usize::from(name[at]);
+            labels.push(at + 1..at + 1 + length);
+            at += 1 + length;
+        }
+        let is_reverse = reverse(name);
+        let mut hash = Hash::default();
+        for (from_end, label) in labels.iter().rev().enumerate() {
+            let original = &name[label.clone()];
+            hash = self.hash(&[&hash, original.to_ascii_lowercase().as_slice()].concat());
+            let keeps = (is_reverse && from_end < 2)
+                || (self.keep_tld && from_end == 0 && labels.len() > 1)
+                || original.first() == Some(&b'_');
+            if !keeps {
+                let random = [hash, self.hash(&hash)].concat();
+                let into = &mut self.message[start + label.start..start + label.end];
+                if is_reverse { rewrite_number(into, &random) } else { rewrite_label(into, &random) }
+            }
+        }
+    }
+
+    fn push_options(&mut self, mut options: &[u8], client: u32) {
+        while let Some((head, rest)) = options.split_first_chunk::<4>() {
+            let code = u16::from_be_bytes([head[0], head[1]]);
+            let (data, rest) = rest.split_at(usize::from(u16::from_be_bytes([head[2], head[3]])));
+            self.message.extend_from_slice(head);
+            let start = self.message.len();
+            self.message.resize(start + data.len(), 0);
+            match code {
+                SUBNET => {
+                    let kept = data.len().min(SUBNET_HEAD_BYTES);
+                    self.message[start..start + kept].copy_from_slice(&data[..kept]);
+                }
+                COOKIE => {
+                    let random = self.hash(&[&client.to_be_bytes()[..], data].concat());
+                    self.message[start..].iter_mut().zip(random).for_each(|(byte, random)| *byte = random);
+                }
+                PADDING => (),
+                // What it says is not known: its length may matter to the server, its content may tell of someone.
+                _ => (),
+            }
+            options = rest;
+        }
+    }
+
+    fn hash(&self, bytes: &[u8]) -> Hash {
+        hmac::sign(&self.key, bytes).as_ref().try_into().expect("SHA-256 has 32 bytes")
+    }
+}
+
+/// The options of EDNS, if the records are that alone and its options are whole.
+fn options(records: &[u8]) -> Option<&[u8]> {
+    let head: &[u8; OPT_BYTES] = records.first_chunk()?;
+    if head[0] != 0 || u16::from_be_bytes([head[1], head[2]]) != OPT {
+        return None;
+    }
+    let options = records.get(OPT_BYTES..)?.get(..usize::from(u16::from_be_bytes([head[9], head[10]])))?;
+    let mut rest = options;
+    while !rest.is_empty() {
+        let length = u16::from_be_bytes([*rest.get(2)?, *rest.get(3)?]);
+        rest = rest.get(4 + usize::from(length)..)?;
+    }
+    Some(options)
+}
+
+/// Whether the name stands for an address (RFC 1035 §3.5, RFC 3596 §2.5).
+fn reverse(name: &[u8]) -> bool {
+    [&b"\x07in-addr\x04arpa\0"[..], b"\x03ip6\x04arpa\0"].iter().any(|suffix| name::ends_with(name, suffix))
+}
+
+/// Letters become letters in the same case, digits digits; hyphens stay where they are.
+fn rewrite_label(label: &mut [u8], random: &[u8]) {
+    for (byte, random) in label.iter_mut().zip(random) {
+        *byte = match *byte {
+            b'0'..=b'9' => b'0' + random % 10,
+            b'A'..=b'Z' => b'A' + random % 26,
+            b'-' => b'-',
+            _ => b'a' + random % 26,
+        };
+    }
+}
+
+/// A part of an address becomes another one of the same length.
+fn rewrite_number(label: &mut [u8], random: &[u8]) {
+    let number = match (label.len(), u16::from_be_bytes([random[0], random[1]])) {
+        (1, random) => format!("{:x}", random % if label[0].is_ascii_digit() { 10 } else { 16 }),
+        (2, random) => format!("{}", 10 + random % 90),
+        (3, random) => format!("{}", 100 + random % 156),
+        _ => return rewrite_label(label, random),
+    };
+    label.copy_from_slice(number.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::base::testing::inputs;
+
+    fn query(name: &str, options: Option<&[u8]>) -> Vec<u8> {
+        let mut message = vec![1, 2, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(options.is_some())];
+        for label in name.split('.').filter(|label| !label.is_empty()) {
+            message.push(label.len() as u8);
+            message.extend(label.as_bytes());
+        }
+        message.extend([0, 0, 1, 0, 1]);
+        if let Some(options) = options {
+            message.extend([0, 0, 41, 4, 208, 0, 0, 128, 0, 0, options.len() as u8]);
+            message.extend(options);
+        }
+        message
+    }
+
+    /// The labels of the rewritten name.
+    fn name_of(message: &[u8]) -> Vec<String> {
+        let mut labels = Vec::new();
+        name::labels(message, HEADER_BYTES, |label| labels.push(String::from_utf8(label.to_vec()).unwrap())).unwrap();
+        labels
+    }
+
+    fn rewritten(anonymiser: &mut Anonymiser, name: &str) -> Vec<String> {
+        name_of(anonymiser.rewrite(&query(name, None), 0).unwrap())
+    }
+
+    #[test]
+    fn names_keep_their_structure_and_nothing_else() {
+        let mut one = Anonymiser::new(false).unwrap();
+        let www = rewritten(&mut one, "www.Some-Person-7.example");
+        assert_eq!(www.iter().map(String::len).collect::<Vec<_>>(), [3, 13, 7]);
+        assert!(www[1].as_bytes()[0].is_ascii_uppercase() && &www[1][4..5] == "-" && &www[1][11..12] == "-");
+        assert!(www[1].as_bytes()[12].is_ascii_digit() && www[1] != "Some-Person-7" && www[2] != "example");
+        let mail = rewritten(&mut one, "_dmarc.some-person-7.example");
+        assert_eq!((mail[0].as_str(), mail[1].clone(), &mail[2]), ("_dmarc", www[1].to_lowercase(), &www[2]));
+        let elsewhere = rewritten(&mut one, "some-person-7.test");
+        assert_ne!(elsewhere[0], mail[1]);
+        let mut two = Anonymiser::new(true).unwrap();
+        let other = rewritten(&mut two, "www.Some-Person-7.example");
+        assert_eq!((other[2].as_str(), other[1] == www[1]), ("example", false));
+        assert_ne!(rewritten(&mut two, "my-own-computer"), ["my-own-computer"]);
+    }
+
+    #[test]
+    fn addresses_in_names_stay_addresses() {
+        let mut anonymiser = Anonymiser::new(false).unwrap();
+        let name = rewritten(&mut anonymiser, "9.10.200.192.in-addr.arpa");
+        assert_eq!(name[4..], ["in-addr", "arpa"]);
+        let lengths = name[..4].iter().map(|label| (label.len(), label.parse::<u8>().is_ok())).collect::<Vec<_>>();
+        assert_eq!(lengths, [(1, true), (2, true), (3, true), (3, true)]);
+        let name = rewritten(&mut anonymiser, "a.0.f.ip6.arpa");
+        assert_eq!((name.len(), &name[3..]), (5, &["ip6".to_owned(), "arpa".to_owned()][..]));
+    }
+
+    #[test]
+    fn options_keep_their_lengths() {
+        let mut anonymiser = Anonymiser::new(false).unwrap();
+        let options =
+            [0, 8, 0, 7, 0, 1, 24, 0, 9, 9, 9, 0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8, 0, 12, 0, 2, 7, 7, 9, 9, 0, 1, 5];
+        let message = query("a.example", Some(&options));
+        let found = anonymiser.rewrite(&message, 1).unwrap();
+        assert_eq!(found.len(), message.len());
+        let found = &found[message.len() - options.len()..];
+        assert_eq!(found[..11], [0, 8, 0, 7, 0, 1, 24, 0, 0, 0, 0]);
+        assert_ne!(found[15..23], options[15..23]);
+        assert_eq!(found[23..], [0, 12, 0, 2, 0, 0, 9, 9, 0, 1, 0]);
+    }
+
+    proptest! {
+        #![proptest_config(inputs(5_000))]
+
+        /// Whatever a client sent: no panic, no more bytes than before, and a message that can be read.
+        #[test]
+        fn any_message_is_survived(
+            mut message in prop_oneof![
+                prop::collection::vec(any::<u8>(), 0..80),
+                prop::collection::vec(any::<u8>(), 0..30).prop_map(|options| query("w.ab-1.example", Some(&options))),
+                Just(query("x.1.168.192.in-addr.arpa", Some(&[0, 8, 0, 1, 1]))),
+            ],
+            change in any::<(u16, u8)>(),
+        ) {
+            if !message.is_empty() {
+                let at = usize::from(change.0) % message.len();
+                message[at] ^= change.1;
+            }
+            let mut anonymiser = Anonymiser::new(true).unwrap();
+            if let Some(found) = anonymiser.rewrite(&message, 3) {
+                prop_assert!(found.len() <= message.len());
+                prop_assert!(name::skip_plain(found, HEADER_BYTES).is_ok());
+            }
+        }
+    }
+}
