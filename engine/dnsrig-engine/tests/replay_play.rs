@@ -173,7 +173,7 @@ fn answers_are_counted_by_what_they_say_and_silence_is_a_timeout() {
         true
     });
     // Without --clients-from all are this host.
-    let summary = summary(&play(&path, server.address, &["--timeout-s", "0.3", "--ports", "1"]));
+    let summary = summary(&play(&path, server.address, &["--timeout-s", "0.3", "--ports", "1", "--transport", "udp"]));
     assert_eq!(count(&summary, "answered") + count(&summary, "timeouts"), 40);
     assert_eq!(["timeouts", "authenticated", "truncated"].map(|name| count(&summary, name)), [10, 10, 10]);
     assert_eq!(summary["rcodes"]["NXDOMAIN"], 10);
@@ -308,4 +308,41 @@ fn queries_travel_as_they_came_or_as_is_wished() {
         assert_eq!((count(&summary, "sent"), count(&summary, "answered")), (80, 80), "{summary}");
         assert_eq!(count(&summary["connections"], "established"), connections, "{arguments:?}");
     }
+}
+
+#[test]
+fn a_truncated_answer_is_asked_for_again_over_tcp_by_the_same_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream(&path, (0..30).map(|number| (number * 10 * MS, number as u32 % 3, 0)));
+    let udp = Server::start(|answer| {
+        answer[2] |= 2;
+        true
+    });
+    let listener = TcpListener::bind(udp.address).unwrap();
+    let (to_test, served) = std::sync::mpsc::channel();
+    thread::spawn(move || {
+        for connection in listener.incoming().map(Result::unwrap) {
+            let (peer, to_test) = (connection.peer_addr().unwrap().ip(), to_test.clone());
+            thread::spawn(move || to_test.send((peer, serve_connection(connection))).unwrap_or_default());
+        }
+    });
+    let clients_from = ["--clients-from", "127.1.0.0/16"];
+    let all = summary(&play(&path, udp.address, &clients_from));
+    assert_eq!(["sent", "answered", "truncated"].map(|name| count(&all, name)), [30, 30, 30], "{all}");
+    assert_eq!(all["rcodes"]["NOERROR"], 30);
+    let mut served: Vec<_> = served.iter().take(3).collect();
+    served.sort_unstable();
+    assert_eq!(served, [1, 2, 3].map(|client| (IpAddr::from([127, 1, 0, client]), 10)));
+    let counted = summary(&play(&path, udp.address, &[&clients_from[..], &["--transport", "udp"]].concat()));
+    assert_eq!(["answered", "truncated"].map(|name| count(&counted, name)), [30, 30]);
+    udp.end();
+    // A port without TCP: the query has no answer, and ends as one whose connection was refused.
+    let udp = Server::start(|answer| {
+        answer[2] |= 2;
+        true
+    });
+    let refused = summary(&play(&path, udp.address, &clients_from));
+    assert_eq!((count(&refused, "answered"), count(&refused["lost"], "refused")), (0, 30), "{refused}");
+    udp.end();
 }

@@ -5,7 +5,7 @@
 //! told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and answer; a transport
 //! whose messages all have the id 0 remembers which stream a handle belongs to.
 
-use std::iter;
+use std::{collections::VecDeque, iter};
 
 use super::{
     answer::{self, Verdict},
@@ -121,6 +121,12 @@ pub struct InFlight {
     clients: Vec<Client>,
     outstanding: usize,
     lateness: Lateness,
+    /// Of the first so many clients, queries with truncated answers are asked again.
+    asking_again: usize,
+    /// Those that are to be.
+    truncated: VecDeque<Query>,
+    /// The one of them that is being sent.
+    again: Option<Query>,
     /// When queries ended, for a closed loop.
     ended_ns: Option<Vec<i64>>,
     /// Where counts and times go.
@@ -139,6 +145,8 @@ pub struct Settings {
     pub connections: usize,
     /// Of so many owners each has one path to the server's queues. 0: their queries take any.
     pub flows: usize,
+    /// Whether queries with truncated answers are asked again, on one of the `connections` (RFC 7766 §5).
+    pub asks_again: bool,
     /// Places in the table of each client: a power of two, at most [`TABLE_MAX`].
     pub table: usize,
 }
@@ -146,7 +154,8 @@ pub struct Settings {
 impl InFlight {
     /// Without a query outstanding.
     pub fn new(settings: Settings, interval_stats: IntervalStats) -> Self {
-        let Settings { source, signer, message_id, timeout_ns, clients, connections, flows, table } = settings;
+        let Settings { source, signer, message_id, timeout_ns, clients, connections, flows, asks_again, table } =
+            settings;
         assert!(table.is_power_of_two() && table <= TABLE_MAX && clients > 0);
         let client = |places| Client {
             table: vec![UNUSED; places].into_boxed_slice(),
@@ -165,6 +174,9 @@ impl InFlight {
             clients: places.map(client).collect(),
             outstanding: 0,
             lateness: Lateness::new(flows),
+            asking_again: if asks_again { clients } else { 0 },
+            truncated: VecDeque::new(),
+            again: None,
             ended_ns: None,
             interval_stats,
         }
@@ -207,7 +219,8 @@ impl InFlight {
         }
         let place = number as usize & (table.len() - 1);
         let owner = due.client.unwrap_or(client as u32);
-        table[place] = Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, handle, ..UNUSED };
+        let first = Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, ..UNUSED };
+        table[place] = Query { handle, ..self.again.unwrap_or(first) };
         *drafts += 1;
         let length = match &mut self.signer {
             Some(signer) => signer.sign(space, query.len(), self.signed_at_s),
@@ -218,6 +231,9 @@ impl InFlight {
 
     /// The first `count` drafts of `client`, `bytes` in all, were sent; the others were not, and are forgotten.
     pub fn sent(&mut self, client: usize, count: usize, bytes: usize, sending: Sending) {
+        if self.again.take().is_some() {
+            return self.sent_again(client, count, bytes);
+        }
         let client = &mut self.clients[client];
         let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
         if self.outstanding == 0 {
@@ -236,6 +252,33 @@ impl InFlight {
         self.outstanding += count;
     }
 
+    /// The next query that is to be asked again, which is drafted and sent before anything else is; end it with
+    /// [`InFlight::asked_again`].
+    pub fn ask_again(&mut self) -> Option<Due> {
+        let query = *self.truncated.front()?;
+        self.again = Some(query);
+        Some(Due { at_ns: query.due_ns, client: Some(query.owner), query: query.place })
+    }
+
+    /// It was sent, or could not be.
+    pub fn asked_again(&mut self) {
+        self.again = None;
+    }
+
+    /// A query was sent again: it is as old as it was, and counted already.
+    fn sent_again(&mut self, client: usize, count: usize, bytes: usize) {
+        let client = &mut self.clients[client];
+        if count > 0
+            && let Some(first) = self.truncated.pop_front()
+        {
+            client.query(client.next).state = State::Outstanding;
+            client.next += 1;
+            client.outstanding += 1;
+            self.interval_stats.at(first.due_ns).counts.bytes_sent += bytes as u64;
+        }
+        client.drafts = 0;
+    }
+
     /// Takes in a message whose id is the handle of its query: see [`InFlight::answer`].
     pub fn answer_by_id(&mut self, client: usize, bytes: &[u8], length: usize, received_ns: i64) -> bool {
         let Some(id) = bytes.first_chunk() else {
@@ -250,6 +293,7 @@ impl InFlight {
     ///
     /// True if it ended the query.
     pub fn answer(&mut self, client: usize, handle: Handle, bytes: &[u8], length: usize, received_ns: i64) -> bool {
+        let asks_again = client < self.asking_again;
         let client = &mut self.clients[client];
         let query = *client.query(u64::from(handle.0));
         if query.handle != handle || query.state == State::Unused {
@@ -274,7 +318,13 @@ impl InFlight {
                 client.query(u64::from(handle.0)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
-                self.interval_stats.at(query.due_ns).counts.bytes_received += length as u64;
+                let counts = &mut self.interval_stats.at(query.due_ns).counts;
+                counts.bytes_received += length as u64;
+                if truncated && asks_again {
+                    counts.truncated += 1;
+                    self.truncated.push_back(Query { state: State::Unused, ..query });
+                    return true;
+                }
                 self.end(query, received_ns, End::Answered { rcode, truncated, authenticated });
                 return true;
             }
@@ -298,6 +348,13 @@ impl InFlight {
                 client.query(client.oldest).state = State::TimedOut;
                 client.outstanding -= 1;
                 self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
+            }
+        }
+        for query in std::mem::take(&mut self.truncated) {
+            if query.sent_ns + self.timeout_ns <= now_ns {
+                self.end(query, query.sent_ns + self.timeout_ns, End::Timeout);
+            } else {
+                self.truncated.push_back(query);
             }
         }
         before - self.outstanding
@@ -374,7 +431,17 @@ impl InFlight {
     pub fn of(messages: impl IntoIterator<Item = Vec<u8>>, clients: usize, table: usize, timeout_ns: i64) -> Self {
         let source = Source::Prepared(std::sync::Arc::new(super::queries::Queries::from_messages(messages)));
         let (message_id, flows) = (MessageId::Handle, clients);
-        let settings = Settings { source, signer: None, message_id, timeout_ns, clients, connections: 0, flows, table };
+        let settings = Settings {
+            source,
+            signer: None,
+            message_id,
+            timeout_ns,
+            clients,
+            connections: 0,
+            flows,
+            asks_again: false,
+            table,
+        };
         let interval_ns = 100_000_000_000;
         InFlight::new(settings, IntervalStats::new(0, interval_ns, interval_ns, clients))
     }

@@ -209,3 +209,33 @@ fn tables_hold_twice_what_is_outstanding_or_say_that_they_cannot() {
     assert_eq!(table_for(50_000.0, 1), Some(TABLE_MAX));
     assert_eq!(table_for(60_000.0, 1), None);
 }
+
+#[test]
+fn a_query_with_a_truncated_answer_is_asked_again_once_and_stays_as_old_as_it_was() {
+    let mut in_flight = in_flight(2, 4);
+    in_flight.asking_again = 1;
+    let truncated = |query: &[u8]| {
+        let mut answer = answer_to(query);
+        answer[2] |= 2;
+        answer
+    };
+    for sent_again in [true, false] {
+        let query = send(&mut in_flight, 0, 0, MS);
+        assert!(in_flight.answer_by_id(0, &truncated(&query), query.len(), 10 * MS));
+        assert_eq!((in_flight.outstanding(), in_flight.outstanding_of(0)), (1, 0));
+        let again = in_flight.ask_again().unwrap();
+        assert_eq!(again, Due { client: Some(0), ..due(0) });
+        if sent_again {
+            let query = send(&mut in_flight, 1, 0, 20 * MS);
+            assert!(in_flight.ask_again().is_none());
+            assert!(in_flight.answer_by_id(1, &truncated(&query), query.len(), 30 * MS), "no third time");
+            assert_eq!(in_flight.interval_stats.at(0).series.due.max() / MS as u64, 30);
+        } else {
+            in_flight.asked_again();
+            assert_eq!((in_flight.expire(TIMEOUT_NS), in_flight.expire(TIMEOUT_NS + MS)), (0, 1));
+        }
+        assert_eq!(in_flight.outstanding(), 0);
+    }
+    let counts = counts(&mut in_flight);
+    assert_eq!([counts.sent, counts.answered, counts.timeouts, counts.truncated], [2, 1, 1, 3]);
+}

@@ -76,6 +76,7 @@ fn start(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
             clients,
             connections: 0,
             flows: clients,
+            asks_again: false,
             table,
         };
         let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.interval_s), clients);

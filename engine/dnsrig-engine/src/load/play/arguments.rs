@@ -71,8 +71,8 @@ pub enum Retransmissions {
 /// nothing is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few of them. Message ids
 /// are new ones, as captured ids of clients that share a socket would collide.
 ///
-/// Over TCP and DoT a client keeps its connection until it has been idle for a while. A truncated answer is counted and not
-/// asked for again. Latencies, lateness and files are those of `load`; clients.arrow has a row a client.
+/// Over TCP and DoT a client keeps its connection until it has been idle for a while. A query whose answer is truncated is
+/// asked again over TCP, and its latency ends there; with --transport udp it counts as answered. Latencies, lateness and files are those of `load`; clients.arrow has a row a client.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \

@@ -117,6 +117,7 @@ fn start(
             timeout_ns,
             clients: ports,
             connections: 2 * connections,
+            asks_again: connections > 0,
             flows: if keeps_port { clients } else { 0 },
             table,
         };

@@ -55,7 +55,15 @@ impl Transport for Transports {
     }
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
-        Ok(self.udp.receive(in_flight)? + self.tcp.receive(in_flight)? + self.dot.receive(in_flight)?)
+        let received = self.udp.receive(in_flight)? + self.tcp.receive(in_flight)? + self.dot.receive(in_flight)?;
+        while let Some(due) = in_flight.ask_again() {
+            let sent = self.tcp.send(&[due], in_flight)?;
+            in_flight.asked_again();
+            if sent == 0 {
+                break;
+            }
+        }
+        Ok(received)
     }
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
