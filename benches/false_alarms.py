@@ -1,9 +1,10 @@
-"""How often traps raise a false alarm: clean variants of every built-in experiment, each repeated, examined by all traps.
+"""How often traps raise a false alarm: clean variants of every built-in experiment, each repeated, examined by all
+traps.
 
     .venv/bin/python benches/false_alarms.py [TRIALS]
 
-Needs root and a machine with nothing else to do. At least TRIALS trials (100 by default), as many of each variant; runs are kept in a
-temporary folder only if something was found or did not finish, and then the exit status is 1.
+Needs root and a machine with nothing else to do. At least TRIALS trials (100 by default), as many of each variant; runs
+are kept in a temporary folder only if something was found or did not finish, and then the exit status is 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What dnsrig's own instruments cost and can do: `make bench`.
 
-Every figure is printed with its spread over repeats. Needs root and the server nsd@forky for `probe`; all traffic stays on
-hosts that this bench makes.
+Every figure is printed with its spread over repeats. Needs root and the server nsd@forky for `probe`; all traffic stays
+on hosts that this bench makes.
 """
 
 from __future__ import annotations

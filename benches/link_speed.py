@@ -1,7 +1,8 @@
 """What an emulated path costs and how exact it is: throughput, the CPU of `link`, how late packets leave; beside veth.
 
-iperf3 sends one TCP flow (cubic) from the reflector's host, on CPU 1, to the instrument's, on CPU 0; `link` may use both, but has
-one thread. The kernel's work for packets that it delivers, so the receiver's TCP, is done in its time and counts as its CPU.
+iperf3 sends one TCP flow (cubic) from the reflector's host, on CPU 1, to the instrument's, on CPU 0; `link` may use
+both, but has one thread. The kernel's work for packets that it delivers, so the receiver's TCP, is done in its time and
+counts as its CPU.
 """
 
 from __future__ import annotations

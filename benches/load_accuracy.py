@@ -1,8 +1,8 @@
 """How true `load`'s latencies are: against a packet capture, against a stall computed by hand, at both ends when the
 instrument itself is made to stand still, and how late it sends.
 
-The capture is tcpdump's on the instrument's own interface, with nanoseconds: of each query and its answer the time between the
-two packets. `load`'s twin, from sending to receiving, must be the same but for the way through the socket.
+The capture is tcpdump's on the instrument's own interface, with nanoseconds: of each query and its answer the time
+between the two packets. `load`'s twin, from sending to receiving, must be the same but for the way through the socket.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ def against_stall(hosts: Pair) -> None:
     )  # fmt: skip
     theirs = histogram(dnsperf)
     for percent, name in ((50, "p50"), (90, "p90"), (99, "p99"), (99.9, "p99_9")):
-        # Queries due in a stall wait for its end: a share s of all, with waits spread evenly from 0 to the stall's length.
+        # Queries due in a stall wait for its end: a share s of all, with waits spread evenly from 0 to the stall's
+        # length.
         share = STALL_MS / STALL_EVERY_MS * 100
         by_hand = max(0.0, (percent - (100 - share)) / share * STALL_MS)
         print(

@@ -2,9 +2,10 @@
 
     .venv/bin/python benches/mutations.py [--full] [NUMBER ...]
 
-Works in a copy of the last commit, so the work tree stays as it is. Runs what `make test` would run of the tests that a place names, or
-with ``--full`` what `make test-full` would. The exit status is 1 if fewer were noticed than must be: 18 of 20, or with ``--full`` all.
-Places of the engine build its tests anew, half a minute each; places with real servers need root.
+Works in a copy of the last commit, so the work tree stays as it is. Runs what `make test` would run of the tests that a
+place names, or with ``--full`` what `make test-full` would. The exit status is 1 if fewer were noticed than must be: 18
+of 20, or with ``--full`` all. Places of the engine build its tests anew, half a minute each; places with real servers
+need root.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Two hosts joined by a link, an instrument on one and a server of known truth on the other: what the benches share.
 
-The instrument has CPU 0 for itself, the reflector CPU 1. Peers come from a Debian suite's packages, unpacked beside dnsrig's
-servers; nothing is installed on the machine.
+The instrument has CPU 0 for itself, the reflector CPU 1. Peers come from a Debian suite's packages, unpacked beside
+dnsrig's servers; nothing is installed on the machine.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ def pair(source_addresses: Sequence[str] = ()) -> Iterator[Pair]:
 def _cpu_s(host: Host) -> float:
     """CPU seconds of all processes of a host, with the softirqs that ran in their time, and of its CPUs' ksoftirqd.
 
-    Without CONFIG_IRQ_TIME_ACCOUNTING the kernel charges softirqs to whom they interrupt, which for sending is the sender.
+    Without CONFIG_IRQ_TIME_ACCOUNTING the kernel charges softirqs to whom they interrupt, which for sending is the
+    sender.
     """
     usage_us = 0.0
     for folder in host.cgroups:

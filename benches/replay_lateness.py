@@ -1,4 +1,5 @@
-"""How exactly and how fast `replay play` sends: lateness of packets on the wire by rate, and the highest rate from one core.
+"""How exactly and how fast `replay play` sends: lateness of packets on the wire by rate, and the highest rate from one
+core.
 
     .venv/bin/python benches/replay_lateness.py [lateness] [speed]
 

@@ -1,7 +1,8 @@
-"""How many packets a second `replay prepare` reads on one core, and how much memory it takes: from a pcap of queries and answers.
+"""How many packets a second `replay prepare` reads on one core, and how much memory it takes: from a pcap of queries
+and answers.
 
-Half of the packets are queries of 100,000 clients, half are answers. Each size is prepared several times; the file is in the page
-cache. The clock is CPU time, so what the disk takes does not count; the elapsed time stands beside it.
+Half of the packets are queries of 100,000 clients, half are answers. Each size is prepared several times; the file is
+in the page cache. The clock is CPU time, so what the disk takes does not count; the elapsed time stands beside it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which test compares repeats of one run: power and size in virtual data, with and without drift between rounds.
 
-The summary stands in docs/explanation/measuring.md, the choice in dnsrig/analysis/significance.py. A variant and its baseline are measured once
-a round; both have unit noise, and what a round brings is common to both. The effect is chosen for 80 % of power of the rank test without drift.
+The summary stands in docs/explanation/measuring.md, the choice in dnsrig/analysis/significance.py. A variant and its
+baseline are measured once a round; both have unit noise, and what a round brings is common to both. The effect is
+chosen for 80 % of power of the rank test without drift.
 
     python benches/rounds_or_ranks.py [DATA SETS A CASE]
 """
@@ -38,7 +39,8 @@ DRIFTS: dict[str, Drift] = {
 
 
 def rejected(rounds: int, comparisons: int, effect: float, drift: Drift, sets: int) -> tuple[float, float]:
-    """Percent of data sets in which the test of all ranks, and that of rounds, reject at the first step of Holm's correction."""
+    """Percent of data sets in which the test of all ranks, and that of rounds, reject at the first step of Holm's
+    correction."""
     noise, ranks, signed = random.Random(f"{rounds} {comparisons} {effect}"), 0, 0
     for _ in range(sets):
         common = drift(noise, rounds)

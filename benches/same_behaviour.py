@@ -2,11 +2,11 @@
 
     .venv/bin/python benches/same_behaviour.py BEFORE AFTER [--only RUN ...] [--seed N]
 
-BEFORE and AFTER are two dnsrig-engine. Compared are generated files, every byte on the wire (a message a line; not how they
-are cut into segments), rows of every Arrow file, values in histograms, keys and values of events, exit codes. Names are
-compared after the map `RENAMES` of `behaviour/records.py`. Not compared are moments, durations, rates and CPU: that is what
-`make bench` is for. Exit code 1 if something differs. Each run has a network namespace of its own, so nothing disturbs it;
-needs root, or a kernel that lets users make namespaces.
+BEFORE and AFTER are two dnsrig-engine. Compared are generated files, every byte on the wire (a message a line; not how
+they are cut into segments), rows of every Arrow file, values in histograms, keys and values of events, exit codes.
+Names are compared after the map `RENAMES` of `behaviour/records.py`. Not compared are moments, durations, rates and
+CPU: that is what `make bench` is for. Exit code 1 if something differs. Each run has a network namespace of its own, so
+nothing disturbs it; needs root, or a kernel that lets users make namespaces.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def digests(kept: Kept) -> dict[str, str]:
 
 
 def differences(before: Kept, after: Kept) -> dict[str, str]:
-    """Of every title the first; titles that one of both lacks, unless the clock decides whether there is such an event."""
+    """Of every title the first; titles that one of both lacks, unless the clock decides whether there is such an
+    event."""
     lacking = [title for title in before.keys() ^ after.keys() if not title.endswith(IF_ANY)]
     found = {title: "only before" if title in before else "only after" for title in lacking}
     for title in before.keys() & after.keys():

@@ -1,10 +1,11 @@
-"""How late `load` sends, in trials as users run them: against the reflector and beside real servers, one engine or several.
+"""How late `load` sends, in trials as users run them: against the reflector and beside real servers, one engine or
+several.
 
     .venv/bin/python benches/send_lag.py [ENGINE ...]
 
-Each ENGINE is a dnsrig-engine; without one, the installed one is measured. All are measured in turn, in shuffled rounds, at
-10,000 queries a second: the server on the last CPU, the instrument with the rig on the first. Needs root, and a machine with
-nothing else to do: it says how busy the machine was.
+Each ENGINE is a dnsrig-engine; without one, the installed one is measured. All are measured in turn, in shuffled
+rounds, at 10,000 queries a second: the server on the last CPU, the instrument with the rig on the first. Needs root,
+and a machine with nothing else to do: it says how busy the machine was.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What a transfer costs `transfer` and its peers, what the synthetic primary can give, and how near a path's rate both come.
+"""What a transfer costs `transfer` and its peers, what the synthetic primary can give, and how near a path's rate both
+come.
 
-Every record that comes is parsed and counted, by all tools but iperf3, which takes bytes. Tools take turns, several rounds in
-shuffled order. CPU is that of the hosts, so the kernel's work counts; the primary has CPU 1 for itself, the instrument CPU 0.
+Every record that comes is parsed and counted, by all tools but iperf3, which takes bytes. Tools take turns, several
+rounds in shuffled order. CPU is that of the hosts, so the kernel's work counts; the primary has CPU 1 for itself, the
+instrument CPU 0.
 """
 
 from __future__ import annotations

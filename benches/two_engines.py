@@ -1,8 +1,10 @@
-"""What the hot paths of two engines cost: CPU a query and a record of `load`, `serve echo`, `transfer`, `serve zones`; one before a change, one after.
+"""What the hot paths of two engines cost: CPU a query and a record of `load`, `serve echo`, `transfer`, `serve zones`;
+one before a change, one after.
 
     python benches/two_engines.py BEFORE AFTER
 
-Both ends are the same engine's. The engines take turns, several rounds in shuffled order; a ratio is AFTER's to BEFORE's.
+Both ends are the same engine's. The engines take turns, several rounds in shuffled order; a ratio is AFTER's to
+BEFORE's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Finds plug-ins, so that adding one is adding a file: the modules of a package of ours, and those of other installed packages.
+"""Finds plug-ins, so that adding one is adding a file: the modules of a package of ours, and those of other installed
+packages.
 
-Another package brings one by an entry point: of the group that is named as our package's folder (``dnsrig.traps``, ``dnsrig.charts``), with the
-plug-in's name, and its module as value.
+Another package brings one by an entry point: of the group that is named as our package's folder (``dnsrig.traps``,
+``dnsrig.charts``), with the plug-in's name, and its module as value.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ def modules(package: str) -> list[ModuleType]:
 
 
 def plugins(package: str, make: Callable[[str, ModuleType], Plugin | None]) -> dict[str, Plugin]:
-    """What ``make`` makes of each plug-in's name and module, None of a module that is none: those of ``package``, then those of other packages.
+    """What ``make`` makes of each plug-in's name and module, None of a module that is none: those of ``package``, then
+    those of other packages.
 
-    One of another package that cannot be loaded or made, or whose name is taken, is left out, and a line on standard error says why.
+    One of another package that cannot be loaded or made, or whose name is taken, is left out, and a line on standard
+    error says why.
     """
     made = ((name_of(module), make(name_of(module), module)) for module in modules(package))
     found = {name: plugin for name, plugin in made if plugin is not None}

@@ -28,7 +28,8 @@ def experiment(raw: Any) -> Any:
 
 
 def record(data: Any) -> Any:
-    """What was stored as JSON, with today's keys. Of a link both directions were stored, so a host may have the name of one."""
+    """What was stored as JSON, with today's keys. Of a link both directions were stored, so a host may have the name of
+    one."""
     if isinstance(data, list):
         return [record(each) for each in data]
     if not isinstance(data, dict):

@@ -10,7 +10,8 @@
         log-<host>.arrow               one row a zone, as that server's log tells it
         profile-<host>.folded          where a host's CPU time went: stacks, folded (outermost frame first) with a count
         samples.arrow                  what `watch` saw
-        sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures that want it)
+        sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures
+                                       that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
         servers/<host>/                configuration as used, log (packed when large)
         instruments/                   standard error of the instruments
@@ -21,13 +22,14 @@
 Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise.
 JSON files are written whole or not at all: to a temporary name, synced, then renamed.
 
-Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so that a new
-metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there counts only where it cannot be computed any
-more, because rows were deleted or the metric is no longer known.
+Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so
+that a new metric has a value in old runs as well. Earlier versions wrote `metrics` into trial.json: what stands there
+counts only where it cannot be computed any more, because rows were deleted or the metric is no longer known.
 
-trial.json has size and checksums of the files of rows, latencies and profiles. Of a file that was cut or damaged since, nothing is derived; charts
-show what lies before the damage, and the trap `damaged-files` says how to measure the trial again. findings.json lists under
-`failures` each metric, trap, chart, export and section that raised an exception, with the line that did.
+trial.json has size and checksums of the files of rows, latencies and profiles. Of a file that was cut or damaged since,
+nothing is derived; charts show what lies before the damage, and the trap `damaged-files` says how to measure the trial
+again. findings.json lists under `failures` each metric, trap, chart, export and section that raised an exception, with
+the line that did.
 """
 
 from __future__ import annotations
@@ -66,9 +68,11 @@ Scalar = str | int | float | bool
 Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
 Role = Literal["primary", "secondary", "resolver", "database"]
-"""What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for DNS servers."""
+"""What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for
+DNS servers."""
 OBSERVER = "observer"
-"""The host of the instruments that stand in nobody's place, `load` and `probe` among them: every trial has it, and a link from it to each DNS server."""
+"""The host of the instruments that stand in nobody's place, `load` and `probe` among them: every trial has it, and a
+link from it to each DNS server."""
 LinkKind = Literal["veth", "netem", "tun"]
 """What carries packets: the kernel as it is, the kernel's network emulator, or the engine's `link`."""
 
@@ -169,7 +173,8 @@ class HostDuties(BaseModel):
 
 
 class HostSpec(HostOptions, HostDuties, Record):
-    """A host of the small network, resolved for a trial: what is said and demanded of it, and what follows from both."""
+    """A host of the small network, resolved for a trial: what is said and demanded of it, and what follows from
+    both."""
 
     address: str
     cpus: list[int]
@@ -403,7 +408,8 @@ class FileRecord(Record):
 
 
 class Check(Record):
-    """A manipulation check: one thing that had to be so, on the hosts of a trial while it measured, for its variant to be what its name says."""
+    """A manipulation check: one thing that had to be so, on the hosts of a trial while it measured, for its variant to
+    be what its name says."""
 
     name: str
     title: str
@@ -439,16 +445,18 @@ class TrialRecord(Record):
     profiles: dict[str, ProfileRecord] = Field(default_factory=dict)
     """By host, where `HostSpec.profile` asked for it."""
     checks: list[Check] = Field(default_factory=list)
-    """The manipulation checks that its procedure declares; empty in runs of earlier versions, and where nothing was measured."""
+    """The manipulation checks that its procedure declares; empty in runs of earlier versions, and where nothing was
+    measured."""
     link_checks: list[dict[str, Any]] = Field(default_factory=list)
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)
     """The machine around this trial: what may differ from one trial to the next."""
     files: dict[Name, FileRecord] = Field(default_factory=dict)
-    """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as they are."""
+    """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as
+    they are."""
     metrics: dict[str, float | None] = Field(default_factory=dict)
-    """Of earlier versions, which computed them when the trial ended. Now they are derived (`dnsrig.analysis.read.Trial.value`), and what stands
-    here counts only where that yields nothing any more."""
+    """Of earlier versions, which computed them when the trial ended. Now they are derived
+    (`dnsrig.analysis.read.Trial.value`), and what stands here counts only where that yields nothing any more."""
 
     @model_validator(mode="before")
     @classmethod
@@ -465,7 +473,8 @@ class TrialRecord(Record):
         return next((p for p in self.phases if p.name == name), None)
 
     def link_summary(self, link: LinkSpec) -> dict[str, Any]:
-        """What an emulated link said of itself at its end, among ``instruments``: as `link` where it is the only one. Empty where it said nothing."""
+        """What an emulated link said of itself at its end, among ``instruments``: as `link` where it is the only one.
+        Empty where it said nothing."""
         return self.instruments.get(f"link-{link.name}") or self.instruments.get("link", {})
 
 

@@ -24,7 +24,8 @@ _PATH = re.compile(r"(?<![\w:])\w+(?:::\w+)+")
 
 
 class Module:
-    """One file: modules that it declares, what it makes known under names of its own, all paths. Test code is left out."""
+    """One file: modules that it declares, what it makes known under names of its own, all paths. Test code is left
+    out."""
 
     def __init__(self, path: ModulePath, file: Path) -> None:
         text = _TEST_ITEM.sub("", _COMMENT.sub("", file.read_text()))
@@ -78,7 +79,8 @@ def package_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
 
 
 def package_file_uses(root: Path = PACKAGE) -> dict[str, set[str]]:
-    """Each file of the Python package, and the other ones that it imports, also inside functions and for types alone."""
+    """Each file of the Python package, and the other ones that it imports, also inside functions and for types
+    alone."""
     found: dict[str, set[str]] = {}
     for path in sorted(root.rglob("*.py")):
         names = set()

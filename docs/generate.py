@@ -1,4 +1,5 @@
-"""Writes docs/reference/, the picture of the architecture and tables in READMEs from the code: they say what the code says."""
+"""Writes docs/reference/, the picture of the architecture and tables in READMEs from the code: they say what the code
+says."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from dnsrig.traps import all_traps
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs/reference"
+LINE_COLUMNS = 120
 HEAD = "<!-- Written by `make docs` from the code. -->\n\n"
 
 
@@ -223,7 +226,26 @@ def pages() -> dict[str, str]:
     """File name -> text."""
     names = (*PAGES, *WRITTEN_BY_HAND)
     index = "# Reference\n\n" + "".join(f"- [{name.removesuffix('.md').replace('-', ' ')}]({name})\n" for name in names)
-    return {"README.md": HEAD + index} | {name: HEAD + write() for name, write in PAGES.items()}
+    return {"README.md": HEAD + index} | {name: HEAD + in_short_lines(write()) for name, write in PAGES.items()}
+
+
+def in_short_lines(text: str) -> str:
+    """``text`` with prose in lines of at most 120 characters; code and tables are as they were."""
+    parts = re.split(r"(^ *```.*?^ *```$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(
+        part if number % 2 else "\n".join(map(_short, part.split("\n"))) for number, part in enumerate(parts)
+    )
+
+
+def _short(line: str) -> str:
+    if len(line) <= LINE_COLUMNS or line.startswith(("|", "#")):
+        return line
+    indent = "  " if line.startswith("- ") else ""
+    wrapped = textwrap.wrap(
+        line, LINE_COLUMNS, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+    # A dash at the beginning of a line would make it an item of a list.
+    return "\n".join(wrapped).replace(f"\n{indent}- ", f" -\n{indent}")
 
 
 def subcommands() -> str:

@@ -54,7 +54,8 @@ def layers(uses: dict[str, set[str]]) -> list[list[str]]:
 
 
 def _package(top: int) -> tuple[list[str], int]:
-    """The folders of the package, and the contract between their two sides. Other top files are for all of them, and left out."""
+    """The folders of the package, and the contract between their two sides. Other top files are for all of them, and
+    left out."""
     uses = architecture.package_uses()
     shown = {name for name in uses if (PACKAGE / name).is_dir()} | {CONTRACT}
     arrows = indispensable({name: used & shown for name, used in uses.items() if name in shown})

@@ -1,4 +1,5 @@
-"""Trials in which nothing is wrong: settings of each built-in experiment that leave one variant and no trap anything to find.
+"""Trials in which nothing is wrong: settings of each built-in experiment that leave one variant and no trap anything to
+find.
 
 Servers' own limits are lifted, and the servers are those whose logs have a fine clock, for a coarse one is a finding.
 """
@@ -20,7 +21,8 @@ MAY_BE_UNSURE = {
 """Traps that may say `cannot-tell` of a clean trial, and why."""
 
 TRUE_HERE = {"mean-hides-tail"}
-"""Traps that may be right of a clean trial: a server that answers in 0.05 ms has a tail on a machine whose tick is 4 ms."""
+"""Traps that may be right of a clean trial: a server that answers in 0.05 ms has a tail on a machine whose tick is 4
+ms."""
 
 TRUE_OF = {"workers": {"coarse-log-clock"}}
 """Of Knot DNS, whose log has a second, and which alone has so many workers to set."""

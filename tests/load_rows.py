@@ -64,7 +64,8 @@ def stalling(
     phase_ms: float = 0,
     late: Callable[[int, int], bool] = lambda c, n: True,
 ) -> Server:
-    """``usual``, but for ``stall_ms`` of each ``every_ms`` nothing is answered; ``late(client, stall number)``: of whom."""
+    """``usual``, but for ``stall_ms`` of each ``every_ms`` nothing is answered; ``late(client, stall number)``: of
+    whom."""
 
     def answer(due_ns: int, client: int) -> int:
         number, into_ns = divmod(due_ns - round(phase_ms * MS), round(every_ms * MS))
@@ -118,7 +119,8 @@ def _due_times(asked: Asked) -> list[int]:
 
 
 def _queries(asked: Asked, server: Server) -> pl.DataFrame:
-    """A row each: when it was due, in ns from the start, of which client, how long it waited, and whether it was too long."""
+    """A row each: when it was due, in ns from the start, of which client, how long it waited, and whether it was too
+    long."""
     due_ns = _due_times(asked)
     noise = random.Random(f"clients {asked.seed}")
     clients = (

@@ -29,8 +29,8 @@ TOLD_BY_TIME = {
     "stalled-server",
     "udp-buffer-drops",
 }
-"""Traps that are right to find something where others take the CPU: who has no CPU reads no socket, either. All others count things,
-and are judged on any machine."""
+"""Traps that are right to find something where others take the CPU: who has no CPU reads no socket, either. All others
+count things, and are judged on any machine."""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,8 @@ def over_path(trial: Trial, forward: PathSpec, *, kind: str = "tun", seconds: in
 
 
 def link_rows(trial: Trial, **at_end: int) -> None:
-    """A row of the link before the first phase, in which its self-test lost 8 packets that were too large, and one at the end of `measure`."""
+    """A row of the link before the first phase, in which its self-test lost 8 packets that were too large, and one at
+    the end of `measure`."""
     phase = trial.measure
     assert phase is not None
     nothing = dict.fromkeys(COUNTS, 0)

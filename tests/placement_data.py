@@ -18,7 +18,8 @@ ZONES = [
 
 
 def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
-    """Two zones, which one primary transfers to one secondary; a root file system, with nothing in it yet, and folders below ``folder``."""
+    """Two zones, which one primary transfers to one secondary; a root file system, with nothing in it yet, and folders
+    below ``folder``."""
     root, directory, state = folder / "root", folder / "server", folder / "state"
     for path in (root, directory, state):
         path.mkdir(parents=True)

@@ -16,7 +16,8 @@ def replicated(directory: Path) -> Trial:
 
 
 def between_sites(trial: Trial) -> Trial:
-    """Make ``trial`` that of a secondary that reads from a replica beside it, which was executed half a second before it."""
+    """Make ``trial`` that of a secondary that reads from a replica beside it, which was executed half a second before
+    it."""
     spec, servers = trial.record.spec, trial.record.servers
     spec.procedure = "replication"
     spec.options = {"carrier": "replica"}

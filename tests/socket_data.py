@@ -81,9 +81,9 @@ def rows(
     buffers: tuple[int, int] | None = None,
     **flags: bool,
 ) -> pl.DataFrame:
-    """Both ends of one connection, from the primary's; ``limited``: share of the busy time by name, e.g. receive_window;
-    ``under_way``: segments, of which nothing more is written, by default as many as the window has; ``buffers``: that of the sender and of the
-    receiver, by default such as grow."""
+    """Both ends of one connection, from the primary's; ``limited``: share of the busy time by name, e.g.
+    receive_window; ``under_way``: segments, of which nothing more is written, by default as many as the window has;
+    ``buffers``: that of the sender and of the receiver, by default such as grow."""
     made = []
     for tick in range(int(seconds * 1e3) // EVERY_MS):
         at_s = tick * EVERY_MS / 1e3

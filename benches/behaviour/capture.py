@@ -28,7 +28,8 @@ class Stream:
     """One direction of a conversation."""
 
     pieces: list[tuple[int, bytes]] = field(default_factory=list)
-    """When a piece came, as the number of its packet, and what. A datagram each, or a TCP segment without what is known."""
+    """When a piece came, as the number of its packet, and what. A datagram each, or a TCP segment without what is
+    known."""
     end: str = "open"
     """How TCP's direction ended: `fin`, `rst` or not at all."""
     first: int | None = None

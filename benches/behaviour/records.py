@@ -19,7 +19,8 @@ RENAMES = {
     "there": "forward",
     "back": "reverse",
 }
-"""Old name → new name: of columns, keys, events and words in columns; whole, or a part between underscores, hyphens, blanks."""
+"""Old name → new name: of columns, keys, events and words in columns; whole, or a part between underscores, hyphens,
+blanks."""
 
 MEASURED = re.compile(
     r"""(?x)

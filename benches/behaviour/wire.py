@@ -1,8 +1,8 @@
 """Conversations as lines: a line a message, in hexadecimal, and for each conversation how it ended.
 
-What no two runs share is replaced: ports chosen by the kernel, and in TSIG records (RFC 8945 §4.2) the time and the MAC,
-after the MAC was checked: `good`, or the error. DNS ids stay, except in merged conversations: the engine hands them out in
-turn.
+What no two runs share is replaced: ports chosen by the kernel, and in TSIG records (RFC 8945 §4.2) the time and the
+MAC, after the MAC was checked: `good`, or the error. DNS ids stay, except in merged conversations: the engine hands
+them out in turn.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class View:
     key: str | None = None
     """ALGORITHM:NAME:SECRET, with which messages are signed."""
     messages: int | None = None
-    """Only so many messages of each direction, or of merged conversations so many queries, where a run ends by the clock."""
+    """Only so many messages of each direction, or of merged conversations so many queries, where a run ends by the
+    clock."""
     merged: bool = False
     """All conversations between two addresses as one, its messages in order of sending, with ids left out: which of
     several clients sends a query is decided by the clock."""
@@ -46,7 +47,8 @@ class View:
 
 
 class _Signatures:
-    """Checks the signatures of one conversation. Only the TSIG record is looked for: to read all others takes too long."""
+    """Checks the signatures of one conversation. Only the TSIG record is looked for: to read all others takes too
+    long."""
 
     def __init__(self, key: str) -> None:
         algorithm, name, secret = key.split(":")
@@ -156,7 +158,8 @@ def _messages(talk: Conversation, view: View) -> list[tuple[int, str]]:
 
 
 def _cut(protocol: str, stream: Stream) -> list[tuple[int, bytes]]:
-    """Messages, and with which packet each was complete; over TCP the prefix of two bytes is taken off (RFC 1035 §4.2.2)."""
+    """Messages, and with which packet each was complete; over TCP the prefix of two bytes is taken off (RFC 1035
+    §4.2.2)."""
     if protocol == "udp":
         return stream.pieces
     found, rest = [], b""

@@ -1,4 +1,5 @@
-"""Changes on a primary, and when the server under test served them: from what was made there, and what `probe follow` saw here. Pure."""
+"""Changes on a primary, and when the server under test served them: from what was made there, and what `probe follow`
+saw here. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ class Followed:
 
     made_ns: int
     served_ns: int | None
-    """When the server under test first answered so; None: not before the zone changed again, or not until the end of `measure`."""
+    """When the server under test first answered so; None: not before the zone changed again, or not until the end of
+    `measure`."""
 
 
 def made(trial: Trial) -> int | None:

@@ -21,7 +21,8 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import Manifest, Outcome, Scalar, Variant
 
 UNITS = ("per_s", "s", "ms", "us", "ns", "bytes", "percent", "qps")
-"""Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits counts."""
+"""Endings of a metric's name that may be left out: ``transfer_time`` for ``transfer_time_s``; the longest that fits
+counts."""
 MOST_NAMED = 3
 """Differences that a verdict quotes; all are told beside it."""
 

@@ -1,4 +1,5 @@
-"""How much a counter of `watch` grew in some stretches of time, and outside of them: samples come every 100 ms, so by interpolation."""
+"""How much a counter of `watch` grew in some stretches of time, and outside of them: samples come every 100 ms, so by
+interpolation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Comparing what is known between two ends: a difference is one where it holds with each side at its least favourable end.
+"""Comparing what is known between two ends: a difference is one where it holds with each side at its least favourable
+end.
 
-The lateness of an instrument makes a latency an interval (docs/explanation/latency.md), and a figure at its ceiling is only known to be
-at least that: its upper end is infinite. That the one is larger must hold of its lower ends beside the other's upper ends, that
-it is smaller of its upper ends beside the other's lower ends.
+The lateness of an instrument makes a latency an interval (docs/explanation/latency.md), and a figure at its ceiling is
+only known to be at least that: its upper end is infinite. That the one is larger must hold of its lower ends beside the
+other's upper ends, that it is smaller of its upper ends beside the other's lower ends.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ class Ends:
 
 
 def compare(ours: Ends, theirs: Ends, better: Better, *, by_rounds: bool = False) -> Comparison:
-    """``ours`` in percent of ``theirs``: at the upper ends where both are known, with the interval that covers both ends.
+    """``ours`` in percent of ``theirs``: at the upper ends where both are known, with the interval that covers both
+    ends.
 
     ``by_rounds``: both have the same rounds, in the same order, and are compared within them.
     """

@@ -52,7 +52,8 @@ class Failures:
 
 
 def describe(error: BaseException) -> str:
-    """``ZeroDivisionError: division by zero (dnsrig/traps/slow.py, line 33)``: the deepest line that is not a library's."""
+    """``ZeroDivisionError: division by zero (dnsrig/traps/slow.py, line 33)``: the deepest line that is not a
+    library's."""
     said = "".join(traceback.format_exception_only(error)).strip().splitlines()
     line = said[0] if said else type(error).__name__
     frames = traceback.extract_tb(error.__traceback__)

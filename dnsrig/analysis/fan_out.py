@@ -1,4 +1,5 @@
-"""How one change spread from a primary to many secondaries, from the rows of the instrument `transfer` that played them."""
+"""How one change spread from a primary to many secondaries, from the rows of the instrument `transfer` that played
+them."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ class Spread:
 def spread(transfers: pl.DataFrame, *, zones: int, serial: int, since_ns: int) -> Spread:
     """What became of a change of ``zones`` zones to ``serial``, made at ``since_ns``.
 
-    ``transfers``: rows as `transfer` writes them (see `analysis.transfer_rows`). A secondary has the change when all its zones came with
-    ``serial`` or a later one (RFC 1982); transfers of the version before, which some primaries send NOTIFY of when they start, count for nothing.
+    ``transfers``: rows as `transfer` writes them (see `analysis.transfer_rows`). A secondary has the change when all
+    its zones came with ``serial`` or a later one (RFC 1982); transfers of the version before, which some primaries send
+    NOTIFY of when they start, count for nothing.
     """
     after = transfers.filter(pl.col("asked_ns") >= since_ns)
     asked = after.group_by("secondary").agg(pl.col("asked_ns").min())

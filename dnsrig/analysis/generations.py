@@ -65,7 +65,8 @@ def of(trial: Trial) -> list[Generation]:
 
 
 def slowest_s(trial: Trial) -> tuple[float | None, bool]:
-    """The time of the slowest generation, and whether all were served: if not, it is at least the time for which one was missing."""
+    """The time of the slowest generation, and whether all were served: if not, it is at least the time for which one
+    was missing."""
     made = of(trial)
     times = [each.time_s for each in made]
     known = [time_s for time_s in times if time_s is not None]
@@ -95,7 +96,8 @@ def arrivals(trial: Trial) -> list[Arrival]:
 
 
 def whole_bytes(trial: Trial) -> float | None:
-    """What came from the primary before `measure`, when the secondary had nothing: the whole zone; None where it is not known."""
+    """What came from the primary before `measure`, when the secondary had nothing: the whole zone; None where it is not
+    known."""
     rows, phase = _received(trial), trial.measure
     if phase is None or rows.is_empty():
         return None

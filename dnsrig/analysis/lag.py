@@ -1,7 +1,9 @@
-"""How late an instrument may send before its result says something of the instrument: one rule, for procedures and traps.
+"""How late an instrument may send before its result says something of the instrument: one rule, for procedures and
+traps.
 
-Lateness makes a latency an interval (docs/explanation/latency.md), and a difference is told where it holds at both ends; so most late trials
-still say something. Of runs of earlier versions only the upper end is known: there lateness itself decides.
+Lateness makes a latency an interval (docs/explanation/latency.md), and a difference is told where it holds at both
+ends; so most late trials still say something. Of runs of earlier versions only the upper end is known: there lateness
+itself decides.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ SHARE = 0.1
 """Of the latency from sending, at the 99th percentile: more, and a tenth of what is shown is the instrument's."""
 
 WIDEST_RATIO = 10
-"""Upper end to lower end, at the 99th percentile. Beyond, not even the order of magnitude is the server's. Below, the interval is drawn, and says
-what it says: the server of S2 that stands still for a second is told from one that answers in 0.3 ms by a factor of 1,000."""
+"""Upper end to lower end, at the 99th percentile. Beyond, not even the order of magnitude is the server's. Below, the
+interval is drawn, and says what it says: the server of S2 that stands still for a second is told from one that answers
+in 0.3 ms by a factor of 1,000."""
 WIDEST_NS = ALWAYS_NS
-"""Upper end less lower end that is no fault whatever the ratio: 0.02 to 0.9 ms still tells that no client waited a millisecond."""
+"""Upper end less lower end that is no fault whatever the ratio: 0.02 to 0.9 ms still tells that no client waited a
+millisecond."""
 
 
 def allowed_ns(latency_ns: float) -> float:

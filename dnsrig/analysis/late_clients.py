@@ -1,8 +1,8 @@
 """Which clients were late together, and whether that can be chance: pure functions over clients.arrow.
 
-A client is late in a window when one of its queries waited for ten times as long as a client's longest wait usually is. A window is two
-adjacent intervals, so that a pause across their border is whole in one. Only windows count in which every client sent often enough to
-have met a pause of the whole server, if it was one.
+A client is late in a window when one of its queries waited for ten times as long as a client's longest wait usually is.
+A window is two adjacent intervals, so that a pause across their border is whole in one. Only windows count in which
+every client sent often enough to have met a pause of the whole server, if it was one.
 """
 
 from __future__ import annotations
@@ -127,10 +127,11 @@ def windows_of(rows: pl.DataFrame) -> Windows | None:
 
 
 def _telling_pairs(grid: _Grid) -> Iterator[tuple[int, int]]:
-    """Starts of adjacent intervals, none of them in two pairs, the first with a wait so long that half of it is late, too.
+    """Starts of adjacent intervals, none of them in two pairs, the first with a wait so long that half of it is late,
+    too.
 
-    Of a pause of the whole server that is twice as long as a client's queries lie apart, each client then has a late one. The last
-    interval begins no pair: of a pause that goes on after it only some clients would be late.
+    Of a pause of the whole server that is twice as long as a client's queries lie apart, each client then has a late
+    one. The last interval begins no pair: of a pause that goes on after it only some clients would be late.
     """
     number = 0
     while number < len(grid.starts_ns) - 1:
@@ -158,7 +159,8 @@ def _grid(rows: pl.DataFrame) -> _Grid | None:
 
 
 def late_together(windows: Windows) -> Group | None:
-    """The group of clients that was late together in most windows, with the p of all windows; None without windows to compare."""
+    """The group of clients that was late together in most windows, with the p of all windows; None without windows to
+    compare."""
     if len(windows.late) < FEWEST_WINDOWS:
         return None
     order = sorted(range(len(windows.late)), key=lambda index: max(windows.waits_ns[index]), reverse=True)[:WINDOWS_MAX]
@@ -188,7 +190,8 @@ def late_together(windows: Windows) -> Group | None:
 def chance_of(masks: Sequence[int], clients: int) -> float:
     """p of overlaps as far from expectation, if each window picked its late clients by chance, as many as it has.
 
-    A Monte Carlo permutation test (Dwass 1957, Davison and Hinkley 1997, section 4.2: the data count as one permutation), seeded.
+    A Monte Carlo permutation test (Dwass 1957, Davison and Hinkley 1997, section 4.2: the data count as one
+    permutation), seeded.
     """
     sizes, noise, extreme = [mask.bit_count() for mask in masks], random.Random(SEED), 0
     pairs = [
@@ -205,7 +208,8 @@ def chance_of(masks: Sequence[int], clients: int) -> float:
 
 
 def _deviation(masks: Sequence[int], pairs: Sequence[tuple[int, int, float, float]]) -> float:
-    """The sum over pairs of the squared deviation of their overlap, in variances. ``pairs``: two windows, mean, variance."""
+    """The sum over pairs of the squared deviation of their overlap, in variances. ``pairs``: two windows, mean,
+    variance."""
     return sum(
         ((masks[one] & masks[other]).bit_count() - expected) ** 2 / variance for one, other, expected, variance in pairs
     )

@@ -1,7 +1,7 @@
 """Latencies as `dnsrig-engine load` counted them: distributions, for each interval and for the whole.
 
-latency.hlog is an HdrHistogram interval log (version 2): a line an interval and tag, ``Tag=due,START,LENGTH,MAX,PAYLOAD``,
-times in seconds, payload compressed. The tags are
+latency.hlog is an HdrHistogram interval log (version 2): a line an interval and tag,
+``Tag=due,START,LENGTH,MAX,PAYLOAD``, times in seconds, payload compressed. The tags are
 
 - ``due``: from the moment at which a query was due to its answer. This is the latency that a client sees;
 - ``sent``: its twin from the moment at which it was sent;
@@ -11,8 +11,8 @@ times in seconds, payload compressed. The tags are
 - ``lag``: from due to sent, so that due = sent + lag;
 - ``handshake``: from the start of a connection to its being ready, TLS included; TCP and DoT only.
 
-A query without an answer counts in ``sent`` as the client's timeout, in ``due`` as that and its lag, and in ``lower`` as the
-timeout, too, unless it was part of such a burst.
+A query without an answer counts in ``sent`` as the client's timeout, in ``due`` as that and its lag, and in ``lower``
+as the timeout, too, unless it was part of such a burst.
 """
 
 from __future__ import annotations
@@ -177,7 +177,8 @@ def _width(value: int) -> int:
 
 
 def _by_tag(data: bytes) -> tuple[dict[str, list[_Line]], int]:
-    """The lines of each tag, up to the first that is none; and the number of the first that is cut or damaged, 0 where there is none."""
+    """The lines of each tag, up to the first that is none; and the number of the first that is cut or damaged, 0 where
+    there is none."""
     found: dict[str, list[_Line]] = {}
     damaged = 0
     for number, line in enumerate(

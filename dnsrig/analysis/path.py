@@ -1,4 +1,5 @@
-"""The path between the server under test and its primaries: as it was asked for, or else as it was measured before the trial."""
+"""The path between the server under test and its primaries: as it was asked for, or else as it was measured before the
+trial."""
 
 from __future__ import annotations
 
@@ -11,10 +12,11 @@ PACKETS_A_ZONE = 3.0
 
 
 def rtt_s(trial: Trial, packets_per_s: float = 0.0) -> float | None:
-    """The round trip that ``packets_per_s`` meet each way between the subject and a primary, the longest where there are several.
+    """The round trip that ``packets_per_s`` meet each way between the subject and a primary, the longest where there
+    are several.
 
-    Of an emulated link what was asked for, which the self-test found to be so; of any other the median that was measured. None where
-    nothing tells. For a primary under test it is that to whoever takes zones of it.
+    Of an emulated link what was asked for, which the self-test found to be so; of any other the median that was
+    measured. None where nothing tells. For a primary under test it is that to whoever takes zones of it.
     """
     far = _far(trial)
     emulated = [link for link in trial.record.spec.links if link.emulated and set(link.ends) in far]
@@ -31,7 +33,8 @@ def rtt_s(trial: Trial, packets_per_s: float = 0.0) -> float | None:
 
 
 def jitter_s(trial: Trial) -> float:
-    """Of the delay, each way, ± so much, where the path keeps packets in their order; 0 where it has none or lets them overtake."""
+    """Of the delay, each way, ± so much, where the path keeps packets in their order; 0 where it has none or lets them
+    overtake."""
     return max((way.jitter_ms / 1e3 for way in _ways(trial) if way is not None and way.ordered), default=0.0)
 
 

@@ -1,8 +1,10 @@
-"""Which kind of event comes just before something: more often than events that know nothing of it would. Pure functions over times.
+"""Which kind of event comes just before something: more often than events that know nothing of it would. Pure functions
+over times.
 
-An event precedes a moment if it lies within a window before it. Of each window it is known which share of the time is within it of an event
-of that kind: with such a probability a moment that has nothing to do with them has one before it. So the number of moments that have
-one is held against the binomial distribution. Frequent events precede everything, and prove nothing; the p corrects for kinds and windows.
+An event precedes a moment if it lies within a window before it. Of each window it is known which share of the time is
+within it of an event of that kind: with such a probability a moment that has nothing to do with them has one before it.
+So the number of moments that have one is held against the binomial distribution. Frequent events precede everything,
+and prove nothing; the p corrects for kinds and windows.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Preceding:
 def preceding(
     moments_ns: Sequence[int], events_ns: Mapping[str, Sequence[int]], free: Sequence[tuple[int, int]]
 ) -> Preceding | None:
-    """The kind that stands out most; None where none does. ``free``: the stretches of time in which a moment could lie."""
+    """The kind that stands out most; None where none does. ``free``: the stretches of time in which a moment could
+    lie."""
     kinds = {kind: sorted(times) for kind, times in events_ns.items() if times}
     found = [
         _judged(kind, times, moments_ns, window_ns, free, trials=len(kinds) * len(WINDOWS_NS))

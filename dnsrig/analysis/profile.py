@@ -46,7 +46,8 @@ def hottest(stacks: Mapping[str, int]) -> tuple[str, float] | None:
 
 @dataclass(frozen=True)
 class Difference:
-    """A function in two profiles: in how many samples it ran itself, and in how many anything that it called did, too."""
+    """A function in two profiles: in how many samples it ran itself, and in how many anything that it called did,
+    too."""
 
     name: str
     itself: int
@@ -79,7 +80,8 @@ class Difference:
 def differences(stacks: Mapping[str, int], other: Mapping[str, int]) -> list[Difference]:
     """All functions, that first whose own share is largest in ``stacks`` less its share in ``other``.
 
-    By what they called as well, the outermost frames would always be first. Of equals that with the larger share of all it called.
+    By what they called as well, the outermost frames would always be first. Of equals that with the larger share of all
+    it called.
     """
     (itself, whole, samples), (other_itself, other_whole, other_samples) = _counted(stacks), _counted(other)
     found = [

@@ -1,10 +1,11 @@
 """Reads a run directory: lazily, and without trusting that it is complete.
 
-A trial's metrics are derived: computed from what it recorded, each when it is first asked for. What an older dnsrig wrote into
-trial.json as ``metrics`` stands for those that cannot be computed any more: rows that were deleted, a metric that is no longer known.
+A trial's metrics are derived: computed from what it recorded, each when it is first asked for. What an older dnsrig
+wrote into trial.json as ``metrics`` stands for those that cannot be computed any more: rows that were deleted, a metric
+that is no longer known.
 
-A file that was cut or damaged raises `DamagedFile` when it is asked for, so that nothing is derived from half of it; charts look
-at `Run.as_far_as_whole`, which has what lies before the damage.
+A file that was cut or damaged raises `DamagedFile` when it is asked for, so that nothing is derived from half of it;
+charts look at `Run.as_far_as_whole`, which has what lies before the damage.
 """
 
 from __future__ import annotations
@@ -139,7 +140,8 @@ class Trial:
 
     @cached_property
     def followed(self) -> pl.DataFrame:
-        """What `probe follow` saw of zones of the server under test, one row each time that its answer became another."""
+        """What `probe follow` saw of zones of the server under test, one row each time that its answer became
+        another."""
         return self.rows(probe.FOLLOWED)
 
     @property
@@ -177,7 +179,8 @@ class Trial:
 
     @cached_property
     def answers(self) -> pl.DataFrame:
-        """When `load` sent queries and when answers came, of all clients, one row a bin of 10 ms in which anything did."""
+        """When `load` sent queries and when answers came, of all clients, one row a bin of 10 ms in which anything
+        did."""
         return self.rows(load.ANSWERS)
 
     @cached_property
@@ -216,11 +219,13 @@ class Trial:
 
     @cached_property
     def sockets(self) -> pl.DataFrame:
-        """What the kernel told of the TCP connections of hosts, one row a socket and interval, of procedures that want it."""
+        """What the kernel told of the TCP connections of hosts, one row a socket and interval, of procedures that want
+        it."""
         return self.rows(watch.SOCKETS)
 
     def links(self) -> dict[str, pl.DataFrame]:
-        """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and interval."""
+        """What went over each link that `link` emulated, by its ends (`LinkSpec.name`); a row a direction and
+        interval."""
         return self._links
 
     @cached_property
@@ -253,7 +258,8 @@ class Trial:
 
     @property
     def exec_ns(self) -> int | None:
-        """Exec of the server under test; of several under test, as a secondary with a replica beside it, of the first."""
+        """Exec of the server under test; of several under test, as a secondary with a replica beside it, of the
+        first."""
         spec, servers = self.record.spec, self.record.servers
         under_test = [
             record.exec_ns for name, record in servers.items() if name in spec.hosts and spec.hosts[name].under_test
@@ -286,7 +292,8 @@ class Trial:
 
     @property
     def stacks(self) -> dict[str, int]:
-        """The CPU stacks sampled on the subject during `measure`: ``outermost;…;innermost`` -> samples. Empty without."""
+        """The CPU stacks sampled on the subject during `measure`: ``outermost;…;innermost`` -> samples. Empty
+        without."""
         stacks, damage = self._profile
         self._refuse(damage)
         return stacks

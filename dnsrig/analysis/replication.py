@@ -10,12 +10,13 @@ from dnsrig.rundir import TrialSpec
 DATABASE, REPLICA = "database", "replica"
 """Hosts of the procedure `replication`, and the instruments as which it tells what it saw of them."""
 LAST_WORDS_SHARE, LAST_WORDS_BYTES, LAST_WORDS_SHARE_MOST = 0.001, 2_000, 0.1
-"""What may be missing when all was received: a thousandth, or 2,000 bytes if that is more, but no more than a tenth: a protocol's last words,
-and its signs of life, which never end."""
+"""What may be missing when all was received: a thousandth, or 2,000 bytes if that is more, but no more than a tenth: a
+protocol's last words, and its signs of life, which never end."""
 
 
 def far_link(spec: TrialSpec) -> tuple[str, str] | None:
-    """The host at the near site and that at the far one; None where no option ``carrier`` says what brings zones from one to the other."""
+    """The host at the near site and that at the far one; None where no option ``carrier`` says what brings zones from
+    one to the other."""
     if "carrier" not in spec.options:
         return None
     for name, host in spec.hosts.items():
@@ -25,9 +26,11 @@ def far_link(spec: TrialSpec) -> tuple[str, str] | None:
 
 
 def arrived(trial: Trial) -> pl.DataFrame:
-    """Bytes that had come to the far site, during `measure`: columns time_ns, bytes (since its beginning), sorted by time.
+    """Bytes that had come to the far site, during `measure`: columns time_ns, bytes (since its beginning), sorted by
+    time.
 
-    As the emulated link delivered them, every 100 ms; else as the far interface counted them, every 200 ms. Empty without either.
+    As the emulated link delivered them, every 100 ms; else as the far interface counted them, every 200 ms. Empty
+    without either.
     """
     empty = pl.DataFrame(schema={"time_ns": pl.Int64, "bytes": pl.Int64})
     ends, phase = far_link(trial.record.spec), trial.measure

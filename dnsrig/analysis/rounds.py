@@ -1,8 +1,9 @@
-"""Repeats of one run compared round by round: every round measures each variant once, so drift between rounds is not in their ratio.
+"""Repeats of one run compared round by round: every round measures each variant once, so drift between rounds is not in
+their ratio.
 
-The test is Wilcoxon's signed-rank test of the logarithms of these ratios, which is the stratified test where a stratum has one
-trial of each; the ratio and its interval are those of the same ranks (Hodges and Lehmann, Estimates of location based on rank
-tests, 1963), so the interval leaves out 100 % where the test rejects.
+The test is Wilcoxon's signed-rank test of the logarithms of these ratios, which is the stratified test where a stratum
+has one trial of each; the ratio and its interval are those of the same ranks (Hodges and Lehmann, Estimates of location
+based on rank tests, 1963), so the interval leaves out 100 % where the test rejects.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ def compared(pairs: Pairs, unpaired: Comparison) -> Comparison:
 
 
 def signed_rank_test(differences: Sequence[float]) -> float | None:
-    """Two-sided p; None below ``FEWEST_REPEATS``. Exact for these very ranks over all signs, so with ties and zeros, too.
+    """Two-sided p; None below ``FEWEST_REPEATS``. Exact for these very ranks over all signs, so with ties and zeros,
+    too.
 
     Zeros are ranked with the rest and then have no sign (Pratt, Remarks on zeros and ties in the Wilcoxon signed rank
     procedures, 1959).
@@ -48,7 +50,8 @@ def signed_rank_test(differences: Sequence[float]) -> float | None:
 
 
 def typical_ratio(pairs: Pairs, confidence: float = 0.95) -> tuple[float, Interval] | None:
-    """Of the first to the second of each pair: the middle of all means of two logarithms, and the interval that the test leaves.
+    """Of the first to the second of each pair: the middle of all means of two logarithms, and the interval that the
+    test leaves.
 
     None below ``FEWEST_REPEATS`` pairs, where a value is not above zero, or where so few pairs bear no such interval.
     """

@@ -1,8 +1,8 @@
 """Row files: Arrow IPC streams, of which a reader has whatever lies before the damage.
 
-A stream is a sequence of messages (Arrow columnar format, "Encapsulated message format"): the schema, then record batches,
-each with the dictionaries that it needs before it. A file that was cut, or in which bytes were overwritten, is whole up to the end
-of some message.
+A stream is a sequence of messages (Arrow columnar format, "Encapsulated message format"): the schema, then record
+batches, each with the dictionaries that it needs before it. A file that was cut, or in which bytes were overwritten, is
+whole up to the end of some message.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ class Rows:
 
 
 def read(path: Path, recorded: FileRecord | None, schema: Schema, later: Collection[str] = ()) -> Rows:
-    """Rows of an Arrow IPC stream; none where the file is missing. ``later``: columns that are 0 where the file does not have them."""
+    """Rows of an Arrow IPC stream; none where the file is missing. ``later``: columns that are 0 where the file does
+    not have them."""
     found = content(path, recorded)
     frame, rows_damage = whole_batches(found.data)
     damage = found.damage or (f"{path.name} {rows_damage}" if rows_damage else "")
@@ -82,7 +83,8 @@ def read(path: Path, recorded: FileRecord | None, schema: Schema, later: Collect
 
 
 def whole_batches(data: bytes) -> tuple[pl.DataFrame | None, str]:
-    """The rows of all batches before the first that is cut or damaged, and what is wrong; None where not even the schema is whole."""
+    """The rows of all batches before the first that is cut or damaged, and what is wrong; None where not even the
+    schema is whole."""
     if not data:
         return None, ""
     ends = message_ends(data)
@@ -121,7 +123,8 @@ def message_ends(data: bytes) -> list[int]:
 
 
 def _body_bytes(message: bytes) -> int:
-    """The length of the body that follows ``message``, a FlatBuffers table (its internals: offsets from the table back to a list of fields)."""
+    """The length of the body that follows ``message``, a FlatBuffers table (its internals: offsets from the table back
+    to a list of fields)."""
     (table,) = struct.unpack_from("<I", message)
     (back,) = struct.unpack_from("<i", message, table)
     fields = table - back

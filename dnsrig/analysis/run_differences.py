@@ -1,6 +1,7 @@
 """What two runs do not have in common, besides what is to be compared.
 
-Specs and the machine's conditions are compared whole, less what is listed here: so a field that is added later is compared, too.
+Specs and the machine's conditions are compared whole, less what is listed here: so a field that is added later is
+compared, too.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ MAY_DIFFER = (
     *("dataset.key", "next_dataset.key", "hosts.*.server.key"),
     *("machine.boot_id", "machine.clock_synchronised", "machine.clock_error_bound_us"),
 )
-"""Names, where things lie, and what every boot changes. The values on the matrix's axes are what variants are matched by."""
+"""Names, where things lie, and what every boot changes. The values on the matrix's axes are what variants are matched
+by."""
 SAME_WITHIN = 0.01
-"""Of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a little with every boot."""
+"""Of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a little
+with every boot."""
 LONGEST_LIST = 4
 """Entries of a list that are shown; of a longer one the ends."""
 NOT_SET = "not set"
@@ -96,7 +99,8 @@ def _of_specs(base: Manifest, new: Manifest, pairs: Sequence[Pair]) -> Iterator[
 def of_two_specs(
     one: TrialSpec, other: TrialSpec, *, held_against: frozenset[str] = frozenset()
 ) -> Iterator[Difference]:
-    """How two trials differ in what they were asked to do. ``held_against``: servers that are compared, as `KIND@SOURCE`."""
+    """How two trials differ in what they were asked to do. ``held_against``: servers that are compared, as
+    `KIND@SOURCE`."""
     compared = [f"hosts.{name}.server" for name in one.hosts if _is_compared(name, (one, other), held_against)]
     for difference in _unlike("", one, other):
         yield replace(difference, asked_for=any(_begins(difference.what, server) for server in compared))

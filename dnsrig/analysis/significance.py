@@ -1,7 +1,9 @@
-"""Which test compares repeats, and the least p that it can give: from the numbers of repeats and comparisons alone, before any result.
+"""Which test compares repeats, and the least p that it can give: from the numbers of repeats and comparisons alone,
+before any result.
 
-The choice was made by simulation (docs/explanation/measuring.md, `benches/rounds_or_ranks.py`). The test of rounds keeps its power whatever
-drifts between rounds, but its least p is 2 to the power 1 - n: with few repeats or many comparisons no difference could be told.
+The choice was made by simulation (docs/explanation/measuring.md, `benches/rounds_or_ranks.py`). The test of rounds
+keeps its power whatever drifts between rounds, but its least p is 2 to the power 1 - n: with few repeats or many
+comparisons no difference could be told.
 """
 
 from __future__ import annotations

@@ -41,10 +41,11 @@ class Flow:
 
 
 def largest(trial: Trial) -> Flow | None:
-    """The connection on which most was acknowledged during `measure`; None where no socket was listed, or none sent anything.
+    """The connection on which most was acknowledged during `measure`; None where no socket was listed, or none sent
+    anything.
 
-    Of those over an emulated path where there is one: what a site does within itself, as a server that reads from the database beside it, says
-    nothing of the path.
+    Of those over an emulated path where there is one: what a site does within itself, as a server that reads from the
+    database beside it, says nothing of the path.
     """
     rows, phase = trial.sockets, trial.measure
     if phase is None or rows.is_empty():
@@ -86,8 +87,8 @@ def sysctl_of(trial: Trial, host: str, name: str) -> str | None:
 
 
 def agreed_mss(trial: Trial, sender: str, receiver: str) -> int | None:
-    """The largest segments that ``sender`` may learn of from ``receiver``, where something lowers them: the receiver's routes, or
-    what lowers SYNs at either."""
+    """The largest segments that ``sender`` may learn of from ``receiver``, where something lowers them: the receiver's
+    routes, or what lowers SYNs at either."""
     ends = {name: host for name, host in trial.record.spec.hosts.items() if name in (sender, receiver)}
     asked = [host.advmss_bytes for name, host in ends.items() if name == receiver]
     asked += [host.mss_clamp_bytes for host in ends.values()]
@@ -109,7 +110,8 @@ def path_of(trial: Trial, flow: Flow) -> PathSpec | None:
 
 
 def in_flight_bytes(path: PathSpec, round_trip_ms: float) -> float | None:
-    """Bandwidth × delay: what has to be under way to fill a path with this round trip; None where no rate was asked for."""
+    """Bandwidth × delay: what has to be under way to fill a path with this round trip; None where no rate was asked
+    for."""
     return None if path.rate_mbit is None else path.rate_mbit * 1e6 / 8 * round_trip_ms / 1e3
 
 

@@ -1,13 +1,15 @@
 """When the whole server answered nothing: pure functions over answers.arrow.
 
-A stall is a time without any answer, to whichever client, that chance does not explain. It lasts `SHORTEST_NS` and `MEAN_GAPS` times as
-long as two answers lie apart in the mean (of a Poisson process one in e^20 such times is as long), and the instrument went on asking:
-at least `FEWEST_ASKED` queries could have been answered in its first half, and had the other half, too. They could be when they are as old as the
-quick answers of the trial: over a long path none comes at once.
+A stall is a time without any answer, to whichever client, that chance does not explain. It lasts `SHORTEST_NS` and
+`MEAN_GAPS` times as long as two answers lie apart in the mean (of a Poisson process one in e^20 such times is as long),
+and the instrument went on asking: at least `FEWEST_ASKED` queries could have been answered in its first half, and had
+the other half, too. They could be when they are as old as the quick answers of the trial: over a long path none comes
+at once.
 
-Its chance: had each of these n queries been slow for a reason of its own, as often as any query of this trial waited so long or was
-never answered (a share q, the stalls' own victims included, so rather too large), none would be answered with q^n. That times
-the number of such halves in the trial is at least the probability that one of them is a stall by chance (Bonferroni).
+Its chance: had each of these n queries been slow for a reason of its own, as often as any query of this trial waited so
+long or was never answered (a share q, the stalls' own victims included, so rather too large), none would be answered
+with q^n. That times the number of such halves in the trial is at least the probability that one of them is a stall by
+chance (Bonferroni).
 """
 
 from __future__ import annotations
@@ -98,7 +100,8 @@ def stalls_of(trial: Trial) -> Stalls | None:
 
 
 def stacks_of(trial: Trial, found: Stalls) -> tuple[Counter[str], Counter[str]]:
-    """The CPU stacks sampled during the stalls, and those sampled in the rest of the time in which queries were sent."""
+    """The CPU stacks sampled during the stalls, and those sampled in the rest of the time in which queries were
+    sent."""
     rows = trial.timed_stacks
     during, rest = (rows.filter(_within(stretches))["stack"].to_list() for stretches in (found.stretches, found.others))
     return Counter(during), Counter(rest)
@@ -109,7 +112,8 @@ def _within(stretches: list[Stretch]) -> pl.Expr:
 
 
 def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
-    """``rows``: those of answers.arrow; ``waits``: of all queries from sending, those without an answer at the client's timeout."""
+    """``rows``: those of answers.arrow; ``waits``: of all queries from sending, those without an answer at the client's
+    timeout."""
     sent = rows.filter(pl.col("sent") > 0).sort("time_ns")
     answered = rows.filter(pl.col("answered") > 0).sort("time_ns")
     if sent.height < 2 or answered.is_empty() or not waits.total:
@@ -131,7 +135,8 @@ def stalls(rows: pl.DataFrame, waits: Histogram) -> Stalls | None:
 
 
 def chance_of(asked: int, share: float, places: float) -> float:
-    """That at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with probability ``share``.
+    """That at one of ``places`` none of ``asked`` queries is answered in time, each slow by itself with probability
+    ``share``.
 
     >>> chance_of(10, 0.1, 1_000)
     1e-07
@@ -140,7 +145,8 @@ def chance_of(asked: int, share: float, places: float) -> float:
 
 
 def _gaps(answered: pl.DataFrame, bins: _Bins, threshold_ns: int, quick_ns: int) -> list[tuple[int, int]]:
-    """Times without an answer of ``threshold_ns`` or more, while queries were sent. The first begins when an answer could be there."""
+    """Times without an answer of ``threshold_ns`` or more, while queries were sent. The first begins when an answer
+    could be there."""
     firsts, lasts = answered["first_ns"].to_list(), answered["last_ns"].to_list()
     edges = zip([bins.start_ns + quick_ns, *lasts], [*firsts, bins.end_ns])
     return [(start, end) for start, end in edges if end - start >= threshold_ns]

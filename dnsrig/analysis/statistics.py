@@ -25,8 +25,8 @@ NEGLIGIBLE = 1e-9
 """Points of a bootstrap distribution lighter than this are left out: no quantile that we print sees them."""
 
 LARGEST_EXACT = 60
-"""Values on both sides together up to which the rank test is exact: 30 against 30 take 4 ms, and it goes with the fourth
-power."""
+"""Values on both sides together up to which the rank test is exact: 30 against 30 take 4 ms, and it goes with the
+fourth power."""
 
 FENCE = 1.5
 """Tukey's choice: of values that are normally distributed 0.7 % lie beyond it."""
@@ -80,8 +80,8 @@ class Comparison:
     """A variant relative to the baseline.
 
     ``percent`` is 100 × the ratio of medians, ``interval`` that of the percentage; ``difference`` is the
-    variant's median less the baseline's, in the unit of the values. ``p`` is of the rank test, None where all values are the same;
-    ``p_corrected`` the same after correction for the number of comparisons, filled in by who knows it.
+    variant's median less the baseline's, in the unit of the values. ``p`` is of the rank test, None where all values
+    are the same; ``p_corrected`` the same after correction for the number of comparisons, filled in by who knows it.
     """
 
     percent: float | None
@@ -95,7 +95,8 @@ class Comparison:
     between: tuple[float, float] | None = None
     """``percent`` at either pair of ends, where the values themselves are known between ends (`ends`)."""
     by_rounds: bool = False
-    """Whether ``percent``, ``interval`` and ``p`` are of the ratios within each round (`rounds`), not of all repeats together."""
+    """Whether ``percent``, ``interval`` and ``p`` are of the ratios within each round (`rounds`), not of all repeats
+    together."""
 
     @property
     def change(self) -> Change:
@@ -208,8 +209,8 @@ def median_distribution(values: Sequence[float]) -> list[tuple[float, float]]:
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float | None:
     """Two-sided p of the Wilcoxon-Mann-Whitney test; None below ``FEWEST_REPEATS`` values on either side.
 
-    Ties get midranks. Up to ``LARGEST_EXACT`` values the distribution is that of these very ranks over all ways to split
-    them (Streitberg and Röhmel, Exact distributions for permutation and rank tests: the shift algorithm, 1986).
+    Ties get midranks. Up to ``LARGEST_EXACT`` values the distribution is that of these very ranks over all ways to
+    split them (Streitberg and Röhmel, Exact distributions for permutation and rank tests: the shift algorithm, 1986).
     Two-sided: every split whose rank sum lies at least as far from its expectation as the one seen. With more values
     it is the normal distribution with the variance of tied ranks and a continuity correction (Lehmann,
     Nonparametrics: statistical methods based on ranks, 1975, chapter 1).

@@ -1,8 +1,8 @@
 """From trials to figures a variant: what was measured, how often, how it spreads, and against what.
 
 Only trials that are `done` are compared. A trial that hit its limit would have taken longer still: its
-time is known to be at least the limit, and whatever it enters is printed with "≥". A rate of what was done until then it has as
-well as any (`Metric.at_limit`). Printed with "≥" is also a figure of a trial that is done, where
+time is known to be at least the limit, and whatever it enters is printed with "≥". A rate of what was done until then
+it has as well as any (`Metric.at_limit`). Printed with "≥" is also a figure of a trial that is done, where
 it reached the metric's ceiling: a latency beyond the client's timeout is at least that.
 """
 
@@ -58,8 +58,9 @@ Sign = Literal["", "≥", "≤"]
 class VariantRow:
     """One variant under one metric.
 
-    ``values`` are those of the trials that count for the metric, `done` as a rule; ``at_least`` the lower bounds: of trials at their limit, and of those `done`
-    whose value reached the metric's ceiling. With any of these, ``spread`` covers both, ``censored`` is set, and its median and ``high`` read "≥".
+    ``values`` are those of the trials that count for the metric, `done` as a rule; ``at_least`` the lower bounds: of
+    trials at their limit, and of those `done` whose value reached the metric's ceiling. With any of these, ``spread``
+    covers both, ``censored`` is set, and its median and ``high`` read "≥".
     """
 
     variant: Variant
@@ -75,7 +76,8 @@ class VariantRow:
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
     stand_in: Variant | None = None
-    """What it is compared with instead, where the baseline was measured and has no figure (its trials are invalid, say)."""
+    """What it is compared with instead, where the baseline was measured and has no figure (its trials are invalid,
+    say)."""
     unfinished: bool = False
     """Whether a trial hit its limit or failed, so that those of its repeats that have a figure are a biased choice."""
     comparison: Comparison | None = None
@@ -155,8 +157,8 @@ def variant_table(run: Run, metric: str) -> list[VariantRow]:
 
 
 def metric_tables(run: Run) -> list[tuple[Metric, list[VariantRow]]]:
-    """The table of each metric that was measured. The main one answers the question and is corrected by itself; all others
-    are corrected together, as the many that they are."""
+    """The table of each metric that was measured. The main one answers the question and is corrected by itself; all
+    others are corrected together, as the many that they are."""
     metrics, main = measured_metrics(run), main_metric(run)
     others = [metric.name for metric in metrics if metric.name != main]
     comparisons = sum(_is_tested(row) for name in others for row in _compared(run, name, 0))
@@ -273,7 +275,8 @@ def done_values(trials: Iterable[Trial], metric: Metric) -> Done:
 
 
 def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Comparison:
-    """No figure where repeats did not finish: those that did are a biased choice. ``comparisons``: of how many this is one."""
+    """No figure where repeats did not finish: those that did are a biased choice. ``comparisons``: of how many this is
+    one."""
     if row.unfinished or baseline.unfinished:
         return statistics.nothing_to_compare(row.metric.better)
     # Ends are ordered by round only where none reached its ceiling.

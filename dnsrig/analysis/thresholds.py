@@ -1,17 +1,19 @@
 """Thresholds that fail a comparison of two runs: ``transfer_time_s > 110 %``, and what the repeats allow to decide.
 
-A rule holds a metric of the new run, in percent of the base run, against a threshold, and describes what is not wanted. Its verdict on a variant:
+A rule holds a metric of the new run, in percent of the base run, against a threshold, and describes what is not wanted.
+Its verdict on a variant:
 
 - ``regression``: the 95 % interval of the ratio of medians lies wholly beyond the limit, and the rank test, of the new
-  repeats against the base's times the limit, rejects at 5 % after Holm's correction over all rules and variants; or every
-  repeat of the base finished and some of the new did not; or a rule with ``>`` meets a base that is zero in every repeat,
-  of which there is no percentage: then a new median above zero, where the test agrees;
+  repeats against the base's times the limit, rejects at 5 % after Holm's correction over all rules and variants; or
+  every repeat of the base finished and some of the new did not; or a rule with ``>`` meets a base that is zero in every
+  repeat, of which there is no percentage: then a new median above zero, where the test agrees;
 - ``pass``: the interval lies wholly on the good side of the limit;
-- ``undecided``: anything else, and always with fewer than five repeats on either side; and what values that are only known to
-  be at least so much (a latency beyond the client's timeout) could turn round.
+- ``undecided``: anything else, and always with fewer than five repeats on either side; and what values that are only
+  known to be at least so much (a latency beyond the client's timeout) could turn round.
 
-Where figures are known between two ends (a latency, of an instrument that was late by a known amount), the interval covers both, and the test is that
-of the ends that speak least for a regression. One interval cannot lie wholly on both sides, so no rule passes what it would fail.
+Where figures are known between two ends (a latency, of an instrument that was late by a known amount), the interval
+covers both, and the test is that of the ends that speak least for a regression. One interval cannot lie wholly on both
+sides, so no rule passes what it would fail.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ class Repeats:
     values: tuple[float, ...]
     outcomes: Counter[Outcome]
     at_least: int = 0
-    """How many of the values, the last ones, are only known to be at least what they say: they reached the metric's ceiling."""
+    """How many of the values, the last ones, are only known to be at least what they say: they reached the metric's
+    ceiling."""
     lower: tuple[float, ...] = ()
     """The lower ends of ``values``; empty where nothing is known below them."""
 
@@ -68,7 +71,8 @@ class Repeats:
 
     @property
     def told(self) -> Ends:
-        """The same with ``values`` themselves as upper ends, for rules, which know by `at_least` what they may not conclude."""
+        """The same with ``values`` themselves as upper ends, for rules, which know by `at_least` what they may not
+        conclude."""
         return Ends(self.lower or self.values, self.values)
 
     @property
@@ -106,8 +110,8 @@ def parse(text: str) -> Rule:
 
 
 def judge(cases: Sequence[tuple[Rule, Repeats, Repeats]]) -> list[Judgement]:
-    """Each rule on a variant's base and new repeats, with p corrected over all that could be tested, whatever they show: one
-    regression among them fails the whole."""
+    """Each rule on a variant's base and new repeats, with p corrected over all that could be tested, whatever they
+    show: one regression among them fails the whole."""
     found = [_first_look(*case) for case in cases]
     tested = [index for index, judgement in enumerate(found) if judgement.p is not None]
     corrected = statistics.holm([p for judgement in found if (p := judgement.p) is not None])
@@ -168,8 +172,8 @@ def _from_nothing(judgement: Judgement, new: Repeats) -> Judgement:
 
 
 def _as_far_as_known(rule: Rule, judgement: Judgement, base: Repeats, new: Repeats) -> Judgement:
-    """Where values are at least what they say, the true ratio is larger (of the new run) or smaller (of the base): only what
-    that cannot turn round stays decided."""
+    """Where values are at least what they say, the true ratio is larger (of the new run) or smaller (of the base): only
+    what that cannot turn round stays decided."""
     larger, smaller = ("pass", "regression") if rule.above else ("regression", "pass")
     if judgement.decision == larger and new.at_least:
         return replace(judgement, decision="undecided", reason=_AT_CEILING.format(count=new.at_least, run="new run"))

@@ -1,4 +1,5 @@
-"""What the rows of the instrument `transfer` tell together: how many were outstanding when, where a connection was silent, what was in vain.
+"""What the rows of the instrument `transfer` tell together: how many were outstanding when, where a connection was
+silent, what was in vain.
 
 Pure functions over `Trial.transfers` and its fellows; their columns are described there.
 """
@@ -43,8 +44,8 @@ def refused() -> pl.Expr:
 def round_trip_ms(trial: Trial) -> float | None:
     """The shortest round trip between instrument and primary that is known; None where nothing tells.
 
-    From the kernel's own estimate, else from the TCP handshakes of connections without TLS, else from the links as checked before
-    the start.
+    From the kernel's own estimate, else from the TCP handshakes of connections without TLS, else from the links as
+    checked before the start.
     """
     estimated = trial.tcp_info.filter(pl.col("rtt_us") > 0)["rtt_us"].min()
     if isinstance(estimated, int):
@@ -60,12 +61,14 @@ def round_trip_ms(trial: Trial) -> float | None:
 
 
 def end_ns() -> pl.Expr:
-    """When an attempt was over, as far as its row tells: a connection that never answered leaves no later time than the asking."""
+    """When an attempt was over, as far as its row tells: a connection that never answered leaves no later time than the
+    asking."""
     return pl.max_horizontal("asked_ns", "last_ns")
 
 
 def outstanding(rows: pl.DataFrame, among: pl.DataFrame | None = None) -> pl.Series:
-    """How many transfers of ``among`` (all of ``rows``) were asked for and not over, when each of ``rows`` was asked for.
+    """How many transfers of ``among`` (all of ``rows``) were asked for and not over, when each of ``rows`` was asked
+    for.
 
     Of all connections and secondaries together; a row that is in ``among`` counts itself.
     """
@@ -82,16 +85,17 @@ def outstanding(rows: pl.DataFrame, among: pl.DataFrame | None = None) -> pl.Ser
 def silences(rows: pl.DataFrame) -> pl.DataFrame:
     """Stretches in which a connection brought nothing although a transfer on it was outstanding.
 
-    Columns: connection, row (its place in ``rows``), wait_ns, first (before the first message of the transfer, or else between two of
-    its messages). On one connection they do not overlap, as long as answers do not interleave; of a transfer's several pauses only
-    the longest is known.
+    Columns: connection, row (its place in ``rows``), wait_ns, first (before the first message of the transfer, or else
+    between two of its messages). On one connection they do not overlap, as long as answers do not interleave; of a
+    transfer's several pauses only the longest is known.
     """
     rows = rows.with_row_index("row").filter(pl.col("first_ns") > 0)
     return pl.concat([_before_first(rows), _between(rows)])
 
 
 def _before_first(rows: pl.DataFrame) -> pl.DataFrame:
-    """From the query, or whatever came last on that connection, to the first message; of those that came together one."""
+    """From the query, or whatever came last on that connection, to the first message; of those that came together
+    one."""
     came = pl.concat([rows.select("connection", came_ns=column) for column in ("first_ns", "last_ns")])
     came = came.unique().sort("came_ns")
     waits = rows.sort("first_ns").join_asof(
@@ -124,7 +128,8 @@ def in_vain(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def begun_again(rows: pl.DataFrame, attempts: pl.DataFrame) -> pl.DataFrame:
-    """Those of ``attempts`` after which the same secondary tried the same zone once more, by what ``rows`` has of it."""
+    """Those of ``attempts`` after which the same secondary tried the same zone once more, by what ``rows`` has of
+    it."""
     last = rows.group_by("secondary", "zone").agg(last_asked_ns=pl.col("asked_ns").max())
     return attempts.join(last, on=["secondary", "zone"]).filter(pl.col("asked_ns") < pl.col("last_asked_ns"))
 

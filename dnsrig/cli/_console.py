@@ -1,7 +1,7 @@
 """The consoles that commands print on: text from outside is shown as it is.
 
-rich would read ``[off]`` in a value as markup and drop it, or end at ``[/off]``, and turn ``:cold:`` into a picture. Nothing of ours is marked up in
-text: what is to be bold is a `rich.text.Text` with a style.
+rich would read ``[off]`` in a value as markup and drop it, or end at ``[/off]``, and turn ``:cold:`` into a picture.
+Nothing of ours is marked up in text: what is to be bold is a `rich.text.Text` with a style.
 """
 
 from __future__ import annotations

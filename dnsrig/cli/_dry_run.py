@@ -1,4 +1,5 @@
-"""What `dnsrig run --dry-run` prints: matrix, order of trials, an estimate of the time. Needs neither root nor network."""
+"""What `dnsrig run --dry-run` prints: matrix, order of trials, an estimate of the time. Needs neither root nor
+network."""
 
 from __future__ import annotations
 

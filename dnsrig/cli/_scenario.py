@@ -44,7 +44,8 @@ class Asked:
 
 
 def path(site: str | None, measures: Mapping[str, float | None], *, ordered: bool) -> Path:
-    """That of a named site, with what else was said in its place: ``rtt``, ``jitter`` (s), ``loss`` (share), ``rate`` (bytes a second)."""
+    """That of a named site, with what else was said in its place: ``rtt``, ``jitter`` (s), ``loss`` (share), ``rate``
+    (bytes a second)."""
     found = _site(site) if site else Path()
     if (rtt_s := measures["rtt"]) is not None:
         found = Path(rtt_s=rtt_s, loss=found.loss, rate_bytes_per_s=found.rate_bytes_per_s)
@@ -248,7 +249,8 @@ def _primary_of(row: Row) -> str | None:
 
 
 def of_work(found: Scenario, kind: str | None) -> list[str]:
-    """Notes where a secondary's work is not counted, or known of fewer zones or records than are asked about; of a fit see `of_row`."""
+    """Notes where a secondary's work is not counted, or known of fewer zones or records than are asked about; of a fit
+    see `of_row`."""
     if kind is None or found.zone_s is None:
         return ["no work of a secondary is counted here: the path decides, and what the sending side shares"]
     server = secondaries.known()[kind]

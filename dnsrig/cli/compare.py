@@ -65,18 +65,18 @@ def command(
     """Hold run NEW against run BASE: each variant that both have, by the main metric and those named.
 
     Variants are matched by their values on the matrix; where each run has a single server, these two are held against
-    each other. Whatever else differs in what the trials were asked to do (path, hosts, settings, dataset, options), in the machine, its
-    kernel or dnsrig's version is told on standard error, with --json as well.
+    each other. Whatever else differs in what the trials were asked to do (path, hosts, settings, dataset, options), in
+    the machine, its kernel or dnsrig's version is told on standard error, with --json as well.
 
-    A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank test agrees,
-    or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies wholly on the good
-    side. Otherwise, and always below five repeats, it is undecided; and so is the whole where NEW lacks a variant of BASE. It is
-    undecided, too, where the runs differ in more than the server under test: the cause may be there. Name with --may-differ what is
-    meant to differ; a verdict is then about all that differs together.
+    A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank
+    test agrees, or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies
+    wholly on the good side. Otherwise, and always below five repeats, it is undecided; and so is the whole where NEW
+    lacks a variant of BASE. It is undecided, too, where the runs differ in more than the server under test: the cause
+    may be there. Name with --may-differ what is meant to differ; a verdict is then about all that differs together.
 
-    Exit status: 0 if every rule passes (or there is none), 1 for a regression, 2 for undecided. 3 if the runs could not be
-    compared (a run that is missing or was written by a newer dnsrig, a rule that is none, an unknown metric), with a sentence
-    on standard error and nothing on standard output. With --bisect: 0 good, 1 bad, 125 skip, 128 stop.
+    Exit status: 0 if every rule passes (or there is none), 1 for a regression, 2 for undecided. 3 if the runs could not
+    be compared (a run that is missing or was written by a newer dnsrig, a rule that is none, an unknown metric), with a
+    sentence on standard error and nothing on standard output. With --bisect: 0 good, 1 bad, 125 skip, 128 stop.
 
     Examples: dnsrig compare runs/tour/A runs/tour/B; dnsrig compare A B --fail-if 'transfer_time > 110 %' --fail-if
     'secondary_cpu > 105 %'; dnsrig compare A B --metric time_wait_peak --json

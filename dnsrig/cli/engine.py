@@ -1,4 +1,5 @@
-"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`: the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`:
+the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 

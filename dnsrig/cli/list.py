@@ -39,7 +39,8 @@ def add(app: typer.Typer) -> None:
 def command(
     what: Annotated[str | None, typer.Argument(help=f"one of {', '.join(WHAT)}; by default all")] = None,
 ) -> None:
-    """Show what there is: experiments and what they are made of, servers with exact versions, traps, metrics, charts, exports."""
+    """Show what there is: experiments and what they are made of, servers with exact versions, traps, metrics, charts,
+    exports."""
     if what is not None and what not in WHAT:
         raise UsageError(f"there is nothing called {what!r} to list", hint=f"one of {', '.join(WHAT)}")
     sections: dict[str, Callable[[int], RenderableType]] = {
@@ -74,8 +75,8 @@ def _paragraphs(items: Iterable[tuple[str, str]]) -> Group:
 
 
 def _headline(module: object) -> str:
-    """The first line of its docstring, as a clause."""
-    return (inspect.getdoc(module) or "").partition("\n")[0].rstrip(".")
+    """The first paragraph of its docstring, as a clause."""
+    return " ".join((inspect.getdoc(module) or "").partition("\n\n")[0].split()).rstrip(".")
 
 
 def _experiments(width: int) -> RenderableType:

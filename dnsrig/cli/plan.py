@@ -94,20 +94,23 @@ def command(
 ) -> None:
     """Predict how long transfers to a far secondary take, which limit binds, and what would lift it. Nothing is run.
 
-    Limits are laws, each with its source: volume / speed; zones × round trips × RTT / workers; what the congestion control makes of
-    the loss; receive buffers; ephemeral ports in TIME_WAIT; what servers limit by default; their work; the primary's uplink and CPU, shared by
-    all sites. The slowest binds; what one worker waits for one after the other is added up. Each has a factor by which it may be wrong, and the answer is an interval. docs/explanation/model.md explains them.
+    Limits are laws, each with its source: volume / speed; zones × round trips × RTT / workers; what the congestion
+    control makes of the loss; receive buffers; ephemeral ports in TIME_WAIT; what servers limit by default; their work;
+    the primary's uplink and CPU, shared by all sites. The slowest binds; what one worker waits for one after the other
+    is added up. Each has a factor by which it may be wrong, and the answer is an interval. docs/explanation/model.md
+    explains them.
 
-    With --from the server's own times come from a measured run: its smaller sizes are fitted and held against the largest, which the fit
-    has not seen; what was predicted, what was measured and the coverage are shown. With --zones that fit then answers for any number of zones,
-    along with the laws. A run over a far path gives its round trips a zone instead.
+    With --from the server's own times come from a measured run: its smaller sizes are fitted and held against the
+    largest, which the fit has not seen; what was predicted, what was measured and the coverage are shown. With --zones
+    that fit then answers for any number of zones, along with the laws. A run over a far path gives its round trips a
+    zone instead.
 
-    Exit status: 0 an answer, and --within is kept; 1 --within is not kept; 3 undecided: its interval holds that time; 2 bad input, or a run
-    that cannot be read.
+    Exit status: 0 an answer, and --within is kept; 1 --within is not kept; 3 undecided: its interval holds that time; 2
+    bad input, or a run that cannot be read.
 
-    Examples: dnsrig plan --zones 100000 --rtt 250ms --loss 0.1% --rate 20mbit --secondary knot; dnsrig plan --zones 1 --records 8e6 --site
-    s3-far --congestion bbr; dnsrig plan --zones 1000000 --site seoul --policy pipelined --sites 1000 --uplink 10gbit --within 1h; dnsrig plan
-    --from runs/many-zones/RUN --only server=knot@forky --zones 1000000
+    Examples: dnsrig plan --zones 100000 --rtt 250ms --loss 0.1% --rate 20mbit --secondary knot; dnsrig plan --zones 1
+    --records 8e6 --site s3-far --congestion bbr; dnsrig plan --zones 1000000 --site seoul --policy pipelined --sites
+    1000 --uplink 10gbit --within 1h; dnsrig plan --from runs/many-zones/RUN --only server=knot@forky --zones 1000000
     """
     from dnsrig.cli import _scenario, _units
 

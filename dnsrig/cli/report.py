@@ -22,8 +22,8 @@ def add(app: typer.Typer) -> None:
 def command(run: Annotated[Path, typer.Argument(help="directory of a run")]) -> None:
     """Examine RUN with all traps, write findings.json, summary.parquet and report.html, and print the short table.
 
-    A trial's metrics are computed again, so new ones reach old runs. Exit status 4 if a metric, a trap or a chart raised an exception, or a
-    trial's files are damaged: the rest is there, and what is missing is said.
+    A trial's metrics are computed again, so new ones reach old runs. Exit status 4 if a metric, a trap or a chart
+    raised an exception, or a trial's files are damaged: the rest is there, and what is missing is said.
     """
     end(show(run))
 

@@ -61,8 +61,9 @@ def command(
 ) -> None:
     """Execute EXPERIMENT: every variant of its matrix, repeated and interleaved; then its report.
 
-    A run goes on with --resume; with --repeats as well it gets more of them, in rounds of their own order. Decide on their number before you look at
-    the results: repeating until a difference shows finds one by chance. Its experiment cannot be changed: --set and --scale are refused.
+    A run goes on with --resume; with --repeats as well it gets more of them, in rounds of their own order. Decide on
+    their number before you look at the results: repeating until a difference shows finds one by chance. Its experiment
+    cannot be changed: --set and --scale are refused.
 
     Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
     dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20

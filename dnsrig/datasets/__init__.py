@@ -1,4 +1,5 @@
-"""Datasets: what servers serve. One plug-in a kind (`dnsrig.discovery`); made by the engine's `generate`, once, and kept in the cache.
+"""Datasets: what servers serve. One plug-in a kind (`dnsrig.discovery`); made by the engine's `generate`, once, and
+kept in the cache.
 
 A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name) and
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and

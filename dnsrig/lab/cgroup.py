@@ -1,8 +1,8 @@
 """A cgroup a host, on machines with cgroup v2, v1 or both (hybrid).
 
 A host's cgroup is one folder in each hierarchy that has something to tell: in a v2 tree CPU time, PSI and
-``cgroup.kill``; in v1 trees ``memory`` and ``cpuacct`` where v2 does not have them. ``cpuset`` keeps the host's programs on its
-CPUs: some choose others for themselves, as Knot DNS, which ties its UDP threads to CPUs by number.
+``cgroup.kill``; in v1 trees ``memory`` and ``cpuacct`` where v2 does not have them. ``cpuset`` keeps the host's
+programs on its CPUs: some choose others for themselves, as Knot DNS, which ties its UDP threads to CPUs by number.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Lowers the largest segment (RFC 9293 §3.7.1) that SYNs from and to a host name, as routers before narrow paths do.
 
-A rule of nftables in the host's own network namespace, written through netlink: no program is needed. It never raises a value.
+A rule of nftables in the host's own network namespace, written through netlink: no program is needed. It never raises a
+value.
 """
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ class Network:
         return found
 
     def finish_links(self) -> dict[str, dict[str, Any]]:
-        """End the emulated links and take what each says of itself; by ``link``, or with more than one ``link-LEFT-RIGHT``.
+        """End the emulated links and take what each says of itself; by ``link``, or with more than one
+        ``link-LEFT-RIGHT``.
 
         Of one that ended before, or says nothing, there is none.
         """
@@ -85,7 +86,8 @@ class Network:
         return {"link": next(iter(found.values()))} if len(emulated) == len(found) == 1 else found
 
     def _take_down(self) -> list[str]:
-        """End the links, then remove everything, also when an interrupt cuts the first short; returns what would not go."""
+        """End the links, then remove everything, also when an interrupt cuts the first short; returns what would not
+        go."""
         try:
             for _, link in self.made:
                 link.finish()

@@ -87,7 +87,8 @@ class Process:
                     stream.close()
 
     def go_first(self) -> bool:
-        """Go before everything else on its CPU, also before `load` in real time: for one that needs little, and that in time.
+        """Go before everything else on its CPU, also before `load` in real time: for one that needs little, and that in
+        time.
 
         Whether it does now, as read back: SCHED_FIFO (sched(7)) is a right that not everyone has.
         """

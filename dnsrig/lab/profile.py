@@ -8,8 +8,8 @@ Frames of the kernel have their names; those of a program as far as its symbols 
 are the functions of its shared libraries. A program compiled without frame pointers has broken stacks above them: what
 perf cannot name is `UNKNOWN`.
 
-Beside the folded file lie rows, one a sample: when it was taken, and which line of that file its stack is. So what ran in some part of
-the time can be told from what ran in the rest.
+Beside the folded file lie rows, one a sample: when it was taken, and which line of that file its stack is. So what ran
+in some part of the time can be told from what ran in the rest.
 """
 
 from __future__ import annotations
@@ -185,7 +185,8 @@ class Profiler:
 
 
 def samples(lines: Iterable[str]) -> Iterator[Sample]:
-    """What ``perf script -F pid,time,ip,sym --ns`` prints: process and time, its frames from the innermost on, an empty line.
+    """What ``perf script -F pid,time,ip,sym --ns`` prints: process and time, its frames from the innermost on, an empty
+    line.
 
     Lines that are none of these are passed over.
     """

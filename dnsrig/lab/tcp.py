@@ -1,8 +1,9 @@
-"""TCP settings of a host: by its routes, which also work for servers that choose none of them themselves, and read back.
+"""TCP settings of a host: by its routes, which also work for servers that choose none of them themselves, and read
+back.
 
-A route's congestion control (ip-route(8), congctl) goes for every connection over it, made or accepted, unless a program sets
-another on its socket. In a network namespace of its own a host may have any that the kernel has, also one that
-`net.ipv4.tcp_allowed_congestion_control` keeps from ordinary programs.
+A route's congestion control (ip-route(8), congctl) goes for every connection over it, made or accepted, unless a
+program sets another on its socket. In a network namespace of its own a host may have any that the kernel has, also one
+that `net.ipv4.tcp_allowed_congestion_control` keeps from ordinary programs.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ def route_metrics(host: Host) -> dict[str, str | int]:
 
 
 def settle(host: Host, neighbours: Sequence[Host]) -> dict[str, Any]:
-    """What ``host`` was asked to have and has, after its links were made; and the clamp on segments, which is set here."""
+    """What ``host`` was asked to have and has, after its links were made; and the clamp on segments, which is set
+    here."""
     found: dict[str, Any] = {}
     spec = host.spec
     if spec.congestion is not None:

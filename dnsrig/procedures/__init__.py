@@ -3,23 +3,26 @@
 A procedure is a module of this folder, or of another package (`dnsrig.discovery`), with
 
 - ``DESCRIPTION``: what it measures, in a sentence,
-- ``MAIN_METRIC``: the metric that answers its question; a trial records it, and by it metrics and traps tell what was measured,
-- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions; ``next_version(values, options)``
-  (one serial later by default): the parameters of the second,
+- ``MAIN_METRIC``: the metric that answers its question; a trial records it, and by it metrics and traps tell what was
+  measured,
+- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions; ``next_version(values,
+  options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
-- ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, also without an
-  emulated path,
+- ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, also
+  without an emulated path,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
-- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while it measures, for the
-  variant to be what its name says; those that apply to every procedure are in `_checks`,
+- ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while
+  it measures, for the variant to be what its name says; those that apply to every procedure are in `_checks`,
 - ``check(spec)`` (nothing by default): raises ``UsageError`` on what cannot be measured so,
-- ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`, every trial has by itself: the
-  instruments stand on it that take nobody's place, and a link joins it to each DNS server,
-- ``OTHER_HOSTS`` (none by default): hosts that it has with other options, of which an experiment may speak all the same,
+- ``hosts(options) -> {name: HostRole}``: the hosts it needs, the server under test among them. One more, `observer`,
+  every trial has by itself: the instruments stand on it that take nobody's place, and a link joins it to each DNS
+  server,
+- ``OTHER_HOSTS`` (none by default): hosts that it has with other options, of which an experiment may speak all the
+  same,
 - ``links(hosts) -> [(name, name)]``: which of its hosts are joined,
-- ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those links that an
-  experiment's ``[path]`` applies to, each from where zones come to where they go,
+- ``far(hosts, options) -> [(name, name)]`` (by default those between the host under test and its primaries): those
+  links that an experiment's ``[path]`` applies to, each from where zones come to where they go,
 - ``measure(context) -> Result``: the phases of one trial.
 
 ``context/`` is what they measure with.
@@ -46,7 +49,8 @@ class HostRole(HostDuties):
     inherits: str = ""
     """The host whose table of the experiment counts for this one too, e.g. the first of several primaries."""
     source_addresses: int = 0
-    """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument plays."""
+    """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument
+    plays."""
 
 
 @cache

@@ -56,14 +56,16 @@ def configured(placement: Placement) -> dict[str, Any]:
 
 
 def connections(context: TrialContext, name: str) -> dict[str, Any]:
-    """The TCP connections over which a host asks, or as a primary is asked, by port; closed ones in TIME_WAIT are among them."""
+    """The TCP connections over which a host asks, or as a primary is asked, by port; closed ones in TIME_WAIT are among
+    them."""
     with host.inside(context.host(name).namespace):
         lines = [line for table in TABLES for line in _lines(Path("/proc/thread-self/net", table))]
     return counted(lines, asked=context.spec.hosts[name].role == "primary")
 
 
 def counted(lines: list[str], *, asked: bool) -> dict[str, Any]:
-    """``lines`` as in /proc/net/tcp (proc(5)): connections by port, our own where we are ``asked``, and how many of our addresses they are from.
+    """``lines`` as in /proc/net/tcp (proc(5)): connections by port, our own where we are ``asked``, and how many of our
+    addresses they are from.
 
     Those the other way are none of transfers: BIND sends a NOTIFY over TCP where nobody answers it over UDP.
 

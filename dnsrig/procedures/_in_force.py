@@ -18,7 +18,8 @@ LINE = re.compile(r"(?:^|[{};])\s*([\w.-]+)(?:\[default\])?([\w.-]*)[ \t]*[ \t:=
 
 
 def look(context: TrialContext) -> dict[str, str]:
-    """Setting -> value, of those that the experiment names for the server under test; empty where nothing shows them."""
+    """Setting -> value, of those that the experiment names for the server under test; empty where nothing shows
+    them."""
     name = context.spec.subject
     placement = context.servers.placements[name]
     command = driver(placement.source.kind).settings_command

@@ -36,12 +36,13 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 SEEDS = {"ramp": 11, "warmup": 12, "load": 13}
-"""Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be missing."""
+"""Of the queries, by instrument: what the warm-up asked of a resolver it must not find in the cache if it was to be
+missing."""
 ABSENT_MOST = 100
 """At most so many members of the catalog are out of it at a time."""
 ABSENT_S = 6.0
-"""A member is out of the catalog for about so long: longer than a secondary takes from one look at the catalog to the next (BIND: 5 s), which
-would else find it where it was."""
+"""A member is out of the catalog for about so long: longer than a secondary takes from one look at the catalog to the
+next (BIND: 5 s), which would else find it where it was."""
 FOLLOWED_MOST = 100
 """Of the zones that change, at most so many are followed on the server under test."""
 FOLLOW_RATE_PER_S = 200
@@ -50,7 +51,8 @@ FOLLOW_LIMIT_S = 15.0
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    """The server under test is called as it serves; a secondary and a resolver have a primary, which is not under test."""
+    """The server under test is called as it serves; a secondary and a resolver have a primary, which is not under
+    test."""
     role = options["serve_as"]
     if role not in SERVE_AS:
         raise UsageError(f"options.serve_as = {role!r}", hint=f"one of {', '.join(SERVE_AS)}")
@@ -167,7 +169,8 @@ def _ask(context: TrialContext, name: str, model: list[str], limit_s: float) -> 
 
 
 def queried_zones(context: TrialContext) -> Path:
-    """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside it."""
+    """The list of the zones that are asked for: the first ``queried_share`` of all. What describes them lies beside
+    it."""
     whole = context.workspace.dataset
     if float(context.option("queried_share")) >= 1:
         return whole / "zones.list"
@@ -188,8 +191,8 @@ def _queried(context: TrialContext) -> int:
 def changing(context: TrialContext, *, duration_s: float, expected_s: float) -> Iterator[None]:
     """While what is inside runs, zones or members of the catalog change on the primary, where the options want it.
 
-    It begins when the server under test has served the first change, which it is asked for all the while. ``expected_s``: how long it
-    may run, about; ``duration_s``: at most.
+    It begins when the server under test has served the first change, which it is asked for all the while.
+    ``expected_s``: how long it may run, about; ``duration_s``: at most.
     """
     if context.option("changes") == "none":
         yield
@@ -246,7 +249,8 @@ def _first_changed(context: TrialContext) -> int:
 
 @contextmanager
 def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
-    """While what is inside runs, the zones of the primary are transferred again and again, where the options want it."""
+    """While what is inside runs, the zones of the primary are transferred again and again, where the options want
+    it."""
     if context.option("transfers") == "none":
         yield
         return
@@ -264,7 +268,8 @@ def transferring(context: TrialContext, *, duration_s: float) -> Iterator[None]:
 
 
 def why_no_transfers(context: TrialContext) -> str:
-    """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is load, too."""
+    """A sentence where transfers were wanted meanwhile and all failed; empty otherwise. One that is still under way is
+    load, too."""
     if context.option("transfers") == "none":
         return ""
     summary = context.instruments.started["transfer"].summary

@@ -1,7 +1,8 @@
-"""How the server under test learns of changes: the NOTIFYs that reach its host, and the questions that it then asks its primaries.
+"""How the server under test learns of changes: the NOTIFYs that reach its host, and the questions that it then asks its
+primaries.
 
-A packet socket on its host sees both, whatever a server logs. A filter in the kernel leaves all other packets out, so that
-those of the instruments cost nothing here.
+A packet socket on its host sees both, whatever a server logs. A filter in the kernel leaves all other packets out, so
+that those of the instruments cost nothing here.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ NOTIFY, QR_AND_OPCODE = 0x20, 0xF8
 """In the third byte of a message: opcode 4, and no answer (RFC 1996; RFC 1035, 4.1.1)."""
 PSH = 0x08
 FILTER = [
-    # code, jump if true, jump if false, value: classic BPF, as <linux/filter.h> has it; a packet begins with its IP header.
+    # code, jump if true, jump if false, value: classic BPF, as <linux/filter.h> has it; a packet begins with its IP
+    # header.
     (0x30, 0, 0, 0),  # IPv4?
     (0x54, 0, 0, 0xF0),
     (0x15, 0, 19, 0x40),
@@ -76,7 +78,8 @@ class Packet:
 
 @contextmanager
 def watched(context: TrialContext) -> Iterator[None]:
-    """Note as summary ``told`` what is seen while what is inside runs, on the host of the server under test; nothing where it cannot be."""
+    """Note as summary ``told`` what is seen while what is inside runs, on the host of the server under test; nothing
+    where it cannot be."""
     spec = context.spec
     try:
         with host.inside(context.host(spec.subject).namespace):

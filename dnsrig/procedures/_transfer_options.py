@@ -80,7 +80,8 @@ def _socket(options: Options) -> list[str]:
 
 
 def sources(options: Options, host: HostSpec) -> list[str]:
-    """One secondary after another asks from the addresses of ``host`` in turn; each from its own where NOTIFY is sent to them."""
+    """One secondary after another asks from the addresses of ``host`` in turn; each from its own where NOTIFY is sent
+    to them."""
     if host.notified:
         first, last = host.source_addresses[0], host.source_addresses[-1]
         return [f"--secondaries={len(host.source_addresses)}", f"--source={first}-{last}"]

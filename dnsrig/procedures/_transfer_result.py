@@ -10,7 +10,8 @@ from dnsrig.procedures.context import Result
 
 
 def concluded(summary: Mapping[str, Any], *, zones: int, limit_s: float) -> Result:
-    """What the ``summary`` of `transfer` means for a trial that was to take ``zones``, over all secondaries, within ``limit_s``.
+    """What the ``summary`` of `transfer` means for a trial that was to take ``zones``, over all secondaries, within
+    ``limit_s``.
 
     With `repeat` more than ``zones`` arrive; one that never did is among the failures then.
     """

@@ -1,16 +1,19 @@
-"""Bulk: one connection over a far path for a fixed time; how much it brings is what the sender's congestion control makes of the path.
+"""Bulk: one connection over a far path for a fixed time; how much it brings is what the sender's congestion control
+makes of the path.
 
-The instrument `transfer` takes a zone from the primary, from the host ``client`` at the other end of the path, and begins again when
-it has it whole: the zone should be larger than what can come in the time (``zones@engine`` with the setting ``large``). Nothing is stored. The
-TCP connections of both ends are listed all the while (``sockets.arrow``). Options:
+The instrument `transfer` takes a zone from the primary, from the host ``client`` at the other end of the path, and
+begins again when it has it whole: the zone should be larger than what can come in the time (``zones@engine`` with the
+setting ``large``). Nothing is stored. The TCP connections of both ends are listed all the while (``sockets.arrow``).
+Options:
 
 - ``duration_s``: how long; from the start of the instrument, so that the handshake and slow start are part of it
-- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)). The sender's congestion control, the one that matters, is that of
-  its host: ``hosts.primary.congestion``
+- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)). The sender's congestion control, the one
+  that matters, is that of its host: ``hosts.primary.congestion``
 - ``timeout_s``: how long nothing may come before the connection counts as lost and another is made
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 
-A trial is `done` when its time is over and any message came, a `timeout` when none did. It is `invalid` where the instrument did not keep up.
+A trial is `done` when its time is over and any message came, a `timeout` when none did. It is `invalid` where the
+instrument did not keep up.
 """
 
 from __future__ import annotations
@@ -41,7 +44,8 @@ OPTIONS: dict[str, int | float | str | bool] = {
 GRACE_S = 30.0
 """How long `transfer` may take beyond its time to say what it saw."""
 RETRIES = 1000
-"""A connection that is lost is made anew at once, as often as the time allows: what that costs is part of the result."""
+"""A connection that is lost is made anew at once, as often as the time allows: what that costs is part of the
+result."""
 RETRY_AFTER_S = 0.1
 
 

@@ -1,16 +1,18 @@
-"""Cycle: a zone is made anew every so many seconds, and a far secondary follows; does each generation arrive before the next is made?
+"""Cycle: a zone is made anew every so many seconds, and a far secondary follows; does each generation arrive before the
+next is made?
 
-The primary is told to load a new zone file every ``cycle_s``, which differs in ``changed_percent`` of its records from the one before, and finds
-the differences itself. It tells its secondary (NOTIFY), which asks for IXFR. Whether IXFR is answered by the whole zone, or given up for AXFR, is
-for the two servers to decide: by size (BIND `max-ixfr-ratio`, NSD `ixfr-size`), by how much history the primary kept, or because a transfer failed.
+The primary is told to load a new zone file every ``cycle_s``, which differs in ``changed_percent`` of its records from
+the one before, and finds the differences itself. It tells its secondary (NOTIFY), which asks for IXFR. Whether IXFR is
+answered by the whole zone, or given up for AXFR, is for the two servers to decide: by size (BIND `max-ixfr-ratio`, NSD
+`ixfr-size`), by how much history the primary kept, or because a transfer failed.
 
-Two probes watch each generation, from a host that is near both: when the primary first answers with its serial or a later one (it is
-*published*), and when the secondary does (it is *served*). A secondary that is late may go from one generation to the next but one: it
-has *skipped* one, and the probe then sees a later serial. Option ``generations``: how many are made; after the last one the trial waits until
-the secondary has it.
+Two probes watch each generation, from a host that is near both: when the primary first answers with its serial or a
+later one (it is *published*), and when the secondary does (it is *served*). A secondary that is late may go from one
+generation to the next but one: it has *skipped* one, and the probe then sees a later serial. Option ``generations``:
+how many are made; after the last one the trial waits until the secondary has it.
 
-A trial is `done` when the secondary has the last generation, however late the others were, a `timeout` when it never had it. It is `invalid` where the
-rig itself was late to make a generation: then the cycle was a longer one.
+A trial is `done` when the secondary has the last generation, however late the others were, a `timeout` when it never
+had it. It is `invalid` where the rig itself was late to make a generation: then the cycle was a longer one.
 """
 
 from __future__ import annotations
@@ -43,8 +45,9 @@ GENERATIONS_MAX = 100
 AHEAD_S = 0.2
 """Probes begin so long before the primary is told, so that they are at work when it publishes."""
 LATE_SHARE_MAX = 0.1
-"""Of the cycle: so much later than due a generation may be made, after which the cycle before was longer by as much. Six trials with a small zone were
-late by 0.03 % at most; telling the primary and writing the next file of a large one takes longer."""
+"""Of the cycle: so much later than due a generation may be made, after which the cycle before was longer by as much.
+Six trials with a small zone were late by 0.03 % at most; telling the primary and writing the next file of a large one
+takes longer."""
 links = transfer.links
 
 
@@ -68,7 +71,8 @@ def expected_s(options: Mapping[str, Any]) -> float:
 
 
 def next_version(values: Mapping[str, Scalar], options: Mapping[str, Scalar]) -> dict[str, Scalar]:
-    """The dataset one serial later, with its share of the records changed; other datasets are refused later, by `check`."""
+    """The dataset one serial later, with its share of the records changed; other datasets are refused later, by
+    `check`."""
     following = datasets.next_version(values)
     if "delegations" in values:
         _, records = tld.size(values)

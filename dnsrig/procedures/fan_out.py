@@ -1,15 +1,16 @@
 """Fan-out: one change on a primary, and how long it takes to very many secondaries.
 
-The secondaries are played by the instrument `transfer`, each with an address of its own on the host `client`: it answers the NOTIFY
-(RFC 1996) that comes to an address and then transfers the zone, from that address, by AXFR or, with ``transfer.ixfr``, by IXFR from the
-serial before. Nothing is stored, so what is measured is the primary: how fast it sends NOTIFYs, and how many transfers it serves at a
-time. The time is from the first NOTIFY to the last secondary with the new version; that the primary must load the change first, and
-that some wait before they send NOTIFY, stands apart.
+The secondaries are played by the instrument `transfer`, each with an address of its own on the host `client`: it
+answers the NOTIFY (RFC 1996) that comes to an address and then transfers the zone, from that address, by AXFR or, with
+``transfer.ixfr``, by IXFR from the serial before. Nothing is stored, so what is measured is the primary: how fast it
+sends NOTIFYs, and how many transfers it serves at a time. The time is from the first NOTIFY to the last secondary with
+the new version; that the primary must load the change first, and that some wait before they send NOTIFY, stands apart.
 
-Options: ``secondaries``; how they transfer as in `transfer-load`: each by a connection of its own that it closes when it has the zone (``policy``; one
-left open would take a place of those that the primary has), after a look at the SOA (``soa``): some primaries send a NOTIFY twice. What is refused is tried again ``retries`` times, the first time ``retry_after_s`` later, then after twice as long and so
-on up to a minute, as real secondaries do. ``settle_s``: the rest before the change. A primary that makes changes by itself
-(`zones@engine`) is waited for instead of told.
+Options: ``secondaries``; how they transfer as in `transfer-load`: each by a connection of its own that it closes when
+it has the zone (``policy``; one left open would take a place of those that the primary has), after a look at the SOA
+(``soa``): some primaries send a NOTIFY twice. What is refused is tried again ``retries`` times, the first time
+``retry_after_s`` later, then after twice as long and so on up to a minute, as real secondaries do. ``settle_s``: the
+rest before the change. A primary that makes changes by itself (`zones@engine`) is waited for instead of told.
 """
 
 from __future__ import annotations

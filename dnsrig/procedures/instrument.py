@@ -42,7 +42,8 @@ class Instrument:
     def start(
         cls, name: str, host: Host, arguments: Sequence[str], errors: Path, program: Path | None = None
     ) -> Instrument:
-        """Start ``dnsrig-engine ARGUMENTS`` on ``host``, or another ``program`` that writes events as it does, and wait for its first event.
+        """Start ``dnsrig-engine ARGUMENTS`` on ``host``, or another ``program`` that writes events as it does, and wait
+        for its first event.
 
         An instrument that does not start is an error of ours, never a trial without its data.
         """

@@ -1,8 +1,9 @@
-"""Interrogate: a primary is asked what it supports of zone transfer, by the engine's `interrogate`; nothing is read from its version.
+"""Interrogate: a primary is asked what it supports of zone transfer, by the engine's `interrogate`; nothing is read
+from its version.
 
-The primary has all its zones before, and one more that is large (``large_records``; 0: none), for some questions are about what lies behind
-a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A server that has no XoT is asked all
-the same, and says no. ``drain_s``: the rest at the end.
+The primary has all its zones before, and one more that is large (``large_records``; 0: none), for some questions are
+about what lies behind a large zone. With `transfer.transport` = "tcp+tsig" or "xot+tsig" all transfers are signed. A
+server that has no XoT is asked all the same, and says no. ``drain_s``: the rest at the end.
 """
 
 from __future__ import annotations
@@ -66,7 +67,8 @@ def measure(context: TrialContext) -> Result:
 
 
 def _add_large_zone(context: TrialContext) -> None:
-    """Let the primary serve a copy of the dataset with one more zone, larger than what fits into the buffers on the way.
+    """Let the primary serve a copy of the dataset with one more zone, larger than what fits into the buffers on the
+    way.
 
     A synthetic primary reads no files: it has a setting for large zones.
     """

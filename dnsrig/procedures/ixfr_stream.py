@@ -1,15 +1,16 @@
 """Changes of a large zone, as IXFR and as AXFR: what a change of so many records costs either way.
 
-The zone changes on the primary; then the instrument `transfer` asks it for IXFR (RFC 1995) from the serial before, again and again for
-``duration_s``, and after that for AXFR. Each transfer follows the one before on the same connection, so neither pays for connecting.
-Nothing is stored. Whether the primary answers IXFR by the whole zone, as it may (RFC 1995 §4), is counted.
+The zone changes on the primary; then the instrument `transfer` asks it for IXFR (RFC 1995) from the serial before,
+again and again for ``duration_s``, and after that for AXFR. Each transfer follows the one before on the same
+connection, so neither pays for connecting. Nothing is stored. Whether the primary answers IXFR by the whole zone, as it
+may (RFC 1995 §4), is counted.
 
 ``made_by``:
 
-- ``reload``: the primary loads a new zone file that differs in ``records_changed`` records (only of the dataset `tld`) and finds the
-  difference itself: one step from serial to serial
-- ``updates``: so many dynamic updates (RFC 2136) of one record each, at ``updates_per_s``: as many steps, each with its SOA records, in
-  which the same record changes again and again
+- ``reload``: the primary loads a new zone file that differs in ``records_changed`` records (only of the dataset `tld`)
+  and finds the difference itself: one step from serial to serial
+- ``updates``: so many dynamic updates (RFC 2136) of one record each, at ``updates_per_s``: as many steps, each with its
+  SOA records, in which the same record changes again and again
 
 Other options: ``settle_s``, ``drain_s``: the rest after the start and at the end.
 """

@@ -3,20 +3,21 @@
 The server under test has all its zones before anything is asked. Options:
 
 - ``serve_as``: what the server under test is: ``primary``, ``secondary`` or ``resolver``; its host has that name
-- ``rate_qps``: queries a second; 0: ``rate_share`` of the capacity, which a short ramp finds in `warmup` (options ``ramp_…``,
-  see `capacity`), rounded down to two significant digits so that repeats agree
+- ``rate_qps``: queries a second; 0: ``rate_share`` of the capacity, which a short ramp finds in `warmup` (options
+  ``ramp_…``, see `capacity`), rounded down to two significant digits so that repeats agree
 - ``poisson``: whether queries are due at random moments instead of even ones
 - ``duration_s``, ``interval_s``: of the measurement, and of the intervals for which distributions are kept
 - ``warmup_s``: as much load before, which is not counted; 0: none
 - ``transport`` (``udp``, ``tcp``, ``dot``), ``clients`` (sockets or connections), ``timeout_s``
 - ``queries_per_connection``: 0: one connection a client; ``resumption`` of TLS sessions
-- ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``, ``zipf``,
-  ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_bytes``: 0: no EDNS
+- ``queried_share``: names come from this share of the zones, the first ones; ``popularity`` of zones (``uniform``,
+  ``zipf``, ``zipf:S``); ``missing_share`` of the names does not exist; ``edns_bytes``: 0: no EDNS
 - ``changes``: what happens on the primary meanwhile: ``none``, members of its ``catalog`` leave and come back (with a
-  ``queried_share`` below 1 only such as are not asked for), or records of its ``zones`` change; ``changes_per_s``. The instrument
-  `change` makes them by dynamic updates; `zones@engine` makes them by itself, so that the primary is never the limit
-- ``transfers``: whether the zones of the primary are transferred meanwhile, again and again, from a host of its own: ``none``, or by
-  the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `transfer-load`)
+  ``queried_share`` below 1 only such as are not asked for), or records of its ``zones`` change; ``changes_per_s``. The
+  instrument `change` makes them by dynamic updates; `zones@engine` makes them by itself, so that the primary is never
+  the limit
+- ``transfers``: whether the zones of the primary are transferred meanwhile, again and again, from a host of its own:
+  ``none``, or by the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `transfer-load`)
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 

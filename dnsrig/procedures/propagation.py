@@ -1,16 +1,17 @@
 """Propagation: changes on a primary, and how long each takes to every one of its secondaries.
 
-A change is a dynamic update (RFC 2136) with a serial of its own. Its time is from sending the update to the first answer of a
-secondary with that serial or a later one, as `propagation` sees it: it asks each secondary for the SOA while a change is
-missing there, at a bounded rate, and states for each change how finely the moment is known.
+A change is a dynamic update (RFC 2136) with a serial of its own. Its time is from sending the update to the first
+answer of a secondary with that serial or a later one, as `propagation` sees it: it asks each secondary for the SOA
+while a change is missing there, at a bounded rate, and states for each change how finely the moment is known.
 
-``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it, and up to ``pause_spread_ms``
-later, evenly spread, or changes would fall in step with the timers of servers. ``mode = "stream"`` makes
-them at ``rate_per_s``, whatever the servers do; the primary `zones@engine` then makes them by itself, and nothing waits for an update. Without NOTIFY (``transfer.notify``) only the SOA's refresh timer makes a
-secondary look; ``dataset.refresh_s`` sets it, and some servers have a lowest one of their own.
+``mode = "single"`` makes one change at a time: the next one ``pause_ms`` after every secondary has it, and up to
+``pause_spread_ms`` later, evenly spread, or changes would fall in step with the timers of servers. ``mode = "stream"``
+makes them at ``rate_per_s``, whatever the servers do; the primary `zones@engine` then makes them by itself, and nothing
+waits for an update. Without NOTIFY (``transfer.notify``) only the SOA's refresh timer makes a secondary look;
+``dataset.refresh_s`` sets it, and some servers have a lowest one of their own.
 
-All secondaries have the server and the settings of the first, which is the one under test: on a machine of few CPUs it has one
-to itself, while the others share theirs with the primary and the instrument.
+All secondaries have the server and the settings of the first, which is the one under test: on a machine of few CPUs it
+has one to itself, while the others share theirs with the primary and the instrument.
 """
 
 from __future__ import annotations

@@ -1,17 +1,18 @@
 """Replication: zones brought to a far site, by transfers or by a database.
 
-At the near site a primary has all zones, and with a database has published them there; at the far site nothing has started. The time
-is from the first exec at the far site to the last zone answered with the expected serial. Option ``carrier``:
+At the near site a primary has all zones, and with a database has published them there; at the far site nothing has
+started. The time is from the first exec at the far site to the last zone answered with the expected serial. Option
+``carrier``:
 
 - ``axfr``: a secondary transfers them from the primary. Far link: primary to secondary.
-- ``replica``: a database beside the secondary replicates that beside the primary, and the secondary reads from its own. Far link: database
-  to replica.
+- ``replica``: a database beside the secondary replicates that beside the primary, and the secondary reads from its own.
+  Far link: database to replica.
 - ``remote``: the secondary reads from the database beside the primary. Far link: database to secondary.
 - ``pipelined``: the instrument `transfer` (`transfer@engine`) is the secondary: it takes the zones and stores nothing.
 
-With ``transfer.transport = "xot"`` whatever passes between the sites does so over TLS, a database's protocol too; inside a site nothing
-does. A replica and its secondary start at the same moment, but a secondary that ends without its database waits for that. `path` in an
-experiment is the far link only.
+With ``transfer.transport = "xot"`` whatever passes between the sites does so over TLS, a database's protocol too;
+inside a site nothing does. A replica and its secondary start at the same moment, but a secondary that ends without its
+database waits for that. `path` in an experiment is the far link only.
 """
 
 from __future__ import annotations
@@ -112,7 +113,8 @@ def checks(spec: TrialSpec) -> list[str]:
 
 
 def _keeps_connections(spec: TrialSpec) -> bool:
-    """Whether the experiment says how many connections the secondary keeps for the next zone. With TLS it keeps none."""
+    """Whether the experiment says how many connections the secondary keeps for the next zone. With TLS it keeps
+    none."""
     host = spec.hosts[spec.subject]
     known = driver(host.server.kind).as_secondary if host.server else None
     return known is not None and known.connections_setting in host.settings and not spec.transfer.tls

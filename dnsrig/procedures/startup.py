@@ -1,8 +1,8 @@
 """Start-up of a server that has its zones already: from exec to its first answer, and to the last zone answered.
 
-``as = "primary"`` starts a primary on its zone files (as `zone-load` does). ``as = "secondary"`` restarts a secondary: it transfers
-all zones, is stopped in order (SIGTERM), and is started again on whatever it stored by then. A server that stored nothing has to
-fetch its zones anew, and that time counts. The primary runs all the while.
+``as = "primary"`` starts a primary on its zone files (as `zone-load` does). ``as = "secondary"`` restarts a secondary:
+it transfers all zones, is stopped in order (SIGTERM), and is started again on whatever it stored by then. A server that
+stored nothing has to fetch its zones anew, and that time counts. The primary runs all the while.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Zone transfer: a cold secondary fetches all zones of a primary.
 
-The time is from exec of the secondary, which has nothing on disk, to the last zone answered with the expected serial, as
-`probe` sees it from a third host: it polls only zones not yet seen, at a bounded rate, and states its resolution.
+The time is from exec of the secondary, which has nothing on disk, to the last zone answered with the expected serial,
+as `probe` sees it from a third host: it polls only zones not yet seen, at a bounded rate, and states its resolution.
 
-The secondary may be the instrument `transfer` itself (`transfer@engine`), which stores nothing and answers nothing: the floor that
-protocol and primary set. Its time ends with the last message of the last zone, as it says itself.
+The secondary may be the instrument `transfer` itself (`transfer@engine`), which stores nothing and answers nothing: the
+floor that protocol and primary set. Its time ends with the last message of the last zone, as it says itself.
 """
 
 from __future__ import annotations

@@ -1,20 +1,25 @@
 """Transfer load: the instrument `transfer` takes all zones of a primary, as a secondary would that stores nothing.
 
-What is measured is the primary and the policy by which connections are used; there is no secondary that could be slow. The primary has
-all its zones before anything is asked; `transfer` runs on the host `client`. Options:
+What is measured is the primary and the policy by which connections are used; there is no secondary that could be slow.
+The primary has all its zones before anything is asked; `transfer` runs on the host `client`. Options:
 
-- ``policy``: ``one`` connection a zone, ``reused`` (the next zone is asked for when the one before is complete), ``pipelined``: up to
-  ``window`` zones are asked for at once on each of ``connections``; ``close``: by ``fin`` or ``rst``
-- ``soa``: ask for the SOA first: ``none``, by ``udp``, on the ``same`` connection; ``ixfr_serial``: ask for IXFR from this serial (0: AXFR)
+- ``policy``: ``one`` connection a zone, ``reused`` (the next zone is asked for when the one before is complete),
+  ``pipelined``: up to ``window`` zones are asked for at once on each of ``connections``; ``close``: by ``fin`` or
+  ``rst``
+- ``soa``: ask for the SOA first: ``none``, by ``udp``, on the ``same`` connection; ``ixfr_serial``: ask for IXFR from
+  this serial (0: AXFR)
 - ``secondaries``: so many, each takes all zones; each has an address of its own
 - ``resumption`` of TLS sessions; ``verify``: how the primary's certificate is checked: ``none``, ``ca``, ``pin``
-- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's congestion control
-- ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without a byte of a transfer; ``threads`` of the instrument
+- ``quickack``, ``nagle``, ``congestion``: of the client's sockets (tcp(7)); by default TCP_NODELAY, and the host's
+  congestion control
+- ``retries`` of a zone that failed, each ``retry_after_s`` later; ``timeout_s``: without a byte of a transfer;
+  ``threads`` of the instrument
 - ``repeat``: begin again until ``duration_s`` are over
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 
-A trial is `done` when every zone has arrived. It is a `timeout` when its time was over before, and also when the primary refused
-zones or cut them off each time: the reason says which. The rates of such a trial count all the same: they are of what arrived until then.
+A trial is `done` when every zone has arrived. It is a `timeout` when its time was over before, and also when the
+primary refused zones or cut them off each time: the reason says which. The rates of such a trial count all the same:
+they are of what arrived until then.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Zone load: a primary starts and loads its zones from files.
 
-The time is from exec of the primary to the last zone answered with the expected serial, as `probe` sees it from another host.
-Whether the files are in the page cache decides much of it, so that is an option: `cold` evicts the dataset's files, and only
-these, before each start (posix_fadvise(2), POSIX_FADV_DONTNEED); `warm` reads them all.
+The time is from exec of the primary to the last zone answered with the expected serial, as `probe` sees it from another
+host. Whether the files are in the page cache decides much of it, so that is an option: `cold` evicts the dataset's
+files, and only these, before each start (posix_fadvise(2), POSIX_FADV_DONTNEED); `warm` reads them all.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The manipulation checks of a run, for people: what each variant had to be, and what was seen of it over its repeats."""
+"""The manipulation checks of a run, for people: what each variant had to be, and what was seen of it over its
+repeats."""
 
 from __future__ import annotations
 

@@ -68,7 +68,8 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
 
 
 def _reach(found: TwoRuns) -> list[str]:
-    """The least p of the main metric's comparisons; of all others together, and of the rules, where it can tell nothing."""
+    """The least p of the main metric's comparisons; of all others together, and of the rules, where it can tell
+    nothing."""
     main = found.lines[0].metric
     of_main = [line for line in found.lines if line.metric == main]
     of_others = [line for line in found.lines if line.metric != main]
@@ -157,7 +158,8 @@ def _bound(line: Line) -> str:
 
 
 def _change(line: Line) -> str:
-    """As `statistics.Comparison.change`; where some repeats did not finish, none has a figure, or both sides reached the ceiling, there is none."""
+    """As `statistics.Comparison.change`; where some repeats did not finish, none has a figure, or both sides reached
+    the ceiling, there is none."""
     without = not (line.base.values and line.new.values)
     if without or line.base.unfinished or line.new.unfinished or (line.base.at_least and line.new.at_least):
         return "not compared"

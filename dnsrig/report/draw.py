@@ -35,7 +35,8 @@ class Rendered:
 def draw_all(run: Run, findings: Sequence[Finding] | None = None) -> list[Rendered]:
     """Every drawing of every chart of ``run``, in the order of the page; a chart that raises is left out and told.
 
-    Of damaged files they show what lies before the damage. ``findings`` saves examining the run again where they are at hand.
+    Of damaged files they show what lies before the damage. ``findings`` saves examining the run again where they are at
+    hand.
     """
     found = traps.examine(run) if findings is None else findings
     whole = run.as_far_as_whole()

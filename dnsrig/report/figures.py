@@ -19,7 +19,8 @@ NONE = "–"
 
 FLOOR = "transfer@engine"
 STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
-"""Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its zones."""
+"""Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its
+zones."""
 
 visible = _text.visible
 
@@ -57,8 +58,9 @@ def median_and_range(
     """``2.54 s`` and ``[2.26..2.81]``, both with the digits that the median bears; no range of a single value.
 
     ``[±0]``: exactly the same in every repeat. ``censored``: trials that hit their limit are in it, so median and
-    largest are at least what is said; of values that are all at the limit there is no range. ``lower``: of the lower ends of values that are known between two ends; where that is to be seen, the
-    median is ``0.20..0.31 ms``, and the range is from the lowest lower end to the highest upper end.
+    largest are at least what is said; of values that are all at the limit there is no range. ``lower``: of the lower
+    ends of values that are known between two ends; where that is to be seen, the median is ``0.20..0.31 ms``, and the
+    range is from the lowest lower end to the highest upper end.
     """
     if spread is None:
         return NONE, ""
@@ -140,7 +142,8 @@ def quantity(name: str, value: float) -> tuple[str, str]:
 
 
 def parameter(value: Scalar) -> str:
-    """A value of the matrix: numbers in groups of three, yes and no for what is true or not, and what a part of ours stands for."""
+    """A value of the matrix: numbers in groups of three, yes and no for what is true or not, and what a part of ours
+    stands for."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value in STANDS_FOR:

@@ -1,4 +1,5 @@
-"""A prediction as a table and a sentence, and as JSON. Every figure here is the model's, none was measured unless it says so."""
+"""A prediction as a table and a sentence, and as JSON. Every figure here is the model's, none was measured unless it
+says so."""
 
 from __future__ import annotations
 

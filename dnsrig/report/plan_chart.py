@@ -1,4 +1,5 @@
-"""The chart of a prediction: time against the number of zones, each limit a line, the slowest of them what is predicted."""
+"""The chart of a prediction: time against the number of zones, each limit a line, the slowest of them what is
+predicted."""
 
 from __future__ import annotations
 

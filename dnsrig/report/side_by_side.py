@@ -1,6 +1,8 @@
-"""Small tables in which the axis of the baseline lies across: a row for all else that varies, a column for each of its values.
+"""Small tables in which the axis of the baseline lies across: a row for all else that varies, a column for each of its
+values.
 
-For experiments with many variants that differ by one choice, as `connection-policy` has: the choices stand side by side.
+For experiments with many variants that differ by one choice, as `connection-policy` has: the choices stand side by
+side.
 """
 
 from __future__ import annotations

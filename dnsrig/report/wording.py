@@ -69,7 +69,8 @@ def progress(run: Run, variant: Variant) -> str:
 
 
 def asked(run: Run, row: VariantRow) -> str:
-    """``at 10,000 queries/s [7,600..18,000]``: a latency stands beside its rate, which may be a share of what a server can."""
+    """``at 10,000 queries/s [7,600..18,000]``: a latency stands beside its rate, which may be a share of what a server
+    can."""
     if row.metric.unit != "ms":
         return ""
     rates = variant_row(run, row.variant, describe("asked_qps"))

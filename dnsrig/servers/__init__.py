@@ -1,8 +1,9 @@
 """DNS servers under test: one file a server, with everything that is particular to it.
 
-A driver is a class derived from ``driver.Driver`` in a module of this folder, or of another package (`dnsrig.discovery`); its ``kind`` is the
-plug-in's name. It says how to configure a server for a role, start it in the foreground, and read its log; which settings decide its
-performance, and which of them limit it by themselves. Nothing outside its file names it.
+A driver is a class derived from ``driver.Driver`` in a module of this folder, or of another package
+(`dnsrig.discovery`); its ``kind`` is the plug-in's name. It says how to configure a server for a role, start it in the
+foreground, and read its log; which settings decide its performance, and which of them limit it by themselves. Nothing
+outside its file names it.
 """
 
 from __future__ import annotations

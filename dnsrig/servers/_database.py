@@ -1,6 +1,7 @@
 """What a database is: a server that carries zones from one site to another, and answers no queries.
 
-A trial looks at it through a console: whether it is ready, how many zones it has, and on a replica whether all has arrived.
+A trial looks at it through a console: whether it is ready, how many zones it has, and on a replica whether all has
+arrived.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What the parts of the engine that stand in for a server have in common: all of their configuration is on the command line.
+"""What the parts of the engine that stand in for a server have in common: all of their configuration is on the command
+line.
 
 Settings are the options of the subcommand without their dashes. One that may be given several times takes its values
 separated by spaces.

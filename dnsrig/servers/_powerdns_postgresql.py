@@ -21,7 +21,8 @@ def backend(placement: Placement) -> str:
 
 
 def fill(placement: Placement) -> list[Preparation]:
-    """Make the tables, turn zone files into SQL by the server's own zone2sql, and let psql run it: no record passes here."""
+    """Make the tables, turn zone files into SQL by the server's own zone2sql, and let psql run it: no record passes
+    here."""
     here = placement.seen_state
     # The one on the path is Debian's wrapper, which wants to know of clusters.
     psql = [f"{programs(placement)}/psql", connection(placement), "-X", "-q", "-v", "ON_ERROR_STOP=1"]

@@ -1,7 +1,7 @@
 """PowerDNS with zones whose files are signed already: what it must be told, or it leaves out DNSKEY, RRSIG and NSEC.
 
-Measured with 5.1.5: without all of this it sent 91,371 of the 163,271 records of such a zone. Beside it, its backend must be allowed to
-ask for DNSSEC (``dnssec=yes`` of that backend).
+Measured with 5.1.5: without all of this it sent 91,371 of the 163,271 records of such a zone. Beside it, its backend
+must be allowed to ask for DNSSEC (``dnssec=yes`` of that backend).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND rec
 
 
 def rectify(placement: Placement) -> list[Preparation]:
-    """Tell glue and delegations from what a zone answers for itself, which zone2sql does not: else glue gets NSECs as well.
+    """Tell glue and delegations from what a zone answers for itself, which zone2sql does not: else glue gets NSECs as
+    well.
 
     To be done before it is said that they are presigned: pdnsutil refuses to do it afterwards.
     """

@@ -1,6 +1,7 @@
 """How a kind of server transfers zones, as its driver declares it: what models and traps know of it.
 
-Policies are from the servers' sources and as measured with dnsrig; settings are named as the server names them, with its own defaults.
+Policies are from the servers' sources and as measured with dnsrig; settings are named as the server names them, with
+its own defaults.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from dnsrig.rundir import Scalar
 
 Policy = Literal["one", "reused", "pipelined", "replica", "remote"]
 Soa = Literal["none", "udp", "same", "own"]
-"""How a worker asks for the SOA first: not, over UDP, on the connection of the transfer, or on a connection of its own."""
+"""How a worker asks for the SOA first: not, over UDP, on the connection of the transfer, or on a connection of its
+own."""
 Transport = Literal["tcp", "xot"]
 Settings = Mapping[str, Scalar]
 

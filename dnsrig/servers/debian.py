@@ -2,8 +2,8 @@
 
 apt is asked with a state of its own (sources, lists, an empty dpkg status), so it answers with the whole closure of
 packages and their exact versions; these are downloaded and unpacked, and no maintainer script ever runs. That takes
-seconds where a bootstrap takes minutes, and starts no service. A root file system is keyed by the versions in it: it is built
-beside its final name and renamed, so an interrupted build leaves nothing that could be mistaken for a whole one.
+seconds where a bootstrap takes minutes, and starts no service. A root file system is keyed by the versions in it: it is
+built beside its final name and renamed, so an interrupted build leaves nothing that could be mistaken for a whole one.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ def _read(path: Path, suite: str) -> Root | None:
 
 
 def _unpack(suite: str, versions: dict[str, str], tree: Path) -> None:
-    """Unpack the packages into ``tree``, with /usr merged in every suite, and the few files that scripts would write."""
+    """Unpack the packages into ``tree``, with /usr merged in every suite, and the few files that scripts would
+    write."""
     for folder in ("bin", "sbin", "lib", "lib64"):
         (tree / "usr" / folder).mkdir(parents=True)
         (tree / folder).symlink_to(f"usr/{folder}")

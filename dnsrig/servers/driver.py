@@ -100,8 +100,8 @@ class Placement:
     """The root file system that its programs are run in; None: that of the machine."""
     zones: Sequence[Zone]
     routes: Sequence[Route]
-    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the first.
-    Of a resolver: whom to ask about them."""
+    """Of a secondary: zone n of ``zones`` takes route n, round and round; a catalog zone and its members take the
+    first. Of a resolver: whom to ask about them."""
     secondaries: Sequence[Address]
     """Of a primary: whom to notify."""
     transfer: TransferSpec
@@ -117,11 +117,11 @@ class Placement:
     dataset: Path
     seen_dataset: str
     over_tls: bool = False
-    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too; of a database: whether it also listens for
-    TLS."""
+    """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too; of a database: whether it
+    also listens for TLS."""
     database: Endpoint | None = None
-    """Of a primary: where it writes its zones; of a secondary: where it reads them instead of transferring them; of a database: of
-    which it is a replica."""
+    """Of a primary: where it writes its zones; of a secondary: where it reads them instead of transferring them; of a
+    database: of which it is a replica."""
     changes: Changes | None = None
     """Of a primary that can (`Driver.changes_itself`)."""
 
@@ -145,7 +145,8 @@ class Placement:
 
     @property
     def tree(self) -> Path:
-        """Below which the files of its source lie, as the rig sees them: a root file system, the prefix of the user's own build, or /."""
+        """Below which the files of its source lie, as the rig sees them: a root file system, the prefix of the user's
+        own build, or /."""
         return self.root or Path(self.source.prefix or "/")
 
     @property
@@ -191,7 +192,8 @@ class Placement:
 
 @dataclass(frozen=True)
 class Changes:
-    """What a primary changes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`; a row for each goes to ``changes.arrow``."""
+    """What a primary changes by itself, from `ZoneChanges.begin` to `ZoneChanges.end`; a row for each goes to
+    ``changes.arrow``."""
 
     of: Literal["catalog", "zones"]
     """Members of the catalog leave and come back, or records of one zone after another change."""
@@ -246,8 +248,8 @@ class Driver(ABC):
     answers_zones: ClassVar[bool] = True
     """Whether it has zones, so that it is ready when it answers them; else it is ready when it answers anything."""
     changes_itself: ClassVar[bool] = False
-    """Whether, as a primary, it changes its zones by itself, as its settings or `Placement.changes` say; it has no files that could
-    change. SIGUSR1 begins the latter, SIGUSR2 ends them."""
+    """Whether, as a primary, it changes its zones by itself, as its settings or `Placement.changes` say; it has no
+    files that could change. SIGUSR1 begins the latter, SIGUSR2 ends them."""
     version_arguments: ClassVar[tuple[str, ...]]
     version_pattern: ClassVar[str]
     """Matches the output of ``executable version_arguments``; group 1 is the version."""
@@ -267,16 +269,18 @@ class Driver(ABC):
     """Id of a trap -> what helps against it with this server: a few words, beside those of the trap's own remedy."""
     log_clock_resolution_ns: ClassVar[int]
     done_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
-    """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no line says so."""
+    """A line of the log that says a zone is there, transferred or from a database, with group ``zone``; by default no
+    line says so."""
     failure_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of failure -> pattern."""
     zone_pattern: ClassVar[str] = r"(?!)(?P<zone>)"
     """A line of its configuration that names a zone, with group ``zone``; by default no line does."""
     settings_command: ClassVar[tuple[str, ...]] = ()
-    """Shows the settings in force, a line each, beside the running server; ``{directory}`` and ``{state}`` are its folders as it sees
-    them. By default nothing shows them."""
+    """Shows the settings in force, a line each, beside the running server; ``{directory}`` and ``{state}`` are its
+    folders as it sees them. By default nothing shows them."""
     work_patterns: ClassVar[Mapping[str, str]] = {}
-    """Kind of work beside answering that all its zones or its configuration take part in -> pattern of the line that begins it."""
+    """Kind of work beside answering that all its zones or its configuration take part in -> pattern of the line that
+    begins it."""
 
     @abstractmethod
     def configure(self, placement: Placement) -> None:
@@ -319,7 +323,8 @@ class Driver(ABC):
         return []
 
     def configured(self, placement: Placement) -> set[str] | None:
-        """The zones that the server was told of, without those that it learned from a catalog; None: nothing says it."""
+        """The zones that the server was told of, without those that it learned from a catalog; None: nothing says
+        it."""
         line = re.compile(self.zone_pattern, re.MULTILINE)
         texts = [path.read_text() for path in placement.directory.glob("*.conf")]
         return {match["zone"] for text in texts for match in line.finditer(text)} or None
@@ -347,7 +352,8 @@ class Driver(ABC):
                         break
 
     def read_work(self, path: Path, catalog: str) -> Iterator[LogEvent]:
-        """What a log tells of work beside answering: the kinds of ``work_patterns``, and each transfer of the zone ``catalog``."""
+        """What a log tells of work beside answering: the kinds of ``work_patterns``, and each transfer of the zone
+        ``catalog``."""
         done = re.compile(self.done_pattern)
         patterns = {kind: re.compile(pattern) for kind, pattern in self.work_patterns.items()}
         with path.open(encoding="utf-8", errors="replace") as log:

@@ -1,8 +1,8 @@
 """The engine's own reflector, `dnsrig-engine serve echo`: the floor under every latency that is measured here.
 
-It has no zones and answers every query with the query itself, so what is measured against it is the instrument, the kernel
-and the network. Settings are the options of `serve echo` without their dashes: faults that it makes on request, so that
-what the instrument reports can be held against a known truth.
+It has no zones and answers every query with the query itself, so what is measured against it is the instrument, the
+kernel and the network. Settings are the options of `serve echo` without their dashes: faults that it makes on request,
+so that what the instrument reports can be held against a known truth.
 """
 
 from __future__ import annotations

@@ -41,7 +41,8 @@ class TransferKeys:
     """Base64 of the SHA-256 of the certificate's public key (RFC 7858, appendix A)."""
 
     def write(self, folder: Path, *, private: bool) -> None:
-        """The certificate as a file in ``folder``; for who answers with it also its key, which only its owner can read."""
+        """The certificate as a file in ``folder``; for who answers with it also its key, which only its owner can
+        read."""
         (folder / CERTIFICATE_FILE).write_bytes(self.certificate_pem)
         if private:
             key = os.open(folder / PRIVATE_KEY_FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

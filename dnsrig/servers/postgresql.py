@@ -1,7 +1,8 @@
 """PostgreSQL, which carries what a DNS server keeps in its tables, by streaming replication.
 
-One that replicates another begins with a copy of it (``pg_basebackup``) and then follows what is written; both are its start. It refuses
-to run as root, so its programs run as nobody. Settings are those of postgresql.conf, e.g. ``wal_compression``.
+One that replicates another begins with a copy of it (``pg_basebackup``) and then follows what is written; both are its
+start. It refuses to run as root, so its programs run as nobody. Settings are those of postgresql.conf, e.g.
+``wal_compression``.
 """
 
 from __future__ import annotations
@@ -145,7 +146,8 @@ class PostgreSqlConsole:
         self._connection.close()
 
     def _number(self, sql: str) -> int:
-        """The one value of the one row that ``sql`` gives; 0 for null, which is what a server says of what it does not do."""
+        """The one value of the one row that ``sql`` gives; 0 for null, which is what a server says of what it does not
+        do."""
         import psycopg
 
         try:
@@ -159,7 +161,8 @@ class PostgreSqlConsole:
 
 
 def _connect(address: str, port: int) -> psycopg.Connection[Any]:
-    """Connect without TLS. `Refused` where nobody answers, or not within `CONSOLE_LIMIT_S`; each later answer has as long."""
+    """Connect without TLS. `Refused` where nobody answers, or not within `CONSOLE_LIMIT_S`; each later answer has as
+    long."""
     import psycopg
 
     class Bounded(psycopg.Connection[Any]):
@@ -188,13 +191,15 @@ def connection(placement: Placement) -> str:
 
 
 def security(placement: Placement) -> str:
-    """TLS and a check of the certificate where the database is far away. Else without: by default libpq asks for TLS first."""
+    """TLS and a check of the certificate where the database is far away. Else without: by default libpq asks for TLS
+    first."""
     far = placement.database is not None and placement.database.tls
     return f"sslmode=verify-ca sslrootcert={placement.certificate}" if far else "sslmode=disable"
 
 
 def programs(placement: Placement) -> str:
-    """The folder of PostgreSQL's programs, as they see it: of the user's own build, or Debian's, which are off the path by major version."""
+    """The folder of PostgreSQL's programs, as they see it: of the user's own build, or Debian's, which are off the path
+    by major version."""
     source = placement.source
     if source.prefix and (placement.tree / "bin/psql").is_file():
         return f"{source.prefix}/bin"

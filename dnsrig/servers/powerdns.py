@@ -1,6 +1,8 @@
-"""PowerDNS Authoritative Server, PowerDNS.COM BV, with its SQLite backend; with its PostgreSQL backend where a database carries its zones.
+"""PowerDNS Authoritative Server, PowerDNS.COM BV, with its SQLite backend; with its PostgreSQL backend where a database
+carries its zones.
 
-Carried by a database (PowerDNS calls it native replication) a secondary transfers nothing and keeps nothing: it asks its database.
+Carried by a database (PowerDNS calls it native replication) a secondary transfers nothing and keeps nothing: it asks
+its database.
 """
 
 from __future__ import annotations
@@ -118,7 +120,8 @@ class PowerDns(Driver):
         "zone database": Support("3.0", "3.0"),
     }
     databases = ("postgresql",)
-    # The members that it creates get no TSIG key to ask with (measured with 5.1.5: every transfer of a member is refused).
+    # The members that it creates get no TSIG key to ask with (measured with 5.1.5: every transfer of a member is
+    # refused).
     never_together: ClassVar[Mapping[Role, frozenset[Feature]]] = {"secondary": frozenset({"TSIG", "catalog zones"})}
     as_secondary = AsSecondary(
         title="PowerDNS",
@@ -180,7 +183,8 @@ class PowerDns(Driver):
         ]
 
     def load_changes(self, placement: Placement) -> list[Preparation]:
-        """All zones are imported anew; what was cached of them is forgotten; NOTIFY does not wait for the next cycle."""
+        """All zones are imported anew; what was cached of them is forgotten; NOTIFY does not wait for the next
+        cycle."""
         (placement.state / "before.sql").write_text(
             "DELETE FROM domainmetadata; DELETE FROM records; DELETE FROM domains;"
         )

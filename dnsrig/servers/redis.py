@@ -1,7 +1,7 @@
 """Redis with the module of Knot DNS, which keeps zones in it.
 
-One that replicates another is empty at first and takes a whole snapshot of it, then whatever is written. Settings are those of
-redis.conf, e.g. ``io-threads``.
+One that replicates another is empty at first and takes a whole snapshot of it, then whatever is written. Settings are
+those of redis.conf, e.g. ``io-threads``.
 """
 
 from __future__ import annotations
@@ -130,7 +130,8 @@ class RedisConsole:
             raise DnsrigError("what listens there is no Redis")
 
     def zones(self) -> int:
-        """A zone is listed when it was committed, which is when it is whole (src/redis/internal.h of Knot DNS, zone_commit)."""
+        """A zone is listed when it was committed, which is when it is whole (src/redis/internal.h of Knot DNS,
+        zone_commit)."""
         found = self._ask("KNOT.ZONE.LIST", str(ZONE_INSTANCE))
         return len(found) if isinstance(found, list) else 0
 
@@ -196,7 +197,8 @@ def _client(address: str, port: int) -> redis.Redis:
 
 
 class BoundedSocket:
-    """A socket that gives at most `ANSWER_BYTES_MOST` after what was last sent, which the library itself does not limit."""
+    """A socket that gives at most `ANSWER_BYTES_MOST` after what was last sent, which the library itself does not
+    limit."""
 
     def __init__(self, inner: socket.socket) -> None:
         self._inner = inner

@@ -1,8 +1,9 @@
-"""The instrument `dnsrig-engine transfer` in the place of a secondary: the floor that the protocol sets, for nothing is stored.
+"""The instrument `dnsrig-engine transfer` in the place of a secondary: the floor that the protocol sets, for nothing is
+stored.
 
-It takes all zones of the primary, pipelined over one connection unless the settings say otherwise, counts their records and forgets
-them. It answers no queries: its time is from its exec to the last message of the last zone. Settings are the options of
-`transfer` without their dashes.
+It takes all zones of the primary, pipelined over one connection unless the settings say otherwise, counts their records
+and forgets them. It answers no queries: its time is from its exec to the last message of the last zone. Settings are
+the options of `transfer` without their dashes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Unbound, NLnet Labs: a resolver.
 
-It asks the primaries for everything at or below the longest suffix that all zones share, and nobody else: a trial has no
-Internet. Nothing is signed, so it does not validate. Settings are attributes of ``server:``.
+It asks the primaries for everything at or below the longest suffix that all zones share, and nobody else: a trial has
+no Internet. Nothing is signed, so it does not validate. Settings are attributes of ``server:``.
 """
 
 from __future__ import annotations

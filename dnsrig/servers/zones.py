@@ -1,8 +1,9 @@
 """The engine's synthetic primary, `dnsrig-engine serve zones`: zones computed from the dataset's seed, nothing stored.
 
-It serves datasets of tiny zones only: as many, of the same names, the same number of records and the same serial, though not the
-same data. So a secondary meets a primary that is never what it waits for. Settings are the options of `serve zones` without
-their dashes, faults that it makes on request among them, e.g. ``fault = "servfail-after=10 slow=5ms"``.
+It serves datasets of tiny zones only: as many, of the same names, the same number of records and the same serial,
+though not the same data. So a secondary meets a primary that is never what it waits for. Settings are the options of
+`serve zones` without their dashes, faults that it makes on request among them, e.g. ``fault = "servfail-after=10
+slow=5ms"``.
 """
 
 from __future__ import annotations
@@ -104,7 +105,8 @@ class Zones(EngineDriver):
 
 
 def catalog_schema(placement: Placement) -> int:
-    """The version of the dataset's catalog zone (RFC 9432 §4.2.1), so that a secondary meets the same from every primary."""
+    """The version of the dataset's catalog zone (RFC 9432 §4.2.1), so that a secondary meets the same from every
+    primary."""
     file = placement.dataset / datasets.CATALOG_FILE
     if not file.is_file():
         return 2

@@ -12,8 +12,8 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
   - ``across(run) -> Iterable[tuple[variant id, Conclusion]]``: of all trials of a run.
 
 The trap's id is the plug-in's name. A trap that had the data and saw nothing says `clear`; one that lacks
-data says `cannot-tell`: silence is not an answer. So does one that raises an exception, and one whose data are in a damaged file: the
-other traps go on.
+data says `cannot-tell`: silence is not an answer. So does one that raises an exception, and one whose data are in a
+damaged file: the other traps go on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from dnsrig.servers import all_drivers
 
 FIRST = 50
 JUDGED = ("done", "timeout", "invalid")
-"""Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are there."""
+"""Outcomes of which traps of query load and of paths speak: of an invalid trial they say why it is, and its rows are
+there."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,8 @@ Said = list[tuple[str | None, Conclusion]]
 
 
 def of_servers(trial: Trial, trap: str, hosts: Iterable[str]) -> str:
-    """What helps against ``trap`` with the servers on ``hosts``, as their drivers say: `` (BIND 9: transfers-out)``; empty where they say nothing."""
+    """What helps against ``trap`` with the servers on ``hosts``, as their drivers say: `` (BIND 9: transfers-out)``;
+    empty where they say nothing."""
     servers = dict.fromkeys(server.kind for name in hosts if (server := trial.record.spec.hosts[name].server))
     drivers = [all_drivers()[kind] for kind in servers if kind in all_drivers()]
     said = [f"{driver.title}: {driver.remedies[trap]}" for driver in drivers if trap in driver.remedies]

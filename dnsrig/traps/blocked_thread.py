@@ -1,13 +1,15 @@
 """One thread of the server was blocked, and the clients that the kernel had given to it waited.
 
-With SO_REUSEPORT each of a server's N threads has a socket of its own, and the kernel picks one by a hash of addresses and ports: a
-client that keeps its port keeps its thread. While that thread does other work (a zone to load, a catalog to read) about 1/N of the
-clients wait, always the same together, and all others are answered as ever. A mean does not show it.
+With SO_REUSEPORT each of a server's N threads has a socket of its own, and the kernel picks one by a hash of addresses
+and ports: a client that keeps its port keeps its thread. While that thread does other work (a zone to load, a catalog
+to read) about 1/N of the clients wait, always the same together, and all others are answered as ever. A mean does not
+show it.
 
-How it is told: per window of two intervals each client is late or not, by the longest that one of its queries waited. Of windows
-that tell the two apart, the overlap of the late clients of any two is held against the hypergeometric distribution, as if each
-window had picked its late clients by chance; the sum of squared deviations gets its p by permutation. So it does not matter whether
-the same thread is blocked each time, or another. Late all together (the whole server stood still: `stalled-server`) or a single late client is none.
+How it is told: per window of two intervals each client is late or not, by the longest that one of its queries waited.
+Of windows that tell the two apart, the overlap of the late clients of any two is held against the hypergeometric
+distribution, as if each window had picked its late clients by chance; the sum of squared deviations gets its p by
+permutation. So it does not matter whether the same thread is blocked each time, or another. Late all together (the
+whole server stood still: `stalled-server`) or a single late client is none.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ SOURCE = "S2: P. Spacek, in search of latency, test 3: fixed in BIND 9.18.13 (20
 ALPHA = 0.001
 """p below which late clients are no longer mixed by chance: a run has dozens of trials."""
 LARGEST_SHARE = 0.75
-"""Of the clients: one of two threads may get more than half of them, but not more than this of sixteen or more, but for bad luck."""
+"""Of the clients: one of two threads may get more than half of them, but not more than this of sixteen or more, but for
+bad luck."""
 
 
 def after(trial: Trial) -> Conclusion | None:

@@ -1,8 +1,9 @@
 """The wall clock was set while a trial ran.
 
-dnsrig's own times are monotonic and do not see it, but a server's log does: over a step, its times cannot be held against any
-other. Realtime and monotonic clock are read together every 10 s and around each phase. Whatever slews one slews the other, so their
-difference changes by steps only: each change that the error of the readings does not explain is one.
+dnsrig's own times are monotonic and do not see it, but a server's log does: over a step, its times cannot be held
+against any other. Realtime and monotonic clock are read together every 10 s and around each phase. Whatever slews one
+slews the other, so their difference changes by steps only: each change that the error of the readings does not explain
+is one.
 """
 
 from __future__ import annotations

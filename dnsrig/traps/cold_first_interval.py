@@ -1,10 +1,12 @@
 """The first interval is slower than all that follow: what was measured is a server that still gets warm.
 
-Caches of a resolver, of the CPU and of the kernel's routes are empty at first, connections are yet to be made, and a figure over the
-whole time mixes two states. A percentile is taken that ten queries of each interval lie beyond, so that it is not one query's luck.
+Caches of a resolver, of the CPU and of the kernel's routes are empty at first, connections are yet to be made, and a
+figure over the whole time mixes two states. A percentile is taken that ten queries of each interval lie beyond, so that
+it is not one query's luck.
 
-A single pause of the machine may fall into the first interval by chance. It makes as many queries late as fall into its length, and
-the longest wait is that length: where this is what was seen, one trial cannot tell; several repeats that all begin so can.
+A single pause of the machine may fall into the first interval by chance. It makes as many queries late as fall into its
+length, and the longest wait is that length: where this is what was seen, one trial cannot tell; several repeats that
+all begin so can.
 """
 
 from __future__ import annotations
@@ -25,14 +27,16 @@ TITLE = "the first interval was cold"
 SOURCE = "S5: P. Spacek, DNSSEC validation: performance killer?: more than 2 % unanswered in a resolver's first minute (2022)"
 FEWEST_INTERVALS = 5
 LARGEST_RATIO = 2.0
-"""First interval to the median of the others, from which it is called cold; it must be beyond the largest of them, too."""
+"""First interval to the median of the others, from which it is called cold; it must be beyond the largest of them,
+too."""
 PERCENTILES = (99.0, 95.0, 90.0, 75.0)
 FEWEST_BEYOND = 10
 """Queries of an interval beyond the percentile that is compared."""
 SMALLEST_UNANSWERED_SHARE = 0.001
 """Of an interval's queries: fewer without an answer are not called many."""
 PAUSE_SHARES = (1 / 16, 1.5)
-"""Of the queries that a pause of the whole server would make late, so many: it may block one of several threads only."""
+"""Of the queries that a pause of the whole server would make late, so many: it may block one of several threads
+only."""
 CHANCE_DEVIATIONS = 3
 """Standard deviations of the number of arrivals by which there may be more."""
 ALPHA = 0.01
@@ -71,7 +75,8 @@ class Look:
         if self.slow is None or self.slow.intervals > PAUSE_INTERVALS or self.lost is not None:
             return False
         first, later = self.intervals[: self.slow.intervals], self.intervals[self.slow.intervals :]
-        # A pause that ends soon after the border leaves most queries of the second interval alone; a cold server does not.
+        # A pause that ends soon after the border leaves most queries of the second interval alone; a cold server does
+        # not.
         usual_ns = statistics.median(interval.histogram.percentile(50) or 0 for interval in later)
         alone = all((interval.histogram.percentile(50) or 0) <= LARGEST_RATIO * usual_ns for interval in first[1:])
         return alone and is_like_a_pause(first)
@@ -128,7 +133,8 @@ def look_at(trial: Trial) -> Look | Conclusion:
 
 
 def is_like_a_pause(intervals: Sequence[Interval]) -> bool:
-    """Whether one pause would make these queries late: those due in its first half wait for more than half of its length.
+    """Whether one pause would make these queries late: those due in its first half wait for more than half of its
+    length.
 
     Its length is the longest wait; or the tenth longest, where some of those had another reason.
     """

@@ -1,8 +1,9 @@
 """The server waited for its files to come from the disk: the page cache was cold.
 
-What was read before comes from memory, what was not comes from the disk, so the first repeat may be the slow one. The signs: tasks
-of the server's cgroup waited for I/O (PSI), and file cache grew there, which counts the pages that this cgroup was first to touch.
-Files that are written grow it as well, so of a secondary, which writes what it receives, only their absence can be told.
+What was read before comes from memory, what was not comes from the disk, so the first repeat may be the slow one. The
+signs: tasks of the server's cgroup waited for I/O (PSI), and file cache grew there, which counts the pages that this
+cgroup was first to touch. Files that are written grow it as well, so of a secondary, which writes what it receives,
+only their absence can be told.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """A congestion control was set on the side that receives, where it changes nothing.
 
-It governs what its own side sends (RFC 5681): of a zone transfer that is the primary's side. The secondary, however far away it is,
-sends queries and acknowledgements. Who tunes the far site only measures the primary's default again.
+It governs what its own side sends (RFC 5681): of a zone transfer that is the primary's side. The secondary, however far
+away it is, sends queries and acknowledgements. Who tunes the far site only measures the primary's default again.
 
-How it is told: a host was given a congestion control, and the connection that carried most was sent by another host, whose socket
-had a different one.
+How it is told: a host was given a congestion control, and the connection that carried most was sent by another host,
+whose socket had a different one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def asked_of(trial: Trial) -> dict[str, str]:
-    """Host -> the congestion control that the experiment gave it, by its routes or, for the client of an instrument, by its sockets."""
+    """Host -> the congestion control that the experiment gave it, by its routes or, for the client of an instrument, by
+    its sockets."""
     found = {name: host.congestion for name, host in trial.record.spec.hosts.items() if host.congestion}
     of_instrument = trial.record.spec.options.get("congestion")
     return {**found, "client": str(of_instrument)} if of_instrument else found

@@ -1,7 +1,8 @@
 """The kernel spent the server's CPU time searching for a free port.
 
-connect() of a socket without a local port tries one ephemeral port after the other, and has to look at each connection in
-TIME_WAIT on the way. The fuller the range, the longer the search: it eats the CPU long before the range is exhausted.
+connect() of a socket without a local port tries one ephemeral port after the other, and has to look at each connection
+in TIME_WAIT on the way. The fuller the range, the longer the search: it eats the CPU long before the range is
+exhausted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Something else ran on the CPUs of the server under test, or the hypervisor took them away.
 
-Steal is time in which a virtual CPU was ready but not run. Contention is CPU time that neither the server's cgroup nor the
-kernel's interrupt work accounts for: some other program on the same CPU.
+Steal is time in which a virtual CPU was ready but not run. Contention is CPU time that neither the server's cgroup nor
+the kernel's interrupt work accounts for: some other program on the same CPU.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Transfers were cut in the middle and begun again: what they had brought was thrown away.
 
-A transfer has no way to go on where it stopped. A connection that is closed, reset or too slow for a timer in the middle of a large zone costs
-all that had come, and the next attempt begins at the first record. On a lossy way to a far site the same zone may never arrive.
+A transfer has no way to go on where it stopped. A connection that is closed, reset or too slow for a timer in the
+middle of a large zone costs all that had come, and the next attempt begins at the first record. On a lossy way to a far
+site the same zone may never arrive.
 
 How it is told: attempts that had brought records and yet did not end well.
 """

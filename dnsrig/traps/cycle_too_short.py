@@ -1,8 +1,9 @@
 """The transfer takes longer than the zone's generation cycle.
 
-A registry makes its zone anew each so many minutes. A site that needs longer than that for a transfer never catches up: the next version is
-there before this one has arrived, the IXFR is broken off, or its base is gone, and an AXFR is begun, which takes longer still. The time itself
-looks harmless; only beside the cycle (``options.cycle_s``) does it say that the site falls behind.
+A registry makes its zone anew each so many minutes. A site that needs longer than that for a transfer never catches up:
+the next version is there before this one has arrived, the IXFR is broken off, or its base is gone, and an AXFR is
+begun, which takes longer still. The time itself looks harmless; only beside the cycle (``options.cycle_s``) does it say
+that the site falls behind.
 """
 
 from __future__ import annotations

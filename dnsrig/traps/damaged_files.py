@@ -1,11 +1,11 @@
 """A file of a trial is cut, damaged or gone: what it would say of the trial is not known.
 
-A full disk, a copy that was interrupted or a faulty medium leaves files of which a part is missing or other. Nothing is derived from half
-a file: metrics that need it have no value, traps that need it cannot tell, and charts show what lies before the damage. A trial
-whose trial.json is damaged is left out as a whole.
+A full disk, a copy that was interrupted or a faulty medium leaves files of which a part is missing or other. Nothing is
+derived from half a file: metrics that need it have no value, traps that need it cannot tell, and charts show what lies
+before the damage. A trial whose trial.json is damaged is left out as a whole.
 
-How it is told: trial.json has the size and the checksums of the trial's files as they were when it ended. Runs of earlier versions have
-none; of theirs a cut is seen, and bytes that changed only where the file cannot be read any more.
+How it is told: trial.json has the size and the checksums of the trial's files as they were when it ended. Runs of
+earlier versions have none; of theirs a cut is seen, and bytes that changed only where the file cannot be read any more.
 """
 
 from __future__ import annotations

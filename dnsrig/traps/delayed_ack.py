@@ -1,13 +1,15 @@
-"""Transfers waited for a delayed acknowledgement: one side held a small segment back, the other waited to acknowledge the last.
+"""Transfers waited for a delayed acknowledgement: one side held a small segment back, the other waited to acknowledge
+the last.
 
-Nagle's algorithm (RFC 896) keeps a small segment until all that was sent before is acknowledged; a receiver that has nothing to
-send delays its acknowledgement, under Linux by 40 ms and up to the next tick of its timer (RFC 9293, 3.8.6.3). A primary that writes the
-messages of a transfer one by one then needs 40 to 44 ms a zone, however fast it is and however near. Some primaries need as much for each
-new TLS connection, perhaps because session tickets, sent after the handshake, are such a small segment before the answer.
+Nagle's algorithm (RFC 896) keeps a small segment until all that was sent before is acknowledged; a receiver that has
+nothing to send delays its acknowledgement, under Linux by 40 ms and up to the next tick of its timer (RFC 9293,
+3.8.6.3). A primary that writes the messages of a transfer one by one then needs 40 to 44 ms a zone, however fast it is
+and however near. Some primaries need as much for each new TLS connection, perhaps because session tickets, sent after
+the handshake, are such a small segment before the answer.
 
-How it is told: a stretch counts in which a connection brought nothing though a transfer on it was outstanding, be it before the
-first message or between two. Such silences heap up just above 40 ms, with few a little shorter or longer, and are a good part of all the
-time, where a round trip takes far less.
+How it is told: a stretch counts in which a connection brought nothing though a transfer on it was outstanding, be it
+before the first message or between two. Such silences heap up just above 40 ms, with few a little shorter or longer,
+and are a good part of all the time, where a round trip takes far less.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ TITLE = "Nagle's algorithm and delayed acknowledgements held transfers back"
 SOURCE = "RFC 896; RFC 9293, 3.7.4 and 3.8.6.3; Linux TCP_DELACK_MIN, 40 ms; measured with PowerDNS 5.1.5, and with NSD 4.15.4 and Knot DNS 3.5.8 over new TLS connections"
 SHORTEST_MS = 39.0
 LONGEST_MS = 56.0
-"""40 ms and a tick of the kernel's timer, which is 1 to 10 ms, and on a busy machine some ticks more; a round trip comes on top."""
+"""40 ms and a tick of the kernel's timer, which is 1 to 10 ms, and on a busy machine some ticks more; a round trip
+comes on top."""
 NEAR_MS = 10.0
 """Round trips from here on are too long to be told from the delay."""
 TIMES_SHORTER = 3
 TIMES_LONGER = 2
-"""So many times as many silences as in the stretch of the same width just below, or just above: a heap, and no slope. A timer never ends
-early, but on a busy machine late."""
+"""So many times as many silences as in the stretch of the same width just below, or just above: a heap, and no slope. A
+timer never ends early, but on a busy machine late."""
 FEWEST = 5
 SMALLEST_SHARE = 0.1
 """Of the time in which connections had something to transfer: from here on the delay is worth a remedy."""

@@ -1,8 +1,8 @@
 """Messages were far smaller than they could be, so that a transfer took many of them.
 
-A message over TCP may have 65,535 bytes, and one of 16 KiB still gains all from name compression, whose pointers reach no further. Each
-message costs its own header, question, writing, reading, perhaps a signature (TSIG) and a segment. So does a tiny zone that comes in
-three messages, SOA, records and SOA, where one would do.
+A message over TCP may have 65,535 bytes, and one of 16 KiB still gains all from name compression, whose pointers reach
+no further. Each message costs its own header, question, writing, reading, perhaps a signature (TSIG) and a segment. So
+does a tiny zone that comes in three messages, SOA, records and SOA, where one would do.
 
 How it is told: large transfers that were done with a few KiB a message, or tiny ones with more than one.
 """

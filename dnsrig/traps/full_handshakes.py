@@ -1,11 +1,12 @@
 """TLS sessions were to be resumed, and yet most connections paid for a full handshake.
 
-A new connection a zone over TLS costs a signature and a key exchange each, unless it resumes the session of an earlier one (RFC 8446, 2.2), for
-which the server must have given a ticket. A server without tickets, or with too few for connections made at once, makes the
-resumed case the same as the new one: the experiment then compares a thing with itself.
+A new connection a zone over TLS costs a signature and a key exchange each, unless it resumes the session of an earlier
+one (RFC 8446, 2.2), for which the server must have given a ticket. A server without tickets, or with too few for
+connections made at once, makes the resumed case the same as the new one: the experiment then compares a thing with
+itself.
 
-How it is told: of the connections begun when the same secondary already had one established, and so might have had a ticket, how
-many shook hands in full.
+How it is told: of the connections begun when the same secondary already had one established, and so might have had a
+ticket, how many shook hands in full.
 """
 
 from __future__ import annotations

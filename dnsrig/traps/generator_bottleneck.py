@@ -1,9 +1,9 @@
 """The load generator, not the server, decided the result.
 
-A generator without time to spare sends later than it should, and reads answers later than they came: it then measures itself. The
-signs: its busiest thread always had work, queries were sent late or not at all, or its CPU was not its own. And where the same run
-has an echo server: a server cannot be told to be faster than what only reflects queries, so one that comes near it has met the
-generator, or the kernel's network between.
+A generator without time to spare sends later than it should, and reads answers later than they came: it then measures
+itself. The signs: its busiest thread always had work, queries were sent late or not at all, or its CPU was not its own.
+And where the same run has an echo server: a server cannot be told to be faster than what only reflects queries, so one
+that comes near it has met the generator, or the kernel's network between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ ORDER = 40
 TITLE = "the load generator was the bottleneck"
 SOURCE = "S2: P. Spacek, in search of latency, test 1: the instrument against an echo server (2023)"
 BUSY_SHARE = 0.95
-"""Of the time with work for the busiest thread, from which a generator that asks for all it can get has none to spare."""
+"""Of the time with work for the busiest thread, from which a generator that asks for all it can get has none to
+spare."""
 SENT_SHARE = 0.99
 """Of the rate of a ramp's step: with less sent, the step tells of the generator."""
 NEAR_ECHO = 0.95
@@ -134,7 +135,8 @@ def _of_cpu(trial: Trial) -> tuple[list[str], dict[str, Scalar | None]] | None:
 
 
 def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
-    """Each server beside the echo server that differs from it in nothing else, where a trial looked for the highest rate."""
+    """Each server beside the echo server that differs from it in nothing else, where a trial looked for the highest
+    rate."""
     answered = {variant.id: _highest_qps(run, variant.id) for variant in run.manifest.variants}
     specs = run.manifest.specs
     echoes = {_rest(specs[name]): name for name, qps in answered.items() if qps and _is_echo(specs[name])}

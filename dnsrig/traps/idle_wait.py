@@ -1,8 +1,8 @@
 """For most of the time nothing happened: the secondary waited for a timer, mostly the retry timer.
 
-What failed is tried again only when a timer says so; until then zones stay where they are and the CPU idles. The time that is
-measured is then the timer's, and says nothing about the server's speed. A zone that the secondary never had has no SOA record to
-take the retry interval from, so the server's own default counts.
+What failed is tried again only when a timer says so; until then zones stay where they are and the CPU idles. The time
+that is measured is then the timer's, and says nothing about the server's speed. A zone that the secondary never had has
+no SOA record to take the retry interval from, so the server's own default counts.
 """
 
 from __future__ import annotations

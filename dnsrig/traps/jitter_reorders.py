@@ -1,12 +1,12 @@
 """The emulated jitter lets packets overtake each other, as most real paths do not.
 
-netem gives each packet a delay of its own. With a rate it keeps their order; without, or asked not to, a packet with a short delay overtakes those
-ahead of it. TCP takes what is missing for lost after a few packets, sends it again and halves its window: what is measured then is
-how well the sender tells reordering from loss (RACK, RFC 8985), not how it copes with a delay that varies. A source that states jitter together with a rate
-had its packets in order.
+netem gives each packet a delay of its own. With a rate it keeps their order; without, or asked not to, a packet with a
+short delay overtakes those ahead of it. TCP takes what is missing for lost after a few packets, sends it again and
+halves its window: what is measured then is how well the sender tells reordering from loss (RACK, RFC 8985), not how it
+copes with a delay that varies. A source that states jitter together with a rate had its packets in order.
 
-How it is told: jitter without order in the document; unless the link's self-test saw nothing overtaken, and no more segments were sent again than the
-link is known to have dropped.
+How it is told: jitter without order in the document; unless the link's self-test saw nothing overtaken, and no more
+segments were sent again than the link is known to have dropped.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A host kept fewer sockets in TIME_WAIT than its kernel would, and connections were closed without it.
 
-With a low net.ipv4.tcp_max_tw_buckets ports become free at once and many zones come fast. The kernel's documentation forbids it:
-TIME_WAIT keeps late segments of an old connection out of a new one between the same ports, and without it nothing does. A result
-that was reached this way is not to be had in production.
+With a low net.ipv4.tcp_max_tw_buckets ports become free at once and many zones come fast. The kernel's documentation
+forbids it: TIME_WAIT keeps late segments of an old connection out of a new one between the same ports, and without it
+nothing does. A result that was reached this way is not to be had in production.
 """
 
 from __future__ import annotations

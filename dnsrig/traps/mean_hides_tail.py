@@ -1,7 +1,8 @@
 """The mean looks harmless, and some queries waited ten times as long.
 
-A mean, and a median even more, tells nothing of one answer in a thousand; at 100,000 queries a second these are a hundred users a
-second. Only the slowest percentiles show them. Ten queries or more must lie beyond a percentile before it is believed.
+A mean, and a median even more, tells nothing of one answer in a thousand; at 100,000 queries a second these are a
+hundred users a second. Only the slowest percentiles show them. Ten queries or more must lie beyond a percentile before
+it is believed.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
 """TCP segments were larger than the path takes.
 
-A connection agrees on its segments by the MTU of the two interfaces (RFC 9293, 3.7.1); what lies between them has no say. Where some part of the path
-takes less (a tunnel, PPPoE), the first large segments are dropped. Told so by ICMP, the sender makes the following ones smaller, and
-has lost a round trip and part of its window (RFC 1191). Where a firewall drops the ICMP, the same segments are sent again and
-again: small zones arrive, large ones hang.
+A connection agrees on its segments by the MTU of the two interfaces (RFC 9293, 3.7.1); what lies between them has no
+say. Where some part of the path takes less (a tunnel, PPPoE), the first large segments are dropped. Told so by ICMP,
+the sender makes the following ones smaller, and has lost a round trip and part of its window (RFC 1191). Where a
+firewall drops the ICMP, the same segments are sent again and again: small zones arrive, large ones hang.
 
-How it is told: packets that the emulated link dropped because they were larger than its path MTU, not counting those of the self-test; where the link does not count them, sockets whose
-segments were larger than what fits. These are listed every 0.2 s, and over a shorter path a sender may have learnt its lesson by then: without a lower MSS
-on either host small segments prove nothing.
+How it is told: packets that the emulated link dropped because they were larger than its path MTU, not counting those of
+the self-test; where the link does not count them, sockets whose segments were larger than what fits. These are listed
+every 0.2 s, and over a shorter path a sender may have learnt its lesson by then: without a lower MSS on either host
+small segments prove nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """With more zones, each zone takes longer: the time stops growing in proportion.
 
-Whatever a start costs by itself, twice the zones take at most twice the time; and so the time per zone, all included, may fall as
-the number of zones grows, but never rise. Where it rises, something other than the work has begun to decide, and a figure measured
-with few zones says nothing of many. The other traps that found something there, and not before, are named as the reason.
+Whatever a start costs by itself, twice the zones take at most twice the time; and so the time per zone, all included,
+may fall as the number of zones grows, but never rise. Where it rises, something other than the work has begun to
+decide, and a figure measured with few zones says nothing of many. The other traps that found something there, and not
+before, are named as the reason.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
 
 
 def first_rise(sizes: list[Size]) -> tuple[Size, Size] | None:
-    """The first size at which a zone costs more than at a smaller one, that one first. ``sizes``: the smallest first."""
+    """The first size at which a zone costs more than at a smaller one, that one first. ``sizes``: the smallest
+    first."""
     for number, size in enumerate(sizes):
         # What came to its limit costs at least so much: nothing can be held against it.
         smaller = [other for other in sizes[:number] if not other.censored]

@@ -4,8 +4,8 @@ A connection that a host closes first keeps its port for 60 s in TIME_WAIT. One 
 one server's port 53 therefore cannot go on faster than (ports in ip_local_port_range) / 60 s; beyond it connect() fails
 with EADDRNOTAVAIL, and what failed waits for a retry timer while the CPU idles.
 
-A full range alone is no harm: 995 zones need no more than 1,000 ports. The ports are exhausted where the log tells of it, or where
-connections stopped being opened while more zones were missing than ports were free.
+A full range alone is no harm: 995 zones need no more than 1,000 ports. The ports are exhausted where the log tells of
+it, or where connections stopped being opened while more zones were missing than ports were free.
 """
 
 from __future__ import annotations

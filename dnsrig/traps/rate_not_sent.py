@@ -1,7 +1,7 @@
 """The rate that was asked for is not the rate that was sent.
 
-A generator that has no time, no room in its socket or too few connections sends less than it was told to, and few say so. The
-latency that it reports then belongs to a lower rate than the one that stands beside it.
+A generator that has no time, no room in its socket or too few connections sends less than it was told to, and few say
+so. The latency that it reports then belongs to a lower rate than the one that stands beside it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ class Sent:
 
     @property
     def miss(self) -> float:
-        """The share by which the rate sent misses what was asked for or what was due, whichever is worse; below zero: too few."""
+        """The share by which the rate sent misses what was asked for or what was due, whichever is worse; below zero:
+        too few."""
         missed_due = self.sent_qps / self.due_qps - 1
         missed_rate = self.sent_qps / self.asked_qps - 1
         beyond_chance = math.copysign(max(0.0, abs(missed_rate) - self.chance), missed_rate)

@@ -1,8 +1,10 @@
-"""A long path without selective acknowledgements, timestamps or window scaling: one side does not offer them, so neither uses them.
+"""A long path without selective acknowledgements, timestamps or window scaling: one side does not offer them, so
+neither uses them.
 
-All three are agreed on in the handshake and need both sides. Without window scaling (RFC 7323) no more than 65,535 bytes are under
-way, so 300 ms of round trip allow 218 kB/s however wide the path is. Without SACK (RFC 2018) a sender learns of one lost segment a
-round trip. Without timestamps it measures few round trips, and none of what it sent again. Old tuning advice, and some firewalls, turn them off.
+All three are agreed on in the handshake and need both sides. Without window scaling (RFC 7323) no more than 65,535
+bytes are under way, so 300 ms of round trip allow 218 kB/s however wide the path is. Without SACK (RFC 2018) a sender
+learns of one lost segment a round trip. Without timestamps it measures few round trips, and none of what it sent again.
+Old tuning advice, and some firewalls, turn them off.
 
 How it is told: the sender's socket says what was agreed on. On a short path it hardly matters, and nothing is said.
 """

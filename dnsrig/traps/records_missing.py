@@ -1,10 +1,11 @@
 """What came is not what the primary was given: it left records out, or made some of its own.
 
-A server that answers sooner because it sends less looks fast. PowerDNS, for one, sends no RRSIG and no NSEC of a zone that it was not told
-is signed (metadata PRESIGNED): of a signed zone of a registry nearly half of the records.
+A server that answers sooner because it sends less looks fast. PowerDNS, for one, sends no RRSIG and no NSEC of a zone
+that it was not told is signed (metadata PRESIGNED): of a signed zone of a registry nearly half of the records.
 
-How it is told: the instrument counts the records of each transfer; the dataset says how many there are. Not where zones changed meanwhile,
-where differences were sent, or where the primary is one of dnsrig's own, which makes its zones itself.
+How it is told: the instrument counts the records of each transfer; the dataset says how many there are. Not where zones
+changed meanwhile, where differences were sent, or where the primary is one of dnsrig's own, which makes its zones
+itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A secondary answered before its database had the zones, and those who asked got SERVFAIL.
 
-A replica that starts is empty until it has taken a snapshot of its original, and answers queries meanwhile like any database. A secondary
-that reads from it starts as well, answers every query, and says SERVFAIL for zones that it cannot find. A check that asks only
-whether the server answers calls it ready; resolvers go elsewhere or fail. It recovers by itself when it hears of the zones, or when it tries again.
+A replica that starts is empty until it has taken a snapshot of its original, and answers queries meanwhile like any
+database. A secondary that reads from it starts as well, answers every query, and says SERVFAIL for zones that it cannot
+find. A check that asks only whether the server answers calls it ready; resolvers go elsewhere or fail. It recovers by
+itself when it hears of the zones, or when it tries again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A server's own limit decides the result, while its CPU idles.
 
-BIND's secondary sends 20 SOA queries a second (serial-query-rate): 10,000 zones then take 500 s on any machine. The signs:
-zones become ready at the very rate that a setting allows, and the server's CPU is mostly idle.
+BIND's secondary sends 20 SOA queries a second (serial-query-rate): 10,000 zones then take 500 s on any machine. The
+signs: zones become ready at the very rate that a setting allows, and the server's CPU is mostly idle.
 """
 
 from __future__ import annotations

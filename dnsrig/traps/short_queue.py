@@ -1,11 +1,12 @@
 """The emulated link dropped packets because its own queue was short, which no real path of that kind would have done.
 
-An emulated delay is a queue: all that is under way waits in it. If it takes fewer packets than bandwidth × delay, the link is never
-full, and it drops what it was asked to delay: the throughput is that of the emulation. netem's default of 1,000 packets is 1.5 MB, which
-is enough for 60 Mbit/s over 200 ms and for no more.
+An emulated delay is a queue: all that is under way waits in it. If it takes fewer packets than bandwidth × delay, the
+link is never full, and it drops what it was asked to delay: the throughput is that of the emulation. netem's default of
+1,000 packets is 1.5 MB, which is enough for 60 Mbit/s over 200 ms and for no more.
 
-How it is told: packets that found no room, as the link itself counts them, while its limit is below bandwidth × delay; or without a
-rate, where any such packet is one. A queue that overflows although it holds more than that is a full path: that is what was asked for.
+How it is told: packets that found no room, as the link itself counts them, while its limit is below bandwidth × delay;
+or without a rate, where any such packet is one. A queue that overflows although it holds more than that is a full path:
+that is what was asked for.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _overflowed(told: dict[str, Any], path: PathSpec) -> int | None:
-    """Packets that found no room; netem counts them together with those that it lost, so only where it is to lose none."""
+    """Packets that found no room; netem counts them together with those that it lost, so only where it is to lose
+    none."""
     if "overflowed" in told:
         return int(told["overflowed"])
     lossless = not path.loss_percent and not path.loss_over_time

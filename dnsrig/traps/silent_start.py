@@ -1,8 +1,8 @@
 """The server answered nothing for nearly the whole time, so the result is the time of its start.
 
-Some servers bind their socket and then leave every query waiting until all zones are loaded, or tried once. The transfers may have
-been finished long before: Knot DNS looks only now and then whether it may begin to answer, and a cold start of 100 zones takes
-30 ms or 210 ms depending on when it looks.
+Some servers bind their socket and then leave every query waiting until all zones are loaded, or tried once. The
+transfers may have been finished long before: Knot DNS looks only now and then whether it may begin to answer, and a
+cold start of 100 zones takes 30 ms or 210 ms depending on when it looks.
 """
 
 from __future__ import annotations

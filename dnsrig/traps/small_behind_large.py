@@ -1,11 +1,12 @@
 """A small zone waited for a large one on the same connection.
 
-A primary that answers in order sends the whole of a large zone before the small one that was asked for after it. The protocol lets it answer
-in any order and even mix the messages of several transfers, for each carries the id of its query; few do. So a change of a small zone is
-late by the time that the large one takes, and the time of a transfer says nothing of its own zone.
+A primary that answers in order sends the whole of a large zone before the small one that was asked for after it. The
+protocol lets it answer in any order and even mix the messages of several transfers, for each carries the id of its
+query; few do. So a change of a small zone is late by the time that the large one takes, and the time of a transfer says
+nothing of its own zone.
 
-How it is told: a transfer was asked for before the last message of another one on its connection, at least twenty times as
-large, its own first message came after that, and most of its wait was while the large one was being sent.
+How it is told: a transfer was asked for before the last message of another one on its connection, at least twenty times
+as large, its own first message came after that, and most of its wait was while the large one was being sent.
 """
 
 from __future__ import annotations

@@ -1,16 +1,19 @@
 """The buffers of the sockets bound the throughput, not the path and not congestion control.
 
-To fill a path, bandwidth × delay must be under way, and all of it is kept by the sender until it is acknowledged and has room at
-the receiver. Buffers begin with the second number of tcp_wmem and tcp_rmem and grow by themselves up to the third; a path that is longer or wider
-than the third allows for stays half empty, whatever the algorithm. The sender's grows with its congestion window, at once. The receiver's follows what its
-application read in the last round trip (tcp(7), tcp_moderate_rcvbuf): over a long path with loss that takes tens of seconds, and until then it is the
-second number that decides, however large the third is. A server that sets a buffer itself (SO_SNDBUF, SO_RCVBUF; socket(7)) has just that: the kernel lets
-it grow no more.
+To fill a path, bandwidth × delay must be under way, and all of it is kept by the sender until it is acknowledged and
+has room at the receiver. Buffers begin with the second number of tcp_wmem and tcp_rmem and grow by themselves up to the
+third; a path that is longer or wider than the third allows for stays half empty, whatever the algorithm. The sender's
+grows with its congestion window, at once. The receiver's follows what its application read in the last round trip
+(tcp(7), tcp_moderate_rcvbuf): over a long path with loss that takes tens of seconds, and until then it is the second
+number that decides, however large the third is. A server that sets a buffer itself (SO_SNDBUF, SO_RCVBUF; socket(7))
+has just that: the kernel lets it grow no more.
 
-How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts the time in which it had something to send, and of it the time in which nothing but the
-window of the receiver, or the room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as full where
-most of what it may hold is written, all of it is under way, and the congestion window has room for more. A receiving application that does not read
-closes the window too: then bytes wait at the receiver, and that is another story.
+How it is told: less than bandwidth × delay was under way, where the rate is known; and the kernel of the sender counts
+the time in which it had something to send, and of it the time in which nothing but the window of the receiver, or the
+room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see the second: so a buffer also counts as
+full where most of what it may hold is written, all of it is under way, and the congestion window has room for more. A
+receiving application that does not read closes the window too: then bytes wait at the receiver, and that is another
+story.
 """
 
 from __future__ import annotations
@@ -31,14 +34,16 @@ SEND_SYSCTL, RECEIVE_SYSCTL = "net.ipv4.tcp_wmem", "net.ipv4.tcp_rmem"
 LEAST_SHARE = 0.2
 """Of the time in which the sender had something to send: from here on buffers decide."""
 LONG_MS = 10.0
-"""Round trips from here on; on a short path a full buffer says only that the application writes faster than the other reads."""
+"""Round trips from here on; on a short path a full buffer says only that the application writes faster than the other
+reads."""
 FULL_SHARE = 0.5
 """Of the largest send buffer: with so much written it is full, for the kernel counts what it needs beside the bytes."""
 WINDOW_ROOM = 1.1
 """So many times what is under way is the congestion window, and it is not the window that holds back."""
 GROWN_SHARE = 0.25
-"""Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for the bytes themselves
-(ip-sysctl, tcp_adv_win_scale = 1), and a socket that is listed every 0.2 s is seldom seen at its fullest."""
+"""Of the largest receive buffer: where so much was under way, the buffer had grown to its end. About half of it is for
+the bytes themselves (ip-sysctl, tcp_adv_win_scale = 1), and a socket that is listed every 0.2 s is seldom seen at its
+fullest."""
 LISTINGS_MIN = 5
 """A second of them: time for a buffer to grow, were it the kernel's."""
 UNREAD_SHARE = 0.25
@@ -150,9 +155,11 @@ def _found(trial: Trial, flow: Flow, bound: Bound, round_trip_ms: float, wanted:
 
 
 def set_by_server(nbytes: pl.Series, sizes: tuple[int, int, int] | None) -> int | None:
-    """The size of a buffer, from what it was at each listing, if the server set it; None if the kernel let it grow, or it is not known.
+    """The size of a buffer, from what it was at each listing, if the server set it; None if the kernel let it grow, or
+    it is not known.
 
-    One that the kernel sees to is not the same throughout while it binds, unless it is as in the beginning or has reached the largest.
+    One that the kernel sees to is not the same throughout while it binds, unless it is as in the beginning or has
+    reached the largest.
     """
     known = nbytes.filter(nbytes > 0)
     if sizes is None or known.len() < LISTINGS_MIN or known.n_unique() != 1:

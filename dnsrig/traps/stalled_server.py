@@ -1,12 +1,14 @@
 """The whole server stood still: for a while nobody had an answer, whichever client asked.
 
-Percentiles do not tell this from queries that are slow one by one, and counts of an interval of a second hide what lasts 300 ms. Told by the
-times of the answers: a stall lasts 50 ms and 20 times as long as two answers lie apart in the mean, ten queries or more were sent in its first
-half, and with the share of slow queries that the trial has, a thousandth at most is the chance that one such time comes about by itself.
+Percentiles do not tell this from queries that are slow one by one, and counts of an interval of a second hide what
+lasts 300 ms. Told by the times of the answers: a stall lasts 50 ms and 20 times as long as two answers lie apart in the
+mean, ten queries or more were sent in its first half, and with the share of slow queries that the trial has, a
+thousandth at most is the chance that one such time comes about by itself.
 
-Said is how often and how long; how much CPU the server's host used meanwhile, and whether it waited for I/O or for a CPU; what began just
-before more often than chance lets expect (an update from the catalog, a transfer of it, a reload, from the server's log; a change, a transfer
-of ours); and, where its stacks were sampled (`profile = true`), which functions ran during the stalls more than outside.
+Said is how often and how long; how much CPU the server's host used meanwhile, and whether it waited for I/O or for a
+CPU; what began just before more often than chance lets expect (an update from the catalog, a transfer of it, a reload,
+from the server's log; a change, a transfer of ours); and, where its stacks were sampled (`profile = true`), which
+functions ran during the stalls more than outside.
 """
 
 from __future__ import annotations
@@ -85,7 +87,8 @@ def _times(durations: list[float]) -> str:
 
 
 def spent_percent(trial: Trial, found: Stalls) -> dict[str, Scalar | None]:
-    """CPU of the server's host in percent of a core, and the share of the time in which it waited; None where it is not known."""
+    """CPU of the server's host in percent of a core, and the share of the time in which it waited; None where it is not
+    known."""
     counters = {
         "cpu": ("cgroup", "cpu_usage_us"),
         "cpu_of_kernel": ("cgroup", "cpu_system_us"),

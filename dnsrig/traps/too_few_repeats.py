@@ -1,8 +1,8 @@
 """There are too few repeats for the spread, so a difference may be chance.
 
-With fewer than five repeats no interval and no test mean anything: the smallest p that an exact rank test of 3 against 3 can
-give is 0.1. With more, p is still corrected for the number of comparisons, and must be able to show a difference at all; and the interval of
-the median must be narrow enough to tell the differences that matter.
+With fewer than five repeats no interval and no test mean anything: the smallest p that an exact rank test of 3 against
+3 can give is 0.1. With more, p is still corrected for the number of comparisons, and must be able to show a difference
+at all; and the interval of the median must be narrow enough to tell the differences that matter.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
 """A primary refused transfers because too many were running: its own limit, and not its speed, decided.
 
-A primary that serves so many transfers at a time answers SERVFAIL or REFUSED to the excess, also on a single connection: BIND's
-transfers-out is 10. A secondary then waits for its retry timer, and the time that is measured is mostly that wait.
+A primary that serves so many transfers at a time answers SERVFAIL or REFUSED to the excess, also on a single
+connection: BIND's transfers-out is 10. A secondary then waits for its retry timer, and the time that is measured is
+mostly that wait.
 
-How it is told: with several outstanding some were refused and others done, in between and not before or after, and the refused ones were
-done at another moment; or, where they were not tried again, always about as many were at work when one was refused. Zones that are
-refused whatever else goes on are no sign of a limit.
+How it is told: with several outstanding some were refused and others done, in between and not before or after, and the
+refused ones were done at another moment; or, where they were not tried again, always about as many were at work when
+one was refused. Zones that are refused whatever else goes on are no sign of a limit.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ class Limit:
     is_steady: bool
     """Whether that was always about the same number."""
     in_a_row: int
-    """How many were done on a connection between one that was refused and the next, in the median; 0 where none was refused after one was done."""
+    """How many were done on a connection between one that was refused and the next, in the median; 0 where none was
+    refused after one was done."""
     zones: int
     """How many zones, of each secondary, were refused at least once."""
     recovered: int
@@ -51,7 +53,8 @@ class Limit:
 
     @property
     def at_a_time(self) -> int:
-        """How many the primary does at a time, about: it takes the queries of a connection in their order, and so tells."""
+        """How many the primary does at a time, about: it takes the queries of a connection in their order, and so
+        tells."""
         return self.at_work or self.in_a_row
 
     @property
@@ -101,8 +104,9 @@ def limit_of(rows: pl.DataFrame) -> Limit | None:
 def _at_work(refused: pl.DataFrame, whole: pl.DataFrame) -> pl.Series:
     """How many transfers were under way at the primary when it refused each of ``refused``.
 
-    On a connection it takes queries in their order, so what had been asked for before, and ended later, was under way. Queries of one write
-    have the same time: they are taken to be in the order of their names, as zones mostly are asked for.
+    On a connection it takes queries in their order, so what had been asked for before, and ended later, was under way.
+    Queries of one write have the same time: they are taken to be in the order of their names, as zones mostly are asked
+    for.
     """
     asked, zone = pl.col("asked_ns"), pl.col("zone")
     counts = [

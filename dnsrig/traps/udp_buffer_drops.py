@@ -1,9 +1,9 @@
 """Datagrams were dropped because a socket's receive buffer was full, on the side of the server or of the instrument.
 
-The kernel drops what finds no room in the buffer and only counts it. For a secondary that asks for the SOA of a thousand zones at
-once, each dropped answer looks like a dead primary: PowerDNS then leaves that zone alone for a minute. Of queries that a server had
-no room for, the client sees nothing but a timeout. And an answer that the instrument had no room for was given: that is no fault of
-the server's, though it counts as unanswered.
+The kernel drops what finds no room in the buffer and only counts it. For a secondary that asks for the SOA of a
+thousand zones at once, each dropped answer looks like a dead primary: PowerDNS then leaves that zone alone for a
+minute. Of queries that a server had no room for, the client sees nothing but a timeout. And an answer that the
+instrument had no room for was given: that is no fault of the server's, though it counts as unanswered.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def after(trial: Trial) -> Conclusion | None:
     drops = {host: trial.growth(host, "udp", "rcvbuf_errors") for host in watched}
     if None in drops.values():
         return cannot_tell("No samples of UDP errors.")
-    # A ramp goes on until the server loses queries: that is its result, and no trap. And a server that still loads its zones
-    # need not read what `probe` asks it a thousand times a second.
+    # A ramp goes on until the server loses queries: that is its result, and no trap. And a server that still loads its
+    # zones need not read what `probe` asks it a thousand times a second.
     is_expected = trial.load.model == "ramp" or trial.record.spec.main_metric in LOADING
     expected = {trial.subject} if is_expected else set()
     lossy = {host: int(count) for host, count in drops.items() if count and host not in expected}
@@ -64,7 +64,8 @@ def after(trial: Trial) -> Conclusion | None:
 
 
 def _in_stalls(trial: Trial, lossy: dict[str, int]) -> float | None:
-    """Of the server's drops, the share while the whole server stood still; None where it did not, or that is not known."""
+    """Of the server's drops, the share while the whole server stood still; None where it did not, or that is not
+    known."""
     found = stalls_of(trial) if trial.load.ran and trial.subject in lossy else None
     if found is None or not found.found:
         return None

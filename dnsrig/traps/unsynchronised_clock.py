@@ -1,8 +1,8 @@
 """Nothing keeps the wall clock right.
 
-Of no consequence for dnsrig's own times, which are monotonic and of one machine, nor for a log that is held against them: the
-monotonic clock drifts as the wall clock does. So an unsynchronised clock is told, and never found. It misleads where times are held
-against another machine's; a step during a trial is for the trap clock-steps to find.
+Of no consequence for dnsrig's own times, which are monotonic and of one machine, nor for a log that is held against
+them: the monotonic clock drifts as the wall clock does. So an unsynchronised clock is told, and never found. It
+misleads where times are held against another machine's; a step during a trial is for the trap clock-steps to find.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Zones wait for round trips: workers × RTT decide the result, while the CPU idles.
 
-A secondary that fetches a few zones at a time over a far path does nothing but wait: zones × round trips a zone × RTT / workers. The signs: zones
-become ready at such a rate that each costs a worker one to ten round trips, which is what handshakes and questions come to, and the CPU is mostly
-idle. What is measured is then the path and a setting, and says nothing about how fast the server is.
+A secondary that fetches a few zones at a time over a far path does nothing but wait: zones × round trips a zone × RTT /
+workers. The signs: zones become ready at such a rate that each costs a worker one to ten round trips, which is what
+handshakes and questions come to, and the CPU is mostly idle. What is measured is then the path and a setting, and says
+nothing about how fast the server is.
 """
 
 from __future__ import annotations

@@ -86,8 +86,8 @@ def trials(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def measure(trials: Path) -> Callable[..., Trial]:
     """The trial of the one variant that ``settings`` leave of an experiment, executed by `dnsrig trial`.
 
-    Tests share it: a spec is executed once a session. Asked for again in one test, it is executed again. ``meanwhile`` names
-    what a test does to this machine while it runs: then it is no trial for others.
+    Tests share it: a spec is executed once a session. Asked for again in one test, it is executed again. ``meanwhile``
+    names what a test does to this machine while it runs: then it is no trial for others.
     """
     asked: Counter[str] = Counter()
 
@@ -116,7 +116,8 @@ def measure(trials: Path) -> Callable[..., Trial]:
 
 
 def late_beside_others(directory: Path) -> bool:
-    """Whether an instrument says that it was late, and others had the CPU: tests that run side by side. It is no result of either."""
+    """Whether an instrument says that it was late, and others had the CPU: tests that run side by side. It is no result
+    of either."""
     record = read_json(directory / "trial.json", TrialRecord)
     busy = float(directory.with_suffix(".others").read_text()) > others.BUSY_SHARE
     return busy and record.outcome == "invalid" and any(words in record.reason for words in LATE)

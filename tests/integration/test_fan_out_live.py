@@ -1,4 +1,5 @@
-"""Very many secondaries, IXFR by size of change, and queries beside transfers: one cheap trial each, by real servers."""
+"""Very many secondaries, IXFR by size of change, and queries beside transfers: one cheap trial each, by real
+servers."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def test_a_small_change_is_cheaper_as_ixfr(measure: Callable[..., Trial]) -> Non
     metrics = trial.metrics
     assert metrics["ixfr_whole_percent"] == 0 and 0 < (metrics["ixfr_bytes_percent"] or 0) < 50
     rows = pl.read_ipc_stream(trial.directory / "ixfr" / "transfers.arrow")
-    # SOA, 10 records removed and the SOA before them, 10 added and the SOA before them; the SOA that ends it is not counted (RFC 1995 §4).
+    # SOA, 10 records removed and the SOA before them, 10 added and the SOA before them; the SOA that ends it is not
+    # counted (RFC 1995 §4).
     assert set(rows.filter(pl.col("outcome") == "done")["records"]) == {2 * 10 + 3}
 
 

@@ -1,7 +1,7 @@
 """What the engine generates, and what it sends, is what it was: bytes equal to those when the digests were made.
 
-If a change of them is meant, make the digests anew with ``DNSRIG_BLESS=1``, in the commit of that change. Where they differ
-says `benches/same_behaviour.py BEFORE AFTER` with an engine of before.
+If a change of them is meant, make the digests anew with ``DNSRIG_BLESS=1``, in the commit of that change. Where they
+differ says `benches/same_behaviour.py BEFORE AFTER` with an engine of before.
 """
 
 from __future__ import annotations

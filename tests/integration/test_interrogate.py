@@ -1,4 +1,5 @@
-"""What each server supports as a primary, found by asking it: the facts that do not depend on its version of the day."""
+"""What each server supports as a primary, found by asking it: the facts that do not depend on its version of the
+day."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Query load on real servers: every transport, every role, with changes meanwhile.
 
-Other work on the machine makes the instrument late, and the trial `invalid`: that is its job, so it is as good as `done` here. What
-was asked and answered must be right either way.
+Other work on the machine makes the instrument late, and the trial `invalid`: that is its job, so it is as good as
+`done` here. What was asked and answered must be right either way.
 """
 
 from __future__ import annotations

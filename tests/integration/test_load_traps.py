@@ -1,4 +1,5 @@
-"""Each trap of query load is provoked for real, against an echo server whose faults are known, and is silent without them."""
+"""Each trap of query load is provoked for real, against an echo server whose faults are known, and is silent without
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A path that takes smaller packets than its ends, one that does not keep order, and a zone that changes faster than it arrives.
+"""A path that takes smaller packets than its ends, one that does not keep order, and a zone that changes faster than it
+arrives.
 
 The traps of each are provoked for real, and are silent without their cause. Trials of a few seconds.
 """

@@ -1,4 +1,5 @@
-"""Each trap of far transfers is provoked for real over an emulated path, and is silent without its cause. Trials of a few seconds."""
+"""Each trap of far transfers is provoked for real over an emulated path, and is silent without its cause. Trials of a
+few seconds."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ TRAPS = ("congestion-on-receiver", "receiver-options", "small-buffers", "short-q
 
 @pytest.fixture
 def far(measure: Measure) -> Measure:
-    """One trial of `congestion-control` over a path without loss, 50 ms each way, 40 Mbit/s, unless ``settings`` say something else."""
+    """One trial of `congestion-control` over a path without loss, 50 ms each way, 40 Mbit/s, unless ``settings`` say
+    something else."""
 
     def one(*settings: str) -> Trial:
         path = {"path.delay_ms": "50", "path.rate_mbit": "40", "path.loss_percent": "0", "path.limit_packets": "2000"}
@@ -73,7 +75,8 @@ def test_small_receive_buffer(far: Measure) -> None:
 
 @pytest.mark.full
 def test_a_receive_buffer_that_does_not_grow(far: Measure) -> None:
-    """Kernels grow it at different speeds (tcp(7), tcp_moderate_rcvbuf); one that must not grow it stands for the slowest."""
+    """Kernels grow it at different speeds (tcp(7), tcp_moderate_rcvbuf); one that must not grow it stands for the
+    slowest."""
     begins = 'hosts.client.sysctls."net.ipv4.tcp_rmem"="4096 131072 67108864"'
     stays = 'hosts.client.sysctls."net.ipv4.tcp_moderate_rcvbuf"="0"'
     found = eventually("small-buffers", "found", far, begins, stays)
@@ -88,7 +91,8 @@ def test_small_send_buffer(far: Measure) -> None:
 
 @pytest.mark.full
 def test_a_send_buffer_that_the_server_sets(measure: Measure) -> None:
-    """Knot DNS sets one of 64 kB and more where the kernel's begins with less, which is twice that as the kernel counts."""
+    """Knot DNS sets one of 64 kB and more where the kernel's begins with less, which is twice that as the kernel
+    counts."""
     path = (
         "path.delay_ms=50",
         "path.rate_mbit=40",

@@ -1,4 +1,5 @@
-"""Changes on a primary and their way to secondaries: every server in each role that it has, signed and not, told and not."""
+"""Changes on a primary and their way to secondaries: every server in each role that it has, signed and not, told and
+not."""
 
 from __future__ import annotations
 

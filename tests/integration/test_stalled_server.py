@@ -1,4 +1,5 @@
-"""The trap of a server that stands still as a whole, provoked for real: by the echo server, and by the BIND of its source."""
+"""The trap of a server that stands still as a whole, provoked for real: by the echo server, and by the BIND of its
+source."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def test_one_thread_that_stands_still_is_not_the_server(measure: Measure) -> Non
 
 @pytest.mark.full
 def test_bind_9_18_10_while_its_catalog_changes(measure: Measure) -> None:
-    """S2's hash table of members: while the catalog is taken over, nothing is answered, and its functions are what runs."""
+    """S2's hash table of members: while the catalog is taken over, nothing is answered, and its functions are what
+    runs."""
     if not (BIND / "sbin/named").exists():
         pytest.skip(f"no build of BIND 9.18.10 at {BIND}: docs/how-to/latency.md says how to make one")
     server = f'matrix.server={{built={{hosts.secondary.server="bind@{BIND}"}}}}'

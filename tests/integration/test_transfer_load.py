@@ -1,4 +1,5 @@
-"""Zones taken by the instrument itself: from real primaries, from the synthetic one, and in the place of a secondary."""
+"""Zones taken by the instrument itself: from real primaries, from the synthetic one, and in the place of a
+secondary."""
 
 from __future__ import annotations
 

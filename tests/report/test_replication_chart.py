@@ -23,7 +23,8 @@ CASES = {"many": ("tiny-zones", 2_000), "very many": ("tiny-zones", 100_000)}
 
 @pytest.fixture
 def far(tmp_path: Path) -> Run:
-    """Four carriers × two sizes × two algorithms × two repeats over S3's link; bbr takes half as long, the second repeat a tenth longer."""
+    """Four carriers × two sizes × two algorithms × two repeats over S3's link; bbr takes half as long, the second
+    repeat a tenth longer."""
     axes = {"carrier": list(TIMES_S), "case": list(CASES), "congestion": ["cubic", "bbr"]}
     plan = synthetic.Plan(servers=["knot@forky"], zones=[100], repeats=2, extra_axes=axes, baseline={}, samples=False)
     run = Run.open(synthetic.build(tmp_path / "run", plan))

@@ -1,4 +1,5 @@
-"""docs/explanation/architecture.md: the files and definitions that it names are there; each folder says what lives in it."""
+"""docs/explanation/architecture.md: the files and definitions that it names are there; each folder says what lives in
+it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Procedure bulk: what the instrument is told, what its summary means, and what is read off the sockets of both ends."""
+"""Procedure bulk: what the instrument is told, what its summary means, and what is read off the sockets of both
+ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Manipulation checks: each passes where the stimulus was there, fails where it was not, and says so where nothing tells."""
+"""Manipulation checks: each passes where the stimulus was there, fails where it was not, and says so where nothing
+tells."""
 
 from __future__ import annotations
 
@@ -122,7 +123,8 @@ def test_changes_after_the_end_are_none_of_this_trial(trial: Trial) -> None:
 
 
 def test_a_secondary_that_serves_no_change_was_at_rest(trial: Trial) -> None:
-    """`catalog-churn` with PowerDNS, and with 100,000 zones: the trial was `done`, and nothing had changed on the secondary."""
+    """`catalog-churn` with PowerDNS, and with 100,000 zones: the trial was `done`, and nothing had changed on the
+    secondary."""
     changed(trial, [0.1 + n for n in range(10)])
     followed(trial, [None] * 10)
     check = verdict(trial, "changes-served")

@@ -1,4 +1,5 @@
-"""Each manipulation check, provoked: it passes where the stimulus was there, fails where it was not, and says so where nothing tells."""
+"""Each manipulation check, provoked: it passes where the stimulus was there, fails where it was not, and says so where
+nothing tells."""
 
 from __future__ import annotations
 
@@ -89,7 +90,8 @@ def transferred(policy_handshakes: list[str], answered: str = "axfr", overlap: i
 
 
 def over_sockets(**values: Any) -> Make:
-    """One connection over an emulated path, whose sender was given bbr and whose receiver asks for segments of 1,260 bytes."""
+    """One connection over an emulated path, whose sender was given bbr and whose receiver asks for segments of 1,260
+    bytes."""
 
     def make(trial: Trial) -> None:
         socket_data.bulk(trial, **values)
@@ -378,7 +380,8 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [NOTHING, provisioned("catalog", 0, seen=0)],
     ),
     "congestion": ([over_sockets(congestion="bbr")], [over_sockets(congestion="cubic")], [NOTHING]),
-    # Nothing of the zone is acknowledged: the question is all that was, and it comes from the side that asks for small segments.
+    # Nothing of the zone is acknowledged: the question is all that was, and it comes from the side that asks for small
+    # segments.
     "mss": (
         [over_sockets(mss_bytes=1248)],
         [over_sockets(mss_bytes=1448)],

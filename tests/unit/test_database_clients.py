@@ -1,4 +1,5 @@
-"""Clients of databases against servers that misbehave: every wait has an end, every answer a size, every failure one name."""
+"""Clients of databases against servers that misbehave: every wait has an end, every answer a size, every failure one
+name."""
 
 from __future__ import annotations
 

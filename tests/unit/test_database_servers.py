@@ -27,7 +27,8 @@ DATABASES = ["redis", "valkey"]
 
 
 def placement(folder: Path, kind: str, role: str, **changes: object) -> Placement:
-    """At the far site, transferring nothing; the root file system has the module of Knot DNS, as the package ships it."""
+    """At the far site, transferring nothing; the root file system has the module of Knot DNS, as the package ships
+    it."""
     place = placed(folder, kind, role, **{"address": str(FAR), "routes": [], "secondaries": [], **changes})
     module = folder / "root/usr/lib/redis/modules/knot.so"
     module.parent.mkdir(parents=True)

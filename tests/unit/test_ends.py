@@ -1,4 +1,5 @@
-"""Figures known between two ends: what is told of them holds at both, and a late instrument leaves more than nothing to say."""
+"""Figures known between two ends: what is told of them holds at both, and a late instrument leaves more than nothing to
+say."""
 
 from __future__ import annotations
 

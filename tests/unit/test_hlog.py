@@ -12,8 +12,8 @@ from dnsrig.analysis.latency import Latency
 from dnsrig.errors import DnsrigError
 
 GOLDEN = Path(__file__).parent / "golden" / "latency.hlog"
-"""Written by the hdrhistogram crate 7.6.0: three seconds i of 1,000 queries n each, lag 7 n ns and twin 50,000 + 1,000 n
-(i + 1) ns; in the last second one more that was sent 4,242 ns late and timed out after 1 s."""
+"""Written by the hdrhistogram crate 7.6.0: three seconds i of 1,000 queries n each, lag 7 n ns and twin 50,000 + 1,000
+n (i + 1) ns; in the last second one more that was sent 4,242 ns late and timed out after 1 s."""
 
 
 def kept(value: int) -> int:

@@ -1,4 +1,5 @@
-"""Procedure ixfr-stream: versions of the dataset, what is refused, what summaries come to, and the chart. No server, no clock."""
+"""Procedure ixfr-stream: versions of the dataset, what is refused, what summaries come to, and the chart. No server, no
+clock."""
 
 from __future__ import annotations
 

@@ -32,8 +32,9 @@ def value(name: str, trial: Trial, **changes: Any) -> float | None:
 
 
 def stalled(lost: int = 0) -> list[dict[str, dict[int, int]]]:
-    """Three seconds at 1,000 queries a second: a server that stands still for the first 200 ms of each, and answers at once
-    otherwise (10 µs); ``lost`` of those a second are never answered. A query i ms into the stall waits 200 - i ms."""
+    """Three seconds at 1,000 queries a second: a server that stands still for the first 200 ms of each, and answers at
+    once otherwise (10 µs); ``lost`` of those a second are never answered. A query i ms into the stall waits 200 - i
+    ms."""
     due = {(200 - i) * 1_000_000: 1 for i in range(200)} | {10_000: 800 - lost}
     if lost:
         due[1_000_000_000] = lost

@@ -115,7 +115,8 @@ def test_ports_are_a_bound_only() -> None:
 
 
 def test_what_a_worker_waits_for_adds_up() -> None:
-    """Worked out by hand: 1,000 zones of 494,080 bytes with 280 more of a connection, 250 ms, one in a thousand lost, one at a time."""
+    """Worked out by hand: 1,000 zones of 494,080 bytes with 280 more of a connection, 250 ms, one in a thousand lost,
+    one at a time."""
     one = Scenario(1000, 10_000, Path(rtt_s=0.25, loss=0.001), "reused", 1)
     found = predict(one)
     limits = {limit.name: limit.time_s for limit in found.limits}

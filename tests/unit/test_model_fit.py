@@ -1,4 +1,5 @@
-"""The fit: known truth is found, intervals cover what they say, and a run's largest size is held against what it has not seen."""
+"""The fit: known truth is found, intervals cover what they say, and a run's largest size is held against what it has
+not seen."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def test_too_few_say_nothing() -> None:
 
 
 def test_the_interval_covers_what_it_says() -> None:
-    """100 made-up runs of three repeats: the trial of the largest size lies in its 90 % interval about nine times of ten."""
+    """100 made-up runs of three repeats: the trial of the largest size lies in its 90 % interval about nine times of
+    ten."""
     source = random.Random(11)
     inside = narrow = 0
     for number in range(100):
@@ -121,7 +123,8 @@ def without_wall(run: Run) -> Run:
 
 
 def test_coverage_counts_trials(tmp_path: Path) -> None:
-    """Trials of a row share one fit, so that they are out together: it takes several runs to see that about nine of ten are in."""
+    """Trials of a row share one fit, so that they are out together: it takes several runs to see that about nine of ten
+    are in."""
     found = [
         row
         for seed in range(1, 7)

@@ -55,7 +55,8 @@ def test_what_comes_on_top_is_said_and_counted(
 def test_what_binds_may_be_two_limits_that_are_not_the_slowest(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two workers: 125 s of round trips and 647 s of CUBIC, one after the other, are more than the 700 s of the link that they share."""
+    """Two workers: 125 s of round trips and 647 s of CUBIC, one after the other, are more than the 700 s of the link
+    that they share."""
     large = ["--zones", "1000", "--records", "10000", "--rtt", "250ms", "--loss", "0.1%", "--rate", "5.85mbit"]
     _, out, _ = plan(monkeypatch, capsys, *large, "--policy", "reused", "--workers", "2")
     rows = [line for line in out.splitlines() if line.startswith(("link rate", "congestion control"))]

@@ -37,7 +37,8 @@ def opened(
 
 
 def cells(directory: Path, way: dict[str, Any] | None = WAY, **sizes: int) -> Run:
-    """All twelve cells, and one of pipelined transfers, which the source has not; ``way``: both directions of the link."""
+    """All twelve cells, and one of pipelined transfers, which the source has not; ``way``: both directions of the
+    link."""
 
     def change(spec: dict[str, Any]) -> None:
         chosen = spec["variant"]["parameters"]

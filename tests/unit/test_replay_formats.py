@@ -1,4 +1,5 @@
-"""`replay prepare`: the same queries give the identical stream, whatever format, link layer or wrapping they come in."""
+"""`replay prepare`: the same queries give the identical stream, whatever format, link layer or wrapping they come
+in."""
 
 from __future__ import annotations
 

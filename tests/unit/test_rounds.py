@@ -111,7 +111,8 @@ def test_as_many_repeats_as_are_said_to_be_needed_are_enough_and_one_less_is_not
 
 
 def test_false_alarms_are_as_many_as_allowed() -> None:
-    """In virtual data of two like variants that drift together: 5 % at most, within what chance allows of so many sets."""
+    """In virtual data of two like variants that drift together: 5 % at most, within what chance allows of so many
+    sets."""
     noise, alarms, sets = random.Random(1), 0, 1000
     for _ in range(sets):
         drift = [noise.gauss(0, 1) for _ in range(10)]

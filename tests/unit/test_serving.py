@@ -1,4 +1,5 @@
-"""Procedures latency and capacity: hosts, arguments of the instruments, order of events, verdicts. No server, no clock."""
+"""Procedures latency and capacity: hosts, arguments of the instruments, order of events, verdicts. No server, no
+clock."""
 
 from __future__ import annotations
 
@@ -227,7 +228,8 @@ def test_the_change_stream_ends_with_a_failed_load(zones: Path) -> None:
 
 
 def test_what_is_measured_begins_when_the_secondary_follows_the_changes(zones: Path) -> None:
-    """Else a trial of a few seconds has a secondary at rest in its first ones, and may be over before the first change arrives."""
+    """Else a trial of a few seconds has a secondary at rest in its first ones, and may be over before the first change
+    arrives."""
     made = with_zones(spec(CHURN, serve_as="secondary", changes="catalog", queried_share=0.5, rate_qps=10), zones)
     _, context = measured(latency, made, zones)
     at = context.done.index

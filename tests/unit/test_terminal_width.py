@@ -1,4 +1,5 @@
-"""What commands print on a terminal of 80 columns: no word that is whole on a wide one is broken, and no line is longer."""
+"""What commands print on a terminal of 80 columns: no word that is whole on a wide one is broken, and no line is
+longer."""
 
 from __future__ import annotations
 

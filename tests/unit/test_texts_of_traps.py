@@ -1,4 +1,5 @@
-"""What traps and drivers say in words: each part that is set as code begins and ends, and holds no space at its edges."""
+"""What traps and drivers say in words: each part that is set as code begins and ends, and holds no space at its
+edges."""
 
 from __future__ import annotations
 

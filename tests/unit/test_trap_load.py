@@ -83,7 +83,8 @@ def test_the_calm_traffic_of_these_tests_is_clear(trial: Trial) -> None:
 
 
 def test_a_stall_of_a_thread_hides_in_the_mean(trial: Trial) -> None:
-    """One of eight threads, 20 ms of each second: 1 query in 400 waits, 10 ms in the mean, so the mean is 0.2 + 0.025 ms."""
+    """One of eight threads, 20 ms of each second: 1 query in 400 waits, 10 ms in the mean, so the mean is 0.2 + 0.025
+    ms."""
     load(trial, Asked(qps=5_000), stalling(CALM, every_ms=1000, stall_ms=20, late=lambda client, _: client % 8 == 0))
     found = judge("mean-hides-tail", trial)
     assert found.verdict == "found"

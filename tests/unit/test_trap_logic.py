@@ -52,7 +52,8 @@ def test_server_rate_limit_without_samples(trial: Trial) -> None:
 def idle(
     trial: Trial, seconds: int, *, busy: float = 0.01, primary_busy: float = 0.0, moving: bool = False
 ) -> pl.DataFrame:
-    """Samples of a trial of so long: CPU of both sides, and a link that moved all it had in the first second, or evenly."""
+    """Samples of a trial of so long: CPU of both sides, and a link that moved all it had in the first second, or
+    evenly."""
     start = measured(trial, seconds)
     ticks = range(-1, seconds + 2)
     return series(
@@ -281,8 +282,8 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers, of far paths and of a zone's cycle likewise, the others of
-    servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers, of far paths and of a zone's
+    cycle likewise, the others of servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:

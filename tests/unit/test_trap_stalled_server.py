@@ -1,4 +1,5 @@
-"""A server that stands still as a whole: told from slow queries, from lost ones, and from an instrument that did not ask."""
+"""A server that stands still as a whole: told from slow queries, from lost ones, and from an instrument that did not
+ask."""
 
 from __future__ import annotations
 

@@ -196,7 +196,8 @@ def test_refused_one_by_one_is_no_limit_at_a_time(shared: Trial) -> None:
 
 
 def test_a_limit_shows_in_the_order_of_answers_too(shared: Trial) -> None:
-    """A primary that takes queries one by one and answers in order: ten are done, some refused, and so on; these are done later."""
+    """A primary that takes queries one by one and answers in order: ten are done, some refused, and so on; these are
+    done later."""
     made = reused(200)
     again = []
     for transfer in made:

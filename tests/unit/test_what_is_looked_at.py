@@ -1,4 +1,5 @@
-"""What manipulation checks go by: the packets that reach a secondary, what servers show of their settings, which zones they were told of."""
+"""What manipulation checks go by: the packets that reach a secondary, what servers show of their settings, which zones
+they were told of."""
 
 from __future__ import annotations
 

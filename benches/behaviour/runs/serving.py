@@ -31,7 +31,8 @@ def generate(bench: Bench) -> None:
 
 
 def serve(bench: Bench) -> None:
-    """`serve zones`: answers over UDP and TCP, small messages, both orders, serials far back, a catalog of either schema."""
+    """`serve zones`: answers over UDP and TCP, small messages, both orders, serials far back, a catalog of either
+    schema."""
     shape = f"--count 30 --records 14 --large 1:3000 --seed {bench.seed}"
     for name, options in {
         "plain": shape,

@@ -82,7 +82,8 @@ def watch(bench: Bench) -> None:
 
 
 def link(bench: Bench) -> None:
-    """`link`: which of 300 packets are lost, and what is counted of them. The other end lies in a process's namespace."""
+    """`link`: which of 300 packets are lost, and what is counted of them. The other end lies in a process's
+    namespace."""
     # IPv6 would look for routers; and each packet that arrives is to be answered by an error (ICMP).
     quiet = "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6; echo 0 > /proc/sys/net/ipv4/icmp_ratemask"
     subprocess.run(["sh", "-c", quiet], check=True)

@@ -1,9 +1,9 @@
 """Manipulation checks: was the stimulus there? One file each, pure functions over a finished trial.
 
-A result says something of its variant only where the variant was what its name says: the catalog changed and the secondary followed, the
-transfers were over TLS, the cache was cold. Each check looks for one such thing in what the instruments recorded on the hosts
-while the trial measured. A procedure declares by name which checks apply to a spec (its ``checks``, and
-`dnsrig.procedures._checks`); a trial of which one fails is `invalid`.
+A result says something of its variant only where the variant was what its name says: the catalog changed and the
+secondary followed, the transfers were over TLS, the cache was cold. Each check looks for one such thing in what the
+instruments recorded on the hosts while the trial measured. A procedure declares by name which checks apply to a spec
+(its ``checks``, and `dnsrig.procedures._checks`); a trial of which one fails is `invalid`.
 
 A check is a module of this folder, or of another package (`dnsrig.discovery`), with
 
@@ -11,8 +11,8 @@ A check is a module of this folder, or of another package (`dnsrig.discovery`), 
 - ``UNIT`` ("" by default): of what is seen,
 - ``look(trial) -> Seen``: what was seen, and within which limits it must be.
 
-Its docstring says why the limits are what they are. The name of a check is the plug-in's. What nothing tells is `cannot-tell`:
-that is shown, and a trial is not `invalid` for it.
+Its docstring says why the limits are what they are. The name of a check is the plug-in's. What nothing tells is
+`cannot-tell`: that is shown, and a trial is not `invalid` for it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Of the answers that the load got, how many were the ones that it asked for: NOERROR, or NXDOMAIN for a name that does not exist.
+"""Of the answers that the load got, how many were the ones that it asked for: NOERROR, or NXDOMAIN for a name that does
+not exist.
 
 A server that refuses is fast. One in a hundred may fail: more would be the latency of something else.
 """

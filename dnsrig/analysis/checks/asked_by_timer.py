@@ -1,7 +1,8 @@
-"""Without NOTIFY: how many questions the server under test asked its primary unprompted, for each change that it then served.
+"""Without NOTIFY: how many questions the server under test asked its primary unprompted, for each change that it then
+served.
 
-Queries over UDP and what it sent over TCP, before which no NOTIFY came, as a packet socket on its host saw them. It finds a change by
-asking, so there is at least one for each.
+Queries over UDP and what it sent over TCP, before which no NOTIFY came, as a packet socket on its host saw them. It
+finds a change by asking, so there is at least one for each.
 """
 
 from __future__ import annotations

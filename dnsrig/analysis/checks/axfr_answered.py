@@ -1,4 +1,5 @@
-"""Of the transfers that were asked for as AXFR, beside those as IXFR, how many were answered by AXFR: else a thing is compared with itself.
+"""Of the transfers that were asked for as AXFR, beside those as IXFR, how many were answered by AXFR: else a thing is
+compared with itself.
 
 Whether IXFR is answered by IXFR is the question of such an experiment, and its result.
 """

@@ -1,7 +1,9 @@
-"""How many packets a resolver sent to the authority for each of its answers: none where names are in its cache, one and more where they are not.
+"""How many packets a resolver sent to the authority for each of its answers: none where names are in its cache, one and
+more where they are not.
 
-``options.missing_share`` of the names were never asked for before. A cache that is called warm may send one packet for twenty answers: a
-record expires, a server is asked for its keys. One that is called cold must send nine for ten answers that cannot be in it.
+``options.missing_share`` of the names were never asked for before. A cache that is called warm may send one packet for
+twenty answers: a record expires, a server is asked for its keys. One that is called cold must send nine for ten answers
+that cannot be in it.
 """
 
 from __future__ import annotations

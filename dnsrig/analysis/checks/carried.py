@@ -1,6 +1,8 @@
-"""How many bytes came over the link between the sites, for each record of the zones that arrived: by whatever carries them they must have come this way.
+"""How many bytes came over the link between the sites, for each record of the zones that arrived: by whatever carries
+them they must have come this way.
 
-A database may compress, and keeps an address in few bytes: four for a record are what no carrier was seen to stay below.
+A database may compress, and keeps an address in few bytes: four for a record are what no carrier was seen to stay
+below.
 """
 
 from __future__ import annotations

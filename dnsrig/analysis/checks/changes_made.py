@@ -1,7 +1,7 @@
 """Of the changes that were due on the primary while the trial measured, how many it accepted.
 
-A primary that refuses dynamic updates or is too slow for them leaves its secondaries at rest. Four in five must be accepted: what is
-measured is then still "while zones change at this rate".
+A primary that refuses dynamic updates or is too slow for them leaves its secondaries at rest. Four in five must be
+accepted: what is measured is then still "while zones change at this rate".
 """
 
 from __future__ import annotations

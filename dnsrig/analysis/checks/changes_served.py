@@ -1,9 +1,11 @@
-"""Of the changes that the primary accepted while the trial measured, how many the server under test then served within it.
+"""Of the changes that the primary accepted while the trial measured, how many the server under test then served within
+it.
 
-The observer asks the server under test for the SOA of up to 100 zones that change, some 200 times a second in all: a member of the catalog
-that left is not answered for, one that came back is, and a changed zone has another serial. Changes of the last moments cannot be served in
-time, and a server that takes changes late or many at a time is a result, not a fault of the trial: how late stands in `change-delay`. But
-one that serves hardly any was at rest, so a tenth of them must be seen, and at least three.
+The observer asks the server under test for the SOA of up to 100 zones that change, some 200 times a second in all: a
+member of the catalog that left is not answered for, one that came back is, and a changed zone has another serial.
+Changes of the last moments cannot be served in time, and a server that takes changes late or many at a time is a
+result, not a fault of the trial: how late stands in `change-delay`. But one that serves hardly any was at rest, so a
+tenth of them must be seen, and at least three.
 """
 
 from __future__ import annotations

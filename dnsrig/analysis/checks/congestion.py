@@ -1,4 +1,5 @@
-"""The congestion control of the socket that sent most, as the kernel says of it (TCP_INFO): it must be what its host was given.
+"""The congestion control of the socket that sent most, as the kernel says of it (TCP_INFO): it must be what its host
+was given.
 
 Of connections over the emulated path where there is one. What another side was given governs nothing that is sent here.
 """

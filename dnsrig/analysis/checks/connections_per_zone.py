@@ -1,7 +1,8 @@
-"""How many connections were established for each zone that arrived: about one by the policy ``one``, few by ``reused`` and ``pipelined``.
+"""How many connections were established for each zone that arrived: about one by the policy ``one``, few by ``reused``
+and ``pipelined``.
 
-As the instrument `transfer` counts them, or, for a real secondary, as the kernel of its host does. With ``one``, a zone that is tried again takes
-another; reused connections that the other side closes again and again are none.
+As the instrument `transfer` counts them, or, for a real secondary, as the kernel of its host does. With ``one``, a zone
+that is tried again takes another; reused connections that the other side closes again and again are none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Of the connections that the instrument `transfer` established, how many had a TLS handshake: all with XoT (RFC 9103), none without."""
+"""Of the connections that the instrument `transfer` established, how many had a TLS handshake: all with XoT (RFC 9103),
+none without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How many zones the database had before the far site was started, of all: what is not in it nobody can read from it."""
+"""How many zones the database had before the far site was started, of all: what is not in it nobody can read from
+it."""
 
 from __future__ import annotations
 

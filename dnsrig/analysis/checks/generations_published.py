@@ -1,5 +1,5 @@
-"""Of the generations that the primary was told to load, how many it answered with, as an observer near it saw: those that it did not have nobody could
-fetch.
+"""Of the generations that the primary was told to load, how many it answered with, as an observer near it saw: those
+that it did not have nobody could fetch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How much the change took over the link, of what the whole zones took when the secondary first fetched them: little by IXFR (RFC 1995), as much by AXFR.
+"""How much the change took over the link, of what the whole zones took when the secondary first fetched them: little by
+IXFR (RFC 1995), as much by AXFR.
 
-A half parts the two: the changes here are of one record in thousands. A primary may answer IXFR with the whole zone; the variant is then not the one
-that its name says.
+A half parts the two: the changes here are of one record in thousands. A primary may answer IXFR with the whole zone;
+the variant is then not the one that its name says.
 """
 
 from __future__ import annotations

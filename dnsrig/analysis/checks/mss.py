@@ -1,8 +1,9 @@
-"""The largest segment that the sender of most used (TCP_INFO): at most what a host asked for or a router on the way allows.
+"""The largest segment that the sender of most used (TCP_INFO): at most what a host asked for or a router on the way
+allows.
 
-The kernel counts a segment without its options, so that it may be some bytes less. What a host asks for goes for what is sent
-to it. A short transfer may be listed when only its question was acknowledged: then most was sent the other way, and nothing is
-told.
+The kernel counts a segment without its options, so that it may be some bytes less. What a host asks for goes for what
+is sent to it. A short transfer may be listed when only its question was acknowledged: then most was sent the other way,
+and nothing is told.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Of the answers, how many said that the name does not exist: ``options.missing_share`` of the queries ask for such names.
+"""Of the answers, how many said that the name does not exist: ``options.missing_share`` of the queries ask for such
+names.
 
 To two percent of the answers: names are drawn at random, and those of queries without an answer are not counted.
 """

@@ -1,4 +1,5 @@
-"""How many NOTIFYs (RFC 1996) reached the secondaries, for each of them: without one, a secondary does not know of the change."""
+"""How many NOTIFYs (RFC 1996) reached the secondaries, for each of them: without one, a secondary does not know of the
+change."""
 
 from __future__ import annotations
 

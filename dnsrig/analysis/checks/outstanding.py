@@ -1,6 +1,7 @@
 """How many transfers were asked for at once and not over, in the median of the moments at which one was asked for.
 
-With ``pipelined`` at least two: a primary on whose connections there never is more than one was not asked in a pipeline.
+With ``pipelined`` at least two: a primary on whose connections there never is more than one was not asked in a
+pipeline.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""How many packets met the MTU of the path, which is below the interfaces', and were dropped there: without one, it was never in the way."""
+"""How many packets met the MTU of the path, which is below the interfaces', and were dropped there: without one, it was
+never in the way."""
 
 from __future__ import annotations
 

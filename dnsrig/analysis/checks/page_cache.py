@@ -1,6 +1,8 @@
-"""How much of the server's files was in the page cache (mincore(2)) when it started: a cold start has to read them from the disk.
+"""How much of the server's files was in the page cache (mincore(2)) when it started: a cold start has to read them from
+the disk.
 
-At most 2 % may be there when it is to be cold: what was read to look. At least 95 % when it is to be warm: the kernel may drop pages for want of memory.
+At most 2 % may be there when it is to be cold: what was read to look. At least 95 % when it is to be warm: the kernel
+may drop pages for want of memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Of the emulated links, how many were found to be as asked before the trial began: delay, loss, order, MTU (docs/explanation/network.md)."""
+"""Of the emulated links, how many were found to be as asked before the trial began: delay, loss, order, MTU
+(docs/explanation/network.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How much came from the primary of which least came, of its fair share: zones are divided evenly among several primaries."""
+"""How much came from the primary of which least came, of its fair share: zones are divided evenly among several
+primaries."""
 
 from __future__ import annotations
 

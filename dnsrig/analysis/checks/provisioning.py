@@ -1,8 +1,8 @@
-"""Of the zones that the server under test served, how many its own configuration does not name: all where a catalog zone (RFC 9432)
-provisions them, and none where they are static.
+"""Of the zones that the server under test served, how many its own configuration does not name: all where a catalog
+zone (RFC 9432) provisions them, and none where they are static.
 
-A member that is served and not configured can only have come by the catalog zone, which was then transferred. What is configured is
-counted in the server's configuration, or in its database, when the trial has measured.
+A member that is served and not configured can only have come by the catalog zone, which was then transferred. What is
+configured is counted in the server's configuration, or in its database, when the trial has measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""How many connections the server under test accepted while it was asked: none over UDP, over TCP and TLS at least one a client.
+"""How many connections the server under test accepted while it was asked: none over UDP, over TCP and TLS at least one
+a client.
 
-As the kernel of its host counts them (`PassiveOpens` of RFC 1213), so it does not hang on what the load says of itself. Of a secondary or a
-primary that transfers meanwhile only the lower limit holds.
+As the kernel of its host counts them (`PassiveOpens` of RFC 1213), so it does not hang on what the load says of itself.
+Of a secondary or a primary that transfers meanwhile only the lower limit holds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Of the queries that were due, how many the load sent: the rate is what the variant is called by, or a share of the capacity."""
+"""Of the queries that were due, how many the load sent: the rate is what the variant is called by, or a share of the
+capacity."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Of the TLS handshakes that could resume a session (RFC 8446, 2.2), how many did: at least half where sessions are to be resumed, none where not.
+"""Of the TLS handshakes that could resume a session (RFC 8446, 2.2), how many did: at least half where sessions are to
+be resumed, none where not.
 
-One could, if the same secondary had a connection established when it began. A server that gives no tickets makes the resumed case the same as the
-new one, and a comparison of the two one of a thing with itself.
+One could, if the same secondary had a connection established when it began. A server that gives no tickets makes the
+resumed case the same as the new one, and a comparison of the two one of a thing with itself.
 """
 
 from __future__ import annotations

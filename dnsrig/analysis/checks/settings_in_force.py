@@ -1,8 +1,8 @@
 """Of the settings that a variant names for the server under test, how many the server then showed as in force.
 
-A running Knot DNS or PowerDNS is asked when the trial has measured; for BIND and NSD their own `named-checkconf` and `nsd-checkconf` say how
-they read the configuration. What they do not show, or show in another notation, does not count; a variant that names no settings has
-those of the server and no such check.
+A running Knot DNS or PowerDNS is asked when the trial has measured; for BIND and NSD their own `named-checkconf` and
+`nsd-checkconf` say how they read the configuration. What they do not show, or show in another notation, does not count;
+a variant that names no settings has those of the server and no such check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""From how many of its addresses the server under test had connections to its primaries, as its kernel lists them at the end of `measure`."""
+"""From how many of its addresses the server under test had connections to its primaries, as its kernel lists them at
+the end of `measure`."""
 
 from __future__ import annotations
 

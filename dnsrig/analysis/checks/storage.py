@@ -1,4 +1,5 @@
-"""Where servers stored what they had: on a tmpfs where it is to be memory, on another file system where it is to be the disk."""
+"""Where servers stored what they had: on a tmpfs where it is to be memory, on another file system where it is to be the
+disk."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""How many NOTIFYs (RFC 1996) reached the server under test and were followed by its question, for each change; without NOTIFY, that none came.
+"""How many NOTIFYs (RFC 1996) reached the server under test and were followed by its question, for each change; without
+NOTIFY, that none came.
 
-As a packet socket on its host saw them while the trial measured: a question is a query over UDP for the same zone, or what it sends to the
-primary over TCP, in the five seconds after. A primary may tell of several changes of a zone at once, so half of them are enough.
+As a packet socket on its host saw them while the trial measured: a question is a query over UDP for the same zone, or
+what it sends to the primary over TCP, in the five seconds after. A primary may tell of several changes of a zone at
+once, so half of them are enough.
 """
 
 from __future__ import annotations

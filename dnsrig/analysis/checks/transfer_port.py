@@ -1,8 +1,8 @@
-"""Of the TCP connections between the server under test and its primaries, how many went to the port that the transport says: 853 for XoT (RFC 9103),
-else 53.
+"""Of the TCP connections between the server under test and its primaries, how many went to the port that the transport
+says: 853 for XoT (RFC 9103), else 53.
 
-As the kernels of the hosts list them at the end of `measure`: a connection that was closed stays listed for a minute on the side that closed it
-(TIME_WAIT). Where a host keeps fewer (`tcp_max_tw_buckets`) the last ones are listed.
+As the kernels of the hosts list them at the end of `measure`: a connection that was closed stays listed for a minute on
+the side that closed it (TIME_WAIT). Where a host keeps fewer (`tcp_max_tw_buckets`) the last ones are listed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """For how much of the time that the load lasted zones came from the server under test, while it was asked.
 
-Of the samples of the link, a fifth of a second apart, those in which a kilobyte and more came. Half of them must: the transfers are the
-load that the variant is called by, and one that ended early left the server at rest.
+Of the samples of the link, a fifth of a second apart, those in which a kilobyte and more came. Half of them must: the
+transfers are the load that the variant is called by, and one that ended early left the server at rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a primary answers to an AXFR that is not signed, where transfers are to be signed (TSIG, RFC 8945): it must not give the zone.
+"""What a primary answers to an AXFR that is not signed, where transfers are to be signed (TSIG, RFC 8945): it must not
+give the zone.
 
 Asked once, over TCP, after the trial has measured. What the secondary has it then got with a signature.
 """

@@ -1,4 +1,5 @@
-"""Of the changes that were sent to the primary as dynamic updates (RFC 2136), how many it accepted: all must be, for each is one to be waited for."""
+"""Of the changes that were sent to the primary as dynamic updates (RFC 2136), how many it accepted: all must be, for
+each is one to be waited for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""How many bytes came from the primaries while the trial measured, for each record of the zones that were seen to arrive.
+"""How many bytes came from the primaries while the trial measured, for each record of the zones that were seen to
+arrive.
 
-A record takes sixteen bytes and more in a transfer, with its name compressed, and much more where every zone is a transfer of its own. Less than eight
-did not come over these links in this time: the secondary had them before.
+A record takes sixteen bytes and more in a transfer, with its name compressed, and much more where every zone is a
+transfer of its own. Less than eight did not come over these links in this time: the secondary had them before.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The registry of metrics: a metric is a function over a trial, in a module of this folder or of another package.
 
 Each says its unit, whether lower or higher is better, and exactly from which moment to which.
-To add one, add a function with ``@metric`` in a new file here, or in a plug-in (`dnsrig.discovery`); nothing else needs to know.
+To add one, add a function with ``@metric`` in a new file here, or in a plug-in (`dnsrig.discovery`); nothing else needs
+to know.
 """
 
 from __future__ import annotations
@@ -40,24 +41,28 @@ class Metric:
     compute: Callable[[Any], float | None]
     """Over a `dnsrig.analysis.read.Trial`, as the next three. None where the trial lacks the data; never a guess."""
     ceiling: Callable[[Any], float | None] | None = None
-    """The largest value that could be told in a trial: one that reaches it is at least this. None where there is no such bound."""
+    """The largest value that could be told in a trial: one that reaches it is at least this. None where there is no
+    such bound."""
 
     at_limit: Callable[[Any], bool] | None = None
-    """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until then. None: never."""
+    """Whether a trial that reached its limit has a value as good as one that is done: a rate of what was done until
+    then. None: never."""
 
     lower: Callable[[Any], float | None] | None = None
-    """The least that the value can have been in a trial, where the instrument adds to it by a known amount; the value is the most. None: it
-    is exact, or nothing is known of the least."""
+    """The least that the value can have been in a trial, where the instrument adds to it by a known amount; the value
+    is the most. None: it is exact, or nothing is known of the least."""
 
     def of(self, trial: Trial) -> float | None:
-        """The value of ``trial``. Raises what any of the metric's functions raises, so that one that fails has no value at all."""
+        """The value of ``trial``. Raises what any of the metric's functions raises, so that one that fails has no value
+        at all."""
         for also in (self.at_limit, self.ceiling, self.lower):
             if also is not None:
                 also(trial)
         return self.compute(trial)
 
     def counts(self, trial: Trial) -> bool:
-        """Whether ``trial`` ended in a way that makes its value one of the variant's: `done`, or at a limit that this metric does not mind."""
+        """Whether ``trial`` ended in a way that makes its value one of the variant's: `done`, or at a limit that this
+        metric does not mind."""
         if trial.record.outcome != "timeout" or self.at_limit is None:
             return trial.record.outcome == "done"
         with contextlib.suppress(*RAISED):  # `of` raised it as well, and it is told there

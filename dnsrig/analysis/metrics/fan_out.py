@@ -35,8 +35,8 @@ def _since_zero_s(seen: fan_out.Spread | None, when_ns: float | None) -> float |
 
 @metric(title="first NOTIFY to last secondary", unit="s", better="lower", order=10)
 def last_done_s(trial: Trial) -> float | None:
-    """From the first NOTIFY of a change, as the first secondary asked upon it, to the last message of the last transfer by which every
-    secondary has all its zones in the new version. None where one of them never had."""
+    """From the first NOTIFY of a change, as the first secondary asked upon it, to the last message of the last transfer
+    by which every secondary has all its zones in the new version. None where one of them never had."""
     seen = spread(trial)
     complete = seen is not None and len(seen.arrived_ns) >= _secondaries(trial)
     return _since_zero_s(seen, seen.arrived_ns[-1]) if seen is not None and complete else None
@@ -44,7 +44,8 @@ def last_done_s(trial: Trial) -> float | None:
 
 @metric(title="first NOTIFY to half of the secondaries", unit="s", better="lower", order=11)
 def half_done_s(trial: Trial) -> float | None:
-    """Median over the secondaries of the time from the first NOTIFY until each had the new version. None where one of them never had."""
+    """Median over the secondaries of the time from the first NOTIFY until each had the new version. None where one of
+    them never had."""
     seen = spread(trial)
     complete = seen is not None and len(seen.arrived_ns) >= _secondaries(trial)
     return _since_zero_s(seen, median(seen.arrived_ns)) if seen is not None and complete else None
@@ -66,8 +67,9 @@ def notify_spread_s(trial: Trial) -> float | None:
 
 @metric(title="change to first NOTIFY", unit="s", better="lower", order=14)
 def change_to_notify_s(trial: Trial) -> float | None:
-    """From the moment at which the primary was told to load the change to the first NOTIFY of it: loading, and any rest that the primary
-    takes before it tells others. A primary that makes changes by itself is told nothing, and this is how long one was waited for."""
+    """From the moment at which the primary was told to load the change to the first NOTIFY of it: loading, and any rest
+    that the primary takes before it tells others. A primary that makes changes by itself is told nothing, and this is
+    how long one was waited for."""
     seen, measure = spread(trial), trial.measure
     if seen is None or seen.zero_ns is None or measure is None:
         return None
@@ -83,7 +85,8 @@ def secondaries_done(trial: Trial) -> float | None:
 
 @metric(title="secondaries fed a second", unit="secondaries/s", better="higher", order=15, at_limit=is_fan_out)
 def secondaries_per_s(trial: Trial) -> float | None:
-    """Secondaries that had the new version, divided by the time from the first NOTIFY to the last of them. None of a single one."""
+    """Secondaries that had the new version, divided by the time from the first NOTIFY to the last of them. None of a
+    single one."""
     seen = spread(trial)
     if seen is None or len(seen.arrived_ns) < 2:
         return None

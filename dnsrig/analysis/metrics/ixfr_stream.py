@@ -1,4 +1,5 @@
-"""What a change of a large zone costs as IXFR and as AXFR, each as the instrument `transfer` saw it many times in one trial."""
+"""What a change of a large zone costs as IXFR and as AXFR, each as the instrument `transfer` saw it many times in one
+trial."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ def _percent(part: float | None, whole: float | None) -> float | None:
 
 @metric(title="IXFR's time, of AXFR's", unit="%", better="lower", order=10)
 def ixfr_time_percent(trial: Trial) -> float | None:
-    """Median time of a transfer by IXFR, from query to last message, in percent of the median time by AXFR in the same trial. From 100 on
-    IXFR does not pay."""
+    """Median time of a transfer by IXFR, from query to last message, in percent of the median time by AXFR in the same
+    trial. From 100 on IXFR does not pay."""
     return _percent(ixfr_time_ms(trial), axfr_time_ms(trial))
 
 
@@ -51,13 +52,15 @@ def ixfr_whole_percent(trial: Trial) -> float | None:
 
 @metric(title="time of an IXFR", unit="ms", better="lower", order=13)
 def ixfr_time_ms(trial: Trial) -> float | None:
-    """Median time of a transfer asked for as IXFR, from the query to the last message of the answer; connecting does not count."""
+    """Median time of a transfer asked for as IXFR, from the query to the last message of the answer; connecting does
+    not count."""
     return _time_ms(trial, "ixfr")
 
 
 @metric(title="time of an AXFR", unit="ms", better="lower", order=14)
 def axfr_time_ms(trial: Trial) -> float | None:
-    """Median time of a transfer asked for as AXFR, from the query to the last message of the answer; connecting does not count."""
+    """Median time of a transfer asked for as AXFR, from the query to the last message of the answer; connecting does
+    not count."""
     return _time_ms(trial, "axfr")
 
 

@@ -1,8 +1,9 @@
 """How long answers took, how many never came, and how many a second a server can give; all as `load` counted them.
 
-A latency counts from the moment at which its query was due, not from that at which the instrument found time to send it. A
-query without an answer counts as the client's timeout and its lag. What reaches the timeout is at least that. That is the upper end of what
-the server took; the lower end is what it would have taken at least, had the instrument been in time (docs/explanation/latency.md).
+A latency counts from the moment at which its query was due, not from that at which the instrument found time to send
+it. A query without an answer counts as the client's timeout and its lag. What reaches the timeout is at least that.
+That is the upper end of what the server took; the lower end is what it would have taken at least, had the instrument
+been in time (docs/explanation/latency.md).
 """
 
 from __future__ import annotations
@@ -40,53 +41,58 @@ def _lower(key: str) -> Callable[[Trial], float | None]:
 
 @metric(title="latency, p99", unit="ms", better="lower", order=10, ceiling=timeout_ms, lower=_lower("p99"))
 def p99_ms(trial: Trial) -> float | None:
-    """99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    """99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the
+    client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99")
 
 
 @metric(title="latency, median", unit="ms", better="lower", order=11, ceiling=timeout_ms, lower=_lower("p50"))
 def p50_ms(trial: Trial) -> float | None:
-    """Half of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    """Half of the queries were answered within this time, counted from the moment at which each was due. “≥”: the
+    client's timeout."""
     return _capped_ms(trial, "latency_ns", "p50")
 
 
 @metric(title="latency, p90", unit="ms", better="lower", order=11, ceiling=timeout_ms, lower=_lower("p90"))
 def p90_ms(trial: Trial) -> float | None:
-    """90 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    """90 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the
+    client's timeout."""
     return _capped_ms(trial, "latency_ns", "p90")
 
 
 @metric(title="latency, p99.9", unit="ms", better="lower", order=12, ceiling=timeout_ms, lower=_lower("p99_9"))
 def p99_9_ms(trial: Trial) -> float | None:
-    """99.9 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    """99.9 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the
+    client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99_9")
 
 
 @metric(title="latency, p99.99", unit="ms", better="lower", order=12, ceiling=timeout_ms, lower=_lower("p99_99"))
 def p99_99_ms(trial: Trial) -> float | None:
-    """99.99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the client's timeout."""
+    """99.99 % of the queries were answered within this time, counted from the moment at which each was due. “≥”: the
+    client's timeout."""
     return _capped_ms(trial, "latency_ns", "p99_99")
 
 
 @metric(title="latency, largest", unit="ms", better="lower", order=13, ceiling=timeout_ms, lower=_lower("max"))
 def max_ms(trial: Trial) -> float | None:
-    """The latency of the slowest query, counted from the moment at which it was due. “≥”: the client's timeout, so at least one was not
-    answered in time."""
+    """The latency of the slowest query, counted from the moment at which it was due. “≥”: the client's timeout, so at
+    least one was not answered in time."""
     return _capped_ms(trial, "latency_ns", "max")
 
 
 @metric(title="latency, mean", unit="ms", better="lower", order=14, lower=_lower("mean"))
 def mean_ms(trial: Trial) -> float | None:
-    """The mean latency, counted from the moment at which each query was due; a query without an answer counts as the client's timeout and
-    its lag. It says nothing of the slow ones."""
+    """The mean latency, counted from the moment at which each query was due; a query without an answer counts as the
+    client's timeout and its lag. It says nothing of the slow ones."""
     value = _value(trial, "latency_ns", "mean")
     return None if value is None else value / 1e6
 
 
 @metric(title="queries without an answer", unit="%", better="lower", order=15)
 def unanswered_share_percent(trial: Trial) -> float | None:
-    """Of the queries sent, those that the client gave up after its timeout, or whose connection was lost. None of a ramp, which goes
-    on until answers are missing."""
+    """Of the queries sent, those that the client gave up after its timeout, or whose connection was lost. None of a
+    ramp, which goes on until answers are missing."""
     load = trial.load
     if not load.sent or not load.has_latencies:
         return None
@@ -112,15 +118,16 @@ def _highest_tried_qps(trial: Trial) -> float | None:
 
 @metric(title="capacity", unit="queries/s", better="higher", order=10, ceiling=_highest_tried_qps)
 def capacity_qps(trial: Trial) -> float | None:
-    """The highest rate tried at which the share of lost queries and the latency stayed within the limits of the ramp. In a trial of
-    latency that of the short ramp before it. “≥”: even the highest rate tried. None where not even the lowest held."""
+    """The highest rate tried at which the share of lost queries and the latency stayed within the limits of the ramp.
+    In a trial of latency that of the short ramp before it. “≥”: even the highest rate tried. None where not even the
+    lowest held."""
     return trial.ramp.capacity_qps
 
 
 @metric(title="latency from sending, p99", unit="ms", better="lower", order=91, ceiling=timeout_ms)
 def sent_p99_ms(trial: Trial) -> float | None:
-    """99 % of the queries were answered within this time from the moment at which each was sent: p99_ms without the lag of the instrument,
-    and without the time for which a query had to wait for its turn. “≥”: the client's timeout."""
+    """99 % of the queries were answered within this time from the moment at which each was sent: p99_ms without the lag
+    of the instrument, and without the time for which a query had to wait for its turn. “≥”: the client's timeout."""
     return _capped_ms(trial, "sent_latency_ns", "p99")
 
 

@@ -7,7 +7,8 @@ from dnsrig.analysis.read import Trial, total
 
 
 def _over_links(trial: Trial, *names: str) -> float | None:
-    """Growth of these counters of the interfaces towards the primaries; None where there is no primary to transfer from."""
+    """Growth of these counters of the interfaces towards the primaries; None where there is no primary to transfer
+    from."""
     links = [f"link:{primary}" for primary in trial.record.spec.primaries]
     return total(trial.growth(trial.subject, link, name) for link in links for name in names)
 
@@ -18,7 +19,8 @@ def _over_servers(trial: Trial, source: str, name: str, *roles: str) -> float | 
 
 @metric(title="TCP connections opened", unit="connections", better="lower", order=30)
 def connections_opened(trial: Trial) -> float | None:
-    """Active opens (RFC 1213, tcpActiveOpens) of the host under test during `measure`, to within 0.2 s at either end."""
+    """Active opens (RFC 1213, tcpActiveOpens) of the host under test during `measure`, to within 0.2 s at either
+    end."""
     return trial.growth(trial.subject, "tcp", "active_opens")
 
 
@@ -37,30 +39,35 @@ def time_wait_overflows(trial: Trial) -> float | None:
 
 @metric(title="volume", unit="B", better="lower", order=32)
 def transfer_bytes(trial: Trial) -> float | None:
-    """Bytes of all frames between primaries and secondary, both directions, Ethernet headers included, during `measure`, to within 0.2 s at either end."""
+    """Bytes of all frames between primaries and secondary, both directions, Ethernet headers included, during
+    `measure`, to within 0.2 s at either end."""
     return _over_links(trial, "rx_bytes", "tx_bytes")
 
 
 @metric(title="packets", unit="packets", better="lower", order=33)
 def transfer_packets(trial: Trial) -> float | None:
-    """Packets between primaries and secondary as the interfaces count them, both directions, during `measure`, to within 0.2 s at either end. Segmentation
-    offload makes one packet of up to 64 kB, so this is fewer than on a wire."""
+    """Packets between primaries and secondary as the interfaces count them, both directions, during `measure`, to
+    within 0.2 s at either end. Segmentation offload makes one packet of up to 64 kB, so this is fewer than on a
+    wire."""
     return _over_links(trial, "rx_packets", "tx_packets")
 
 
 @metric(title="retransmissions", unit="segments", better="lower", order=34)
 def retransmissions(trial: Trial) -> float | None:
-    """TCP segments sent again by the hosts of primaries, secondary, resolver and databases during `measure`, to within 0.2 s at either end."""
+    """TCP segments sent again by the hosts of primaries, secondary, resolver and databases during `measure`, to within
+    0.2 s at either end."""
     return _over_servers(trial, "tcp", "retrans_segs", "primary", "secondary", "resolver", "database")
 
 
 @metric(title="UDP receive buffer errors", unit="datagrams", better="lower", order=35)
 def udp_buffer_errors(trial: Trial) -> float | None:
-    """Datagrams that the hosts of primaries, secondary and resolver dropped for a full socket buffer during `measure`, to within 0.2 s at either end."""
+    """Datagrams that the hosts of primaries, secondary and resolver dropped for a full socket buffer during `measure`,
+    to within 0.2 s at either end."""
     return _over_servers(trial, "udp", "rcvbuf_errors", "primary", "secondary", "resolver")
 
 
 @metric(title="listen drops", unit="connections", better="lower", order=36)
 def listen_drops(trial: Trial) -> float | None:
-    """Connections that the primaries' hosts dropped at a listening socket during `measure`, to within 0.2 s at either end."""
+    """Connections that the primaries' hosts dropped at a listening socket during `measure`, to within 0.2 s at either
+    end."""
     return _over_servers(trial, "tcp", "listen_drops", "primary")

@@ -14,14 +14,16 @@ def _of(trial: Trial, spread: str, statistic: str) -> float | None:
 
 @metric(title="propagation, median", unit="ms", better="lower", order=10)
 def propagation_p50_ms(trial: Trial) -> float | None:
-    """Median over all changes and secondaries of the time from sending the update to the primary to the secondary's first
-    answer with its serial or a later one. What did not arrive counts with the time after which it was given up."""
+    """Median over all changes and secondaries of the time from sending the update to the primary to the secondary's
+    first answer with its serial or a later one. What did not arrive counts with the time after which it was given
+    up."""
     return _of(trial, "propagation_ns", "p50")
 
 
 @metric(title="propagation, mean", unit="ms", better="lower", order=11)
 def propagation_mean_ms(trial: Trial) -> float | None:
-    """Mean over all changes and secondaries of the same time: beside the median it tells of a timer that only some changes meet."""
+    """Mean over all changes and secondaries of the same time: beside the median it tells of a timer that only some
+    changes meet."""
     return _of(trial, "propagation_ns", "mean")
 
 
@@ -45,8 +47,8 @@ def propagation_last_p50_ms(trial: Trial) -> float | None:
 
 @metric(title="propagation after acceptance, median", unit="ms", better="lower", order=14)
 def propagation_after_acceptance_p50_ms(trial: Trial) -> float | None:
-    """Median over changes and secondaries of the time from the primary's answer to the update to the arrival. Below zero where a
-    secondary had the change before the primary's answer was received."""
+    """Median over changes and secondaries of the time from the primary's answer to the update to the arrival. Below
+    zero where a secondary had the change before the primary's answer was received."""
     return _of(trial, "from_acceptance_ns", "p50")
 
 
@@ -66,15 +68,15 @@ def unseen_changes_percent(trial: Trial) -> float | None:
 
 @metric(title="lateness of changes, longest", unit="ms", better="lower", order=89)
 def change_lag_max_ms(trial: Trial) -> float | None:
-    """The longest time from when a change was due to when it was sent: the instrument, or a primary that had not yet answered
-    the change before of the same zone."""
+    """The longest time from when a change was due to when it was sent: the instrument, or a primary that had not yet
+    answered the change before of the same zone."""
     return _of(trial, "lag_ns", "max")
 
 
 @metric(title="resolution of propagation, median", unit="ms", better="lower", order=90)
 def propagation_resolution_p50_ms(trial: Trial) -> float | None:
-    """Median over arrivals of the time within which the moment is known: from sending the latest poll that found the change
-    missing to the answer that showed it."""
+    """Median over arrivals of the time within which the moment is known: from sending the latest poll that found the
+    change missing to the answer that showed it."""
     return _of(trial, "resolution_ns", "p50")
 
 

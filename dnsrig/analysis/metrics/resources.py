@@ -38,25 +38,29 @@ def resolver_cpu_s(trial: Trial) -> float | None:
 
 @metric(title="anonymous memory, secondary, peak", unit="B", better="lower", order=22)
 def secondary_memory_peak_bytes(trial: Trial) -> float | None:
-    """Most anonymous memory of the secondary's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
+    """Most anonymous memory of the secondary's cgroup at any sample during `measure`, to within 0.2 s; no file cache,
+    no kernel memory."""
     return _peak(trial, "secondary", "memory_anonymous_bytes")
 
 
 @metric(title="anonymous memory, primary, peak", unit="B", better="lower", order=23)
 def primary_memory_peak_bytes(trial: Trial) -> float | None:
-    """Most anonymous memory of the primary's cgroup (the sum of all primaries' peaks) at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
+    """Most anonymous memory of the primary's cgroup (the sum of all primaries' peaks) at any sample during `measure`,
+    to within 0.2 s; no file cache, no kernel memory."""
     return _peak(trial, "primary", "memory_anonymous_bytes")
 
 
 @metric(title="anonymous memory, resolver, peak", unit="B", better="lower", order=23)
 def resolver_memory_peak_bytes(trial: Trial) -> float | None:
-    """Most anonymous memory of the resolver's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no kernel memory."""
+    """Most anonymous memory of the resolver's cgroup at any sample during `measure`, to within 0.2 s; no file cache, no
+    kernel memory."""
     return _peak(trial, "resolver", "memory_anonymous_bytes")
 
 
 @metric(title="kernel memory, secondary, peak", unit="B", better="lower", order=24)
 def secondary_kernel_memory_peak_bytes(trial: Trial) -> float | None:
-    """Most kernel memory of the secondary's cgroup (sockets among it) at any sample during `measure`, to within 0.2 s."""
+    """Most kernel memory of the secondary's cgroup (sockets among it) at any sample during `measure`, to within 0.2
+    s."""
     return _peak(trial, "secondary", "memory_kernel_bytes")
 
 

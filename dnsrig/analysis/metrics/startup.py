@@ -9,8 +9,8 @@ from dnsrig.analysis.read import Trial
 
 @metric(title="time to start", unit="s", better="lower", order=10)
 def startup_time_s(trial: Trial) -> float | None:
-    """From exec of a server that has its zones already, on file or as stored before it was stopped, to the last of them answered
-    with the expected serial, as seen by probe. None where the trial ended before that."""
+    """From exec of a server that has its zones already, on file or as stored before it was stopped, to the last of them
+    answered with the expected serial, as seen by probe. None where the trial ended before that."""
     if trial.record.spec.main_metric != "startup_time_s" or trial.record.outcome not in ("done", "invalid"):
         return None
     return since_exec_s(trial, "last_seen_ns")

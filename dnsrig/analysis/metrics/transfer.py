@@ -7,7 +7,8 @@ from dnsrig.analysis.read import Trial
 
 
 def floor_ns(trial: Trial) -> int | None:
-    """When the instrument `transfer` in the place of a secondary had its last zone; None where a server is the secondary."""
+    """When the instrument `transfer` in the place of a secondary had its last zone; None where a server is the
+    secondary."""
     end_ns = trial.transfer.get("end_ns")
     return (
         int(end_ns) if end_ns is not None and trial.is_cold_start and "probe" not in trial.record.instruments else None
@@ -15,8 +16,8 @@ def floor_ns(trial: Trial) -> int | None:
 
 
 def since_exec_s(trial: Trial, key: str) -> float | None:
-    """Seconds from exec of the server under test, or of the first of several, to a moment that probe states; None where it ran before
-    `measure`."""
+    """Seconds from exec of the server under test, or of the first of several, to a moment that probe states; None where
+    it ran before `measure`."""
     when = trial.record.instruments.get("probe", {}).get(key)
     if key == "last_seen_ns":
         when = when or floor_ns(trial)
@@ -27,10 +28,10 @@ def since_exec_s(trial: Trial, key: str) -> float | None:
 
 @metric(title="time to all zones", unit="s", better="lower", order=10)
 def transfer_time_s(trial: Trial) -> float | None:
-    """From exec of the cold secondary, or of the database that starts with it if that is first, to the last zone answered with the expected
-    serial, as seen by probe. Where
-    the instrument `transfer` is the secondary, which stores nothing: to the last message of the last zone. None where the trial ended before
-    that, and where the server under test is no secondary."""
+    """From exec of the cold secondary, or of the database that starts with it if that is first, to the last zone
+    answered with the expected serial, as seen by probe. Where
+    the instrument `transfer` is the secondary, which stores nothing: to the last message of the last zone. None where
+    the trial ended before that, and where the server under test is no secondary."""
     if trial.record.outcome not in ("done", "invalid") or not trial.is_cold_start:
         return None
     return since_exec_s(trial, "last_seen_ns")
@@ -57,8 +58,8 @@ def first_zone_s(trial: Trial) -> float | None:
 
 @metric(title="zones answered", unit="zones", better="higher", order=14)
 def zones_seen(trial: Trial) -> float | None:
-    """Zones that the server under test answered with the expected serial until the trial ended. Where the instrument `transfer` is the
-    secondary: zones that it received whole."""
+    """Zones that the server under test answered with the expected serial until the trial ended. Where the instrument
+    `transfer` is the secondary: zones that it received whole."""
     seen = trial.record.instruments.get("probe", {}).get("seen")
     if floor_ns(trial) is not None:
         seen = trial.transfer.get("done")
@@ -67,8 +68,9 @@ def zones_seen(trial: Trial) -> float | None:
 
 @metric(title="zones a second", unit="zones/s", better="higher", order=15, at_limit=transfer_load.is_transfer_load)
 def zones_per_s(trial: Trial) -> float | None:
-    """Zones answered divided by the time from exec of the server under test to the last of them. Where the instrument `transfer` takes
-    the zones itself: zones that it received whole, divided by its time from start to end, whether that is the last zone or the limit."""
+    """Zones answered divided by the time from exec of the server under test to the last of them. Where the instrument
+    `transfer` takes the zones itself: zones that it received whole, divided by its time from start to end, whether that
+    is the last zone or the limit."""
     if transfer_load.is_transfer_load(trial):
         return transfer_load.per_second(trial, "done")
     seen, time_s = zones_seen(trial), since_exec_s(trial, "last_seen_ns")

@@ -1,8 +1,8 @@
 """What the instrument `transfer` counted: zones, records and bytes a second, connections, and what failed.
 
-These say how fast a primary gives zones away, for nothing is stored at the receiving end. Rates divide by the time from the
-instrument's start to its end: the last zone's last message, or the limit of the trial, so that a trial that reached its limit has
-them as well as one that is done.
+These say how fast a primary gives zones away, for nothing is stored at the receiving end. Rates divide by the time from
+the instrument's start to its end: the last zone's last message, or the limit of the trial, so that a trial that reached
+its limit has them as well as one that is done.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dnsrig.analysis.read import Trial
 
 
 def is_transfer_load(trial: Trial) -> bool:
-    """Whether the instrument `transfer` took zones, one after another, until there were none left or its time was over."""
+    """Whether the instrument `transfer` took zones, one after another, until there were none left or its time was
+    over."""
     return trial.record.spec.main_metric == "zones_per_s" and bool(trial.transfer)
 
 
@@ -47,16 +48,16 @@ def records_per_s(trial: Trial) -> float | None:
 
 @metric(title="transferred a second", unit="MB/s", better="higher", order=16, at_limit=is_transfer_load)
 def transferred_mb_per_s(trial: Trial) -> float | None:
-    """Bytes of DNS messages that the instrument `transfer` received (10^6 a MB; no TCP or TLS headers), divided by its time from start
-    to end."""
+    """Bytes of DNS messages that the instrument `transfer` received (10^6 a MB; no TCP or TLS headers), divided by its
+    time from start to end."""
     bytes_per_s = per_second(trial, "bytes")
     return None if bytes_per_s is None else bytes_per_s / 1e6
 
 
 @metric(title="time of a transfer, median", unit="ms", better="lower", order=17, at_limit=is_transfer_load)
 def transfer_p50_ms(trial: Trial) -> float | None:
-    """Median over the zones transferred of the time from the query to the last message of its answer, as the instrument `transfer` saw
-    it. Where many are asked for at once, they wait for each other, and this says how many there were."""
+    """Median over the zones transferred of the time from the query to the last message of its answer, as the instrument
+    `transfer` saw it. Where many are asked for at once, they wait for each other, and this says how many there were."""
     return _time_ms(trial, "p50")
 
 
@@ -80,7 +81,8 @@ def full_handshakes(trial: Trial) -> float | None:
 
 @metric(title="zones not transferred", unit="zones", better="lower", order=19, at_limit=is_transfer_load)
 def transfer_failures(trial: Trial) -> float | None:
-    """Zones whose last attempt failed, of those that the instrument `transfer` was done with: refused, cut, wrong, or too late."""
+    """Zones whose last attempt failed, of those that the instrument `transfer` was done with: refused, cut, wrong, or
+    too late."""
     return _count(trial, "failed")
 
 
@@ -92,8 +94,8 @@ def transfer_retries(trial: Trial) -> float | None:
 
 @metric(title="CPU a zone, primary", unit="µs", better="lower", order=21, at_limit=is_transfer_load)
 def primary_cpu_us_per_zone(trial: Trial) -> float | None:
-    """CPU time of the primary's cgroup during `measure`, to within 0.2 s at either end, divided by the zones that the instrument
-    `transfer` received whole."""
+    """CPU time of the primary's cgroup during `measure`, to within 0.2 s at either end, divided by the zones that the
+    instrument `transfer` received whole."""
     return _cpu_us_per_zone(trial, "primary")
 
 
@@ -112,7 +114,8 @@ def client_cpu_us_per_zone(trial: Trial) -> float | None:
     at_limit=is_transfer_load,
 )
 def client_time_wait_peak(trial: Trial) -> float | None:
-    """Most sockets in TIME_WAIT on the host of the instrument `transfer` at any sample during `measure`, to within 0.2 s."""
+    """Most sockets in TIME_WAIT on the host of the instrument `transfer` at any sample during `measure`, to within 0.2
+    s."""
     return trial.peak("client", "sockets", "tcp_time_wait") if "client" in trial.record.spec.hosts else None
 
 

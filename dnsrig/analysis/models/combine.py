@@ -1,10 +1,11 @@
 """All laws against one scenario: the slowest binds.
 
-What all workers share (the link, CPUs, ports, a server's own rate) is held side by side and not added: while one worker waits for it others are elsewhere.
-What one worker waits for is added: its round trips, and then the bytes of the zone over its own connection, for it does nothing else meanwhile.
-These are the two bounds of operational analysis on a closed system (Denning and Buzen, The Operational Analysis of Queueing Network
-Models, ACM Computing Surveys 10/3, 1978): work / the busiest station, and what each passes through / how many there are. Who pipelines waits for
-both at the same time, so nothing is added there.
+What all workers share (the link, CPUs, ports, a server's own rate) is held side by side and not added: while one worker
+waits for it others are elsewhere. What one worker waits for is added: its round trips, and then the bytes of the zone
+over its own connection, for it does nothing else meanwhile. These are the two bounds of operational analysis on a
+closed system (Denning and Buzen, The Operational Analysis of Queueing Network Models, ACM Computing Surveys 10/3,
+1978): work / the busiest station, and what each passes through / how many there are. Who pipelines waits for both at
+the same time, so nothing is added there.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ WIDE_WINDOW = 10_000
 
 @dataclass(frozen=True)
 class Prediction:
-    """What the laws say of a scenario; ``limits`` the slowest first. Where nothing is known that limits, there is none, and no time."""
+    """What the laws say of a scenario; ``limits`` the slowest first. Where nothing is known that limits, there is none,
+    and no time."""
 
     scenario: Scenario
     limits: tuple[Limit, ...]
     turn: tuple[Limit, ...] = ()
-    """What a worker waits for one after the other: round trips, and what the bytes take beyond slow start's rounds; none where they overlap."""
+    """What a worker waits for one after the other: round trips, and what the bytes take beyond slow start's rounds;
+    none where they overlap."""
 
     @property
     def binding(self) -> Limit:

@@ -1,24 +1,29 @@
 """Congestion control: what one TCP connection makes of a path with a round trip and random loss.
 
-Each algorithm has a mean congestion window for a probability p of loss, in segments; the throughput is that many segments a round
-trip, less what time-outs take (Padhye and others, 1998):
+Each algorithm has a mean congestion window for a probability p of loss, in segments; the throughput is that many
+segments a round trip, less what time-outs take (Padhye and others, 1998):
 
     throughput = MSS / (RTT / W + RTO · min(1, 9/4W) · p (1 + 32 p²))
 
-For Reno's window that is their formula: 3 / the window at which a loss is met is the chance that it cannot be repaired without a
-time-out, and the mean is 3/4 of that window. Linux repairs more without one (RACK and tail loss probes, RFC 8985), so with much loss the
-truth is rather above.
+For Reno's window that is their formula: 3 / the window at which a loss is met is the chance that it cannot be repaired
+without a time-out, and the mean is 3/4 of that window. Linux repairs more without one (RACK and tail loss probes, RFC
+8985), so with much loss the truth is rather above.
 
-- ``reno``: W = sqrt(3/2p): Mathis, Semke, Mahdavi, Ott, The macroscopic behavior of the TCP congestion avoidance algorithm (1997)
-- ``cubic``: RFC 9438 §5.1, equation for the average window with C = 0.4 and β = 0.7; where Reno's is larger, that (§4.3)
-- ``hybla``: Caini and Firrincieli, TCP Hybla (2004): grows as a connection of 25 ms would, so W = RTT / 25 ms times Reno's
-- ``illinois``: Liu, Başar, Srikant, TCP-Illinois (2008): increase up to 10 and decrease down to 1/8 while delays are small, and Reno's own below
-  15 segments, as Linux does it. An AIMD of a and b has W = sqrt(a (2 - b) / 2bp), so at best 8.7/sqrt(p). Coarse: jitter, which it takes
-  for a queue, brings it towards Reno
-- ``bbr`` (version 1): Cardwell and others, BBR: congestion-based congestion control (2016): loss is no signal; it fills the path up to 15 %
-  of loss, by design up to 20 %. Beyond, nothing is known but that it falls: Reno's figure is then the lower bound
+- ``reno``: W = sqrt(3/2p): Mathis, Semke, Mahdavi, Ott, The macroscopic behavior of the TCP congestion avoidance
+  algorithm (1997)
+- ``cubic``: RFC 9438 §5.1, equation for the average window with C = 0.4 and β = 0.7; where Reno's is larger, that
+  (§4.3)
+- ``hybla``: Caini and Firrincieli, TCP Hybla (2004): grows as a connection of 25 ms would, so W = RTT / 25 ms times
+  Reno's
+- ``illinois``: Liu, Başar, Srikant, TCP-Illinois (2008): increase up to 10 and decrease down to 1/8 while delays are
+  small, and Reno's own below 15 segments, as Linux does it. An AIMD of a and b has W = sqrt(a (2 - b) / 2bp), so at
+  best 8.7/sqrt(p). Coarse: jitter, which it takes for a queue, brings it towards Reno
+- ``bbr`` (version 1): Cardwell and others, BBR: congestion-based congestion control (2016): loss is no signal; it fills
+  the path up to 15 % of loss, by design up to 20 %. Beyond, nothing is known but that it falls: Reno's figure is then
+  the lower bound
 
-Loss counts in the direction of the data. Not in the laws: queues that overflow, other traffic, buffers below bandwidth × delay.
+Loss counts in the direction of the data. Not in the laws: queues that overflow, other traffic, buffers below bandwidth
+× delay.
 """
 
 from __future__ import annotations
@@ -52,7 +57,8 @@ class Algorithm:
     name: str
     window: Callable[[float, float], float] | None
     factor: float
-    """As far as throughput that was published, or measured with Linux over minutes, lay from the law: see docs/explanation/model.md."""
+    """As far as throughput that was published, or measured with Linux over minutes, lay from the law: see
+    docs/explanation/model.md."""
     source: str
 
 
@@ -89,7 +95,8 @@ ALGORITHMS = {algorithm.name: algorithm for algorithm in _FOUND}
 
 
 def rto_s(rtt_s: float, jitter_s: float = 0.0) -> float:
-    """A retransmission time-out as Linux sets it; ``jitter_s`` is each way's, uniform, so the deviation of both is about 2/3 of it."""
+    """A retransmission time-out as Linux sets it; ``jitter_s`` is each way's, uniform, so the deviation of both is
+    about 2/3 of it."""
     return rtt_s + max(RTO_MIN_S, 4 * jitter_s * 2 / 3)
 
 

@@ -1,11 +1,12 @@
 """Free parameters from measured times: a start, and so much for each zone or record.
 
-The line is Theil's and Sen's: the slope is the median of those of all pairs of different sizes, weighted by how far apart they are (Sen, 1968;
-Jaeckel, 1972), so a repeat or two that went wrong do not move it. The interval is for one more trial: residuals are taken as ratios, for times that
-are longer vary more, and resampled to fit anew (Efron and Tibshirani, An Introduction to the Bootstrap, 1993, chapter 9: regression). The trial itself
-adds noise as Student's t has it. Both take the residuals of the two largest sizes, which are nearest to what is asked: a start that hardly varies makes
-small sizes look steadier than large ones are. What the line does not explain is in the residuals, so a bend widens the interval; that the line goes on
-beyond the sizes that were measured is assumed, and `held_out` looks at it.
+The line is Theil's and Sen's: the slope is the median of those of all pairs of different sizes, weighted by how far
+apart they are (Sen, 1968; Jaeckel, 1972), so a repeat or two that went wrong do not move it. The interval is for one
+more trial: residuals are taken as ratios, for times that are longer vary more, and resampled to fit anew (Efron and
+Tibshirani, An Introduction to the Bootstrap, 1993, chapter 9: regression). The trial itself adds noise as Student's t
+has it. Both take the residuals of the two largest sizes, which are nearest to what is asked: a start that hardly varies
+makes small sizes look steadier than large ones are. What the line does not explain is in the residuals, so a bend
+widens the interval; that the line goes on beyond the sizes that were measured is assumed, and `held_out` looks at it.
 
 Of made-up trials with three sizes or more the interval of 90 % held 86 to 96 %, with two sizes 76 to 84 %: take three.
 """
@@ -74,7 +75,8 @@ class Forecast:
 
 
 def fit(trials: Sequence[Measured]) -> Line | None:
-    """The line through ``trials``; None of fewer than `FEWEST_SIZES` sizes. Neither its start nor its slope is below zero."""
+    """The line through ``trials``; None of fewer than `FEWEST_SIZES` sizes. Neither its start nor its slope is below
+    zero."""
     sizes = [trial.size for trial in trials]
     pairs = _pairs(sizes)
     return _line(sizes, [trial.time_s for trial in trials], pairs) if pairs else None
@@ -119,7 +121,8 @@ def forecast(trials: Sequence[Measured], size: int, *, seed: int = 1) -> Forecas
 
 
 def _residuals(trials: Sequence[Measured], line: Line) -> list[float]:
-    """Logarithms of measured against fitted, of the two largest sizes; as much larger as fitting two parameters made them too small."""
+    """Logarithms of measured against fitted, of the two largest sizes; as much larger as fitting two parameters made
+    them too small."""
     nearest = sorted({trial.size for trial in trials})[-NEAREST_SIZES:]
     near = [trial for trial in trials if trial.size in nearest]
     inflated = math.sqrt(len(near) / max(1, len(near) - 2))

@@ -1,7 +1,7 @@
 """A run's smaller sizes fitted, and held against its largest, which the fit has not seen.
 
-Where a secondary opens a connection a zone, the port wall (`ports`) is held against the fit: a line cannot foresee it, the law can. It then says
-"at least", and is not counted in the coverage of the intervals.
+Where a secondary opens a connection a zone, the port wall (`ports`) is held against the fit: a line cannot foresee it,
+the law can. It then says "at least", and is not counted in the coverage of the intervals.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from dnsrig.rundir import Scalar, TrialRecord, Variant
 FAR_S = 5e-3
 """Round trips from here on count as distance: on one machine they take a hundredth."""
 A_CONNECTION_EACH = 0.9
-"""Connections opened a zone from which a secondary is taken to open one for each. Chosen: one that reuses them opens far fewer."""
+"""Connections opened a zone from which a secondary is taken to open one for each. Chosen: one that reuses them opens
+far fewer."""
 PORT_RANGE = "net.ipv4.ip_local_port_range"
 
 
@@ -59,7 +60,8 @@ class Row:
 
     @property
     def off(self) -> float:
-        """By which factor the largest size was missed, in the median; 1 where most of its trials lie where they were expected."""
+        """By which factor the largest size was missed, in the median; 1 where most of its trials lie where they were
+        expected."""
         if self.forecast is None or self.behind_wall or 2 * sum(self.held) > len(self.held):
             return 1.0
         ratio = self.measured_s / self.forecast.time_s
@@ -77,7 +79,8 @@ class Row:
 
     @property
     def round_trips(self) -> float | None:
-        """Of a zone, as the fit says them; None where distance or workers are not known, or the size does not count zones."""
+        """Of a zone, as the fit says them; None where distance or workers are not known, or the size does not count
+        zones."""
         workers = workers_in(self.example)
         if self.rtt_s is None or workers is None or self.forecast is None or self.unit != "zones":
             return None
@@ -213,7 +216,8 @@ def _measured(size: int, trial: Trial) -> Measured:
 
 
 def wall_s(trial: Trial, zones: int) -> float:
-    """The port wall of a secondary that did ``trial``, for ``zones`` zones; 0 where it does not open a connection for each."""
+    """The port wall of a secondary that did ``trial``, for ``zones`` zones; 0 where it does not open a connection for
+    each."""
     record = trial.record
     spec, opened = record.spec, trial.value("connections_opened")
     server = spec.hosts[spec.subject].server

@@ -1,12 +1,13 @@
 """Jitter that keeps packets in order raises the delay.
 
 A packet that drew a short delay waits for those before it that drew long ones, so the delay of a busy path is near the
-longest that jitter allows, and not near the middle. netem does so where a rate is set; with `delay` and jitter alone it lets packets
-overtake each other, and the delay stays in the middle.
+longest that jitter allows, and not near the middle. netem does so where a rate is set; with `delay` and jitter alone it
+lets packets overtake each other, and the delay stays in the middle.
 
-For packets that come as a Poisson process of rate λ, each with a delay drawn uniformly from m ± j, and delivered in order, the delay D of
-a packet is the largest of what it and those before it have left. No earlier packet holds it beyond x with probability
-exp(-λ (m + j - x)² / 4j), and its own draw is below x with probability (x - m + j) / 2j. Integrating gives
+For packets that come as a Poisson process of rate λ, each with a delay drawn uniformly from m ± j, and delivered in
+order, the delay D of a packet is the largest of what it and those before it have left. No earlier packet holds it
+beyond x with probability exp(-λ (m + j - x)² / 4j), and its own draw is below x with probability (x - m + j) / 2j.
+Integrating gives
 
     mean = m + j - sqrt(πj/λ) erf(sqrt(λj)) + (1 - exp(-λj)) / λ
 

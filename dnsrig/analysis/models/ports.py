@@ -1,9 +1,9 @@
 """The port wall: one connection a zone cannot go on faster than ports come free.
 
-Who closes a TCP connection first keeps its port in TIME_WAIT for 60 s (Linux; RFC 9293 §3.6.1 asks for twice the maximum segment
-lifetime). From one address to one server's port there are as many connections as there are ephemeral ports: so the first 28,232
-zones are free, and each further batch waits for the one before. What fails to connect then waits for a retry timer as well, which S1 saw
-(66 to 181 s for 30,000 zones), so this is a lower bound.
+Who closes a TCP connection first keeps its port in TIME_WAIT for 60 s (Linux; RFC 9293 §3.6.1 asks for twice the
+maximum segment lifetime). From one address to one server's port there are as many connections as there are ephemeral
+ports: so the first 28,232 zones are free, and each further batch waits for the one before. What fails to connect then
+waits for a retry timer as well, which S1 saw (66 to 181 s for 30,000 zones), so this is a lower bound.
 """
 
 from __future__ import annotations

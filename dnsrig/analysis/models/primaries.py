@@ -1,7 +1,8 @@
-"""What a zone costs a primary: CPU time of its host, softirqs included, by how secondaries ask; as the servers' drivers declare it.
+"""What a zone costs a primary: CPU time of its host, softirqs included, by how secondaries ask; as the servers' drivers
+declare it.
 
-Medians of docs/explanation/primaries-results.md (`dnsrig run connection-policy --scale standard`: 10,000 zones of four records, one client, one CPU for the
-primary). Neither many clients at the same time nor several CPUs were measured.
+Medians of docs/explanation/primaries-results.md (`dnsrig run connection-policy --scale standard`: 10,000 zones of four
+records, one client, one CPU for the primary). Neither many clients at the same time nor several CPUs were measured.
 """
 
 from __future__ import annotations

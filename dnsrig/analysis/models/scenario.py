@@ -21,7 +21,8 @@ WINDOW = 100
 
 @dataclass(frozen=True)
 class Path:
-    """The far path. Loss is of packets in the direction of the data; jitter is each way's, uniform about half the round trip."""
+    """The far path. Loss is of packets in the direction of the data; jitter is each way's, uniform about half the round
+    trip."""
 
     rtt_s: float = 0.0
     jitter_s: float = 0.0

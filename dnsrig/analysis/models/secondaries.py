@@ -1,7 +1,7 @@
 """How servers fetch zones as secondaries, as their drivers declare it: policy, workers, SOA, and their work.
 
-The work is of the machine that docs/explanation/transfer-results.md describes (one CPU for the server, storage in memory): on
-another machine take it from a run of that machine's own (`fit`).
+The work is of the machine that docs/explanation/transfer-results.md describes (one CPU for the server, storage in
+memory): on another machine take it from a run of that machine's own (`fit`).
 """
 
 from __future__ import annotations

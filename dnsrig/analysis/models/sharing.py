@@ -1,8 +1,8 @@
 """Sharing: what all sites take from one primary at the same time.
 
 A primary's uplink carries each zone once a site; its CPU answers each zone once a site. Both grow with the sites, where
-everything else here is each site's own. Equal shares are assumed: sites that start together, over paths that are alike. No measurement of
-many far sites was held against it.
+everything else here is each site's own. Equal shares are assumed: sites that start together, over paths that are alike.
+No measurement of many far sites was held against it.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ what the numbers are: ``about`` a value; ``spread`` a value and the low..high ar
 ``at-most`` and ``at-least`` a bound.
 
 A module of this folder is named after a source. Its functions with ``@holds`` compute what a run has of a figure, one
-`Measured` a server; a run that was not asked for what they need yields nothing. To add a source, add its rows and its file.
+`Measured` a server; a run that was not asked for what they need yields nothing. To add a source, add its rows and its
+file.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class Measured:
     bound: Sign = ""
     """Trials that hit their limit are in it: the true value is at least, or at most, this."""
     comparable: bool = True
-    """Whether it was measured at the size of the source's and under its conditions, so that one may lie within the other's range."""
+    """Whether it was measured at the size of the source's and under its conditions, so that one may lie within the
+    other's range."""
     differs: list[str] = field(default_factory=list)
     """How it was measured differently, a sentence each."""
 

@@ -45,7 +45,8 @@ class Size:
         return f"{self.here:,} {self.what}s here, {self.there:,} in the source: {each}."
 
     def extrapolated(self, here_s: float) -> float:
-        """``here_s`` as it would be at the source's size, by both of its laws: a time grows as the records do, or as the zones."""
+        """``here_s`` as it would be at the source's size, by both of its laws: a time grows as the records do, or as
+        the zones."""
         return here_s * self.there / max(1, self.here)
 
 
@@ -107,7 +108,8 @@ def like_the_source(spec: TrialSpec) -> bool:
 
 
 def path(spec: TrialSpec) -> list[str]:
-    """A sentence for what makes the link between the sites another than the source's. Nothing else would be as wrong to compare."""
+    """A sentence for what makes the link between the sites another than the source's. Nothing else would be as wrong to
+    compare."""
     link = next((link for link in spec.links if link.emulated), None)
     if link is None:
         return ["No far link was emulated here."]

@@ -15,7 +15,8 @@ AXIS = "congestion"
 ROUND_TRIP_MS = 300
 LOSS_PERCENT = 10
 SAME = 0.1
-"""Share by which a round trip or a loss may differ from the source's and still be called the same: it says \"about\"."""
+"""Share by which a round trip or a loss may differ from the source's and still be called the same: it says
+\"about\"."""
 DATA_ONLY = "All loss is on the way of the data here; the source does not say on which way its was."
 
 

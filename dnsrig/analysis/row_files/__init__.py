@@ -1,7 +1,8 @@
-"""The files of rows that instruments leave with a trial: one file here an instrument, with the columns as it writes them.
+"""The files of rows that instruments leave with a trial: one file here an instrument, with the columns as it writes
+them.
 
-`Trial.rows` reads any `RowFile`, so an instrument of another package declares its own beside the metrics that read it. Times are
-CLOCK_MONOTONIC ns of the machine that measured, unless a name says otherwise.
+`Trial.rows` reads any `RowFile`, so an instrument of another package declares its own beside the metrics that read it.
+Times are CLOCK_MONOTONIC ns of the machine that measured, unless a name says otherwise.
 """
 
 from __future__ import annotations

@@ -15,4 +15,5 @@ CHANGES = RowFile(
         "rcode": pl.UInt8,
     },
 )
-"""One row a change. ``kind``: remove, add (of members of the catalog), touch (of a record); ``accepted_ns`` is null where it was not."""
+"""One row a change. ``kind``: remove, add (of members of the catalog), touch (of a record); ``accepted_ns`` is null
+where it was not."""

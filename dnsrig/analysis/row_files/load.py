@@ -15,7 +15,8 @@ INTERVALS = RowFile(
         "busy_ns": pl.Int64,
     },
 )
-"""What became of the queries that were due in each interval, one row an interval. ``busy_ns``: of the busiest thread."""
+"""What became of the queries that were due in each interval, one row an interval. ``busy_ns``: of the busiest
+thread."""
 CLIENTS = RowFile(
     "clients.arrow",
     {
@@ -24,7 +25,8 @@ CLIENTS = RowFile(
         **dict.fromkeys(("sum_ns", "max_ns"), pl.Int64),
     },
 )
-"""One row an interval and client. ``sum_ns`` and ``max_ns`` are from the due time, of what was not answered at the limit."""
+"""One row an interval and client. ``sum_ns`` and ``max_ns`` are from the due time, of what was not answered at the
+limit."""
 ANSWERS = RowFile(
     "answers.arrow",
     {
@@ -33,5 +35,5 @@ ANSWERS = RowFile(
         **dict.fromkeys(("first_ns", "last_ns"), pl.Int64),
     },
 )
-"""When queries were sent and answers came, of all clients, one row a bin of 10 ms in which anything did. ``time_ns``: the bin's start; ``answered``: late
-and second answers, too; ``first_ns``, ``last_ns``: of its answers, 0 without."""
+"""When queries were sent and answers came, of all clients, one row a bin of 10 ms in which anything did. ``time_ns``:
+the bin's start; ``answered``: late and second answers, too; ``first_ns``, ``last_ns``: of its answers, 0 without."""

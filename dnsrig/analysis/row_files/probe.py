@@ -29,7 +29,8 @@ PROPAGATION = RowFile(
         **dict.fromkeys(("due_ns", "changed_ns", "accepted_ns", "last_unseen_ns", "seen_ns"), pl.Int64),
     },
 )
-"""One row a change and secondary; times as the help of `propagation` defines them. ``seen_ns`` is null where it never was."""
+"""One row a change and secondary; times as the help of `propagation` defines them. ``seen_ns`` is null where it never
+was."""
 FOLLOWED = RowFile(
     "followed.arrow",
     {
@@ -40,5 +41,5 @@ FOLLOWED = RowFile(
         "serial": pl.UInt32,
     },
 )
-"""One row each time that the answer for a zone became another. ``before_ns``: when it was last asked and still answered as before (null: the first
-answer); ``serial`` is null where the zone is not served."""
+"""One row each time that the answer for a zone became another. ``before_ns``: when it was last asked and still answered
+as before (null: the first answer); ``serial`` is null where the zone is not served."""

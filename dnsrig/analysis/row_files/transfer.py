@@ -30,9 +30,9 @@ TRANSFERS = RowFile(
         "outcome": pl.String,
     },
 )
-"""One row an attempt to transfer a zone. ``attempt``: from 1; ``asked``: soa, axfr, ixfr; ``answered``: none, soa, axfr, ixfr, up-to-date;
-``pause_max_ns``: longest between two of its messages; ``foreign_messages``: of other transfers between its first and its last; ``outcome``: done,
-up-to-date or a failure."""
+"""One row an attempt to transfer a zone. ``attempt``: from 1; ``asked``: soa, axfr, ixfr; ``answered``: none, soa,
+axfr, ixfr, up-to-date; ``pause_max_ns``: longest between two of its messages; ``foreign_messages``: of other transfers
+between its first and its last; ``outcome``: done, up-to-date or a failure."""
 CONNECTIONS = RowFile(
     "connections.arrow",
     {
@@ -50,8 +50,8 @@ CONNECTIONS = RowFile(
         "messages": pl.UInt32,
     },
 )
-"""One row a connection. ``source``: ADDRESS:PORT; ``handshake``: none, full, resumed; ``ended``: ours, closed, reset, refused, no-port, timed-out,
-tls."""
+"""One row a connection. ``source``: ADDRESS:PORT; ``handshake``: none, full, resumed; ``ended``: ours, closed, reset,
+refused, no-port, timed-out, tls."""
 TCP_INFO = RowFile(
     "tcp-info.arrow",
     {
@@ -68,4 +68,5 @@ TCP_INFO = RowFile(
         "unread_bytes": pl.UInt32,
     },
 )
-"""What the kernel told of connections (TCP_INFO, tcp(7)), one row a connection and interval, of at most 256 connections. ``cwnd``: segments."""
+"""What the kernel told of connections (TCP_INFO, tcp(7)), one row a connection and interval, of at most 256
+connections. ``cwnd``: segments."""

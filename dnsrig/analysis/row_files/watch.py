@@ -45,10 +45,12 @@ SOCKETS = RowFile(
     },
     later=("send_buffer_bytes", "receive_buffer_bytes"),
 )
-"""One row a socket and interval, of procedures that want it: what the kernel said (sock_diag(7), TCP_INFO of tcp(7)), every 0.2 s, of at most 256 sockets
-a host, both ends of a connection where both hosts are watched. Counters are those of the connection since its beginning; what the kernel has not measured
-yet, or does not have, is 0. Most of it is about what this end sends.
+"""One row a socket and interval, of procedures that want it: what the kernel said (sock_diag(7), TCP_INFO of tcp(7)),
+every 0.2 s, of at most 256 sockets a host, both ends of a connection where both hosts are watched. Counters are those
+of the connection since its beginning; what the kernel has not measured yet, or does not have, is 0. Most of it is about
+what this end sends.
 
-``local``, ``remote``: ADDRESS:PORT; ``cwnd``, ``ssthresh``, ``sent_data_segments``: segments; ``send_queue_bytes``: not acknowledged;
-``receive_queue_bytes``: not read; ``send_buffer_bytes``, ``receive_buffer_bytes``: what the buffers may take now; ``busy_us``, and of it
-``receive_window_limited_us`` and ``send_buffer_limited_us``; ``sacks``, ``timestamps``, ``window_scaling``: agreed on by both ends."""
+``local``, ``remote``: ADDRESS:PORT; ``cwnd``, ``ssthresh``, ``sent_data_segments``: segments; ``send_queue_bytes``: not
+acknowledged; ``receive_queue_bytes``: not read; ``send_buffer_bytes``, ``receive_buffer_bytes``: what the buffers may
+take now; ``busy_us``, and of it ``receive_window_limited_us`` and ``send_buffer_limited_us``; ``sacks``,
+``timestamps``, ``window_scaling``: agreed on by both ends."""

@@ -131,7 +131,8 @@ def _job() -> Iterator[tuple[Path, int]]:
 
 
 def _follow(machine: uml.Machine, report: Report, *, limit_s: float) -> None:
-    """Pass events on until the trial has ended, but for the last, which our caller says. Raises after so long a silence."""
+    """Pass events on until the trial has ended, but for the last, which our caller says. Raises after so long a
+    silence."""
     try:
         while (event := machine.events.get(timeout=limit_s)) is not None:
             if event["event"] != "ended":

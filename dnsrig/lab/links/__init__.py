@@ -45,7 +45,8 @@ class Link(Protocol):
         """CLOCK_REALTIME from which changes of its loss count."""
 
     def finish(self) -> dict[str, Any] | None:
-        """End it, if it is not ended, and take what it says of itself; None where it says nothing. Safe to call twice."""
+        """End it, if it is not ended, and take what it says of itself; None where it says nothing. Safe to call
+        twice."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ LINK_SCOPE = 253
 
 
 def set_up(here: Host, there: Host, *, mtu_bytes: int, neighbour: str | None = None) -> None:
-    """The interface of ``here`` towards ``there``, which exists: up, with addresses and routes to every address of ``there``.
+    """The interface of ``here`` towards ``there``, which exists: up, with addresses and routes to every address of
+    ``there``.
 
-    ``neighbour``: the hardware address behind which the other end is; None on an interface that has none. The routes carry the TCP
-    settings of ``here``.
+    ``neighbour``: the hardware address behind which the other end is; None on an interface that has none. The routes
+    carry the TCP settings of ``here``.
     """
     metrics = tcp.route_metrics(here)
     with NetNS(here.namespace) as route:

@@ -1,4 +1,5 @@
-"""Queueing disciplines and offloads of an interface in a namespace: the two things asked of the kernel directly, without pyroute2."""
+"""Queueing disciplines and offloads of an interface in a namespace: the two things asked of the kernel directly,
+without pyroute2."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ def netem(
 ) -> None:
     """Make a queueing discipline, or change one (``flags`` 0). Raises OSError if the kernel refuses.
 
-    Message and exchange (netlink(7)) are our own: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes it for TCA_RATE
-    as well).
+    Message and exchange (netlink(7)) are our own: what pyroute2 makes of the option ``rate`` is no message (0.9.7 takes
+    it for TCA_RATE as well).
     """
     with inside(namespace), socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as sock:
         sock.settimeout(ANSWER_LIMIT_S)
@@ -52,7 +53,8 @@ def message(index: int, handle: int, parent: int | None, options: dict[str, Any]
 
 
 def no_offload(namespace: str, interface: str) -> None:
-    """No segments larger than a packet on this interface, of TCP (ethtool(8): tso, gso, gro) or of UDP (ip-link(8): gso_max_segs)."""
+    """No segments larger than a packet on this interface, of TCP (ethtool(8): tso, gso, gro) or of UDP (ip-link(8):
+    gso_max_segs)."""
     with NetNS(namespace) as route:
         route.link("set", index=route.link_lookup(ifname=interface)[0], gso_max_segs=1)
     with inside(namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:

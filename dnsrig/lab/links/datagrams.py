@@ -1,7 +1,7 @@
 """Sends datagrams both ways over a link and notes when each left and arrived. No judgement.
 
-Both ends are sockets of this process, each made inside its host's network namespace, so both times are of one clock; the
-arrival is the kernel's (SO_TIMESTAMPNS, socket(7)), so it does not matter when we look.
+Both ends are sockets of this process, each made inside its host's network namespace, so both times are of one clock;
+the arrival is the kernel's (SO_TIMESTAMPNS, socket(7)), so it does not matter when we look.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ def probe(left: Host, right: Host) -> Iterator[Probe]:
 def _send_parts(sender: socket.socket, parts: Sequence[bytes], control: Sequence[tuple[int, int, bytes]]) -> None:
     """All in one system call, or one by one where the kernel cannot cut them.
 
-    Before Linux 6.10 it refuses with EIO over a device without checksums of its own, such as TUN (net/ipv4/udp.c, udp_send_skb).
+    Before Linux 6.10 it refuses with EIO over a device without checksums of its own, such as TUN (net/ipv4/udp.c,
+    udp_send_skb).
     """
     try:
         sender.sendmsg(parts, control)

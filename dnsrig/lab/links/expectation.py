@@ -1,9 +1,10 @@
-"""What a test should find on a link that is as asked: the model of one direction in virtual time, drawn many times. Pure.
+"""What a test should find on a link that is as asked: the model of one direction in virtual time, drawn many times.
+Pure.
 
-Tolerances follow from it. The figures of a link are random, and those of a short test scatter: with ordered jitter even the
-typical delay depends on how closely packets follow each other (as with netem's `rate`). So the schedule of the test itself
-is put through the model, again and again, and what was found is held against the mean of that, give or take `SPREAD` standard
-deviations and a slack for the machine.
+Tolerances follow from it. The figures of a link are random, and those of a short test scatter: with ordered jitter even
+the typical delay depends on how closely packets follow each other (as with netem's `rate`). So the schedule of the test
+itself is put through the model, again and again, and what was found is held against the mean of that, give or take
+`SPREAD` standard deviations and a slack for the machine.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from dataclasses import dataclass
 from dnsrig.rundir import PathSpec
 
 DRAWS = 60
-"""So many tell a standard deviation to a tenth: the relative error is 1 / √(2 × (DRAWS - 1)) = 9 %, of normal variates."""
+"""So many tell a standard deviation to a tenth: the relative error is 1 / √(2 × (DRAWS - 1)) = 9 %, of normal
+variates."""
 SEED = 0
 """The same draws each time: what is found is judged, not the model."""
 SPREAD = 5.0
 """Standard deviations: a normal variate is so far away once in 1.7 million tests."""
 SLACK_MS = 2.0
-"""What the machine may add to a path. This and the other slacks are chosen, not measured: so far a path may be off without being refused."""
+"""What the machine may add to a path. This and the other slacks are chosen, not measured: so far a path may be off
+without being refused."""
 TAIL_SLACK_MS = 5.0
 """A machine that was busy for a moment shows in the slowest packets first."""
 SLACK_SHARE = 0.02
@@ -32,7 +35,8 @@ RATE_SLACK_SHARE = 0.05
 LOSS_SLACK_PACKETS = 2
 """A busy machine may lose a few more than were asked for; never fewer."""
 LOSS_ERROR = 2.9e-7
-"""How likely a number of lost packets outside the interval is at most, at either end: what five standard deviations of a normal variate are."""
+"""How likely a number of lost packets outside the interval is at most, at either end: what five standard deviations of
+a normal variate are."""
 SELDOM_OVERTAKEN_PACKETS = 5
 """Where no draw has fewer than these overtaken, none at all is a link that keeps order."""
 
@@ -75,8 +79,9 @@ class Expected:
 def arrivals(path: PathSpec, sent: Sent, dice: random.Random) -> list[float | None]:
     """When each packet arrives, in seconds like ``sent``; None: lost. A queue without end, no path MTU.
 
-    With a rate and in order a packet is due at the later of its own delay and the due time of the packet ahead, plus its time on
-    the wire; in order without a rate, not before the packet ahead. Free with a rate, it waits for the wire and then has its delay.
+    With a rate and in order a packet is due at the later of its own delay and the due time of the packet ahead, plus
+    its time on the wire; in order without a rate, not before the packet ahead. Free with a rate, it waits for the wire
+    and then has its delay.
     """
     wire_free_s = last_s = -math.inf
     found: list[float | None] = []
@@ -104,7 +109,8 @@ def delays(sent: Sent, arrived: Sequence[float | None]) -> Delays | None:
 
 
 def overtaken(arrived: Sequence[float | None]) -> int:
-    """How many arrived later than one that was sent after them; of the packets next to each other in the order of arrival."""
+    """How many arrived later than one that was sent after them; of the packets next to each other in the order of
+    arrival."""
     came = sorted((time_s, number) for number, time_s in enumerate(arrived) if time_s is not None)
     return sum(one > other for (_, one), (_, other) in itertools.pairwise(came))
 
@@ -112,9 +118,10 @@ def overtaken(arrived: Sequence[float | None]) -> int:
 def lost_packets(chances: Sequence[float]) -> Interval:
     """How many of packets are lost that are lost with these probabilities, each for itself.
 
-    Hoeffding's bound (1963, theorem 1) for the sum of independent variates: so many or more (or fewer) are less likely than
-    exp(-n × the relative entropy of found and expected share). It holds for few and seldom losses too, where the binomial distribution is far
-    from normal: five of its standard deviations would let a link without any loss pass for one of 2 %.
+    Hoeffding's bound (1963, theorem 1) for the sum of independent variates: so many or more (or fewer) are less likely
+    than exp(-n × the relative entropy of found and expected share). It holds for few and seldom losses too, where the
+    binomial distribution is far from normal: five of its standard deviations would let a link without any loss pass for
+    one of 2 %.
     """
     count, mean = len(chances), math.fsum(chances)
     if mean == 0 or mean == count:
@@ -144,7 +151,8 @@ def rate_mbit(nbytes: Sequence[int], arrived: Sequence[float | None]) -> float |
 
 
 def expected(path: PathSpec, sent: Sent, *, tick_s: float = 0.0) -> Expected:
-    """For a test that sends ``sent``, spaced so that they do not fill the queue. ``tick_s``: how coarse the kernel's timers are."""
+    """For a test that sends ``sent``, spaced so that they do not fill the queue. ``tick_s``: how coarse the kernel's
+    timers are."""
     tick_ms = tick_s * 1e3
     dice = random.Random(SEED)
     draws = [arrivals(path, sent, dice) for _ in range(DRAWS)]
@@ -161,7 +169,8 @@ def expected(path: PathSpec, sent: Sent, *, tick_s: float = 0.0) -> Expected:
 def expected_rate_mbit(path: PathSpec, nbytes: Sequence[int], at_s: float, *, tick_s: float = 0.0) -> Interval | None:
     """For a burst of such packets, all sent at once ``at_s`` since the link began.
 
-    None where a link as asked may lose so many of them that no rate can be told. With coarse timers packets come in clumps, so the time of the half that counts is known to a tick only.
+    None where a link as asked may lose so many of them that no rate can be told. With coarse timers packets come in
+    clumps, so the time of the half that counts is known to a tick only.
     """
     assert path.rate_mbit is not None
     half_s = sum(nbytes) * 8 / (path.rate_mbit * 1e6) / 2

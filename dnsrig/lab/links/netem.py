@@ -1,13 +1,14 @@
 """Links that the kernel emulates (netem, tc-netem(8)), in a network namespace between the two hosts.
 
-The packets of a host pass a router that has nothing else to do: a veth pair on either side, and netem where packets leave it. Shaped
-on its own interface a sender would learn of a full queue at once, from its own kernel, and keep less in flight (TCP small
-queues); and what it hands over are segments of up to 64 kB, which netem would lose and delay as one packet. So the hosts'
-interfaces do no segmentation offload, and the queue is elsewhere. Neighbours are static, so that ARP is not delayed.
+The packets of a host pass a router that has nothing else to do: a veth pair on either side, and netem where packets
+leave it. Shaped on its own interface a sender would learn of a full queue at once, from its own kernel, and keep less
+in flight (TCP small queues); and what it hands over are segments of up to 64 kB, which netem would lose and delay as
+one packet. So the hosts' interfaces do no segmentation offload, and the queue is elsewhere. Neighbours are static, so
+that ARP is not delayed.
 
-A path MTU is that of the router's route, locked; the router says so by ICMP, unless what it says itself is sent nowhere. It
-fragments packets without DF, as routers do, where the engine's `link` drops them. The kernel draws its random numbers itself: the
-seed of the link does not reach it.
+A path MTU is that of the router's route, locked; the router says so by ICMP, unless what it says itself is sent
+nowhere. It fragments packets without DF, as routers do, where the engine's `link` drops them. The kernel draws its
+random numbers itself: the seed of the link does not reach it.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ from dnsrig.rundir import LinkSpec, PathSpec
 ROUTER_ADDRESS = "198.18.254.{}"
 """From which ICMP comes."""
 RATE_WITHOUT_MBIT = 30_000.0
-"""netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32 bits of bytes/s)."""
+"""netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32
+bits of bytes/s)."""
 UNLIMITED_PACKETS = 1_000_000
 ETHERNET_HEADER_BYTES = 14
 """netem would count it; a path's rate is that of its IP packets, for all kinds of links."""
@@ -115,8 +117,8 @@ class NetemLink:
                 return
 
     def finish(self) -> dict[str, Any] | None:
-        """The kernel's count of what left the router: packets, bytes of IP, and drops of any kind. None if its loss did not change
-        when it was to, as of a link that ended too early."""
+        """The kernel's count of what left the router: packets, bytes of IP, and drops of any kind. None if its loss did
+        not change when it was to, as of a link that ended too early."""
         if not self.over.is_set():
             self.over.set()
             self.told = {name: _counted(one) for name, one in self.exits.items()}
@@ -182,7 +184,8 @@ def _silence(router: str, forward: PathSpec, reverse: PathSpec) -> None:
 def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | None, dict[str, Any]]]:
     """The queueing disciplines of a direction: handle, parent (None: root) and options as pyroute2's netem takes them.
 
-    In order, one does everything; its rate is what keeps order. Free with a rate takes two: the first has the rate, the second the delays.
+    In order, one does everything; its rate is what keeps order. Free with a rate takes two: the first has the rate, the
+    second the delays.
     """
     loss = {"loss": path.loss_percent_at(after_s)}
     delay = {"delay": round(path.delay_ms * 1e3), "jitter": round(path.jitter_ms * 1e3)}

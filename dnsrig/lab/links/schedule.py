@@ -40,7 +40,8 @@ def steady(path: PathSpec) -> Steady:
 
 
 def burst(path: PathSpec, interface_mtu_bytes: int) -> list[int]:
-    """The sizes of the packets of a burst that shows the rate; empty where none was asked for. It fits into the queue."""
+    """The sizes of the packets of a burst that shows the rate; empty where none was asked for. It fits into the
+    queue."""
     if path.rate_mbit is None:
         return []
     size = path.mtu_bytes or interface_mtu_bytes

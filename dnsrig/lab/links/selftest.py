@@ -1,9 +1,9 @@
 """The self-test before each trial: is a link what it was asked to be?
 
-A plain link must let packets through. On an emulated one datagrams go both ways at once: small ones, evenly spaced, for delay,
-jitter, loss and order; where a rate was asked for, then a burst; where a path MTU was, packets of that size and larger.
-What they meet is held against what the same datagrams meet on a link as asked (``expectation.py``). It takes at most about 2 s
-and the round trip.
+A plain link must let packets through. On an emulated one datagrams go both ways at once: small ones, evenly spaced, for
+delay, jitter, loss and order; where a rate was asked for, then a burst; where a path MTU was, packets of that size and
+larger. What they meet is held against what the same datagrams meet on a link as asked (``expectation.py``). It takes at
+most about 2 s and the round trip.
 """
 
 from __future__ import annotations
@@ -215,7 +215,8 @@ def _forget_path_mtu(*hosts: Host) -> None:
 
 
 def tick_s() -> float:
-    """How coarse this kernel's timers are: next to nothing, but a tick where it has no high-resolution timers (User-mode Linux)."""
+    """How coarse this kernel's timers are: next to nothing, but a tick where it has no high-resolution timers
+    (User-mode Linux)."""
     return time.clock_getres(time.CLOCK_MONOTONIC)
 
 

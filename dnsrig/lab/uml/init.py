@@ -1,8 +1,9 @@
 """The first program under the kernel: makes a system out of the machine's files, runs one command, and powers off.
 
 Run by the kernel as ``python -I -S init.py JOB``, JOB being a folder of the machine outside with ``job.json``:
-``folders`` (of outside to be seen at the same path: [path, writable]), ``modules`` to load, ``modprobe`` (a program), ``open_files`` (a limit),
-``command`` and ``environment``. It imports nothing but Python's own library, as few of it as it can: all is slow here.
+``folders`` (of outside to be seen at the same path: [path, writable]), ``modules`` to load, ``modprobe`` (a program),
+``open_files`` (a limit), ``command`` and ``environment``. It imports nothing but Python's own library, as few of it as
+it can: all is slow here.
 
 The root file system is the machine's own, read-only, through hostfs. /tmp, /run, /dev/shm are memory of this kernel.
 Three consoles lead out: tty1 takes the command's standard output, tty2 its standard error, tty3 is its standard input.
@@ -63,7 +64,8 @@ def loopback() -> None:
 
 
 def modules(modprobe: str, names: list[str]) -> None:
-    """Load ``names``, and let the kernel load what it finds to be missing; every congestion control is for every host."""
+    """Load ``names``, and let the kernel load what it finds to be missing; every congestion control is for every
+    host."""
     write("/proc/sys/kernel/modprobe", modprobe)
     for name in names:
         os.waitpid(os.posix_spawn(modprobe, [modprobe, name], os.environ), 0)

@@ -49,7 +49,8 @@ OWN_ENVIRONMENT = {"TERM": "dumb", "PYTHONDONTWRITEBYTECODE": "1"}
 INIT = Path(__file__).with_name("init.py")
 
 ALWAYS = ("ipv6", "tun")
-"""Modules that nothing asks for in a way that would load them: settings and device nodes that are expected to be there."""
+"""Modules that nothing asks for in a way that would load them: settings and device nodes that are expected to be
+there."""
 
 MODPROBE = """#!/bin/sh
 # kmod of the kernel's suite, with the libraries of that suite.

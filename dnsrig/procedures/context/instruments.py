@@ -22,7 +22,8 @@ class Instruments:
     """By name."""
 
     def start(self, name: str, arguments: list[str], host: str = OBSERVER, program: Path | None = None) -> Instrument:
-        """Start the engine on ``host`` with ``arguments``, a subcommand first, or another ``program``; its summary is kept under ``name``."""
+        """Start the engine on ``host`` with ``arguments``, a subcommand first, or another ``program``; its summary is
+        kept under ``name``."""
         errors = self.workspace.directory / "instruments" / f"{name}.stderr"
         self.started[name] = Instrument.start(name, self.workspace.host(host), arguments, errors, program)
         return self.started[name]

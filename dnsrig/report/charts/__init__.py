@@ -8,8 +8,8 @@ A chart that draws something of its own is a module of this folder, or of anothe
 - ``draw(run) -> list[Drawing]``, or ``explain(run, findings) -> list[Drawing]`` if it says what traps found,
 - ``caption(run) -> str``: what to look for, and what the picture leaves out.
 
-Charts that differ only in what they are drawn of are entries of a module's table ``CHARTS``, as in `metric_by_axis`, `percentiles` and
-`time_series`. A module whose name begins with an underscore is not a chart but what charts share.
+Charts that differ only in what they are drawn of are entries of a module's table ``CHARTS``, as in `metric_by_axis`,
+`percentiles` and `time_series`. A module whose name begins with an underscore is not a chart but what charts share.
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ class ModuleChart(Chart):
 
 
 def chosen(run: Run) -> list[Chart]:
-    """The charts of the report of ``run``: those that have something to draw, in the order of the page. One that raises is left out and told."""
+    """The charts of the report of ``run``: those that have something to draw, in the order of the page. One that raises
+    is left out and told."""
     found = []
     for chart in all_charts():
         with run.failures.isolate("chart", chart.id):

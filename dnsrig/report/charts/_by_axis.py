@@ -1,6 +1,8 @@
-"""The generic chart of a metric against an axis of the matrix: each repeat as a mark, the span and the median of each group.
+"""The generic chart of a metric against an axis of the matrix: each repeat as a mark, the span and the median of each
+group.
 
-Numbers lie along a logarithmic axis and lines join the medians; of names, each group has a lane of its own beside the others.
+Numbers lie along a logarithmic axis and lines join the medians; of names, each group has a lane of its own beside the
+others.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ MARKS = {
     "outcome": pl.String,
     **dict.fromkeys(("counts", "at_least", "apart"), pl.Boolean),
 }
-"""Columns of a frame with a row a repeat and way: ``place`` on the axis, ``group`` is its colour and ``way`` its dash, what ``counts`` is in span and
-median, ``at_least``: the true value is only known to be that, ``apart``: it is drawn as an open square."""
+"""Columns of a frame with a row a repeat and way: ``place`` on the axis, ``group`` is its colour and ``way`` its dash,
+what ``counts`` is in span and median, ``at_least``: the true value is only known to be that, ``apart``: it is drawn as
+an open square."""
 BESIDE = {
     **dict.fromkeys(("panel", "place", "group"), pl.String),
     **dict.fromkeys(("value", "low", "high", "origin"), pl.Float64),
@@ -40,7 +43,8 @@ BESIDE = {
 
 @dataclass(frozen=True)
 class Reference:
-    """What stands beside the measured: a published figure; with ``origin`` what is extrapolated from there; along numbers a point of a line."""
+    """What stands beside the measured: a published figure; with ``origin`` what is extrapolated from there; along
+    numbers a point of a line."""
 
     panel: str
     place: str | float
@@ -194,7 +198,8 @@ class _Look:
         return {"shorthand": "value:Q", **found}
 
     def _of_groups(self) -> tuple[alt.Color, alt.StrokeDash, alt.Shape]:
-        """What tells groups apart: lines have dashes, lanes shapes. What stands beside the measured has no colour of theirs."""
+        """What tells groups apart: lines have dashes, lanes shapes. What stands beside the measured has no colour of
+        theirs."""
         beside = len(self.lanes) - len(self.groups)
         strokes: dict[str, Any] = (
             {"symbolType": "stroke", "symbolSize": 300} if self.joined and len(self.kind.ways) == 1 else {}

@@ -38,7 +38,8 @@ def with_latency(run: Run, variant: Variant) -> list[Trial]:
 
 
 def intervals(trial: Trial) -> tuple[list[Interval], list[Interval]]:
-    """From the due time, as many as can be drawn; and the lower ends, empty where they are not to be told apart from these."""
+    """From the due time, as many as can be drawn; and the lower ends, empty where they are not to be told apart from
+    these."""
     assert trial.latency is not None
     upper, lower = (stretches(trial.latency.intervals(tag)) for tag in ("due", "lower"))
     pairs = [(a.histogram.percentiles(PERCENTS), b.histogram.percentiles(PERCENTS)) for a, b in zip(upper, lower)]
@@ -161,7 +162,8 @@ def stretches(intervals: Sequence[Interval]) -> list[Interval]:
 
 
 def over_time(run: Run) -> list[Trial]:
-    """The median repeat of each variant with several intervals, that with the slowest answers first; no more than ``MOST_VARIANTS``."""
+    """The median repeat of each variant with several intervals, that with the slowest answers first; no more than
+    ``MOST_VARIANTS``."""
     medians = [
         _split.median(with_latency(run, variant)) for variant in run.manifest.variants if not is_floor(run, variant)
     ]

@@ -16,7 +16,8 @@ OUTCOMES = ("done", "timeout", "invalid")
 
 
 def chosen(run: Run, findings: Sequence[Finding], traps: Sequence[str], most: int) -> list[Trial]:
-    """The median repeat of at most ``most`` variants: of each of ``traps`` the variant in which it decided most, then the worst ones."""
+    """The median repeat of at most ``most`` variants: of each of ``traps`` the variant in which it decided most, then
+    the worst ones."""
     medians = [trial for variant in run.manifest.variants if (trial := _median(run, variant.id)) is not None]
     worst = list(reversed(_split.best_first(medians)))
     picked: list[Trial] = []

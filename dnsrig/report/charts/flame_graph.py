@@ -1,4 +1,5 @@
-"""Where the CPU time of the server under test went: a flame graph (Gregg, ACM Queue 14(2), 2016) of a trial's stacks."""
+"""Where the CPU time of the server under test went: a flame graph (Gregg, ACM Queue 14(2), 2016) of a trial's
+stacks."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ METRICS = ("secondary_cpu_s", "primary_cpu_s")
 
 
 SEARCHING = _flames.Look(_look.COLOURS[1], 0.45, _look.COLOURS[1])
-"""Of the frames that search for a free port: a second sign beside the colour is that they have edges, the others gaps."""
+"""Of the frames that search for a free port: a second sign beside the colour is that they have edges, the others
+gaps."""
 
 
 def applies(run: Run) -> bool:

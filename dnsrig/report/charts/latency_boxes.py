@@ -41,7 +41,8 @@ def draw(run: Run) -> list[Drawing]:
 
 
 def boxes(upper: Sequence[Interval], lower: Sequence[Interval], most_ms: float | None) -> Iterable[dict[str, float]]:
-    """One a stretch in which queries were due, from their lower to their upper ends; what reaches the client's timeout is drawn there."""
+    """One a stretch in which queries were due, from their lower to their upper ends; what reaches the client's timeout
+    is drawn there."""
     for interval, least in zip(upper, lower or upper):
         highest = [_latency.shown_ms(value, most_ms) for value in interval.histogram.percentiles(_latency.PERCENTS)]
         lowest = [_latency.shown_ms(value, most_ms) for value in least.histogram.percentiles(_latency.PERCENTS)]

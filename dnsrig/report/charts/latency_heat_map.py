@@ -103,7 +103,8 @@ def shade_name(shade: int) -> str:
 
 
 def _panels(run: Run, trial: Trial) -> list[alt.LayerChart | alt.FacetChart]:
-    """A map of the upper ends, and one of the lower ends where these are apart; both have the axes and shades of the whole."""
+    """A map of the upper ends, and one of the lower ends where these are apart; both have the axes and shades of the
+    whole."""
     upper, lower = _latency.intervals(trial)
     values = [v for i in [*upper, *lower] for v in (i.histogram.min_ns, i.histogram.max_ns) if v is not None]
     largest_ms = _latency.shown_ms(max(values))

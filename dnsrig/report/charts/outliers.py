@@ -1,6 +1,7 @@
 """What an outlier did over time, beside the middle repeat of its variant.
 
-A cold page cache, for one, shows as time spent waiting for reads (S1: P. Spacek, the first of ten loads of a zone, 2024).
+A cold page cache, for one, shows as time spent waiting for reads (S1: P. Spacek, the first of ten loads of a zone,
+2024).
 """
 
 from __future__ import annotations

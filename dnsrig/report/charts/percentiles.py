@@ -1,4 +1,5 @@
-"""The generic chart of arrivals: so many percent had arrived after so long, a line a repeat. ``CHARTS`` has what a report draws so."""
+"""The generic chart of arrivals: so many percent had arrived after so long, a line a repeat. ``CHARTS`` has what a
+report draws so."""
 
 from __future__ import annotations
 

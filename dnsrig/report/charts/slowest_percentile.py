@@ -1,8 +1,8 @@
 """How slow the slowest queries are: latency against the slowest percentile, so that the tail has most of the room.
 
-The way of drawing is that of S2 and of P. Spacek's measurements at ISC: both axes logarithmic, a line for the mean of all repeats
-and a band from the smallest to the largest. Where the instrument was late, a latency is known between two ends: the band covers
-both, and a second, thin line is that of the lower ends.
+The way of drawing is that of S2 and of P. Spacek's measurements at ISC: both axes logarithmic, a line for the mean of
+all repeats and a band from the smallest to the largest. Where the instrument was late, a latency is known between two
+ends: the band covers both, and a second, thin line is that of the lower ends.
 """
 
 from __future__ import annotations

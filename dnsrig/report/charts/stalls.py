@@ -1,4 +1,5 @@
-"""The times in which the whole server answered nothing, and what ran then: a differential flame graph (Gregg, ACM Queue 14(2), 2016)."""
+"""The times in which the whole server answered nothing, and what ran then: a differential flame graph (Gregg, ACM Queue
+14(2), 2016)."""
 
 from __future__ import annotations
 

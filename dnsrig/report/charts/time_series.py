@@ -21,7 +21,8 @@ MOST_CONNECTIONS = 8
 MOST_LINES = 8
 """In one picture of senders; more variants make more pictures."""
 SMOOTHED = 5
-"""Listings over which a rate is taken: of one alone it is nought or a burst where a round trip takes longer than a listing."""
+"""Listings over which a rate is taken: of one alone it is nought or a burst where a round trip takes longer than a
+listing."""
 SENDER = {
     "acked_kb_per_s": "Acknowledged, kB/s (log scale)",
     "rtt_ms": "Round trip as the kernel smooths it, ms",
@@ -113,7 +114,8 @@ def _receives(trial: Trial) -> bool:
 
 
 def receiver(trial: Trial) -> pl.DataFrame:
-    """Of each connection drawn, thinned: columns line, time_s (since the instrument began) and those of ``RECEIVER``."""
+    """Of each connection drawn, thinned: columns line, time_s (since the instrument began) and those of
+    ``RECEIVER``."""
     begun_ns = _transfers.begun_ns(trial)
     received = trial.tcp_info.group_by("connection").agg(pl.col("received_bytes").max(), pl.len())
     drawn = received.filter(pl.col("len") >= FEWEST_SAMPLES).sort(

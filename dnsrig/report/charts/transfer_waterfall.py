@@ -145,7 +145,8 @@ def _panel(
 
 
 def _fitted(rows: pl.DataFrame, span_ms: tuple[float, float]) -> pl.DataFrame:
-    """Cut to what the axis shows, with waited (where a grey line ends) and shown (where a thick one does, so that it is seen)."""
+    """Cut to what the axis shows, with waited (where a grey line ends) and shown (where a thick one does, so that it is
+    seen)."""
     end_ms = span_ms[1]
     least_ms = LEAST_PX * (end_ms - span_ms[0]) / _look.WIDTH
     rows = rows.filter(pl.col("asked") <= end_ms).with_columns(

@@ -1,7 +1,7 @@
 """A run for other programs: one file a format.
 
-A format is a module of this folder, or of another package (`dnsrig.discovery`), with ``write(run, out) -> list[Path]``. ``out``
-is a folder that exists.
+A format is a module of this folder, or of another package (`dnsrig.discovery`), with ``write(run, out) -> list[Path]``.
+``out`` is a folder that exists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def formats() -> dict[str, ModuleType]:
 
 
 def export(run: Run, format: str, out: Path) -> list[Path]:
-    """Write ``run`` as ``format`` into the folder ``out``, made if need be; returns what was written. What fails is noted in ``run.failures``."""
+    """Write ``run`` as ``format`` into the folder ``out``, made if need be; returns what was written. What fails is
+    noted in ``run.failures``."""
     module = formats().get(format)
     if module is None:
         raise UsageError(f"there is no export format {format!r}", hint=f"choose one of {', '.join(formats())}")
