@@ -100,7 +100,7 @@ def too_long(path: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("suffix", [".py", ".toml", ".md"])
+@pytest.mark.parametrize("suffix", PROSE)
 def test_lines_of_prose_are_short(suffix: str) -> None:
     found = {path.name: lines for path in tracked() if path.suffix == suffix and (lines := too_long(path))}
     assert found == {}

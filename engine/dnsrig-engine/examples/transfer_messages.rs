@@ -1,7 +1,8 @@
 //! What the messages of a transfer cost: `cargo run --release --example transfer_messages`.
 //!
-//! Prints, for messages as servers make them, nanoseconds of CPU time a record and a message: the median of 9 rounds, and the
-//! fastest and the slowest. Nothing is asserted: run it before and after a change, on a machine that does nothing else.
+//! Prints, for messages as servers make them, nanoseconds of CPU time a record and a message: the median of 9 rounds,
+//! and the fastest and the slowest. Nothing is asserted: run it before and after a change, on a machine that does
+//! nothing else.
 
 use std::{fmt::Debug, hint::black_box, sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! `load` over UDP against servers that behave, and servers that do not: every kind of answer is counted, nothing hangs.
+//! `load` over UDP against servers that behave, and servers that do not: every kind of answer is counted, nothing
+//! hangs.
 
 use std::{
     net::{SocketAddr, UdpSocket},
@@ -313,7 +314,8 @@ fn a_pause_of_the_server_is_in_the_rows_as_long_as_it_was_and_with_what_was_aske
     let [times_ns, first_ns, last_ns] =
         ["time_ns", "first_ns", "last_ns"].map(|n| answers::<Int64Type>(folder.path(), n));
     let [sent, answered] = ["sent", "answered"].map(|name| answers::<UInt32Type>(folder.path(), name));
-    // The last interval ends when the last query is due: what a late instrument sends after it has no bin. One is due each ms.
+    // The last interval ends when the last query is due: what a late instrument sends after it has no bin. One is due
+    // each ms.
     let after_the_end = count(&summary, "sent") - u64::from(sent.iter().sum::<u32>());
     assert!(after_the_end as f64 <= 1.0 + latency_ms(&summary, "lag_ns", "max"), "{after_the_end}: {summary}");
     // So has what is answered after it: to queries due in as many last milliseconds as an answer took at most.

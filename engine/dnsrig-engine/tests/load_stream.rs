@@ -178,7 +178,8 @@ fn with_all_connections_in_use_queries_wait_and_the_lag_says_so() {
 
 #[test]
 fn connections_that_are_never_accepted_time_out_and_are_begun_anew() {
-    // The queue of a listener that accepts nothing is full after a few; from then on the kernel ignores SYNs (listen(2)).
+    // The queue of a listener that accepts nothing is full after a few; from then on the kernel ignores SYNs
+    // (listen(2)).
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(1).unwrap()).unwrap();
     let summary = load(listener.local_addr().unwrap(), "tcp", &["--rate", "100", "--clients", "8"]);

@@ -251,7 +251,8 @@ fn serve_connection(mut connection: TcpStream) -> usize {
     unreachable!()
 }
 
-/// Plays a stream to a server over TCP; from which address each connection came, with how many queries, and the summary.
+/// Plays a stream to a server over TCP; from which address each connection came, with how many queries, and the
+/// summary.
 fn play_over_tcp(path: &Path, arguments: &[&str]) -> (Vec<(IpAddr, usize)>, Value) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

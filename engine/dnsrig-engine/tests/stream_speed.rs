@@ -2,9 +2,9 @@
 //!
 //!     cargo test --release --test stream_speed -- --ignored --nocapture
 //!
-//! A thread sends framed messages over loopback as fast as it can, plain or over TLS; the test receives and counts them.
-//! CPU time is the receiving thread's, by KB, the least of some rounds; Gbit/s are the most. `read(2)` alone is the floor
-//! of both. On a machine with others at work the CPU time says more.
+//! A thread sends framed messages over loopback as fast as it can, plain or over TLS; the test receives and counts
+//! them. CPU time is the receiving thread's, by KB, the least of some rounds; Gbit/s are the most. `read(2)` alone is
+//! the floor of both. On a machine with others at work the CPU time says more.
 
 use std::{
     io::{Read, Write},

@@ -81,7 +81,8 @@ fn load_goes_on_and_ends_though_nobody_reads_its_events() {
     assert!(errors.contains("the summary is lost: standard output took nothing"), "{errors}");
     let answered = server.end()["answers"].as_u64().unwrap();
     assert!(answered > 500, "only {answered} queries were sent meanwhile");
-    // Without the limit it is over 600 MB by now. On a busy machine its threads are late, and what waits for them is more.
+    // Without the limit it is over 600 MB by now. On a busy machine its threads are late, and what waits for them is
+    // more.
     assert!(memory_mb < 400, "{memory_mb} MB");
 }
 

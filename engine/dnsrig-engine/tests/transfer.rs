@@ -1,4 +1,5 @@
-//! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its number.
+//! `transfer` from outside, over loopback, against `serve zones` and its faults: everything has its name and its
+//! number.
 
 use std::{fs, net::UdpSocket, path::Path, process::Command, thread};
 

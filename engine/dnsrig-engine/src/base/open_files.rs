@@ -32,8 +32,8 @@ pub fn of_threads(threads: usize) -> u64 {
     threads as u64 * FILES_A_THREAD
 }
 
-/// Sees to it that `connections` may be open at a time, beside everything else: raises the soft limit to the hard one, and
-/// as root that one as well. `by` names the arguments that ask for so many.
+/// Sees to it that `connections` may be open at a time, beside everything else: raises the soft limit to the hard one,
+/// and as root that one as well. `by` names the arguments that ask for so many.
 pub fn allow(connections: u64, by: &'static str) -> Result<(), FilesError> {
     let needed = connections.saturating_add(OTHER_FILES);
     let failed = |limit| FilesError { needed, limit, by };

@@ -1,8 +1,8 @@
 //! Rows collected in bounded memory and written by a thread of their own.
 //!
 //! A thread, because writing to a file may block for long when the disk is busy, which is just when a measurement is
-//! interesting; what measures must not wait for it. Buffers go round: filled by whoever measures, emptied by the writer. If
-//! all are full, rows are dropped and counted.
+//! interesting; what measures must not wait for it. Buffers go round: filled by whoever measures, emptied by the
+//! writer. If all are full, rows are dropped and counted.
 
 use std::{
     mem,
@@ -62,8 +62,8 @@ impl<Row: Send + 'static> RowWriter<Row> {
         }
     }
 
-    /// Hands what has been collected to the writer, or goes on collecting while all other buffers wait for the disk. False
-    /// if the writer has failed; [`RowWriter::finish`] says why.
+    /// Hands what has been collected to the writer, or goes on collecting while all other buffers wait for the disk.
+    /// False if the writer has failed; [`RowWriter::finish`] says why.
     pub fn flush(&mut self) -> bool {
         if self.filling.is_empty() {
             return true;

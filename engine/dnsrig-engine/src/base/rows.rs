@@ -1,7 +1,7 @@
 //! Row files: Arrow IPC streams, readable up to the last batch whatever happens to the writer.
 //!
-//! A file is declared as [`Columns`]: names, and functions that take a value from a row. The type of the value is the type
-//! of the column.
+//! A file is declared as [`Columns`]: names, and functions that take a value from a row. The type of the value is the
+//! type of the column.
 
 use std::{
     fs::File,

@@ -1,5 +1,5 @@
-//! Threads that are looked after: each has a name, leaves the signals to [`stop`](crate::base::stop), and however it ends, also by
-//! a panic, whoever started it hears of it.
+//! Threads that are looked after: each has a name, leaves the signals to [`stop`](crate::base::stop), and however it
+//! ends, also by a panic, whoever started it hears of it.
 
 use std::{
     any::Any,
@@ -194,7 +194,8 @@ fn message(panic: &(dyn Any + Send)) -> String {
     text.unwrap_or("it said nothing").to_owned()
 }
 
-/// Panics in the thread that DNSRIG_TEST_PANIC names: how a fault is provoked in tests of whole programs. Not in a release.
+/// Panics in the thread that DNSRIG_TEST_PANIC names: how a fault is provoked in tests of whole programs. Not in a
+/// release.
 fn provoke_panic(name: &str) {
     if cfg!(debug_assertions) && std::env::var_os("DNSRIG_TEST_PANIC").is_some_and(|wanted| wanted == name) {
         panic!("as DNSRIG_TEST_PANIC says");

@@ -52,8 +52,8 @@ impl<'m> Record<'m> {
         &self.message[self.data..self.end]
     }
 
-    /// The message up to the record's end, and where in it the record's data begins: for names in the data, which may be
-    /// compressed, but have no part in what comes behind.
+    /// The message up to the record's end, and where in it the record's data begins: for names in the data, which may
+    /// be compressed, but have no part in what comes behind.
     pub fn context(&self) -> (&'m [u8], usize) {
         (&self.message[..self.end], self.data)
     }

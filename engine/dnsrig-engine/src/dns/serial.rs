@@ -2,7 +2,8 @@
 
 use domain::base::Serial;
 
-/// Whether `serial` is newer than `than` (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: it is not.
+/// Whether `serial` is newer than `than` (RFC 1982 §3.2). At a distance of exactly 2^31 the order is undefined: it is
+/// not.
 pub fn is_newer(serial: u32, than: u32) -> bool {
     Serial(serial) > Serial(than)
 }

@@ -1,4 +1,5 @@
-//! The catalog zone of a dataset (RFC 9432): it lists the other zones, so that a secondary learns of them by a transfer.
+//! The catalog zone of a dataset (RFC 9432): it lists the other zones, so that a secondary learns of them by a
+//! transfer.
 
 use std::{
     fs::File,

@@ -20,8 +20,8 @@ use dataset::Described;
 /// Make the data of an experiment: zones of any number or size, from a seed.
 ///
 /// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/,
-/// catalog.zone (a catalog zone after RFC 9432 that lists them all, for servers that learn their zones by transfer), and
-/// dataset.json, which is written last: where it stands, the dataset is complete.
+/// catalog.zone (a catalog zone after RFC 9432 that lists them all, for servers that learn their zones by transfer),
+/// and dataset.json, which is written last: where it stands, the dataset is complete.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     #[command(subcommand)]

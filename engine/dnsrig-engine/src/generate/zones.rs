@@ -35,7 +35,8 @@ const ZONES_PER_DIRECTORY: u64 = 1000;
 ///
 /// Names are z000000.SUFFIX, z000001.SUFFIX and so on. Each zone has, in this order and as far as --records goes: SOA,
 /// two NS (outside the zone), A and AAAA of the apex, A and AAAA of www, MX, A and AAAA of mail, TXT, then A of h0,
-/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial, unless --refresh-s says otherwise.
+/// h1 … The SOA timers are 3600 900 1209600 300, so nothing is refreshed within a trial, unless --refresh-s says
+/// otherwise.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "Example: 10,000 zones of four records, then load them:\n  \
     dnsrig-engine generate zones --count 10000 --out /tmp/zones-10k\n  \

@@ -88,7 +88,8 @@ impl DelayQueue {
         }
     }
 
-    /// Where the next packet is to be written before [`DelayQueue::take`]; longer by at least one byte than any that fits.
+    /// Where the next packet is to be written before [`DelayQueue::take`]; longer by at least one byte than any that
+    /// fits.
     pub fn room(&mut self) -> &mut [u8] {
         self.slots.spare()
     }

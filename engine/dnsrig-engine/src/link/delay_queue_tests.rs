@@ -119,8 +119,8 @@ fn free_packets_leave_the_wire_in_turn_and_then_overtake() {
 fn each_packet_is_lost_by_itself() {
     let mut line = line("loss=10%,limit=1000000");
     let lost: Vec<bool> = (0..100_000).map(|now_ns| line.take(100, now_ns) == Fate::Lost).collect();
-    // Within four standard deviations: of a binomial distribution, √(100,000 × 0.1 × 0.9) = 95; and of pairs, which share
-    // packets, √(100,000 × (0.01 × 0.99 + 2 × 0.001 × 0.9)) = 34.
+    // Within four standard deviations: of a binomial distribution, √(100,000 × 0.1 × 0.9) = 95; and of pairs, which
+    // share packets, √(100,000 × (0.01 × 0.99 + 2 × 0.001 × 0.9)) = 34.
     let count = lost.iter().filter(|lost| **lost).count();
     assert!(count.abs_diff(10_000) < 4 * 95, "{count}");
     let pairs = lost.windows(2).filter(|pair| pair[0] && pair[1]).count();
@@ -189,8 +189,8 @@ fn a_seed_makes_the_same_decisions_again() {
     assert!(decide(7, 0) != decide(8, 0) && decide(7, 0) != decide(7, 1));
 }
 
-/// Due times as netem_enqueue() of net/sched/sch_netem.c (Linux 6.1) reckons them with a rate: from the last of those that wait, or
-/// from now if none does. `packets`: bytes and the time since the one before; `random`: of the delays.
+/// Due times as netem_enqueue() of net/sched/sch_netem.c (Linux 6.1) reckons them with a rate: from the last of those
+/// that wait, or from now if none does. `packets`: bytes and the time since the one before; `random`: of the delays.
 fn due_by_netem_ns(spec: &Spec, packets: &[(usize, i64)], mut random: Random) -> Vec<i64> {
     let mut queue: Vec<i64> = Vec::new();
     let (mut due, mut clock_ns) = (Vec::new(), 0);

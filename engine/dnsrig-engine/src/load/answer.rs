@@ -24,7 +24,8 @@ pub enum Verdict {
 /// What `answer` is to `query`, a prepared message whose id was compared already.
 ///
 /// `length` is the length of the answer on the wire, of which `answer` may hold only the beginning: a question that
-/// does not fit the buffer is compared as far as it is there, see [`QUERY_BYTES_MAX`](crate::dns::query::QUERY_BYTES_MAX).
+/// does not fit the buffer is compared as far as it is there, see
+/// [`QUERY_BYTES_MAX`](crate::dns::query::QUERY_BYTES_MAX).
 ///
 /// The question must be the query's own; the case of letters does not matter (RFC 4343 §3). Some servers leave it out
 /// of an answer that reports an error, FORMERR or REFUSED mostly, which is taken as it is meant. NOERROR and NXDOMAIN

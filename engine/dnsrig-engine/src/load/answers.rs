@@ -1,8 +1,9 @@
 //! When queries were sent and when answers came, in bins of 10 ms, for all clients of a thread together.
 //!
-//! An interval's counts belong to queries that were due in it, whenever they were answered: they do not show that nothing
-//! was answered for a while. These bins do. Each keeps when its first and its last answer came, so the time without an
-//! answer is known to the nanosecond, and how many were sent, so that a silent server is told from one that nobody asked.
+//! An interval's counts belong to queries that were due in it, whenever they were answered: they do not show that
+//! nothing was answered for a while. These bins do. Each keeps when its first and its last answer came, so the time
+//! without an answer is known to the nanosecond, and how many were sent, so that a silent server is told from one that
+//! nobody asked.
 
 /// The length of a bin.
 pub const BIN_NS: i64 = 10_000_000;

@@ -56,16 +56,16 @@ pub enum Segmentation {
 /// Three ways to decide when a query is sent: --rate (whatever the server does: most like many independent clients),
 /// --outstanding (so many at a time: as fast as the server answers) and --ramp (search the highest rate that holds).
 ///
-/// Every latency is counted from the moment at which the query was due, so that a server that stalls is not excused from
-/// the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside it, and
-/// the lower end: what the server would have taken at least, had no query been sent late. Queries without an answer count
-/// as well, at the limit of --timeout-s.
+/// Every latency is counted from the moment at which the query was due, so that a server that stalls is not excused
+/// from the queries that it kept from being sent; the time from sending, and how late the sending was, are kept beside
+/// it, and the lower end: what the server would have taken at least, had no query been sent late. Queries without an
+/// answer count as well, at the limit of --timeout-s.
 ///
 /// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, a line each interval and a
 /// summary. --out keeps histograms of every interval, with the tags due, sent, lower, lag and handshake.
 ///
-/// Exit codes: 0 measured, whatever the server did: one that is not there is a result, too; 130 interrupted, 2 bad input,
-/// 1 other errors.
+/// Exit codes: 0 measured, whatever the server did: one that is not there is a result, too; 130 interrupted, 2 bad
+/// input, 1 other errors.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine load 127.0.0.1 --queries queries.txt --rate 20000\n  \
@@ -130,8 +130,9 @@ pub struct Arguments {
     /// An address of this host from which clients send; several are used in turn
     #[arg(long = "source", value_name = "ADDRESS", help_heading = "Clients")]
     pub sources: Vec<IpAddr>,
-    /// Send at most so many queries in a row from one client [default: 16 over UDP; 1 over TCP and DoT, where a row shares
-    /// packets and costs both sides less than queries of independent clients do]
+    /// Send at most so many queries in a row from one client
+    /// [default: 16 over UDP; 1 over TCP and DoT, where a row shares packets and costs both sides less than queries of
+    /// independent clients do]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Clients")]
     burst: Option<u32>,
     /// Over TCP and DoT: close a connection after so many queries and open a new one; 0: never
@@ -147,7 +148,8 @@ pub struct Arguments {
     /// Threads, each on a CPU of its own if there are as many; clients and rate are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for root)
+    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for
+    /// root)
     #[arg(long, help_heading = "Instrument")]
     pub real_time: bool,
     /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU

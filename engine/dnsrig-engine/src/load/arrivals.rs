@@ -157,7 +157,8 @@ impl Arrivals {
     /// Takes in that a query ended: with outstanding queries the next is due at that moment.
     pub fn ended(&mut self, ended_ns: i64) {
         if let Kind::Windows { free_ns } = &mut self.kind {
-            // Mostly the last; a lost query ends at its timeout, which is yet to come, and must not keep others waiting.
+            // Mostly the last; a lost query ends at its timeout, which is yet to come, and must not keep others
+            // waiting.
             let place = free_ns.partition_point(|free_ns| *free_ns <= ended_ns);
             free_ns.insert(place, ended_ns);
         }

@@ -1,7 +1,8 @@
-//! The queries of a stream on their way: read ahead in chunks, kept until they have ended. No clock, no socket, no file.
+//! The queries of a stream on their way: read ahead in chunks, kept until they have ended. No clock, no socket, no
+//! file.
 //!
-//! Who reads the file is another thread, so that none waits for a disk that sends. Chunks go round: read ahead as many as
-//! the channel holds, taken from in the order of due times, and given back when each of their queries has ended.
+//! Who reads the file is another thread, so that none waits for a disk that sends. Chunks go round: read ahead as many
+//! as the channel holds, taken from in the order of due times, and given back when each of their queries has ended.
 
 use std::{
     collections::VecDeque,
@@ -96,7 +97,8 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// From a channel of chunks, to which emptied ones go back; no message is longer than `bytes_max`. Waits for the first.
+    /// From a channel of chunks, to which emptied ones go back; no message is longer than `bytes_max`. Waits for the
+    /// first.
     pub fn new(ahead: Receiver<Chunk>, spare: Sender<Chunk>, bytes_max: usize) -> Self {
         let first = ahead.recv().ok();
         Captured {
@@ -116,7 +118,8 @@ impl Captured {
         self.bytes_max
     }
 
-    /// When the next query is due. As long as it has not been read: not before the last one. `i64::MAX` behind the last.
+    /// When the next query is due. As long as it has not been read: not before the last one. `i64::MAX` behind the
+    /// last.
     pub fn next_due_ns(&self) -> i64 {
         match self.chunks.back().and_then(|chunk| chunk.queries.get(self.next)) {
             Some(query) => query.due_ns,

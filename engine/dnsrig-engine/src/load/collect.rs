@@ -82,7 +82,8 @@ impl Collection {
         self.intervals.iter().min().map_or(0, |intervals| intervals.saturating_sub(self.whole))
     }
 
-    /// Keeps intervals that cannot become whole any more: a thread hands them over in their order, and had no room for these.
+    /// Keeps intervals that cannot become whole any more: a thread hands them over in their order, and had no room for
+    /// these.
     fn settle(&mut self) {
         let Some(passed) = self.last.iter().copied().min().flatten() else { return };
         while let Some(first) = self.partial.first_entry().filter(|first| *first.key() < passed) {

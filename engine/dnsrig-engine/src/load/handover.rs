@@ -1,7 +1,7 @@
 //! Hands the complete intervals of a thread over to the one that collects, of which only so many may wait there.
 //!
-//! Who collects writes files and events, and may be slow; the thread neither waits nor takes memory for that. What would be
-//! too much is put together: its queries stay in the summary, and no interval of its own is told of it.
+//! Who collects writes files and events, and may be slow; the thread neither waits nor takes memory for that. What
+//! would be too much is put together: its queries stay in the summary, and no interval of its own is told of it.
 
 use std::sync::mpsc::{Receiver, Sender};
 

@@ -1,9 +1,9 @@
 //! Which queries are outstanding, and what each message that comes back means. No clock, no socket.
 //!
-//! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of its
-//! queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and duplicates are
-//! told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and answer; a transport
-//! whose messages all have the id 0 remembers which stream a handle belongs to.
+//! Each client (a source address and port, or a connection) has handles of its own, handed out in turn, and a table of
+//! its queries by handle. A handle keeps its meaning until the table has gone round once, so late answers and
+//! duplicates are told from messages that nobody asked for. Over UDP, TCP and DoT the handle is the id of query and
+//! answer; a transport whose messages all have the id 0 remembers which stream a handle belongs to.
 
 use std::{collections::VecDeque, iter};
 
@@ -288,8 +288,8 @@ impl InFlight {
         self.answer(client, Handle(u16::from_be_bytes(*id)), bytes, length, received_ns)
     }
 
-    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` bytes long, of which at
-    /// least the question is in `bytes`.
+    /// Takes in a message that `client` received and that belongs to the query `handle`: `length` bytes long, of which
+    /// at least the question is in `bytes`.
     ///
     /// True if it ended the query.
     pub fn answer(&mut self, client: usize, handle: Handle, bytes: &[u8], length: usize, received_ns: i64) -> bool {
@@ -417,8 +417,8 @@ impl InFlight {
     }
 }
 
-/// How many places a client's table needs: twice what may be outstanding, and at least 256, so that ids keep their meaning
-/// for a while after their query's end. None if even the largest table does not hold that many.
+/// How many places a client's table needs: twice what may be outstanding, and at least 256, so that ids keep their
+/// meaning for a while after their query's end. None if even the largest table does not hold that many.
 pub fn table_for(outstanding: f64, clients: usize) -> Option<usize> {
     let each = outstanding / clients as f64;
     (each * 1.25 < TABLE_MAX as f64)

@@ -1,9 +1,10 @@
-//! What the instrument's own lateness may have added to a latency: the lower end of the interval in which the truth lies.
-//! No clock, no socket.
+//! What the instrument's own lateness may have added to a latency: the lower end of the interval in which the truth
+//! lies. No clock, no socket.
 //!
-//! Queries that are due one after another and sent late are sent at once, and queue behind each other at the server. Had
-//! they been sent in time, or all late by as much as the latest of them, each would have come later, and would have waited
-//! less: by its *excess* at most, which is how much later than itself one before it was. Two bounds make that less:
+//! Queries that are due one after another and sent late are sent at once, and queue behind each other at the server.
+//! Had they been sent in time, or all late by as much as the latest of them, each would have come later, and would have
+//! waited less: by its *excess* at most, which is how much later than itself one before it was. Two bounds make that
+//! less:
 //!
 //! - A query that found nothing of ours at the server waited for none of ours.
 //! - No query is answered faster than the fastest was.
@@ -100,7 +101,8 @@ impl Lateness {
         Mark { order: self.last, excess_ns: self.peaks[since].late_ns.max(sooner_ns) - lag_ns }
     }
 
-    /// What the server would have taken at least, in time, for a query that was answered `latency_ns` after its sending.
+    /// What the server would have taken at least, in time, for a query that was answered `latency_ns` after its
+    /// sending.
     pub fn answered(&mut self, client: usize, mark: Mark, lag_ns: i64, latency_ns: i64) -> i64 {
         self.fastest_ns = self.fastest_ns.min(latency_ns);
         let waited_ns = mark.excess_ns.min(latency_ns - self.fastest_ns);

@@ -170,8 +170,8 @@ fn without_an_answer_it_is_the_limit_unless_a_burst_may_be_why() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// The truth: the same queries at the same server in time. As what the server does by itself, its stall, knows nothing
-    /// of the instrument, all of them may as well come later together; at the worst, as late as the latest.
+    /// The truth: the same queries at the same server in time. As what the server does by itself, its stall, knows
+    /// nothing of the instrument, all of them may as well come later together; at the worst, as late as the latest.
     #[test]
     fn the_lower_end_is_never_above_the_truth(
         gaps_us in prop::collection::vec((0_i64..300, 0_i64..150), 1..150),
@@ -197,7 +197,8 @@ proptest! {
     }
 }
 
-/// Queries with these gaps and costs of a thread that stands still at times. The first costs nothing, as the fastest does.
+/// Queries with these gaps and costs of a thread that stands still at times. The first costs nothing, as the fastest
+/// does.
 fn stopped(gaps_us: &[(i64, i64)], stops_us: &[(i64, i64)]) -> Vec<Query> {
     let mut queries = vec![Query { due_ns: -100 * MS, sent_ns: -100 * MS, cost_ns: 0 }];
     let (mut due_us, mut went_us) = (0, 0);

@@ -14,7 +14,8 @@ pub struct Prefix {
 }
 
 impl Prefix {
-    /// The address of a client. The first and the last of a prefix stay free: on a link they are no host's (RFC 1122 §3.2.1.3).
+    /// The address of a client. The first and the last of a prefix stay free: on a link they are no host's (RFC 1122
+    /// §3.2.1.3).
     #[inline]
     pub fn client(&self, number: u32) -> Option<IpAddr> {
         (u64::from(number) < self.clients()).then(|| match self.base {

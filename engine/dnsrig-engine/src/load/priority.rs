@@ -1,20 +1,21 @@
 //! Going before everything else on a CPU, where that helps: SCHED_FIFO (sched(7)).
 //!
 //! A thread that sleeps until a query is due and finds another program on its CPU waits for that one's slice, some
-//! milliseconds. With real-time priority it does not. But from a real-time thread that never sleeps the kernel takes 5 % of
-//! each second in one piece, some 50 ms, so at high rates, and in a closed loop, ordinary priority is the better one.
+//! milliseconds. With real-time priority it does not. But from a real-time thread that never sleeps the kernel takes 5
+//! % of each second in one piece, some 50 ms, so at high rates, and in a closed loop, ordinary priority is the better
+//! one.
 
 use super::{
     arrivals::{Model, Part},
     waking::Waking,
 };
 
-/// Up to so many queries a second a thread sleeps between them: at 20,000 it used 68 % of a CPU in real time; at 40,000 it
-/// used 85 %, and whatever else took its time made it use all.
+/// Up to so many queries a second a thread sleeps between them: at 20,000 it used 68 % of a CPU in real time; at 40,000
+/// it used 85 %, and whatever else took its time made it use all.
 const RATE_MAX_QPS: f64 = 20_000.0;
 
-/// The last so many nanoseconds before a query is due are spent looking, not sleeping: to be woken takes as long, and more
-/// on a virtual machine.
+/// The last so many nanoseconds before a query is due are spent looking, not sleeping: to be woken takes as long, and
+/// more on a virtual machine.
 const SPIN_NS: i64 = 80_000;
 
 /// The same in real time, at least; more if waking takes longer.

@@ -1,8 +1,8 @@
 //! The search for the highest rate that a server holds. No clock, no socket.
 //!
-//! The rate is doubled until one does not hold, then the gap between the highest that held and the lowest that did not is
-//! halved (geometrically) until it is narrow enough. A rate is tried up to `repeats` times and the majority counts, so
-//! that one hiccup of the machine does not decide.
+//! The rate is doubled until one does not hold, then the gap between the highest that held and the lowest that did not
+//! is halved (geometrically) until it is narrow enough. A rate is tried up to `repeats` times and the majority counts,
+//! so that one hiccup of the machine does not decide.
 
 /// What a server must do at a rate to hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,7 +70,8 @@ impl Search {
         };
     }
 
-    /// The instrument could not send at that rate: no higher one is tried, and what held is only known to be a lower bound.
+    /// The instrument could not send at that rate: no higher one is tried, and what held is only known to be a lower
+    /// bound.
     pub fn instrument_failed(&mut self) {
         self.bound = true;
         self.failed_qps = Some(self.rate_qps);

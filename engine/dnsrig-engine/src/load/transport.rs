@@ -30,20 +30,22 @@ impl Connections {
 
 /// Sends queries and receives answers, never blocking but in [`Transport::wait`].
 ///
-/// It moves bytes and knows its clients' sockets; what the messages mean, what is counted and timed, is the [`InFlight`]'s.
+/// It moves bytes and knows its clients' sockets; what the messages mean, what is counted and timed, is the
+/// [`InFlight`]'s.
 pub trait Transport: Send {
-    /// Sends queries in this order, each from the client that it names, if any, and returns how many were sent: fewer if no
-    /// client can, or the next one's.
+    /// Sends queries in this order, each from the client that it names, if any, and returns how many were sent: fewer
+    /// if no client can, or the next one's.
     ///
     /// For each it calls [`InFlight::draft`], then [`InFlight::sent`] with the time right before they left.
     fn send(&mut self, due: &[Due], in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
     /// Takes in all that has come, through [`InFlight::answer`] and [`InFlight::lose`], and does what is due by
-    /// [`Transport::due_ns`]; returns how many messages that were, or events of connections: 0 if there was nothing to do.
+    /// [`Transport::due_ns`]; returns how many messages that were, or events of connections: 0 if there was nothing to
+    /// do.
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError>;
 
-    /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel keeps the
-    /// time at which it came, only if it is `wanted` at once.
+    /// Waits for `timeout_ns`, less if something can be sent again that could not be, or received: where the kernel
+    /// keeps the time at which it came, only if it is `wanted` at once.
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError>;
 
     /// When it has something to do of its own, whether anything comes or not: the timers of a protocol. Then

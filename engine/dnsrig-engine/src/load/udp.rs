@@ -1,4 +1,5 @@
-//! Queries over UDP, in batches in both directions: a connected socket a client, or a pool of sockets that many clients share.
+//! Queries over UDP, in batches in both directions: a connected socket a client, or a pool of sockets that many clients
+//! share.
 
 use std::{
     io,
@@ -76,8 +77,8 @@ pub struct Udp {
 impl Udp {
     /// `clients` sockets to `server`, from the addresses `sources` in turn, or from any if there are none.
     ///
-    /// Each sends `burst` queries in a row at most: enough for batches to be worth while, and few enough for the server's
-    /// threads, among which the kernel shares clients out, to be evenly loaded.
+    /// Each sends `burst` queries in a row at most: enough for batches to be worth while, and few enough for the
+    /// server's threads, among which the kernel shares clients out, to be evenly loaded.
     pub fn open(
         server: SocketAddr,
         sources: &[IpAddr],
@@ -275,8 +276,8 @@ impl Transport for Udp {
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
         if !wanted && !self.full {
-            // To be woken for each answer would cost more than to send the query did, also the server: it is its CPU that
-            // interrupts ours.
+            // To be woken for each answer would cost more than to send the query did, also the server: it is its CPU
+            // that interrupts ours.
             thread::sleep(Duration::from_nanos(timeout_ns.max(0).unsigned_abs()));
             return Ok(());
         }

@@ -53,9 +53,9 @@ pub struct Receiver {
     count: usize,
 }
 
-// SAFETY: the raw pointers in `headers` and `_vectors` keep it from being Send by itself. They lead into the boxes of this
-// very struct, which are neither replaced nor resized while it lives; moving the struct moves no box's contents. The kernel
-// follows them only within `receive`, which has the struct to itself (&mut).
+// SAFETY: the raw pointers in `headers` and `_vectors` keep it from being Send by itself. They lead into the boxes of
+// this very struct, which are neither replaced nor resized while it lives; moving the struct moves no box's contents.
+// The kernel follows them only within `receive`, which has the struct to itself (&mut).
 unsafe impl Send for Receiver {}
 
 impl Receiver {
@@ -85,9 +85,9 @@ impl Receiver {
         }
         // MSG_TRUNC: msg_len is the datagram's length, also where the buffer is shorter.
         let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
-        // SAFETY: there are BATCH_MAX headers. Each leads to a buffer, a name and a control of its own in boxes of `self`, with
-        // the lengths that these have: the name's and the control's were just set again, as the kernel lowers them. No
-        // timeout is given (null), and no pointer is kept.
+        // SAFETY: there are BATCH_MAX headers. Each leads to a buffer, a name and a control of its own in boxes of
+        // `self`, with the lengths that these have: the name's and the control's were just set again, as the kernel
+        // lowers them. No timeout is given (null), and no pointer is kept.
         let count = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -144,8 +144,8 @@ pub struct Sender {
     carried: Vec<usize>,
 }
 
-// SAFETY: as with the receiver: what `headers` and `vectors` lead to are boxes of this struct, and the kernel follows them
-// only within `flush`, which has the struct to itself.
+// SAFETY: as with the receiver: what `headers` and `vectors` lead to are boxes of this struct, and the kernel follows
+// them only within `flush`, which has the struct to itself.
 unsafe impl Send for Sender {}
 
 impl Sender {
@@ -208,8 +208,8 @@ impl Sender {
             return Ok(0);
         }
         let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-        // SAFETY: `prepare` has written so many headers just now, each with pointers into boxes of `self` and the lengths of
-        // what was put there. The kernel reads them and writes `msg_len` only; it keeps no pointer.
+        // SAFETY: `prepare` has written so many headers just now, each with pointers into boxes of `self` and the
+        // lengths of what was put there. The kernel reads them and writes `msg_len` only; it keeps no pointer.
         let sent = unsafe { libc::sendmmsg(socket.as_raw_fd(), self.headers.as_mut_ptr(), headers as _, flags as _) };
         if sent < 0 {
             return Err(io::Error::last_os_error());
@@ -323,8 +323,8 @@ fn add_control<T: Copy>(header: &mut msghdr, control: &mut Control, (level, kind
     header.msg_controllen = used + space;
     header.msg_control = control.0.as_mut_ptr().cast();
     let room = &mut control.0[used..used + space];
-    // SAFETY: `room` has the CMSG_SPACE of the data, so a header and the data behind it fit. `Control` is aligned as a cmsghdr
-    // is, and lengths of messages before keep that (CMSG_SPACE). The data may not be aligned.
+    // SAFETY: `room` has the CMSG_SPACE of the data, so a header and the data behind it fit. `Control` is aligned as a
+    // cmsghdr is, and lengths of messages before keep that (CMSG_SPACE). The data may not be aligned.
     unsafe {
         let message: *mut cmsghdr = room.as_mut_ptr().cast();
         (*message).cmsg_level = level;
@@ -340,8 +340,8 @@ fn timestamp_of(header: &msghdr, control: &Control) -> Option<i64> {
         return None;
     }
     let start: *const c_void = control.0.as_ptr().cast();
-    // SAFETY: `Control` is aligned as a cmsghdr is, and the kernel has written one and a timespec behind it: so much the check
-    // above and the message's type say. The timespec may not be aligned.
+    // SAFETY: `Control` is aligned as a cmsghdr is, and the kernel has written one and a timespec behind it: so much
+    // the check above and the message's type say. The timespec may not be aligned.
     let time = unsafe {
         let message = start.cast::<cmsghdr>();
         if ((*message).cmsg_level, (*message).cmsg_type) != (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) {

@@ -34,8 +34,8 @@ pub enum Kind {
     Malformed,
 }
 
-/// Looks at the header and the question. What follows is left as the client sent it, however odd: the server has to cope
-/// with it as well.
+/// Looks at the header and the question. What follows is left as the client sent it, however odd: the server has to
+/// cope with it as well.
 #[inline]
 pub fn kind(message: &[u8]) -> Kind {
     let Ok(header) = Header::read(message) else { return Kind::Malformed };

@@ -1,8 +1,8 @@
 //! `replay`: traffic as clients send it, from captures.
 //!
-//! [`capture`] reads files of captures, [`packet`] finds in their packets what hosts sent, [`prepare`] decides what is a
-//! query to the server, sorts, numbers the clients and writes a [stream](crate::dns::stream), and [`describe`] says what one holds. Streams are sent by
-//! `load`, which has what sending takes.
+//! [`capture`] reads files of captures, [`packet`] finds in their packets what hosts sent, [`prepare`] decides what is
+//! a query to the server, sorts, numbers the clients and writes a [stream](crate::dns::stream), and [`describe`] says
+//! what one holds. Streams are sent by `load`, which has what sending takes.
 
 pub mod capture;
 pub mod describe;

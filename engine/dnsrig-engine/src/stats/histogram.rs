@@ -42,8 +42,8 @@ pub fn percentile(times: &Times, percent: f64) -> u64 {
     percentiles(times, [(percent * 100.0).round() as u64])[0]
 }
 
-/// Percentiles, asked for in hundredths of a percent and in rising order: the smallest values with at least that share of
-/// all at or below them. By whole numbers: a rank computed from a fraction such as 0.999 can be one too high.
+/// Percentiles, asked for in hundredths of a percent and in rising order: the smallest values with at least that share
+/// of all at or below them. By whole numbers: a rank computed from a fraction such as 0.999 can be one too high.
 pub fn percentiles<const N: usize>(times: &Times, wanted: [u64; N]) -> [u64; N] {
     let rank = |share: u64| (u128::from(times.len()) * u128::from(share)).div_ceil(10_000) as u64;
     let mut found = [0; N];

@@ -51,14 +51,17 @@ pub enum TransportKind {
     Xot,
 }
 
-/// Transfer zones from a primary as one or many secondaries do, keep nothing, and see how fast and in what order they come.
+/// Transfer zones from a primary as one or many secondaries do, keep nothing, and see how fast and in what order they
+/// come.
 ///
-/// It asks for every zone of a list by AXFR or IXFR (RFC 5936, RFC 1995) over TCP or TLS (RFC 9103). How connections are
-/// used is chosen by --policy. Messages are told apart by their ids, so answers may come interleaved and in any order.
+/// It asks for every zone of a list by AXFR or IXFR (RFC 5936, RFC 1995) over TCP or TLS (RFC 9103). How connections
+/// are used is chosen by --policy. Messages are told apart by their ids, so answers may come interleaved and in any
+/// order.
 ///
-/// What may go better next time is asked for again (--retries, --retry-after, doubled each time): SERVFAIL, REFUSED, ends of
-/// connections and silence. Zones whose answer is wrong in itself are not. When a connection ends, only transfers in the
-/// middle, or the first if nothing came at all, use up a retry; the others are asked for again at once.
+/// What may go better next time is asked for again (--retries, --retry-after, doubled each time): SERVFAIL, REFUSED,
+/// ends of connections and silence. Zones whose answer is wrong in itself are not. When a connection ends, only
+/// transfers in the middle, or the first if nothing came at all, use up a retry; the others are asked for again at
+/// once.
 ///
 /// On a terminal progress and a summary for people are shown; into a pipe go JSON lines, one a second and a summary.
 ///
@@ -129,7 +132,8 @@ pub struct ConnectionArguments {
     /// How connections are used
     #[arg(long, value_enum, default_value = "pipelined", help_heading = "Connections")]
     pub policy: Policy,
-    /// With --policy pipelined: so many zones at a time on a connection; 0: all, as far as there are message ids. All connections together may need 4 GB of memory
+    /// With --policy pipelined: so many zones at a time on a connection; 0: all, as far as there are message ids. All
+    /// connections together may need 4 GB of memory
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=65_535), help_heading = "Connections")]
     pub window: u32,
     /// So many connections at a time, of each secondary

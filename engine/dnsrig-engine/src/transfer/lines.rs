@@ -235,8 +235,8 @@ impl Connections {
         }
     }
 
-    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages
-    /// came.
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many
+    /// messages came.
     fn read(&mut self, slot: u32, to_the_end: bool, schedule: &mut Schedule, now_ns: i64) -> usize {
         let mut count = 0;
         for _ in 0..READS_MAX {

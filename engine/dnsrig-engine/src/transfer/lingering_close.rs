@@ -1,8 +1,8 @@
 //! Connections that were ended here and not yet there.
 //!
-//! A TLS session ends with a word from each side (RFC 8446 §6.1). What comes to a closed socket resets the connection, so
-//! the last word of the primary is waited for: then the connection ends with FIN, and this side has the TIME_WAIT that it
-//! would have without TLS.
+//! A TLS session ends with a word from each side (RFC 8446 §6.1). What comes to a closed socket resets the connection,
+//! so the last word of the primary is waited for: then the connection ends with FIN, and this side has the TIME_WAIT
+//! that it would have without TLS.
 
 use std::{
     collections::VecDeque,

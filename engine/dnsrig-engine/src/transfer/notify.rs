@@ -41,7 +41,8 @@ const DATAGRAMS_MAX: usize = 1_024;
 /// TCP connections that bring NOTIFY, at a time; further ones are refused.
 const STREAMS_MAX: u32 = 1_024;
 
-/// One on which nothing came for so long is closed: a primary that has something to say opens another (RFC 7766 §6.2.3).
+/// One on which nothing came for so long is closed: a primary that has something to say opens another (RFC 7766
+/// §6.2.3).
 const IDLE_NS: i64 = 30_000_000_000;
 
 /// They are looked through for that this often.
@@ -134,8 +135,8 @@ const UDP: u64 = NOTIFY_NUMBERS;
 const TCP: u64 = NOTIFY_NUMBERS + 1;
 
 impl Listeners {
-    /// Binds UDP and TCP on `port` of all addresses. NOTIFY is taken from `primary` alone, for `zones`; `sources` are the
-    /// addresses of the secondaries.
+    /// Binds UDP and TCP on `port` of all addresses. NOTIFY is taken from `primary` alone, for `zones`; `sources` are
+    /// the addresses of the secondaries.
     pub fn open(
         primary: IpAddr,
         sources: &[Option<IpAddr>],

@@ -17,7 +17,8 @@ use crate::dns::{
     zonemd,
 };
 
-/// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few files.
+/// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few
+/// files.
 const SHEET_BYTES: usize = 256 << 10;
 
 /// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as `limit-exceeded`.

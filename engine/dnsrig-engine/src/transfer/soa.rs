@@ -8,8 +8,8 @@ use std::{
 
 use crate::{base::target, net::connection::CloseReason};
 
-/// The longest answer that is taken: without EDNS a server sends no more than 512 bytes (RFC 1035 §4.2.1), and some more
-/// do no harm.
+/// The longest answer that is taken: without EDNS a server sends no more than 512 bytes (RFC 1035 §4.2.1), and some
+/// more do no harm.
 const ANSWER_BYTES_MAX: usize = 4_096;
 
 /// So many answers in a row are taken, as many as are waited for at a time; then it is the others' turn.

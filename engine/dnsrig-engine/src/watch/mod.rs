@@ -1,8 +1,8 @@
 //! `watch`: samples what the operating system counts.
 //!
-//! Every file is opened once; a sample is a `pread` of each, parsed without allocating. [`kernel_text`](crate::base::kernel_text) and [`schedule`] do
-//! the parsing and the timing without I/O; [`metrics`] is the list of what is read. [`sockets`] asks the kernel for the
-//! TCP connections of hosts, one by one.
+//! Every file is opened once; a sample is a `pread` of each, parsed without allocating.
+//! [`kernel_text`](crate::base::kernel_text) and [`schedule`] do the parsing and the timing without I/O; [`metrics`] is
+//! the list of what is read. [`sockets`] asks the kernel for the TCP connections of hosts, one by one.
 
 mod host;
 pub mod metrics;

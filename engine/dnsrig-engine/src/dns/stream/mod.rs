@@ -1,7 +1,7 @@
 //! The stream file: queries with their due times and clients, for a replay. docs/reference/stream.md describes it.
 //!
-//! [`StreamWriter`] makes one, which appears whole or not at all; [`StreamReader`] reads one from front to back in bounded
-//! memory, whatever its size, and believes nothing of what it reads.
+//! [`StreamWriter`] makes one, which appears whole or not at all; [`StreamReader`] reads one from front to back in
+//! bounded memory, whatever its size, and believes nothing of what it reads.
 
 mod error;
 mod layout;

@@ -19,8 +19,8 @@ use crate::dns::header;
 /// The file is written in pieces of so many bytes.
 const WRITE_BYTES: usize = 1 << 20;
 
-/// A stream that is being written. It stands at its path once it is [finished](StreamWriter::finish), and until then beside
-/// it, with `.part` behind its name; dropped unfinished, it is removed.
+/// A stream that is being written. It stands at its path once it is [finished](StreamWriter::finish), and until then
+/// beside it, with `.part` behind its name; dropped unfinished, it is removed.
 pub struct StreamWriter {
     path: PathBuf,
     part: PathBuf,

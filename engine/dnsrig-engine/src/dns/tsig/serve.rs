@@ -1,4 +1,5 @@
-//! Signatures as a server checks them (RFC 8945 §5.2): those of queries, and what it says to one that it does not accept.
+//! Signatures as a server checks them (RFC 8945 §5.2): those of queries, and what it says to one that it does not
+//! accept.
 
 use super::{
     sign::{self, Chain, Signer, Variables},
@@ -42,7 +43,8 @@ pub fn verify(signer: &Signer, record: &Record<'_>, now_s: u64) -> Result<Box<Ch
     if signature.is_of(now_s) { Ok(chain) } else { Err(Refusal::Late(chain)) }
 }
 
-/// Signs an answer to a query that came too late or too early, and says what time it is here: else like [`Chain::sign`].
+/// Signs an answer to a query that came too late or too early, and says what time it is here: else like
+/// [`Chain::sign`].
 pub fn sign_late(chain: &mut Chain, signer: &Signer, buffer: &mut [u8], length: usize, now_s: u64) -> usize {
     let now = Variables::at(now_s);
     let late = Variables { error: (Error::BadTime as u16).to_be_bytes(), other: &now.time, ..now };

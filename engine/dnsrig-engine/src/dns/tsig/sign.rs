@@ -161,8 +161,8 @@ pub fn parse_key(text: &str) -> Result<Arc<Signer>, &'static str> {
     Signer::parse(text).map(Arc::new)
 }
 
-/// The signatures of messages that follow each other: each covers the one before it and whatever was sent unsigned since
-/// then (RFC 8945 §5.3.1).
+/// The signatures of messages that follow each other: each covers the one before it and whatever was sent unsigned
+/// since then (RFC 8945 §5.3.1).
 #[derive(Clone)]
 pub struct Chain {
     /// What the next signature covers of what came before its message.

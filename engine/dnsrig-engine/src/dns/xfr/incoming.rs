@@ -85,9 +85,9 @@ impl Incoming {
 
     /// Takes in one message whose id was already matched.
     ///
-    /// `zone` is the name asked for, as in [`write_query`](crate::dns::query::write_query); `now_s` is wall time in seconds since 1970, which
-    /// only signatures are compared with. The sink gets every record of the answer before it is known whether the
-    /// message's end is right; it gets none of a message whose signature is wrong.
+    /// `zone` is the name asked for, as in [`write_query`](crate::dns::query::write_query); `now_s` is wall time in
+    /// seconds since 1970, which only signatures are compared with. The sink gets every record of the answer before it
+    /// is known whether the message's end is right; it gets none of a message whose signature is wrong.
     ///
     /// A limit of bytes or messages holds before a message is looked at, that of records before its records are.
     pub fn take(&mut self, message: &[u8], zone: &[u8], now_s: u64, limits: &Limits, sink: &mut impl Sink) -> Step {

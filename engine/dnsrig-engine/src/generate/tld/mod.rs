@@ -19,8 +19,8 @@
 //! checks them, only a validator would. The two keys are valid points of P-256, so a server may parse them.
 //!
 //! **The next version**: `--changed N` gives other data to N records and leaves all else as it is: signatures that were
-//! renewed, delegations that went to another hoster, glue with another address. Made with the next serial, that is a version
-//! whose distance from the zone without the option is known to the record.
+//! renewed, delegations that went to another hoster, glue with another address. Made with the next serial, that is a
+//! version whose distance from the zone without the option is known to the record.
 //!
 //! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory.
 
@@ -51,7 +51,8 @@ const HOSTERS: u64 = 20_000;
 /// The name servers of the zone itself, below its delegation [`REGISTRY`], as TLDs do it.
 const APEX_SERVERS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Every delegation has at least so many records that can change: a signature, and two name servers elsewhere or two addresses.
+/// Every delegation has at least so many records that can change: a signature, and two name servers elsewhere or two
+/// addresses.
 const CHANGED_MAX: u64 = 3;
 
 /// The text is written to the file in pieces of this many bytes.

@@ -155,7 +155,8 @@ impl ZoneText {
         self.sign("NSEC", is_renewed);
     }
 
-    /// A record, and perhaps another, with the address of a name server below a delegation; the first perhaps in another network.
+    /// A record, and perhaps another, with the address of a name server below a delegation; the first perhaps in
+    /// another network.
     pub fn glue(&mut self, owner: &str, has_ipv6: bool, random: &mut Random, is_moved: bool) {
         // The name stood in an NS record just before, so it is a pointer however often it is owner.
         self.push_owner(owner);

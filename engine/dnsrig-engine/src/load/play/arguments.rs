@@ -66,13 +66,14 @@ pub enum Retransmissions {
 
 /// Put the queries of a stream on a server, each when it came and from a client of its own.
 ///
-/// With --clients-from each client of the stream has a source address of its own throughout. This host must receive what
-/// is sent to those addresses, which one command brings about: `ip route add local 198.19.0.0/16 dev lo`. On loopback
-/// nothing is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few of them. Message ids
-/// are new ones, as captured ids of clients that share a socket would collide.
+/// With --clients-from each client of the stream has a source address of its own throughout. This host must receive
+/// what is sent to those addresses, which one command brings about: `ip route add local 198.19.0.0/16 dev lo`. On
+/// loopback nothing is needed: 127.1.0.0/16. Clients share a pool of sockets, so that many clients need few of them.
+/// Message ids are new ones, as captured ids of clients that share a socket would collide.
 ///
-/// Over TCP and DoT a client keeps its connection until it has been idle for a while. A query whose answer is truncated is
-/// asked again over TCP, and its latency ends there; with --transport udp it counts as answered. Latencies, lateness and files are those of `load`; clients.arrow has a row a client.
+/// Over TCP and DoT a client keeps its connection until it has been idle for a while. A query whose answer is truncated
+/// is asked again over TCP, and its latency ends there; with --transport udp it counts as answered. Latencies, lateness
+/// and files are those of `load`; clients.arrow has a row a client.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
@@ -114,8 +115,8 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value = "fresh", help_heading = "Clients")]
     pub port: PortChoice,
 
-    /// So many connections over TCP, and as many over DoT, may be open at a time; one client more closes the one that was
-    /// used longest ago
+    /// So many connections over TCP, and as many over DoT, may be open at a time; one client more closes the one that
+    /// was used longest ago
     #[arg(long, value_name = "N", default_value_t = 2_048, value_parser = clap::value_parser!(u32).range(1..=65_536), help_heading = "Clients")]
     pub connections: u32,
     /// Close a connection after so long without a query
@@ -125,7 +126,8 @@ pub struct Arguments {
     /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for root)
+    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for
+    /// root)
     #[arg(long, help_heading = "Instrument")]
     pub real_time: bool,
     /// The length of an interval: histograms and progress are kept for each

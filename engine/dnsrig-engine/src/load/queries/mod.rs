@@ -1,7 +1,7 @@
 //! What `load` asks: queries in wire format, prepared once, so that the hot path copies bytes and patches the id.
 //!
-//! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what the
-//! command line says about them, [`options`] what all of them have in common.
+//! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what
+//! the command line says about them, [`options`] what all of them have in common.
 
 pub mod arguments;
 mod dataset;

@@ -53,8 +53,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Draws from `count` names, at least one. `ranks` decides which are the popular ones; they are spread evenly over all,
-    /// for neighbours in a list are often neighbours in a server's memory.
+    /// Draws from `count` names, at least one. `ranks` decides which are the popular ones; they are spread evenly over
+    /// all, for neighbours in a list are often neighbours in a server's memory.
     pub fn new(popularity: Popularity, count: u32, mut ranks: Random) -> Self {
         let cumulative = match popularity {
             Popularity::Uniform => Vec::new(),

@@ -305,7 +305,8 @@ impl Stream {
         self.connections[slot].send_queue(&mut self.buffers)
     }
 
-    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many messages came.
+    /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many
+    /// messages came.
     fn read(&mut self, slot: usize, to_the_end: bool, in_flight: &mut InFlight) -> usize {
         let (mut count, first) = (0, self.first);
         self.unread.remove(slot);

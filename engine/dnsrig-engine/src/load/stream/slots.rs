@@ -1,7 +1,7 @@
 //! Which connection the next queries go on, and which has served its time. No clock, no socket.
 //!
-//! A slot is the place of a connection; when one has ended, the next query in the slot begins another. Slots take turns.
-//! Those whose connection is still being opened come last: a query there waits for the handshake.
+//! A slot is the place of a connection; when one has ended, the next query in the slot begins another. Slots take
+//! turns. Those whose connection is still being opened come last: a query there waits for the handshake.
 
 use crate::{load::transport::Connections, net::connection::chain::Chain};
 
@@ -84,7 +84,8 @@ impl Slots {
         self.slots[slot].state
     }
 
-    /// The slot that is to take queries: that of the client, if one is named, or else whose turn it is; none if it cannot.
+    /// The slot that is to take queries: that of the client, if one is named, or else whose turn it is; none if it
+    /// cannot.
     pub fn turn(&self, client: Option<u32>) -> Option<usize> {
         match client.map(|client| client as usize) {
             None => self.ready.first().or_else(|| self.opening.first()),

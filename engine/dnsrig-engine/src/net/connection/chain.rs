@@ -1,5 +1,5 @@
-//! An ordered list of numbers below a limit: to add, to take out and to find the first each cost the same, and nothing is
-//! allocated after the start.
+//! An ordered list of numbers below a limit: to add, to take out and to find the first each cost the same, and nothing
+//! is allocated after the start.
 
 /// Stands for no number.
 const NONE: u32 = u32::MAX;

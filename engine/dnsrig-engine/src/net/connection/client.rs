@@ -182,8 +182,8 @@ impl Connection {
         drop(self.leave(close_notify, buffers));
     }
 
-    /// As [`Connection::close`], but the socket is given to the caller: to be closed when the other side has ended its session,
-    /// as what comes behind a close resets the connection. Whether there was a session, it says too.
+    /// As [`Connection::close`], but the socket is given to the caller: to be closed when the other side has ended its
+    /// session, as what comes behind a close resets the connection. Whether there was a session, it says too.
     pub fn leave(&mut self, close_notify: bool, buffers: &mut Buffers) -> Option<(OwnedFd, bool)> {
         if let (true, Some(session), Some(socket)) =
             (close_notify && self.out.is_empty(), &mut self.session, &self.socket)

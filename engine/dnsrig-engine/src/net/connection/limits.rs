@@ -71,8 +71,8 @@ impl Limits {
 
     /// Takes on the connections that wait at `listener`, as far as there may be more, and gives `each` of them.
     ///
-    /// False: those that still wait can be neither taken on nor refused. A poller would tell of them without end, so do not
-    /// listen for a while.
+    /// False: those that still wait can be neither taken on nor refused. A poller would tell of them without end, so do
+    /// not listen for a while.
     pub fn accept(
         &self,
         listener: &TcpListener,

@@ -21,7 +21,8 @@ pub enum Close {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     pub close: Close,
-    /// TCP_NODELAY: what is written goes out at once; without, a small segment waits for the acknowledgement of the last.
+    /// TCP_NODELAY: what is written goes out at once; without, a small segment waits for the acknowledgement of the
+    /// last.
     pub nodelay: bool,
     /// TCP_QUICKACK, after each reading: what came is acknowledged at once, not up to 40 ms later.
     pub quickack: bool,

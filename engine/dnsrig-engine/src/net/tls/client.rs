@@ -21,12 +21,13 @@ use super::{
 pub struct Settings {
     pub protocol: Protocol,
     pub trust: Trust,
-    /// The server's name: it is sent (SNI), and a certificate must be for it if an authority vouches. None: its address.
+    /// The server's name: it is sent (SNI), and a certificate must be for it if an authority vouches. None: its
+    /// address.
     pub name: Option<ServerName<'static>>,
     /// The client's own certificate and key, for servers that ask (mutual TLS, RFC 9103 §9.3.2).
     pub identity: Option<Identity>,
-    /// The server must agree on the protocol by its name, as RFC 9103 §7.1 has it; without, one that agrees on nothing is
-    /// taken as well.
+    /// The server must agree on the protocol by its name, as RFC 9103 §7.1 has it; without, one that agrees on nothing
+    /// is taken as well.
     pub alpn_required: bool,
     /// So many sessions are kept to be resumed; with 0, none is.
     pub sessions_max: usize,

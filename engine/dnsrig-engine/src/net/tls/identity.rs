@@ -104,8 +104,8 @@ pub fn make_identity(address: IpAddr) -> Result<Identity, TlsError> {
 
 /// Settings for all connections: resumption by tickets, no early data (0-RTT).
 ///
-/// Tickets carry their own state (RFC 5077, RFC 8446 §4.6.1), so a connection may resume on any thread. With `client_ca`,
-/// certificates in PEM, a client has to have one that these signed (RFC 9103 §9.3.3).
+/// Tickets carry their own state (RFC 5077, RFC 8446 §4.6.1), so a connection may resume on any thread. With
+/// `client_ca`, certificates in PEM, a client has to have one that these signed (RFC 9103 §9.3.3).
 pub fn server_config(
     (chain, key): Identity,
     protocol: Protocol,

@@ -1,7 +1,7 @@
 //! TLS of a connection (RFC 7858, RFC 8446, RFC 9103): bytes in, bytes out, no socket.
 //!
-//! A [`Client`] knows whom it trusts and who it is, a [`Session`] is one connection's TLS, and a [`Fault`] a kind of what can
-//! go wrong in it.
+//! A [`Client`] knows whom it trusts and who it is, a [`Session`] is one connection's TLS, and a [`Fault`] a kind of
+//! what can go wrong in it.
 
 pub mod arguments;
 mod client;

@@ -106,8 +106,8 @@ impl Session {
         }
     }
 
-    /// Encrypts `frames` into `wire`, each in a record of its own: with several in one, some servers wait for the socket
-    /// while the second query lies in their TLS library. `unread` is what [`Session::drive`] has not used yet.
+    /// Encrypts `frames` into `wire`, each in a record of its own: with several in one, some servers wait for the
+    /// socket while the second query lies in their TLS library. `unread` is what [`Session::drive`] has not used yet.
     pub fn seal<'a>(
         &mut self,
         unread: &mut [u8],

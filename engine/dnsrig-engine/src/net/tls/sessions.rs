@@ -12,7 +12,8 @@ use rustls::{
     pki_types::ServerName,
 };
 
-/// Those of one server. The store that rustls has keeps eight tickets a server, which many connections at a time use up.
+/// Those of one server. The store that rustls has keeps eight tickets a server, which many connections at a time use
+/// up.
 pub struct Sessions {
     tickets_max: usize,
     kept: Mutex<Kept>,

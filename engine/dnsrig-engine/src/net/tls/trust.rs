@@ -16,8 +16,8 @@ const DIGEST_BYTES: usize = 32;
 /// Whom a client takes for the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Anyone: the opportunistic profile of RFC 7858 §4.1. Certificate and signature are not looked at, which leaves the
-    /// CPU to queries: an instrument asks how fast a server is, not who it is.
+    /// Anyone: the opportunistic profile of RFC 7858 §4.1. Certificate and signature are not looked at, which leaves
+    /// the CPU to queries: an instrument asks how fast a server is, not who it is.
     #[default]
     None,
     /// Who has a certificate for the name, by one of these authorities (RFC 8310 §8.1, as RFC 9103 §7.5 asks of XoT).

@@ -1,6 +1,7 @@
 //! C-DNS (RFC 8618): queries and responses in blocks of CBOR, each block with tables of what repeats.
 //!
-//! A query is put together again from its parts: header, question and EDNS. Other records of a query, such as TSIG, are not.
+//! A query is put together again from its parts: header, question and EDNS. Other records of a query, such as TSIG, are
+//! not.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

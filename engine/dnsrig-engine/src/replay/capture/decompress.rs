@@ -13,8 +13,8 @@ const XZ_MEMORY_BYTES_MAX: u64 = 256 << 20;
 /// The longest of the numbers that a compressed file begins with.
 const MAGIC_BYTES: u64 = 6;
 
-/// What is in `source`, and the name of its compression, if it is compressed. An error comes behind `bytes_max` bytes: a
-/// small file can hold any number of them.
+/// What is in `source`, and the name of its compression, if it is compressed. An error comes behind `bytes_max` bytes:
+/// a small file can hold any number of them.
 pub fn open(source: impl Read + 'static, bytes_max: u64) -> io::Result<(Box<dyn Read>, Option<&'static str>)> {
     let mut source = BufReader::with_capacity(READ_BYTES, source);
     let mut begins = Vec::new();

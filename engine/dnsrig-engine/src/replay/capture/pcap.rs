@@ -1,5 +1,5 @@
-//! The classic format of captures: a header of 24 bytes, then packets behind headers of 16 bytes. Both byte orders, times
-//! in microseconds or nanoseconds; also the variant of Kuznetzov, whose packets have headers of 24 bytes.
+//! The classic format of captures: a header of 24 bytes, then packets behind headers of 16 bytes. Both byte orders,
+//! times in microseconds or nanoseconds; also the variant of Kuznetzov, whose packets have headers of 24 bytes.
 
 use super::{
     input::Input,

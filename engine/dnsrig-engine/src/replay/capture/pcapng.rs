@@ -1,5 +1,5 @@
-//! pcapng (draft-ietf-opsawg-pcapng): blocks of sections, interfaces and packets. Each section has a byte order of its own,
-//! each interface a link layer and a unit of time.
+//! pcapng (draft-ietf-opsawg-pcapng): blocks of sections, interfaces and packets. Each section has a byte order of its
+//! own, each interface a link layer and a unit of time.
 
 use super::{
     input::{Input, LOOK_BYTES_MAX},

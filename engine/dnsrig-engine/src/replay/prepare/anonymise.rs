@@ -1,9 +1,9 @@
 //! Queries without what names people: for a stream that is to be given away.
 //!
-//! Each label becomes another one of the same length and the same kinds of characters, decided by a keyed hash of itself and
-//! all labels behind it: equal names stay equal, and names below a common one stay so. The key is drawn for each stream and
-//! not kept. Of EDNS, cookies and unknown options are replaced, client subnets and padding become zeros, all with their
-//! lengths. Other records are left out.
+//! Each label becomes another one of the same length and the same kinds of characters, decided by a keyed hash of
+//! itself and all labels behind it: equal names stay equal, and names below a common one stay so. The key is drawn for
+//! each stream and not kept. Of EDNS, cookies and unknown options are replaced, client subnets and padding become
+//! zeros, all with their lengths. Other records are left out.
 
 use ring::{hmac, rand::SystemRandom};
 

@@ -13,11 +13,12 @@ use crate::{
 /// Make a stream of captures: the queries of a server's clients, for a replay.
 ///
 /// Reads captures of packets, keeps the queries to the server, sorts them by time, numbers the clients, and writes a
-/// stream. The summary on standard output accounts for every packet. Clients' addresses are not stored unless asked for;
-/// names, cookies and client subnets in the queries stay as they are without --anonymise.
+/// stream. The summary on standard output accounts for every packet. Clients' addresses are not stored unless asked
+/// for; names, cookies and client subnets in the queries stay as they are without --anonymise.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
-    /// Captures: pcap, pcapng, dnstap or C-DNS (RFC 8618), perhaps compressed (gzip, xz, zstd, lz4); - is standard input
+    /// Captures: pcap, pcapng, dnstap or C-DNS (RFC 8618), perhaps compressed (gzip, xz, zstd, lz4); - is standard
+    /// input
     #[arg(required = true, value_name = "CAPTURE")]
     pub captures: Vec<PathBuf>,
     /// The stream to make; what stands there is replaced

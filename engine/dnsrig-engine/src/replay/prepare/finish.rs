@@ -125,8 +125,8 @@ impl Finisher {
     }
 }
 
-/// The messages of the last seconds: their hashes, and when each was due. Two halves, of which the older one is forgotten
-/// when the newer one is full or old.
+/// The messages of the last seconds: their hashes, and when each was due. Two halves, of which the older one is
+/// forgotten when the newer one is full or old.
 #[derive(Default)]
 struct Seen {
     newer: HashMap<u64, i64>,

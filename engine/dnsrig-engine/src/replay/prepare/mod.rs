@@ -1,8 +1,9 @@
 //! `replay prepare`: captures → stream.
 //!
-//! [`packets`] takes in packets and finds messages, [`message`](super::message) tells queries from what else there is, [`server`] chooses
-//! the server, [`sort`] brings queries into the order of their times in bounded memory, [`operations`] and [`anonymise`] change what is asked
-//! for, [`finish`] numbers the clients and writes. The [`ledger`] accounts for everything that was read.
+//! [`packets`] takes in packets and finds messages, [`message`](super::message) tells queries from what else there is,
+//! [`server`] chooses the server, [`sort`] brings queries into the order of their times in bounded memory,
+//! [`operations`] and [`anonymise`] change what is asked for, [`finish`] numbers the clients and writes. The [`ledger`]
+//! accounts for everything that was read.
 
 pub mod anonymise;
 pub mod arguments;

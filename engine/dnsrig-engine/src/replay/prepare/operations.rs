@@ -1,5 +1,5 @@
-//! What is done to a stream on its way: a share of the clients, a cut, another speed, several times as many clients, other
-//! transports. All of it is decided by hashes of clients with a seed, so the same arguments give the same stream.
+//! What is done to a stream on its way: a share of the clients, a cut, another speed, several times as many clients,
+//! other transports. All of it is decided by hashes of clients with a seed, so the same arguments give the same stream.
 
 use std::net::Ipv6Addr;
 

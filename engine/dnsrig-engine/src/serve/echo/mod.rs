@@ -1,7 +1,7 @@
 //! `serve echo`: the reflector. Known truth for an instrument, and the floor under every chart.
 //!
-//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query). [`service`] has them
-//! answer in the [`shell`](super::shell).
+//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query). [`service`] has
+//! them answer in the [`shell`](super::shell).
 
 pub mod answerer;
 pub mod counts;

@@ -42,10 +42,10 @@ impl Transport {
 /// and port. A UDP query of more than 1232 bytes is dropped, as is what is no query; both are counted.
 ///
 /// Faults apply to all transports. Delays start when the query is read; answers leave when they are due, so jitter
-/// changes their order. For the last 50 µs before an answer is due its thread looks at the clock all the time: with some
-/// 20,000 answers a second, that is a whole CPU. In a stall a thread neither reads nor sends, as one that is blocked:
-/// what came meanwhile is answered at its end. Stalls end --stall-every after the start_ns of the `ready` event, and
-/// then again and again.
+/// changes their order. For the last 50 µs before an answer is due its thread looks at the clock all the time: with
+/// some 20,000 answers a second, that is a whole CPU. In a stall a thread neither reads nor sends, as one that is
+/// blocked: what came meanwhile is answered at its end. Stalls end --stall-every after the start_ns of the `ready`
+/// event, and then again and again.
 ///
 /// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `summary`. It ends by SIGTERM or
 /// SIGINT or, with --until-eof, when standard input ends.

@@ -53,8 +53,8 @@ pub struct Listeners {
 impl Listeners {
     /// Claims what is asked for.
     ///
-    /// Where the kernel chooses the port of UDP and TCP, it looks only for one that is free for UDP; a port that TCP cannot
-    /// have is given back, and another one is tried.
+    /// Where the kernel chooses the port of UDP and TCP, it looks only for one that is free for UDP; a port that TCP
+    /// cannot have is given back, and another one is tried.
     pub fn claim(asked: &Asked) -> Result<Self, ServeError> {
         let mut attempts = if asked.address.port() == 0 { PORTS_TRIED_MAX } else { 1 };
         let (udp, tcp) = loop {
@@ -70,8 +70,8 @@ impl Listeners {
         Ok(Listeners { udp, tcp, tls: asked.tls.map(over_tls).transpose()?, tls_name: asked.tls_name })
     }
 
-    /// Binds the sockets of all threads, for TLS with `config`. Each UDP socket has a receive buffer of so many bytes, and
-    /// answers leave it segmented or not.
+    /// Binds the sockets of all threads, for TLS with `config`. Each UDP socket has a receive buffer of so many bytes,
+    /// and answers leave it segmented or not.
     pub fn bind(
         &self,
         options: &Options,

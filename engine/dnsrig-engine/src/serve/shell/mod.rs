@@ -1,7 +1,7 @@
 //! The shell of every server: sockets, threads and connections around a [`Service`].
 //!
-//! [`service`] is what a server has to say; [`connection`] is the state of a stream, without a socket. [`listeners`] and
-//! [`sockets`] bind. [`worker`] is one thread's loop over its [`datagrams`] and [`streams`].
+//! [`service`] is what a server has to say; [`connection`] is the state of a stream, without a socket. [`listeners`]
+//! and [`sockets`] bind. [`worker`] is one thread's loop over its [`datagrams`] and [`streams`].
 
 pub mod connection;
 pub mod datagrams;

@@ -27,8 +27,8 @@ pub trait Service {
         None
     }
 
-    /// Takes a datagram of `length` bytes, of which `message` were received. If it has an answer now, that is written to
-    /// `space`, and its length returned.
+    /// Takes a datagram of `length` bytes, of which `message` were received. If it has an answer now, that is written
+    /// to `space`, and its length returned.
     fn datagram(&mut self, message: &[u8], length: usize, peer: Peer, space: &mut [u8]) -> Option<usize>;
 
     /// The kernel took `sent` answers over UDP, and did not take `unsent`.

@@ -91,7 +91,8 @@ impl<C> Streams<C> {
         Streams { limits, table: SlotMap::new(), counts: Connections::default(), buffers }
     }
 
-    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see [`Limits::accept`].
+    /// Takes on the connections that wait at `listener`, with TLS if there is a `config` for it. False: see
+    /// [`Limits::accept`].
     pub fn accept<S: Service<Conversation = C>>(
         &mut self,
         listener: &TcpListener,

@@ -121,7 +121,8 @@ struct Asked<'a> {
 }
 
 impl Asked<'_> {
-    /// Checks the signature, or that there is none where none is needed: only transfers need one, as with most primaries.
+    /// Checks the signature, or that there is none where none is needed: only transfers need one, as with most
+    /// primaries.
     fn authenticate(&mut self) -> Result<Option<Box<Chain>>, Answer> {
         match (&self.primary.key, self.query.tsig) {
             (None, None) => Ok(None),

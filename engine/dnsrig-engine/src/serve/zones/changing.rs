@@ -54,8 +54,8 @@ struct Ended {
 }
 
 impl Changing {
-    /// Those of `primary`, which with a delay begin that long after SIGUSR1 and end with SIGUSR2; without, they have begun.
-    /// The file of rows is made at once, so that what is wrong with it is told before anything is measured.
+    /// Those of `primary`, which with a delay begin that long after SIGUSR1 and end with SIGUSR2; without, they have
+    /// begun. The file of rows is made at once, so that what is wrong with it is told before anything is measured.
     ///
     /// Make it before any thread, which then inherits the blocked signals.
     pub fn new(primary: Arc<Primary>, delay_ns: Option<i64>, out: Option<PathBuf>) -> Result<Self, ServeError> {

@@ -52,8 +52,8 @@ impl<'a> MessageWriter<'a> {
         block
     }
 
-    /// Has `append` write behind what was written from `start` on. It gets all the room from there, and the length of what
-    /// was written; it gives the new length.
+    /// Has `append` write behind what was written from `start` on. It gets all the room from there, and the length of
+    /// what was written; it gives the new length.
     pub fn extend(&mut self, start: usize, append: impl FnOnce(&mut [u8], usize) -> usize) {
         self.at = start + append(&mut self.bytes[start..], self.at - start);
     }

@@ -3,9 +3,9 @@
 //!
 //! Cores without I/O: [`shape`] (the zones as numbers), [`names`], [`records`] and [`content`] (what is in an answer),
 //! [`query`] (what is asked), [`answer`] (what a query gets), [`transfer`] (an answer cut into
-//! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`secondaries`] (what
-//! each of them asked), [`faults`]. [`service`] has them answer in the [`shell`](super::shell). Shells of their own have
-//! [`notifications`] (a socket) and [`changing`] (signals, rows).
+//! messages), [`conversation`] (the answers of a connection), [`notify`] (whom to tell of changes), [`secondaries`]
+//! (what each of them asked), [`faults`]. [`service`] has them answer in the [`shell`](super::shell). Shells of their
+//! own have [`notifications`] (a socket) and [`changing`] (signals, rows).
 
 pub mod answer;
 pub mod changing;

@@ -50,16 +50,16 @@ pub enum Transport {
 
 /// Be a primary with any number of zones of any size, all computed from a seed, nothing stored.
 ///
-/// It answers AXFR, IXFR and SOA queries, over UDP (SOA alone), TCP and TLS, and lists its zones in a catalog (RFC 9432).
-/// Zones are named as by `generate zones`, z000000.SUFFIX, z000001.SUFFIX …, and their records are of the same kinds in
-/// the same order: SOA, two NS, A and AAAA of the apex, of www, MX, A and AAAA of mail, TXT, then A of h0, h1 … TTLs
-/// are an hour. Memory grows with neither the number nor the size of zones.
+/// It answers AXFR, IXFR and SOA queries, over UDP (SOA alone), TCP and TLS, and lists its zones in a catalog (RFC
+/// 9432). Zones are named as by `generate zones`, z000000.SUFFIX, z000001.SUFFIX …, and their records are of the same
+/// kinds in the same order: SOA, two NS, A and AAAA of the apex, of www, MX, A and AAAA of mail, TXT, then A of h0, h1
+/// … TTLs are an hour. Memory grows with neither the number nor the size of zones.
 ///
 /// With --changes-per-s, one zone in turn gets a new serial and new addresses for some of its records: those with the
 /// next numbers, round and round. With --changes-of catalog, members leave the catalog and come back instead, one with
-/// each serial: the first --absent changes are removals, from then on members come back and leave alternately; zones that
-/// are not listed are still served. What a zone has at a time follows from the time alone. IXFR goes back --changes-kept
-/// serials; who asks with an older one gets the whole zone.
+/// each serial: the first --absent changes are removals, from then on members come back and leave alternately; zones
+/// that are not listed are still served. What a zone has at a time follows from the time alone. IXFR goes back
+/// --changes-kept serials; who asks with an older one gets the whole zone.
 ///
 /// Each change of a zone is told to every --notify (RFC 1996), again each second up to five times until it is answered.
 /// Of the catalog the newest version is told, once in --notify-interval at most.
@@ -69,8 +69,8 @@ pub enum Transport {
 /// Of queries that a connection sends while its peer reads nothing only so many are taken in; the rest waits in the
 /// socket. --concurrent-max counts a transfer from when its query is read until its last message is written.
 ///
-/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `changes-begun`, `changes-ended` (the
-/// rows are written), `summary`. It ends by SIGTERM or
+/// Events: `started`, `ready` (all sockets are bound), `anchor` every ten seconds, `changes-begun`, `changes-ended`
+/// (the rows are written), `summary`. It ends by SIGTERM or
 /// SIGINT or, with --until-eof, when standard input ends.
 ///
 /// Exit codes: 0 ended as asked, 2 bad input, 1 other errors.
@@ -118,7 +118,8 @@ pub struct Arguments {
     /// Over TLS, ask clients for a certificate that one of these signed
     #[arg(long, value_name = "PEM")]
     pub client_ca: Option<PathBuf>,
-    /// The key with which transfers have to be signed, and other queries may be: ALGORITHM:NAME:SECRET, such as hmac-sha256:transfer:c2VjcmV0
+    /// The key with which transfers have to be signed, and other queries may be: ALGORITHM:NAME:SECRET, such as
+    /// hmac-sha256:transfer:c2VjcmV0
     #[arg(long, value_name = "KEY")]
     tsig: Option<String>,
     /// Sign one message in so many, beside the first and the last of a transfer (RFC 8945 allows up to 100)
@@ -172,9 +173,9 @@ pub struct Arguments {
     /// So many transfers at a time on all connections; more are answered with SERVFAIL
     #[arg(long, value_name = "N")]
     concurrent_max: Option<u32>,
-    /// Something that is wrong on purpose: servfail-after=N, refused-after=N, close-after=N (transfers of a connection),
-    /// cut-after=N (messages of a transfer), slow=TIME (a message), wrong-serial, soa-different, soa-missing,
-    /// out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated, serial-backwards, length-zero,
+    /// Something that is wrong on purpose: servfail-after=N, refused-after=N, close-after=N (transfers of a
+    /// connection), cut-after=N (messages of a transfer), slow=TIME (a message), wrong-serial, soa-different,
+    /// soa-missing, out-of-zone, tsig-missing, tsig-wrong, wrong-id, endless, truncated, serial-backwards, length-zero,
     /// compression-loop
     #[arg(long, value_name = "KIND", value_parser = faults::parse)]
     pub fault: Vec<Fault>,

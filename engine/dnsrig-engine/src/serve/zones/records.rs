@@ -183,8 +183,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Part `number` of the changes that follow version `from`: each is the old SOA, what is removed, the new SOA, what is
-    /// added (RFC 1995 §4).
+    /// Part `number` of the changes that follow version `from`: each is the old SOA, what is removed, the new SOA, what
+    /// is added (RFC 1995 §4).
     pub fn part(&self, from: u64, number: u64) -> Part {
         let each = changes_records(self.shape, self.zone);
         let (version, at) = (from + number / each, number % each);
@@ -209,8 +209,8 @@ impl<'a> Records<'a> {
         self.address(writer, (change % all) as u64, ((change / all) as u64).wrapping_add(added));
     }
 
-    /// Writes the records of a version from number `from` to before `until`, as far as they end before `limit`; how many
-    /// that are.
+    /// Writes the records of a version from number `from` to before `until`, as far as they end before `limit`; how
+    /// many that are.
     ///
     /// This is where large zones spend their time.
     pub fn run(&self, writer: &mut MessageWriter<'_>, from: u64, until: u64, limit: usize, version: u64) -> u64 {
@@ -342,7 +342,8 @@ fn changed_each(shape: &Shape, zone: Zone) -> u64 {
     }
 }
 
-/// How many records a change is in an IXFR, its two SOAs among them: of a catalog it is one member that leaves or comes.
+/// How many records a change is in an IXFR, its two SOAs among them: of a catalog it is one member that leaves or
+/// comes.
 pub fn changes_records(shape: &Shape, zone: Zone) -> u64 {
     match zone {
         Zone::Member(_) => 2 * (1 + changed_each(shape, zone)),

@@ -11,9 +11,10 @@ const PLACE_BITS_MAX: u32 = 16;
 
 /// A table as large as the window needs, not as large as the ids are many: 1,000 secondaries have a table each.
 ///
-/// An id is the number of a place and, above it, of the round in which the place is used. A place that was given back is
-/// used again last of all, so an answer that comes twice is told from the next one's. An id that was given up, because its
-/// answer may still come, is not used again: its place goes on with the next round, and is lost when there is none left.
+/// An id is the number of a place and, above it, of the round in which the place is used. A place that was given back
+/// is used again last of all, so an answer that comes twice is told from the next one's. An id that was given up,
+/// because its answer may still come, is not used again: its place goes on with the next round, and is lost when there
+/// is none left.
 pub struct Ids {
     place_bits: u32,
     /// By place.

@@ -2,8 +2,8 @@
 //!
 //! A [`Schedule`] plays some secondaries. It gives orders ([`Schedule::order`]): open a connection, send queries on one
 //! ([`Schedule::fill`] writes them), close one. It is told what happens: a connection is open ([`Schedule::opened`]) or
-//! over ([`Schedule::lost`]), a message came ([`Schedule::message`]), time passed ([`Schedule::tick`]). What it decides by is
-//! said at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
+//! over ([`Schedule::lost`]), a message came ([`Schedule::message`]), time passed ([`Schedule::tick`]). What it decides
+//! by is said at [`Retry`] and [`Transfers::expired`](transfers::Transfers::expired).
 
 mod answers;
 pub mod ids;
@@ -236,8 +236,8 @@ impl Schedule {
         }
     }
 
-    /// Writes queries for an open connection behind `to`, each with its length before it, or for a UDP slot one without;
-    /// returns how many.
+    /// Writes queries for an open connection behind `to`, each with its length before it, or for a UDP slot one
+    /// without; returns how many.
     pub fn fill(&mut self, slot: u32, now_ns: i64, to: &mut Vec<u8>) -> usize {
         let end = to.len() + FILL_BYTES_MAX;
         let mut count = 0;

@@ -67,15 +67,15 @@ impl Settings {
 
 /// How often a failed attempt is made again, and after how long.
 ///
-/// What may go better next time is tried again: SERVFAIL and REFUSED (with which servers answer when they are at a limit),
-/// connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An answer that is
-/// wrong in itself is a result, and so are NOTAUTH, FORMERR and NOTIMP.
+/// What may go better next time is tried again: SERVFAIL and REFUSED (with which servers answer when they are at a
+/// limit), connections that ended, and silence. The n-th time comes `after_ns` · 2ⁿ⁻¹ later, at most a minute. An
+/// answer that is wrong in itself is a result, and so are NOTAUTH, FORMERR and NOTIMP.
 ///
-/// When a connection ends with transfers outstanding, those that stood in the middle have failed. If there were none, and
-/// nothing had come on that connection at all, the one that was asked for first has. All others are asked for again at
-/// once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows say what happened all
-/// the same. A connection that brought nothing is followed by the next after a pause that grows in the same way; after
-/// more of them in a row than `times` (of accepted ones at least three), no further one is made in that place.
+/// When a connection ends with transfers outstanding, those that stood in the middle have failed. If there were none,
+/// and nothing had come on that connection at all, the one that was asked for first has. All others are asked for again
+/// at once, and have not used up a retry: servers may close connections (RFC 7766 §6.2.3). Their rows say what happened
+/// all the same. A connection that brought nothing is followed by the next after a pause that grows in the same way;
+/// after more of them in a row than `times` (of accepted ones at least three), no further one is made in that place.
 #[derive(Clone, Copy, Debug)]
 pub struct Retry {
     pub times: u16,

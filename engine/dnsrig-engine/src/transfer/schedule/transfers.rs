@@ -143,9 +143,10 @@ impl Transfers {
 
     /// Those of a line that had no sign of life for `timeout_ns`, and when the next may be of age.
     ///
-    /// A transfer's clock begins when it is asked for, and again with each of its messages. While it waits for its first,
-    /// it may wait behind those that were asked for earlier, so what comes of them, and their ends, are signs of life too.
-    /// So are bytes of a message that is not complete (`partial_ns`), for the first in line and all that have begun.
+    /// A transfer's clock begins when it is asked for, and again with each of its messages. While it waits for its
+    /// first, it may wait behind those that were asked for earlier, so what comes of them, and their ends, are signs of
+    /// life too. So are bytes of a message that is not complete (`partial_ns`), for the first in line and all that have
+    /// begun.
     pub fn expired(&self, line: InFlightList, partial_ns: i64, timeout_ns: i64, now_ns: i64) -> (Vec<u32>, i64) {
         let (mut found, mut floor_ns, mut due_ns) = (Vec::new(), 0, i64::MAX);
         for (place, transfer) in self.in_line(line) {

@@ -267,7 +267,8 @@ impl World {
         let side = self.sides.get_mut(&slot).expect("queries are sent on open connections");
         assert!(side.outstanding.insert(id), "id {id} is in use");
         side.zones.insert(zone);
-        // Of queries that are never answered, or overtaken before a stall, some were given up; a primary hears nothing of it.
+        // Of queries that are never answered, or overtaken before a stall, some were given up; a primary hears nothing
+        // of it.
         let Manner { silent, stall_after, interleaves, .. } = self.manner;
         let is_known = !is_udp && silent.is_none() && !(interleaves && stall_after.is_some());
         assert!(!is_known || side.outstanding.len() <= self.window, "more than the window allows");

@@ -1,8 +1,8 @@
 //! sock_diag(7) in bytes: the question for the TCP sockets of a network namespace, and the kernel's answer. No I/O.
 //!
-//! Facts from netlink(7), sock_diag(7), include/uapi/linux/{netlink,sock_diag,inet_diag}.h. Numbers are in the machine's
-//! order, but ports and addresses in the network's. A message is `struct nlmsghdr` and, in the answer, `struct
-//! inet_diag_msg` with attributes behind it, each aligned to four bytes.
+//! Facts from netlink(7), sock_diag(7), include/uapi/linux/{netlink,sock_diag,inet_diag}.h. Numbers are in the
+//! machine's order, but ports and addresses in the network's. A message is `struct nlmsghdr` and, in the answer,
+//! `struct inet_diag_msg` with attributes behind it, each aligned to four bytes.
 
 use std::{
     fmt,
@@ -165,7 +165,8 @@ pub fn request(family: Family, sequence: u32) -> [u8; REQUEST_BYTES] {
     bytes
 }
 
-/// Reads one datagram of an answer: calls `found` with each socket that is worth a row, and says whether it was the last.
+/// Reads one datagram of an answer: calls `found` with each socket that is worth a row, and says whether it was the
+/// last.
 ///
 /// What does not belong to the question of this `sequence`, or is not understood, is passed over.
 pub fn read(datagram: &[u8], sequence: u32, mut found: impl FnMut(Socket)) -> Result<bool, Refused> {
@@ -181,8 +182,8 @@ pub fn read(datagram: &[u8], sequence: u32, mut found: impl FnMut(Socket)) -> Re
                     found(socket);
                 }
             }
-            // An end bears the result of the listing: it fails there, after a start without error, where the kernel lacks
-            // tcp_diag (netlink_dump_done() of net/netlink/af_netlink.c).
+            // An end bears the result of the listing: it fails there, after a start without error, where the kernel
+            // lacks tcp_diag (netlink_dump_done() of net/netlink/af_netlink.c).
             NLMSG_DONE => return if error(payload) > 0 { Err(Refused(error(payload))) } else { Ok(true) },
             NLMSG_ERROR => return Err(Refused(error(payload))),
             _ => {}

@@ -1,8 +1,8 @@
 //! The TCP sockets of hosts, one by one: what the kernel knows of each connection, whoever's it is.
 //!
-//! For each host a netlink socket (NETLINK_SOCK_DIAG) is opened inside its network namespace, and keeps asking that one.
-//! [`message`] is the question and the answer without I/O. A dump locks nothing for long, but walks through all sockets
-//! there are: it is meant for hosts with tens of connections, not with ten thousand.
+//! For each host a netlink socket (NETLINK_SOCK_DIAG) is opened inside its network namespace, and keeps asking that
+//! one. [`message`] is the question and the answer without I/O. A dump locks nothing for long, but walks through all
+//! sockets there are: it is meant for hosts with tens of connections, not with ten thousand.
 
 pub mod message;
 mod rows;
