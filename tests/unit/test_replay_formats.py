@@ -256,6 +256,13 @@ def test_times_that_jump_by_years_shorten_to_the_longest_gap(tmp_path: Path) -> 
     assert summary["stream"]["duration_ns"] == 4_500_000 and "shortened" in said and len(stream) == len(expected(found))
 
 
+def test_a_capture_that_has_packets_twice_is_named(tmp_path: Path) -> None:
+    twice = [packet for packet in frames(queries()) for _ in range(2)]
+    _, summary, said = prepare(tmp_path, write(tmp_path / "capture", twice))
+    assert summary["stream"]["repeated_at_once"] == 5 and "the capture has packets twice" in said
+    assert "twice" not in prepare(tmp_path, write(tmp_path / "capture", frames(queries())))[2]
+
+
 def test_addresses_are_stored_if_asked_for(tmp_path: Path) -> None:
     stream, _, _ = prepare(tmp_path, write(tmp_path / "capture", frames(queries())), "--addresses")
     mapped = bytes(10) + b"\xff\xff"

@@ -44,6 +44,11 @@ pub enum Transport {
 impl Transport {
     /// All, each at the place of its number.
     pub const ALL: [Transport; 5] = [Transport::Udp, Transport::Tcp, Transport::Dot, Transport::Doh, Transport::Doq];
+
+    /// As people write it.
+    pub fn name(self) -> &'static str {
+        ["UDP", "TCP", "DoT", "DoH", "DoQ"][self as usize]
+    }
 }
 
 /// A flag of a record: the client had sent the same query shortly before.

@@ -75,7 +75,10 @@ pub fn text(summary: &Summary) -> String {
         summary.types.iter().take(8).map(|(name, count)| format!("{name} {}", percent(*count))).collect();
     row("types", types.join(", "));
     let used = summary.transports.iter().filter(|(_, count)| **count > 0);
-    row("transports", used.map(|(kind, count)| format!("{kind:?} {}", percent(*count))).collect::<Vec<_>>().join(", "));
+    row(
+        "transports",
+        used.map(|(kind, count)| format!("{} {}", kind.name(), percent(*count))).collect::<Vec<_>>().join(", "),
+    );
     row("questions", format!("{} distinct", grouped(summary.distinct_questions)));
     row("EDNS", format!("{}, DO {}", percent(summary.edns), percent(summary.dnssec_ok)));
     row("sent again", percent(summary.retransmissions));

@@ -15,6 +15,9 @@ use crate::dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamE
 /// resolvers wait for up to five seconds.
 const RETRANSMISSION_NS: i64 = 5_000_000_000;
 
+/// No client gives up waiting so soon: the capture has the packet twice.
+const AT_ONCE_NS: i64 = 1_000_000;
+
 /// So many messages are remembered for that, in each of two halves.
 const REMEMBERED_MAX: usize = 1 << 19;
 
@@ -29,6 +32,8 @@ pub struct Written {
     pub first_wall_ns: i64,
     pub duration_ns: i64,
     pub retransmissions: u64,
+    /// Of those, the ones within a millisecond.
+    pub repeated_at_once: u64,
     /// Stretches without a query that were left out, beyond --gap-s.
     pub gaps: u64,
     pub gaps_ns: i64,
@@ -85,9 +90,12 @@ impl Finisher {
             flags = if is_new && other != Transport::Udp { NEW_CONNECTION } else { 0 };
             transport = other;
         }
-        if transport == Transport::Udp && self.seen.is_repeated(entry.time_ns, client, entry) {
+        if transport == Transport::Udp
+            && let Some(since_ns) = self.seen.repeated_after_ns(entry.time_ns, client, entry)
+        {
             flags |= RETRANSMISSION;
             self.written.retransmissions += 1;
+            self.written.repeated_at_once += u64::from(since_ns < AT_ONCE_NS);
         }
         let due_ns = (entry.time_ns as f64 / self.options.speed) as i64;
         let due_ns = if self.options.speed == 1.0 { entry.time_ns } else { due_ns };
@@ -135,7 +143,8 @@ struct Seen {
 }
 
 impl Seen {
-    fn is_repeated(&mut self, due_ns: i64, client: u32, entry: &Entry) -> bool {
+    /// How long ago the same message came, if that is not too long.
+    fn repeated_after_ns(&mut self, due_ns: i64, client: u32, entry: &Entry) -> Option<i64> {
         if due_ns - self.since_ns > RETRANSMISSION_NS || self.newer.len() >= REMEMBERED_MAX {
             std::mem::swap(&mut self.newer, &mut self.older);
             self.newer.clear();
@@ -145,6 +154,6 @@ impl Seen {
         (client, entry.port, entry.message).hash(&mut hasher);
         let hash = hasher.finish();
         let before_ns = self.newer.insert(hash, due_ns).or_else(|| self.older.get(&hash).copied());
-        before_ns.is_some_and(|before_ns| due_ns - before_ns <= RETRANSMISSION_NS)
+        before_ns.map(|before_ns| due_ns - before_ns).filter(|&since_ns| since_ns <= RETRANSMISSION_NS)
     }
 }

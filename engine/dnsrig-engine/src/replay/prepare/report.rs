@@ -153,6 +153,13 @@ fn notes(summary: &Summary) -> Vec<String> {
                 .into(),
         );
     }
+    if summary.stream.repeated_at_once * 20 > summary.stream.queries {
+        found.push(format!(
+            "{} queries came again within a millisecond: the capture has packets twice, as `tcpdump -i any` gives them on a \
+             host with bridges or VLANs; capture on one interface",
+            grouped(summary.stream.repeated_at_once)
+        ));
+    }
     let counted = [
         (summary.times_backwards, "packets are earlier than the one before: they were sorted"),
         (summary.stream.gaps, "stretches without a query were shortened to --gap-s: see `gaps_ns`"),
