@@ -7,6 +7,7 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
+    thread,
     time::Duration,
 };
 
@@ -156,7 +157,13 @@ impl Team {
                     working -= 1;
                 }
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => return Err(LoadError::Thread.into()),
+                Err(mpsc::RecvTimeoutError::Disconnected) => {
+                    // All are ending; the first that failed says why.
+                    while self.threads.look()? > 0 {
+                        thread::sleep(LOOK_INTERVAL);
+                    }
+                    return Err(LoadError::Thread.into());
+                }
             }
         }
         let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);

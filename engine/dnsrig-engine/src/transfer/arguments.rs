@@ -297,6 +297,7 @@ impl Arguments {
             congestion: self.socket.congestion.clone(),
             mss: self.socket.mss,
             receive_buffer: self.socket.receive_buffer_bytes,
+            ..SocketOptions::default()
         }
     }
 

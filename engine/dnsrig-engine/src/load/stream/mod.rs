@@ -159,7 +159,9 @@ impl Stream {
     /// closed, or closes the one whose last query is longest ago.
     pub fn open_many(server: SocketAddr, many: Many, slots: usize, settings: Settings) -> Result<Self, LoadError> {
         let assigned = Some((many, Assignment::new(slots)));
-        Ok(Stream { many: assigned, first: many.first, ..Self::open(server, &[], slots, settings)? })
+        let mut stream = Stream { many: assigned, first: many.first, ..Self::open(server, &[], slots, settings)? };
+        stream.options.routed_sources = true;
+        Ok(stream)
     }
 
     /// Readable when a connection has something to tell.

@@ -32,6 +32,8 @@ pub struct SocketOptions {
     pub mss: Option<u32>,
     /// SO_RCVBUF, in bytes; set so, the kernel does not let it grow.
     pub receive_buffer: Option<u32>,
+    /// IP_FREEBIND for IPv6: sources may be addresses that this host has by a local route alone.
+    pub routed_sources: bool,
 }
 
 impl Default for SocketOptions {
@@ -44,6 +46,7 @@ impl Default for SocketOptions {
             congestion: None,
             mss: None,
             receive_buffer: None,
+            routed_sources: false,
         }
     }
 }

@@ -39,6 +39,9 @@ pub fn begin(server: SocketAddr, source: Option<IpAddr>, options: &SocketOptions
     let socket = unconnected(server)?;
     options.apply(&socket)?;
     if let Some(source) = source {
+        if options.routed_sources && source.is_ipv6() {
+            setsockopt(&socket, sockopt::IpFreebind, &true)?;
+        }
         // The port is chosen when connecting, so that one serves for several servers (ip(7)).
         setsockopt(&socket, sockopt::IpBindAddressNoPort, &true)?;
         setsockopt(&socket, sockopt::ReuseAddr, &true)?;
