@@ -5,8 +5,8 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``DESCRIPTION``: what it measures, in a sentence,
 - ``MAIN_METRIC``: the metric that answers its question; a trial records it, and by it metrics and traps tell what was
   measured,
-- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions; ``next_version(values,
-  options)`` (one serial later by default): the parameters of the second,
+- ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
+  ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, also
   without an emulated path,

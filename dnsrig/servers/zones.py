@@ -2,8 +2,8 @@
 
 It serves datasets of tiny zones only: as many, of the same names, the same number of records and the same serial,
 though not the same data. So a secondary meets a primary that is never what it waits for. Settings are the options of
-`serve zones` without their dashes, faults that it makes on request among them, e.g. ``fault = "servfail-after=10
-slow=5ms"``.
+`serve zones` without their dashes, faults that it makes on request among them,
+e.g. ``fault = "servfail-after=10 slow=5ms"``.
 """
 
 from __future__ import annotations

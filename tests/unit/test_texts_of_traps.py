@@ -30,7 +30,7 @@ def texts(tree: ast.AST) -> Iterator[str]:
 
 def wrong(text: str) -> list[str]:
     """The parts in code that are empty or have space at their edges, and a mark that begins one without an end."""
-    prose = re.sub(r"``.+?``", "", text)
+    prose = re.sub(r"``.+?``", "", text, flags=re.DOTALL)
     return [part for part in CODE.findall(prose) if part.strip() != part or not part] + ["`"] * (
         "`" in CODE.sub("", prose)
     )
