@@ -2,13 +2,13 @@
 //!
 //! [`packets`] takes in packets and finds messages, [`message`](super::message) tells queries from what else there is,
 //! [`server`] chooses the server, [`sort`] brings queries into the order of their times in bounded memory,
-//! [`operations`] and [`anonymise`] change what is asked for, [`finish`] numbers the clients and writes. The [`ledger`]
-//! accounts for everything that was read.
+//! [`operations`] and [`anonymise`] change what is asked for, [`finish`] numbers the clients and writes, and
+//! [`accounting`] says what became of everything that was read.
 
+pub mod accounting;
 pub mod anonymise;
 pub mod arguments;
 pub mod finish;
-pub mod ledger;
 pub mod operations;
 pub mod packets;
 pub mod report;

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, io, net::Ipv6Addr};
 
 use super::{
-    ledger::Ledger,
+    accounting::Accounting,
     operations::Share,
     server::{Servers, Waiting},
     sort::{Entry, Sorted, Sorter},
@@ -34,7 +34,7 @@ pub struct Wanted {
 /// What was found.
 pub struct Found {
     pub sorted: Sorted,
-    pub ledger: Ledger,
+    pub ledger: Accounting,
     pub servers: BTreeSet<Ipv6Addr>,
     /// Where the servers were chosen: all that were seen first, the busiest first.
     pub seen: Vec<(Ipv6Addr, u64)>,
@@ -59,7 +59,7 @@ struct Queries {
     seen: Vec<(Ipv6Addr, u64)>,
     share: Share,
     sorter: Sorter,
-    ledger: Ledger,
+    ledger: Accounting,
 }
 
 impl Packets {
@@ -71,7 +71,7 @@ impl Packets {
         };
         let ports = wanted.ports.clone();
         let queries =
-            Queries { ports, servers, seen: Vec::new(), share: wanted.share, sorter, ledger: Ledger::default() };
+            Queries { ports, servers, seen: Vec::new(), share: wanted.share, sorter, ledger: Accounting::default() };
         Packets {
             ports: wanted.ports,
             queries,

@@ -44,7 +44,7 @@ fn what_has_no_room_is_sorted_in_files() {
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-fn ledger_of(packets: &[(u16, Vec<u8>)]) -> super::ledger::Ledger {
+fn ledger_of(packets: &[(u16, Vec<u8>)]) -> super::accounting::Accounting {
     let directory = tempfile::tempdir().unwrap();
     let wanted = Wanted { servers: Default::default(), ports: vec![53], share: Share { share: 0.5, seed: 1 } };
     let mut taking = Packets::new(wanted, Sorter::new(directory.path(), 0));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{finish::Written, ledger::Ledger, server::Seen};
+use super::{accounting::Accounting, finish::Written, server::Seen};
 use crate::{replay::capture::CaptureReport, stats::format::grouped};
 
 /// The `summary` event.
@@ -20,7 +20,7 @@ pub struct Summary {
     pub is_anonymised: bool,
     /// Packets with an earlier time than the one before.
     pub times_backwards: u64,
-    pub ledger: Ledger,
+    pub ledger: Accounting,
     pub stream: Written,
 }
 

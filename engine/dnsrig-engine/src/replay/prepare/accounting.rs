@@ -75,7 +75,7 @@ pub struct Messages {
 
 /// All of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Ledger {
+pub struct Accounting {
     pub packets: Packets,
     pub fragments: fragments::Counts,
     pub datagrams: Datagrams,
@@ -83,10 +83,10 @@ pub struct Ledger {
     pub messages: Messages,
 }
 
-impl Ledger {
+impl Accounting {
     /// Whether nothing is unaccounted for.
     pub fn is_balanced(&self) -> bool {
-        let Ledger { packets, fragments, datagrams, tcp_segments, messages } = self;
+        let Accounting { packets, fragments, datagrams, tcp_segments, messages } = self;
         let sums = [
             (
                 packets.read,
