@@ -53,6 +53,12 @@ impl StreamReader {
         file.read_exact_at(&mut bytes, 0).map_err(StreamError::read(path))?;
         let header = read_header(path, &bytes)?;
         let end = end_of_records(path, &header, metadata.len())?;
+        // Who counts by client takes memory for as many as the header says.
+        let room = (end - HEADER_BYTES as u64) / padded(header::HEADER_BYTES) as u64;
+        if header.queries > room {
+            let reason = format!("the file has no room for {} queries", header.queries);
+            return Err(StreamError::Damaged { path: path.into(), offset: 16, reason });
+        }
         Ok(StreamReader {
             path: path.into(),
             file,

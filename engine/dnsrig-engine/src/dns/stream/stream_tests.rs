@@ -144,11 +144,12 @@ fn what_is_wrong_is_named_with_its_place() {
     let good = fs::read(&path).unwrap();
     let first = HEADER_BYTES;
     let second = first + 32;
-    let cases: [(&str, Damage); 14] = [
+    let cases: [(&str, Damage); 15] = [
         ("is no stream: it does not begin", Box::new(|bytes| bytes[0] = b'X')),
         ("is no stream: it is shorter", Box::new(|bytes| bytes.truncate(63))),
         ("has version 2", Box::new(|bytes| bytes[8] = 2)),
         ("byte 12: the header", Box::new(|bytes| bytes[12] = 72)),
+        ("byte 16: the file has no room for 260", Box::new(|bytes| bytes[17] = 1)),
         ("byte 24: more clients", Box::new(|bytes| bytes[24] = 5)),
         ("byte 40: a negative", Box::new(|bytes| bytes[47] = 0x80)),
         ("byte 48: a table", Box::new(|bytes| bytes[48] = 64)),

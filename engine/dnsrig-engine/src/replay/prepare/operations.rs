@@ -107,8 +107,8 @@ pub fn rotated_ns(due_ns: i64, duration_ns: i64, copy: u16, copies: u16) -> i64 
         return due_ns;
     }
     let shift_ns = scale(u64::MAX / u64::from(copies) * u64::from(copy), duration_ns as u64) as i64;
-    let rotated_ns = due_ns + shift_ns;
-    if rotated_ns > duration_ns { rotated_ns - duration_ns } else { rotated_ns }
+    let left_ns = duration_ns - shift_ns;
+    if due_ns > left_ns { due_ns - left_ns } else { due_ns + shift_ns }
 }
 
 /// Reads a transport and a share, such as `dot=20%`.
