@@ -135,7 +135,13 @@ fn losses(summary: &Summary) -> String {
 
 fn oddities(summary: &Summary) -> Vec<(&'static str, u64)> {
     let unmatched = summary.unmatched;
+    let (repeated, too_long) = summary
+        .replayed
+        .as_ref()
+        .map_or((0, 0), |replayed| (replayed.retransmissions_skipped, replayed.too_long_skipped));
     [
+        ("retransmissions left out", repeated),
+        ("too long to be sent", too_long),
         ("truncated", summary.truncated),
         ("came too late", unmatched.late),
         ("answered twice", unmatched.duplicates),

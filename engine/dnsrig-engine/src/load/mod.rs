@@ -1,10 +1,12 @@
 //! `load`: queries against a server, and what becomes of them.
 //!
-//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says which queries fall due and when,
-//! [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message means,
-//! [`lateness`] what of a latency may be our own, [`interval_stats`] counts and times, [`ramp`] searches for the
-//! highest rate. A [`worker`] thread drives them over a [`transport`]; [`collect`] puts threads together and [`record`]
-//! writes files. What goes from arrivals over a transport to the table of queries in flight is [`arrivals::Due`].
+//! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says which queries fall due and
+//! when, [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message
+//! means, [`lateness`] what of a latency may be our own, [`interval_stats`] counts and times, [`ramp`] searches for
+//! the highest rate. A [`worker`] thread drives them over a [`transport`]; a [`team`] is all threads, [`collect`]
+//! puts together what they counted and [`record`] writes files. [`play`] is the same with the queries of a stream,
+//! which [`captured`] holds on their way. What goes from arrivals over a transport to the table of queries in flight
+//! is [`arrivals::Due`].
 
 pub mod answer;
 pub mod answers;
