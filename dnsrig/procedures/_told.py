@@ -29,7 +29,9 @@ BUFFER_BYTES = 4 << 20
 """For some thousand packets; a change takes about three, and six over TLS."""
 KEPT_BYTES = 512
 """Of a packet: headers, and the name asked for."""
-IP_HEADER_BYTES, UDP_HEADER_BYTES, DNS_HEADER_BYTES = 20, 8, 12
+IP_HEADER_BYTES, UDP_HEADER_BYTES, TCP_HEADER_BYTES, DNS_HEADER_BYTES = 20, 8, 20, 12
+LENGTH_BYTES = 2
+"""Before each message over TCP (RFC 1035, 4.2.2); who writes it apart from the message is not seen."""
 ANY_ZONE = b""
 SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS = 26, 33, 35  # <asm-generic/socket.h>
 SOL_PACKET, PACKET_STATISTICS = 263, 6  # <linux/if_packet.h>
@@ -42,23 +44,25 @@ FILTER = [
     # header.
     (0x30, 0, 0, 0),  # IPv4?
     (0x54, 0, 0, 0xF0),
-    (0x15, 0, 19, 0x40),
+    (0x15, 0, 21, 0x40),
     (0x28, 0, 0, 6),  # a fragment but the first has no ports
-    (0x45, 17, 0, 0x1FFF),
+    (0x45, 19, 0, 0x1FFF),
     (0xB1, 0, 0, 0),  # X: length of the IP header
     (0x30, 0, 0, 9),
     (0x15, 6, 0, socket.IPPROTO_TCP),
-    (0x15, 0, 13, socket.IPPROTO_UDP),
+    (0x15, 0, 15, socket.IPPROTO_UDP),
     (0x48, 0, 0, 2),  # UDP to port 53 ...
-    (0x15, 0, 11, DNS_PORT),
+    (0x15, 0, 13, DNS_PORT),
     (0x50, 0, 0, 10),  # ... that is a NOTIFY, or sent from here
     (0x54, 0, 0, QR_AND_OPCODE),
-    (0x15, 7, 5, NOTIFY),
-    (0x48, 0, 0, 2),  # TCP to port 53 or 853 ...
-    (0x15, 1, 0, DNS_PORT),
-    (0x15, 0, 5, XOT_PORT),
-    (0x50, 0, 0, 13),  # ... that ends what was written, and is sent from here
-    (0x45, 0, 3, PSH),
+    (0x15, 9, 7, NOTIFY),
+    (0x48, 0, 0, 2),  # TCP ...
+    (0x15, 3, 0, DNS_PORT),
+    (0x15, 0, 7, XOT_PORT),
+    (0x50, 0, 0, 13),  # ... to port 853, that ends what was written, and is sent from here
+    (0x45, 2, 5, PSH),
+    (0x50, 0, 0, 13),  # ... to port 53, that ends what was written
+    (0x45, 2, 3, PSH),
     (0x30, 0, 0, 0xFFFFF004),  # SKF_AD_OFF + SKF_AD_PKTTYPE
     (0x15, 0, 1, socket.PACKET_OUTGOING),
     (0x06, 0, 0, KEPT_BYTES),
@@ -71,7 +75,7 @@ class Packet:
     time_s: float
     notify: bool
     zone: bytes
-    """The name asked for, as on the wire; empty for what is sent over TCP, which may be encrypted."""
+    """The name asked for, as on the wire; empty for questions over TCP, which may be encrypted."""
     number: int = 0
     """The id of the message: a NOTIFY without an answer is sent again with the same."""
 
@@ -135,19 +139,29 @@ def packet_of(data: bytes, time_s: float, primaries: set[bytes]) -> Packet | Non
     ...     "0007 2000 0001000000000000 0161 00 0006 0001")
     >>> packet_of(query, 1.5, set())
     Packet(time_s=1.5, notify=True, zone=b'\\x01a', number=7)
+
+    Over TCP, as Knot DNS has it:
+
+    >>> tcp = query[:9] + bytes([6]) + query[10:20] + bytes.fromhex("30390035 00000000 00000000 5018 0000 00000000 0013")
+    >>> packet_of(tcp + query[28:], 1.5, set())
+    Packet(time_s=1.5, notify=True, zone=b'\\x01a', number=7)
     """
     if len(data) < IP_HEADER_BYTES:
         return None
-    start = 4 * (data[0] & 15)
-    if data[9] == socket.IPPROTO_TCP:
-        return Packet(time_s, False, ANY_ZONE) if data[16:20] in primaries else None
-    message = data[start + UDP_HEADER_BYTES :]
+    is_question, start = data[16:20] in primaries, 4 * (data[0] & 15)
+    if data[9] == socket.IPPROTO_UDP:
+        message = data[start + UDP_HEADER_BYTES :]
+    elif is_question:
+        return Packet(time_s, False, ANY_ZONE)
+    else:
+        tcp_header = data[start : start + TCP_HEADER_BYTES].ljust(TCP_HEADER_BYTES, b"\0")
+        message = data[start + 4 * (tcp_header[12] >> 4) + LENGTH_BYTES :]
     zone, end, _ = message[DNS_HEADER_BYTES:].lower().partition(b"\0")
     if not end:
         return None
     if message[2] & QR_AND_OPCODE == NOTIFY:
         return Packet(time_s, True, zone, int.from_bytes(message[:2]))
-    return Packet(time_s, False, zone) if data[16:20] in primaries else None
+    return Packet(time_s, False, zone) if is_question else None
 
 
 def _socket() -> socket.socket:
