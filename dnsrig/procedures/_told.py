@@ -142,7 +142,8 @@ def packet_of(data: bytes, time_s: float, primaries: set[bytes]) -> Packet | Non
 
     Over TCP, as Knot DNS has it:
 
-    >>> tcp = query[:9] + bytes([6]) + query[10:20] + bytes.fromhex("30390035 00000000 00000000 5018 0000 00000000 0013")
+    >>> header = "30390035 00000000 00000000 50180000 00000000"
+    >>> tcp = query[:9] + b"\\6" + query[10:20] + bytes.fromhex(f"{header} 0013")
     >>> packet_of(tcp + query[28:], 1.5, set())
     Packet(time_s=1.5, notify=True, zone=b'\\x01a', number=7)
     """
