@@ -29,8 +29,8 @@ def arrived(trial: Trial) -> pl.DataFrame:
     """Bytes that had come to the far site, during `measure`: columns time_ns, bytes (since its beginning), sorted by
     time.
 
-    As the emulated link delivered them, every 100 ms; else as the far interface counted them, every 200 ms. Empty
-    without either.
+    As the emulated link delivered them, every 100 ms, the last of which may end after `measure`; else as the far
+    interface counted them, every 200 ms. Empty without either.
     """
     empty = pl.DataFrame(schema={"time_ns": pl.Int64, "bytes": pl.Int64})
     ends, phase = far_link(trial.record.spec), trial.measure
@@ -39,10 +39,12 @@ def arrived(trial: Trial) -> pl.DataFrame:
     near, far = ends
     for link in trial.record.spec.links:
         if set(link.ends) == {near, far} and not (seen := trial.links().get(link.name, empty)).is_empty():
-            in_measure = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)
             direction = pl.col("direction") == ("forward" if link.ends[0] == near else "reverse")
+            rows = seen.filter(direction, pl.col("time_ns") >= phase.start.monotonic_ns).sort("time_ns")
+            # A row tells of the interval before it: what came last in `measure` is in the first row after it.
+            until = pl.col("time_ns").shift(1, fill_value=phase.start.monotonic_ns) < phase.end.monotonic_ns
             nbytes = pl.col("delivered_bytes").cast(pl.Int64).cum_sum().alias("bytes")
-            return seen.filter(in_measure & direction).sort("time_ns").select("time_ns", nbytes)
+            return rows.filter(until).select("time_ns", nbytes)
     rows = trial.during_measure(far, f"link:{near}", "rx_bytes")
     return empty if rows.is_empty() else rows.select("time_ns", bytes=pl.col("value") - rows["value"][0])
 

@@ -78,6 +78,18 @@ def test_an_emulated_link_says_itself_what_it_delivered(tmp_path: Path) -> None:
     assert replication.arrived(trial)["bytes"].to_list() == [0, 600, 1000, 1000, 1000]
 
 
+def test_what_came_last_is_in_the_row_that_ends_after_measure(tmp_path: Path) -> None:
+    trial = replicated(tmp_path)
+    link = LinkSpec(ends=("database", "replica"), kind="tun")
+    trial.record.spec.links.append(link)
+    assert trial.measure is not None
+    end_ns = trial.measure.end.monotonic_ns
+    rows = [(end_ns + ms * 1_000_000, "forward", nbytes) for ms, nbytes in ((-50, 0), (50, 600), (150, 7))]
+    columns = ["time_ns", "direction", "delivered_bytes"]
+    trial.__dict__["_links"] = {link.name: pl.DataFrame(rows, schema=columns, orient="row")}
+    assert replication.arrived(trial)["bytes"].to_list() == [0, 600]
+
+
 def test_what_counts_is_the_direction_to_the_far_site(tmp_path: Path) -> None:
     trial = replicated(tmp_path)
     link = LinkSpec(ends=("replica", "database"), kind="tun")
