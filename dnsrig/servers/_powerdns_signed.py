@@ -14,13 +14,15 @@ WHERE EXISTS (SELECT 1 FROM records WHERE records.domain_id = domains.id AND rec
 """Their signatures are those in the table."""
 
 
-def rectify(placement: Placement) -> list[Preparation]:
+def rectify(placement: Placement, configuration: str = "") -> list[Preparation]:
     """Tell glue and delegations from what a zone answers for itself, which zone2sql does not: else glue gets NSECs as
     well.
 
-    To be done before it is said that they are presigned: pdnsutil refuses to do it afterwards.
+    To be done before it is said that they are presigned: pdnsutil refuses to do it afterwards. ``configuration`` is the
+    name of a configuration that is not the server's own: ``pdns-NAME.conf``.
     """
     if not placement.signed:
         return []
-    tool = ["pdnsutil", f"--config-dir={placement.seen_directory}", "rectify-zone"]
+    name = [f"--config-name={configuration}"] if configuration else []
+    tool = ["pdnsutil", f"--config-dir={placement.seen_directory}", *name, "rectify-zone"]
     return [Preparation([*tool, zone.name]) for zone in placement.configured_zones]

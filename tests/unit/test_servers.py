@@ -193,6 +193,19 @@ def test_powerdns_is_told_which_zones_are_signed(tmp_path: Path) -> None:
         ]
 
 
+def test_powerdns_gets_a_new_version_in_one_transaction(tmp_path: Path) -> None:
+    """A secondary that asks meanwhile must get the old zone or the new, whole."""
+    place = placement(tmp_path, "powerdns", "primary", transfer=TransferSpec(notify=True))
+    configuration(place)
+    steps = [step.command for step in driver("powerdns").load_changes(place)]
+    live = f"{place.seen_state}/zones.sqlite3"
+    assert [command[-1] for command in steps if live in command] == [f".read {place.seen_state}/replace.sql"]
+    statements = (place.state / "replace.sql").read_text().split(";\n")
+    begin, end = statements.index("BEGIN IMMEDIATE"), statements.index("COMMIT")
+    assert begin == 1 and statements[end:] == ["COMMIT", ""], "all but ATTACH is inside"
+    assert "pdns-next.conf" in {path.name for path in place.directory.iterdir()}
+
+
 @pytest.mark.parametrize("catalog", [None, CATALOG])
 def test_powerdns_asks_for_differences_but_not_of_a_catalog(tmp_path: Path, catalog: Zone | None) -> None:
     place = placement(tmp_path, "powerdns", "secondary", catalog=catalog, transfer=TransferSpec(ixfr=True))
