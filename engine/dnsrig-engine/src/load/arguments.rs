@@ -148,19 +148,26 @@ pub struct Arguments {
     /// Threads, each on a CPU of its own if there are as many; clients and rate are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
+    /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU
+    #[arg(long, value_enum, default_value = "auto", help_heading = "Instrument")]
+    pub segmentation: Segmentation,
+    /// Write latency.hlog, intervals.arrow and clients.arrow to this folder
+    #[arg(long, value_name = "DIR", conflicts_with = "ramp", help_heading = "Instrument")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub instrument: Instrument,
+}
+
+/// How the instrument works, whatever it sends.
+#[derive(Debug, clap::Args)]
+pub struct Instrument {
     /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for
     /// root)
     #[arg(long, help_heading = "Instrument")]
     pub real_time: bool,
-    /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU
-    #[arg(long, value_enum, default_value = "auto", help_heading = "Instrument")]
-    pub segmentation: Segmentation,
     /// The length of an interval: histograms and progress are kept for each
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds, help_heading = "Instrument")]
     pub interval_s: Duration,
-    /// Write latency.hlog, intervals.arrow and clients.arrow to this folder
-    #[arg(long, value_name = "DIR", conflicts_with = "ramp", help_heading = "Instrument")]
-    pub out: Option<PathBuf>,
     /// Print JSON lines on a terminal too
     #[arg(long, help_heading = "Instrument")]
     pub json: bool,
@@ -247,7 +254,7 @@ impl Arguments {
 
     /// What cannot be said with single arguments.
     pub fn check(&self) -> Result<(), LoadError> {
-        check_intervals(self.timeout_s, self.interval_s)?;
+        check_intervals(self.timeout_s, self.instrument.interval_s)?;
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
             return Err(LoadError::Arguments(format!("--source {source} and {server} are of different families")));

@@ -34,16 +34,16 @@ const SENT_SHARE_MIN: f64 = 0.99;
 
 /// Puts the load on the server.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let authority = target::authorise(arguments.server().ip(), arguments.i_am_authorized)?;
+    let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     arguments.check()?;
-    if arguments.until_eof && arguments.queries.reads_standard_input() {
+    if arguments.instrument.until_eof && arguments.queries.reads_standard_input() {
         return Err(
             LoadError::Arguments("--until-eof and queries from standard input exclude each other".into()).into()
         );
     }
     let plan = arguments.plan(authority)?;
-    let stop = Stop::new(arguments.until_eof)?;
-    let reporter = Reporter::find(arguments.json, nanoseconds(arguments.timeout_s));
+    let stop = Stop::new(arguments.instrument.until_eof)?;
+    let reporter = Reporter::find(arguments.instrument.json, nanoseconds(arguments.timeout_s));
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
     let readers = Threads::new()?;
     let mut team = start(arguments, plan, Supervision { stop, reporter, anchors, readers })?;
@@ -79,21 +79,21 @@ fn start(arguments: &Arguments, plan: Plan, supervision: Supervision) -> Result<
             asks_again: false,
             table,
         };
-        let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.interval_s), clients);
+        let interval_stats = IntervalStats::new(0, 1, nanoseconds(arguments.instrument.interval_s), clients);
         let in_flight = InFlight::new(settings, interval_stats);
         let count = queries.len() as u32;
         let order = Order { next: count / part.threads as u32 * part.thread as u32, count };
         let transport = open(arguments, clients, in_flight.bytes_max())?;
         Ok(Tools { in_flight, transport, order })
     };
-    Team::start(clients.clone(), (timeout_ns, arguments.real_time), supervision, equip)
+    Team::start(clients.clone(), (timeout_ns, arguments.instrument.real_time), supervision, equip)
 }
 
 /// One period by `model`, written down if there is a folder for it.
 fn once(arguments: &Arguments, team: &mut Team, model: Model) -> Result<Summary, Failure> {
     let period = period(model, arguments);
     let summary = empty_summary(arguments, period);
-    team.measure(period, nanoseconds(arguments.interval_s), arguments.out.as_deref(), summary)
+    team.measure(period, nanoseconds(arguments.instrument.interval_s), arguments.out.as_deref(), summary)
 }
 
 /// Periods of rising and falling rates, until the highest that holds is known.
@@ -191,7 +191,7 @@ fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<d
 fn empty_summary(arguments: &Arguments, period: Period) -> Summary {
     Summary {
         transport: arguments.transport,
-        interval_s: arguments.interval_s.as_secs_f64(),
+        interval_s: arguments.instrument.interval_s.as_secs_f64(),
         timeout_ns: nanoseconds(arguments.timeout_s),
         ..Summary::of(period)
     }

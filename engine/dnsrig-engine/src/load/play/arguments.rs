@@ -1,10 +1,6 @@
 //! The command line of `replay play`.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use crate::{
     base::{
@@ -14,7 +10,7 @@ use crate::{
     dns::stream::{Header, Transport},
     load::{
         LoadError,
-        arguments::{RATE_VOUCHED_QPS, check_intervals, parse_seconds, parse_timeout},
+        arguments::{Instrument, RATE_VOUCHED_QPS, check_intervals, parse_seconds, parse_timeout},
         in_flight,
         prefix::{self, Prefix},
     },
@@ -126,25 +122,11 @@ pub struct Arguments {
     /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Go before every other program on the CPU while the rate leaves time to sleep between queries (SCHED_FIFO; for
-    /// root)
-    #[arg(long, help_heading = "Instrument")]
-    pub real_time: bool,
-    /// The length of an interval: histograms and progress are kept for each
-    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds, help_heading = "Instrument")]
-    pub interval_s: Duration,
     /// Write latency.hlog, intervals.arrow, clients.arrow and answers.arrow to this folder
     #[arg(long, value_name = "DIR", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
-    /// Print JSON lines on a terminal too
-    #[arg(long, help_heading = "Instrument")]
-    pub json: bool,
-    /// End when standard input ends
-    #[arg(long, help_heading = "Instrument")]
-    pub until_eof: bool,
-    /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
-    #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
-    pub i_am_authorized: Option<IpAddr>,
+    #[command(flatten)]
+    pub instrument: Instrument,
 }
 
 impl Arguments {
@@ -195,7 +177,7 @@ impl Arguments {
     /// What does not fit together, or the stream.
     pub fn check(&self, header: &Header, authority: Authority) -> Result<(), LoadError> {
         let wrong = |text| Err(LoadError::Arguments(text));
-        check_intervals(self.timeout_s, self.interval_s)?;
+        check_intervals(self.timeout_s, self.instrument.interval_s)?;
         if header.queries == 0 {
             return wrong(format!("{} has no queries", self.stream.display()));
         }

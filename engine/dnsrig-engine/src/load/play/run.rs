@@ -39,7 +39,7 @@ use crate::{
 
 /// Replays the stream.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
-    let authority = target::authorise(arguments.server().ip(), arguments.i_am_authorized)?;
+    let authority = target::authorise(arguments.server().ip(), arguments.instrument.i_am_authorized)?;
     let header = *StreamReader::open(&arguments.stream)?.header();
     arguments.check(&header, authority)?;
     if let Some(prefix) = arguments.clients_from {
@@ -47,8 +47,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let connections = if arguments.transport == TransportChoice::Udp { 0 } else { 2 * arguments.connections };
     open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
-    let stop = Stop::new(arguments.until_eof)?;
-    let reporter = Reporter::find(arguments.json, nanoseconds(arguments.timeout_s));
+    let stop = Stop::new(arguments.instrument.until_eof)?;
+    let reporter = Reporter::find(arguments.instrument.json, nanoseconds(arguments.timeout_s));
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
     let skipped = Arc::new(Skipped::default());
     let supervision = Supervision { stop, reporter, anchors, readers: Threads::new()? };
@@ -58,9 +58,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let start_ns = clock::monotonic_ns() + HEAD_START_NS;
     let model = Model::Stream { qps: arguments.mean_qps(&header) };
     let period = Period { model, start_ns, end_ns: start_ns + arguments.sending_ns(&header), seed: 0 };
-    let interval_ns = nanoseconds(arguments.interval_s);
+    let interval_ns = nanoseconds(arguments.instrument.interval_s);
     let summary = Summary {
-        interval_s: arguments.interval_s.as_secs_f64(),
+        interval_s: arguments.instrument.interval_s.as_secs_f64(),
         timeout_ns: nanoseconds(arguments.timeout_s),
         clients: header.clients as usize,
         threads: arguments.threads as usize,
@@ -121,7 +121,7 @@ fn start(
             flows: if keeps_port { clients } else { 0 },
             table,
         };
-        let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.interval_s), clients);
+        let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval_s), clients);
         let in_flight = InFlight::new(settings, interval_stats);
         let pool = Pool { ports, clients_from: arguments.clients_from, keeps_port };
         let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
@@ -132,7 +132,7 @@ fn start(
         Ok(Tools { in_flight, transport, order: Order { next: 0, count: 1 } })
     };
     // No client has counts of its own in each interval.
-    Team::start(vec![0; threads], (timeout_ns, arguments.real_time), supervision, equip)
+    Team::start(vec![0; threads], (timeout_ns, arguments.instrument.real_time), supervision, equip)
 }
 
 /// UDP, TCP and DoT, whose places in the table of queries in flight stand in this order.
