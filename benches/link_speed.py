@@ -88,7 +88,7 @@ def unshaped(hosts: Pair) -> None:
         "link": lambda: over_link(hosts, "")[:2],
         "veth": lambda: (iperf(hosts, str(hosts.reflector.address)), 0.0),
     }
-    found = interleaved(ROUNDS, list(tools), lambda tool: tools[tool]())  # type: ignore[arg-type,return-value]
+    found = interleaved(ROUNDS, list(tools), lambda tool: tools[tool]())
     print(f"\nOne TCP flow, unshaped, {ROUNDS} rounds of {IPERF_S} s: median [range]")
     for tool, values in found.items():
         line = f"  {tool:6s}{spread([rate / 1e9 for rate, _ in values]):>24s} Gbit/s"

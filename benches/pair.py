@@ -199,7 +199,7 @@ def _ksoftirqd_s(cpu: int) -> float:
 
 
 def interleaved(
-    rounds: int, tools: Sequence[str], measure: Callable[[str], float | Cost], seed: int = 1
+    rounds: int, tools: Sequence[str], measure: Callable[[str], Any], seed: int = 1
 ) -> dict[str, list[Any]]:
     """Every tool once a round, in a shuffled order."""
     found: dict[str, list[Any]] = {tool: [] for tool in tools}

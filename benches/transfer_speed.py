@@ -89,7 +89,7 @@ def tiny(hosts: Pair) -> None:
             )
             return cost, _resident_mb(server.pid)
 
-        found = interleaved(ROUNDS, ["transfer"], measure)["transfer"]  # type: ignore[arg-type]
+        found = interleaved(ROUNDS, ["transfer"], measure)["transfer"]
     costs, resident = [cost for cost, _ in found], [mb for _, mb in found]
     # By the time that zones take, for the instrument's CPU time has also that of making the list of names.
     shares = [1e9 / cost.rate / (cost.pair_ns - cost.instrument_ns) for cost in costs]
