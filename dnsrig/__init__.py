@@ -5,15 +5,16 @@ What lives where:
 - ``cli``         one file a command; prints, and turns errors into sentences and exit codes
 - ``experiment``  what a TOML file means, the plan (order of trials), the runner, the trial
 - ``procedures``  one file a kind of measurement
-- ``lab``         hosts, links, cgroups: makes and removes the small network
+- ``lab``         makes and removes the small network: hosts and links
 - ``servers``     one file a server; where its binaries come from
 - ``datasets``    zones and their like, made once and kept in the cache
+- ``streams``     what clients ask, kept in the cache
 - ``analysis``    reading a run, metrics, statistics
 - ``traps``       one file a known way for a measurement to lie
 - ``report``      charts, HTML, tables, exports
 - ``rundir``      what a run directory holds: the contract between writers and readers
 
-Dependencies point one way: cli -> experiment -> procedures -> lab, servers, datasets.
+Dependencies point one way: cli -> experiment -> procedures -> lab, servers, streams, datasets.
 ``analysis``, ``traps`` and ``report`` read run directories only and never import the lab.
 """
 

@@ -184,6 +184,8 @@ class HostSpec(HostOptions, HostDuties, Record):
     """Of the server."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
+    client_range: str = ""
+    """A prefix all of whose addresses are the host's, one for each client that it replays; empty: it replays none."""
 
 
 Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]
@@ -286,6 +288,21 @@ class DatasetSpec(Record):
         return _keyed(data, "path")
 
 
+class StreamSpec(Record):
+    """What clients ask, as it lies in the cache, by its ``key`` there."""
+
+    kind: str
+    key: Name | Literal[""]
+    """Empty: it is not made yet, and what it holds is not known."""
+    queries: int = 0
+    clients: int = 0
+    span_s: float = 0.0
+    """From its first query to its last."""
+    transports: dict[str, int] = Field(default_factory=dict)
+    """Queries by transport, as they were captured."""
+    parameters: dict[str, Scalar] = Field(default_factory=dict)
+
+
 class Variant(Record):
     """One point of the matrix."""
 
@@ -314,6 +331,8 @@ class TrialSpec(Record):
     dataset: DatasetSpec
     next_dataset: DatasetSpec | None = None
     """The same zones in their next version, for procedures that change them."""
+    stream: StreamSpec | None = None
+    """What is replayed, for procedures that do."""
     limit_s: float
     storage: Literal["disk", "memory"] = "disk"
     """Where servers store: on the file system of the run directory, or on a tmpfs."""
@@ -329,7 +348,10 @@ class TrialSpec(Record):
 
     @property
     def over_tls(self) -> bool:
-        """Whether the server under test is asked over TLS (DoT, RFC 7858)."""
+        """Whether the server under test is asked over TLS (DoT, RFC 7858): a replay asks as clients did, those of DoH
+        and DoQ over DoT."""
+        if self.stream is not None and self.options.get("transport") == "as-captured":
+            return not {"dot", "doh", "doq"}.isdisjoint(self.stream.transports)
         return self.options.get("transport") == "dot"
 
     @property

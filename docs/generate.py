@@ -16,7 +16,7 @@ from typing import Any
 import picture
 import typer
 
-from dnsrig import datasets, paths, procedures
+from dnsrig import datasets, paths, procedures, streams
 from dnsrig.analysis.checks import all_checks
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.cli._app import application
@@ -110,6 +110,10 @@ def experiments() -> str:
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
         text += ", ".join(f"`{k}` ({v})" for k, v in module.DEFAULTS.items()) + ".\n\n"
+    text += "## Streams\n\nWhat the procedure `replay` replays, under `[stream]`.\n\n"
+    for name, module in streams.kinds().items():
+        text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
+        text += ", ".join(f"`{k}`" + (f" ({v})" if v != "" else "") for k, v in module.DEFAULTS.items()) + ".\n\n"
     text += "## Procedures\n\n"
     for name, module in all_procedures().items():
         text += (

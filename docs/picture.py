@@ -66,9 +66,12 @@ def _package(top: int) -> tuple[list[str], int]:
         )
     ]
     places: dict[str, tuple[float, int]] = {}
+    wide: dict[str, float] = {}
     for row, names in enumerate(layers(arrows)):
+        step = (WIDTH - 2 * MARGIN) / len(names)
         for i, name in enumerate(names):
-            places[name] = (WIDTH * (i + 1) / (len(names) + 1) if len(names) != 2 else (265, 735)[i], top + row * ROW)
+            places[name] = (MARGIN + step * (i + 0.5), top + row * ROW)
+            wide[name] = min(430, step - 10)
     for name, used in sorted(arrows.items()):
         for other in sorted(used):
             (x, y), (to_x, to_y) = places[name], places[other]
@@ -77,7 +80,7 @@ def _package(top: int) -> tuple[list[str], int]:
                 'fill="none" stroke="#555555" stroke-width="1.3" marker-end="url(#end)"/>'
             )
     for name, (x, y) in sorted(places.items()):
-        parts += _box(x - 215, y, 430, BOX, name, says[name], GREY if name == CONTRACT else BLUE)
+        parts += _box(x - wide[name] / 2, y, wide[name], BOX, name, says[name], GREY if name == CONTRACT else BLUE)
     return parts, max(y for _, y in places.values()) + BOX + 30
 
 

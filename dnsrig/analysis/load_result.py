@@ -31,8 +31,9 @@ class Try(_Said):
 class LoadResult(_Said):
     """Of one load. What a generator does not know it leaves out."""
 
-    model: Literal["rate", "closed", "ramp"] | None = None
-    """At a rate, in a closed loop, or a search of the highest rate. None: there was no load, or it said nothing."""
+    model: Literal["rate", "closed", "ramp", "stream"] | None = None
+    """At a rate, in a closed loop, a search of the highest rate, or when a stream has them. None: there was no load, or
+    it said nothing."""
     start_ns: int = 0
     end_ns: int = 0
     """Queries were due from ``start_ns`` to ``end_ns``."""
@@ -75,7 +76,7 @@ class LoadResult(_Said):
     @property
     def has_latencies(self) -> bool:
         """Whether there was a load, and its latencies are a figure: those of a ramp are of many rates at once."""
-        return self.model in ("rate", "closed")
+        return self.model in ("rate", "closed", "stream")
 
     @property
     def span_s(self) -> float:

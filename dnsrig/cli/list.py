@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import textwrap
 import tomllib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import ModuleType
 from typing import Annotated
 
 import typer
@@ -21,6 +22,7 @@ WHAT = (
     "experiments",
     "procedures",
     "datasets",
+    "streams",
     "servers",
     "traps",
     "metrics",
@@ -47,6 +49,7 @@ def command(
         "experiments": _experiments,
         "procedures": _procedures,
         "datasets": _datasets,
+        "streams": _streams,
         "servers": _servers,
         "traps": _traps,
         "metrics": _metrics,
@@ -95,8 +98,17 @@ def _procedures(width: int) -> RenderableType:
 def _datasets(width: int) -> RenderableType:
     from dnsrig import datasets
 
-    found = datasets.kinds().items()
-    return _table((name, f"{module.DESCRIPTION}; parameters: {', '.join(module.DEFAULTS)}") for name, module in found)
+    return _with_parameters(datasets.kinds())
+
+
+def _streams(width: int) -> RenderableType:
+    from dnsrig import streams
+
+    return _with_parameters(streams.kinds())
+
+
+def _with_parameters(kinds: Mapping[str, ModuleType]) -> RenderableType:
+    return _table((name, f"{made.DESCRIPTION}; parameters: {', '.join(made.DEFAULTS)}") for name, made in kinds.items())
 
 
 def _servers(width: int) -> RenderableType:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
-from ipaddress import IPv4Address
 from types import ModuleType
 
 from dnsrig import procedures
 from dnsrig.errors import UsageError
 from dnsrig.experiment.model import Document, HostDocument
+from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole
 from dnsrig.rundir import HostDuties, HostOptions, HostSpec, Scalar, ServerSource
 from dnsrig.servers import all_drivers
-
-ADDRESS = "198.18.0.{}"
-SOURCE_ADDRESSES = IPv4Address("198.19.0.0")
-MOST_SOURCE_ADDRESSES = 2047
-"""Of one host: they follow each other, so that a range names them, and each host has room for so many."""
 
 
 def resolve(
@@ -34,22 +30,25 @@ def resolve(
     roles = procedures.hosts(kind, options)
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
     by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
-    found = {}
+    found: dict[str, HostSpec] = {}
+    blocks = itertools.count()
     for number, (name, role) in enumerate(roles.items(), start=1):
         said = document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
         _check(name, said, available)
         if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
+        more = max(said.source_addresses, role.source_addresses)
         server = servers[said.server].model_copy(update={"packages": {}}) if said.server else None
         found[name] = HostSpec(
             **said.model_dump(include=set(HostOptions.model_fields)),
             **role.model_dump(include=set(HostDuties.model_fields)),
-            address=ADDRESS.format(number),
+            address=addresses.own(number),
             cpus=said.cpus or by_default[name],
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind) if server else {},
-            source_addresses=source_addresses(number, max(said.source_addresses, role.source_addresses)),
+            source_addresses=addresses.sources(next(blocks), more) if more else [],
+            client_range=str(addresses.CLIENTS.ipv4) if role.replays else "",
         )
     return found
 
@@ -66,17 +65,6 @@ def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]
     for host, under_test in roles.items():
         chosen[host] = [last] if under_test else [between.pop(0)] if between else [first]
     return chosen
-
-
-def source_addresses(host: int, count: int) -> list[str]:
-    """``count`` addresses of the host with this number, one after the other.
-
-    >>> source_addresses(2, 2)
-    ['198.19.16.1', '198.19.16.2']
-    """
-    assert count <= MOST_SOURCE_ADDRESSES
-    first = SOURCE_ADDRESSES + host * (MOST_SOURCE_ADDRESSES + 1) + 1
-    return [str(first + number) for number in range(count)]
 
 
 def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:

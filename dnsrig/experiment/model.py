@@ -127,6 +127,9 @@ class Document(Part):
     )
     hosts: dict[str, HostDocument] = Field(default_factory=dict, description="host -> server, settings, sysctls, CPUs")
     dataset: dict[str, Scalar] = Field(description="`kind` and its parameters")
+    stream: dict[str, Scalar] = Field(
+        default_factory=dict, description="what is replayed: `kind` and its parameters; none where nothing is"
+    )
     transfer: TransferDocument = Field(
         default_factory=lambda: TransferDocument.model_validate({}),
         description="transport, provisioning, IXFR, NOTIFY",

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from types import ModuleType
 
-from dnsrig import datasets
+from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import hosts, path
 from dnsrig.experiment.model import Document, Point
@@ -18,6 +18,7 @@ from dnsrig.rundir import (
     DatasetSpec,
     Scalar,
     ServerSource,
+    StreamSpec,
     TransferSpec,
     TrialKey,
     TrialSpec,
@@ -33,7 +34,8 @@ def variant(point: Point) -> Variant:
     """The point's identity: readable, safe as a folder name, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
-    key = json.dumps(point.document.model_dump(exclude={"repeats", "title", "question", "sources"}), sort_keys=True)
+    apart = {"repeats", "title", "question", "sources", *(() if point.document.stream else ("stream",))}
+    key = json.dumps(point.document.model_dump(exclude=apart), sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
 
@@ -44,6 +46,7 @@ def spec(
     servers: Mapping[str, ServerSource],
     versions: list[DatasetSpec],
     available: list[int],
+    stream: StreamSpec | None = None,
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``.
 
@@ -51,6 +54,7 @@ def spec(
     """
     document = point.document
     kind = procedure(document.procedure)
+    _check_stream(document, kind)
     options = {**kind.OPTIONS, **document.options}
     _check_options(document, kind)
     made = hosts.resolve(document, kind, options, servers, available)
@@ -68,6 +72,7 @@ def spec(
         links=path.links(document, kind, made, options, link),
         dataset=versions[0],
         next_dataset=versions[1] if len(versions) > 1 else None,
+        stream=stream,
         limit_s=document.limit_s,
         storage=document.storage,
         transfer=TransferSpec(**document.transfer.model_dump()),
@@ -168,7 +173,11 @@ def provisional(experiment: str, point: Point, available: list[int]) -> TrialSpe
     kind_name, values = wanted_dataset(point.document)
     zones, records = datasets.size(kind_name, values)
     dataset = DatasetSpec(kind=kind_name, key="", zones=zones, records=records, serial=0, parameters=values)
-    return spec("dry-run", experiment, point, servers, [dataset], available)
+    stream = None
+    if point.document.stream:
+        kind_name, values = streams.wanted(point.document.stream)
+        stream = StreamSpec(kind=kind_name, key="", parameters=values)
+    return spec("dry-run", experiment, point, servers, [dataset], available, stream)
 
 
 def check_size(trials: int, allowed: int) -> None:
@@ -176,6 +185,18 @@ def check_size(trials: int, allowed: int) -> None:
         raise UsageError(
             f"that would be {trials:,} trials, more than {allowed:,}",
             hint="narrow the matrix with --set, lower --repeats, or allow it with --max-trials",
+        )
+
+
+def _check_stream(document: Document, kind: ModuleType) -> None:
+    replays = getattr(kind, "REPLAYS", False)
+    if replays and not document.stream:
+        raise UsageError(
+            f"procedure {document.procedure} replays a stream, and there is none", hint="say what under [stream]"
+        )
+    if document.stream and not replays:
+        raise UsageError(
+            f"procedure {document.procedure} replays nothing", hint="leave [stream] out, or take the procedure replay"
         )
 
 

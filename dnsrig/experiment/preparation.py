@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig import datasets, paths
+from dnsrig import datasets, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
 from dnsrig.procedures import procedure, versions
-from dnsrig.rundir import DatasetSpec, Manifest, ServerSource, TrialSpec
+from dnsrig.rundir import DatasetSpec, Manifest, ServerSource, StreamSpec, TrialSpec
 from dnsrig.servers import sources
 
 NAME = r"\w[\w.+-]{0,99}"
@@ -69,7 +69,11 @@ def prepare(request: Request, note: Note) -> Manifest:
     name = Path(request.experiment).stem
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
     servers = {server: _installed(server, note) for server in plan.wanted_servers(points)}
-    made = [plan.spec(run, name, point, servers, _datasets(point.document, note), own_cpus()) for point in points]
+    made = []
+    for point in points:
+        versions_made = _datasets(point.document, note)
+        stream = _stream(point.document, versions_made[0], note)
+        made.append(plan.spec(run, name, point, servers, versions_made, own_cpus(), stream))
     specs = {spec.variant.id: spec for spec in made}
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     return Manifest(
@@ -117,6 +121,16 @@ def _datasets(document: model.Document, note: Note) -> list[DatasetSpec]:
             note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
         made.append(datasets.provide(kind, version))
     return made
+
+
+def _stream(document: model.Document, dataset: DatasetSpec, note: Note) -> StreamSpec | None:
+    """What is replayed; None where nothing is."""
+    if not document.stream:
+        return None
+    kind, values = streams.wanted(document.stream)
+    if not streams.facts(streams.key_of(kind, values, dataset.key)):
+        note(f"making the stream {kind} {' '.join(f'{k}={v}' for k, v in values.items() if v != '')}, once")
+    return streams.provide(kind, values, dataset)
 
 
 def _provided(specs: list[TrialSpec], note: Note) -> dict[str, Any]:

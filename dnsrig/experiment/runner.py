@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import dnsrig
-from dnsrig import cached, datasets, paths
+from dnsrig import cached, datasets, paths, streams
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
@@ -77,6 +77,8 @@ def check_unchanged(manifest: Manifest) -> None:
         for dataset in filter(None, (spec.dataset, spec.next_dataset)):
             if not datasets.facts(datasets.folder(dataset.key)):
                 raise _not_resumable(manifest, f"the dataset {dataset.key} is gone")
+        if spec.stream is not None and not streams.facts(spec.stream.key):
+            raise _not_resumable(manifest, f"the stream {spec.stream.key} is gone")
 
 
 def _not_resumable(manifest: Manifest, why: str) -> DnsrigError:

@@ -14,7 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import cgroup, clock, conditions, congestion, ledger, uml
+from dnsrig.lab import addresses, cgroup, clock, conditions, congestion, ledger, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
@@ -60,7 +60,10 @@ def _engine() -> Iterator[Remark]:
 def _network() -> Iterator[Remark]:
     if os.geteuid() != 0:
         return
-    hosts = {name: HostSpec(address=f"198.18.255.{n}", cpus=[0]) for n, name in enumerate(("left", "right"), start=1)}
+    hosts = {
+        name: HostSpec(address=str(addresses.TRIED.ipv4[n]), cpus=[0])
+        for n, name in enumerate(("left", "right"), start=1)
+    }
     try:
         with Network(hosts, [LinkSpec(ends=("left", "right"))]) as network:
             (link,) = network.check_links()

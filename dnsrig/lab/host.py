@@ -21,6 +21,8 @@ Address = IPv4Address | IPv6Address
 SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
 LOOPBACK = 1
 """Index of the interface lo, the first of every namespace."""
+LOCAL_TABLE, HOST_SCOPE = 255, 254
+"""RT_TABLE_LOCAL and RT_SCOPE_HOST (rtnetlink(7))."""
 TELLING_SYSCTLS = (
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_tw_reuse",
@@ -65,6 +67,12 @@ class Host:
         return [ip_address(text) for text in self.spec.source_addresses]
 
     @property
+    def routed(self) -> list[str]:
+        """Prefixes that lie behind its own address."""
+        more = [f"{address}/32" for address in self.spec.source_addresses]
+        return [*more, self.spec.client_range] if self.spec.client_range else more
+
+    @property
     def namespace_path(self) -> Path:
         return Path("/run/netns") / self.namespace
 
@@ -86,6 +94,9 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
         route.link("set", index=LOOPBACK, state="up")
         for address in spec.source_addresses:
             route.addr("add", index=LOOPBACK, address=address, prefixlen=32)
+        if spec.client_range:
+            # All of its addresses are the host's, without one entry each: as `ip route add local RANGE dev lo`.
+            route.route("add", dst=spec.client_range, oif=LOOPBACK, type="local", table=LOCAL_TABLE, scope=HOST_SCOPE)
     return Host(name, spec, namespace, tuple(folders), read_back)
 
 

@@ -8,6 +8,7 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
 - ``NEXT_VERSION`` (False by default): whether it needs the zones of the dataset in two versions;
   ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
+- ``REPLAYS`` (False by default): whether it replays a stream,
 - ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, also
   without an emulated path,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
@@ -51,6 +52,8 @@ class HostRole(HostDuties):
     source_addresses: int = 0
     """More addresses that the procedure wants the host to have, e.g. one for each secondary that an instrument
     plays."""
+    replays: bool = False
+    """Whether the host stands for the clients of a stream, and has the range of addresses for them."""
 
 
 @cache

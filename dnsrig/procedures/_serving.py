@@ -53,22 +53,28 @@ FOLLOW_LIMIT_S = 15.0
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
     """The server under test is called as it serves; a secondary and a resolver have a primary, which is not under
     test."""
-    role = options["serve_as"]
-    if role not in SERVE_AS:
-        raise UsageError(f"options.serve_as = {role!r}", hint=f"one of {', '.join(SERVE_AS)}")
+    found = servers(options)
     if options["changes"] not in CHANGES:
         raise UsageError(f"options.changes = {options['changes']!r}", hint=f"one of {', '.join(CHANGES)}")
     if options["transfers"] not in TRANSFERS:
         raise UsageError(f"options.transfers = {options['transfers']!r}", hint=f"one of {', '.join(TRANSFERS)}")
     _asking.check(options)
+    if options["transfers"] != "none":
+        # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
+        found["client"] = HostRole()
+    return found
+
+
+def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    """The hosts with servers."""
+    role = options["serve_as"]
+    if role not in SERVE_AS:
+        raise UsageError(f"options.serve_as = {role!r}", hint=f"one of {', '.join(SERVE_AS)}")
     found = {"primary": HostRole(role="primary", under_test=role == "primary")}
     if role == "secondary":
         found["secondary"] = HostRole(role="secondary", under_test=True)
     if role == "resolver":
         found["resolver"] = HostRole(role="resolver", under_test=True)
-    if options["transfers"] != "none":
-        # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
-        found["client"] = HostRole()
     return found
 
 
@@ -122,7 +128,7 @@ def bring_up(context: TrialContext) -> None:
     """The phase `setup`: every server answers all its zones, the primary first."""
     with context.phase("setup"):
         context.start_watch()
-        if context.option("changes") != "none" and placing.changes_itself(context.spec):
+        if context.spec.options.get("changes", "none") != "none" and placing.changes_itself(context.spec):
             context.servers.own_changes["primary"] = _changes(context)
         for name, host in context.spec.hosts.items():
             if host.role is not None:

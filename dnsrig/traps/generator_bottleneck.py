@@ -54,7 +54,7 @@ def after(trial: Trial) -> Conclusion | None:
             metrics=(trial.record.spec.main_metric, "answered_qps", "send_lag_p99_us"),
             remedy=REMEDY,
         )
-    if cpu is None and load.model == "rate" and not load.lag_ns:
+    if cpu is None and load.model in ("rate", "stream") and not load.lag_ns:
         return cannot_tell("The summary of the load says nothing of its send lag.")
     return CLEAR
 

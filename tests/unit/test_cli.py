@@ -28,7 +28,7 @@ from command_line import output
         (["run", "--resume", "nowhere"], 1, "manifest.json does not exist", "run directory"),
         (["run", "tour", "--resume", "nowhere"], 2, "--resume takes no experiment", ""),
         (["report", "nowhere"], 1, "there is no run at nowhere", ""),
-        (["list", "colours"], 2, "nothing called 'colours'", "experiments, procedures, datasets, servers, traps"),
+        (["list", "colours"], 2, "nothing called 'colours'", "experiments, procedures, datasets, streams, servers"),
         (["servers", "install", "tinydns@forky"], 2, "no server called 'tinydns'", ""),
     ],
 )
@@ -104,6 +104,7 @@ LISTED = {
     "experiments": "many-zones",
     "procedures": "zone-load",
     "datasets": "tiny-zones",
+    "streams": "capture",
     "servers": "catalog zones of schema 1 9.0",
     "traps": "generator-bottleneck",
     "metrics": "transfer_time_s (s; lower is better)",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dnsrig import datasets, paths
+from dnsrig import datasets, paths, streams
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import trial
 from dnsrig.lab import ledger, network, uml
@@ -100,7 +100,8 @@ def needed(spec: TrialSpec) -> list[Path]:
     zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
     servers = [host.server for host in spec.hosts.values() if host.server is not None]
     roots = [Path(place) for server in servers for place in (sources.root(server), server.prefix) if place is not None]
-    return [*programs, paths.engine(), *zones, *roots]
+    replayed = [streams.folder(spec.stream.key)] if spec.stream is not None else []
+    return [*programs, paths.engine(), *zones, *replayed, *roots]
 
 
 def modules(spec: TrialSpec) -> list[str]:

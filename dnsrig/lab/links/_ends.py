@@ -34,8 +34,8 @@ def set_up(here: Host, there: Host, *, mtu_bytes: int, neighbour: str | None = N
                 route.route("replace", dst=f"{there.address}/32", oif=index, metrics=metrics, **own)
             except NetlinkError as error:
                 raise tcp.refused(here, error) from error
-        for address in there.source_addresses:
-            route.route("add", dst=f"{address}/32", gateway=str(there.address), oif=index, metrics=metrics)
+        for prefix in there.routed:
+            route.route("add", dst=prefix, gateway=str(there.address), oif=index, metrics=metrics)
 
 
 def hardware_address(namespace: str, interface: str) -> str:

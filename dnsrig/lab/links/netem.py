@@ -23,14 +23,12 @@ from typing import Any
 from pyroute2 import NetNS, netns
 
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import ledger
+from dnsrig.lab import addresses, ledger
 from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, inside, set_sysctl
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, _ends, _qdisc, veth
 from dnsrig.rundir import LinkSpec, PathSpec
 
-ROUTER_ADDRESS = "198.18.254.{}"
-"""From which ICMP comes."""
 RATE_WITHOUT_MBIT = 30_000.0
 """netem keeps the order of delayed packets only with a rate: where none was asked for, one that is no limit (it has 32
 bits of bytes/s)."""
@@ -135,7 +133,7 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
             set_sysctl(name, value)
     with NetNS(router) as route:
         route.link("set", index=LOOPBACK, state="up")
-        route.addr("add", index=LOOPBACK, address=ROUTER_ADDRESS.format(place.number + 1), prefixlen=32)
+        route.addr("add", index=LOOPBACK, address=str(addresses.ROUTERS.ipv4[place.number + 1]), prefixlen=32)
     forward, reverse = spec.forward or PathSpec(), spec.reverse or PathSpec()
     for host, other, way in ((left, right, reverse), (right, left, forward)):
         _connect(host, other, router, spec, way)
@@ -163,8 +161,8 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
         route.link("set", index=index, state="up")
         route.neigh("replace", dst=str(host.address), lladdr=hardware, ifindex=index, state="permanent")
         route.route("add", dst=f"{host.address}/32", oif=index, scope=_ends.LINK_SCOPE, metrics=metrics)
-        for address in host.source_addresses:
-            route.route("add", dst=f"{address}/32", gateway=str(host.address), oif=index, metrics=metrics)
+        for prefix in host.routed:
+            route.route("add", dst=prefix, gateway=str(host.address), oif=index, metrics=metrics)
 
 
 def _silence(router: str, forward: PathSpec, reverse: PathSpec) -> None:

@@ -76,7 +76,7 @@ class Instruments:
 
     def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
-        self._let_watch_go_first()  # a load leaves others little time on a CPU that they share
+        self.let_watch_go_first()  # a load leaves others little time on a CPU that they share
         return self.start(name, ["load", self._address(target), *arguments, "--until-eof"])
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
@@ -106,7 +106,7 @@ class Instruments:
         ``options``: those of `_transfer_options`, where they are not the procedure's own. The rows go to
         ``transfers.arrow``, ``connections.arrow`` and ``tcp-info.arrow`` in ``out``, by default the trial's directory.
         """
-        self._let_watch_go_first()  # what decides a trial must not cost the samples that tell why
+        self.let_watch_go_first()  # what decides a trial must not cost the samples that tell why
         spec, chosen = self.workspace.spec, options if options is not None else self.workspace.spec.options
         state = self.servers.placements[target].state
         certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
@@ -142,7 +142,7 @@ class Instruments:
         for instrument in self.started.values():
             instrument.process.stop(limit_s=STOP_LIMIT_S)
 
-    def _let_watch_go_first(self) -> None:
+    def let_watch_go_first(self) -> None:
         """In real time."""
         if watch := self.started.get("watch"):
             watch.process.go_first()
