@@ -1,4 +1,8 @@
-"""Captures of the same queries, as foreign tools write them: scapy and dpkt."""
+"""Captures of the same queries, as foreign tools write them: scapy and dpkt, for dnstap fstrm and dnstap-pb.
+
+By hand are NFLOG's header, which none of them knows, and the maps of C-DNS, of which cbor2 makes the bytes: no tool
+that writes C-DNS is packaged.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,9 @@ from typing import Any
 import cbor2
 import dns.message
 import dpkt
+from dnstap_pb import Dnstap
+from fstrm import FstrmCodec
+from fstrm.fstrm_codec import FSTRM_CONTROL_STOP
 from scapy.config import conf
 from scapy.contrib.mpls import MPLS
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert, fragment
@@ -24,9 +31,10 @@ from scapy.layers.inet6 import (
     PadN,
     fragment6,
 )
-from scapy.layers.l2 import ARP, Dot1AD, Dot1Q, Ether
+from scapy.layers.l2 import ARP, CookedLinux, CookedLinuxV2, Dot1AD, Dot1Q, Ether, Loopback, LoopbackOpenBSD
+from scapy.layers.ppp import HDLC, PPP
 from scapy.packet import Packet, Raw
-from scapy.utils import PcapNgWriter
+from scapy.utils import PcapNgWriter, RawPcapWriter
 
 conf.verb = 0
 
@@ -104,18 +112,18 @@ Written = list[tuple[int, bytes]]
 
 
 def pcap(packets: Written, link: int = 1, big: bool = False, nano: bool = False) -> bytes:
-    """By dpkt."""
-    if big:
-        # dpkt writes the byte order of the machine.
-        text = struct.pack(">IHHiIII", 0xA1B23C4D if nano else 0xA1B2C3D4, 2, 4, 0, 0, 65535, link)
-        for when_ns, packet in packets:
-            part = when_ns % 10**9 // (1 if nano else 1000)
-            text += struct.pack(">IIII", when_ns // 10**9, part, len(packet), len(packet)) + packet
-        return text
+    """By dpkt; big-endian by scapy, for dpkt writes the byte order of the machine."""
     output = io.BytesIO()
-    writer = dpkt.pcap.Writer(output, linktype=link, nano=nano)
-    for when_ns, packet in packets:
-        writer.writepkt_time(packet, _decimal(when_ns))
+    if big:
+        by_scapy = RawPcapWriter(output, linktype=link, endianness=">", nano=nano)
+        by_scapy.write_header(None)
+        for when_ns, packet in packets:
+            seconds, part_ns = divmod(when_ns, 10**9)
+            by_scapy.write_packet(packet, sec=seconds, usec=part_ns if nano else part_ns // 1000)
+    else:
+        writer = dpkt.pcap.Writer(output, linktype=link, nano=nano)
+        for when_ns, packet in packets:
+            writer.writepkt_time(packet, _decimal(when_ns))
     return output.getvalue()
 
 
@@ -129,19 +137,14 @@ def pcapng(packets: Written) -> bytes:
 
 
 def pcapng_big(packets: Written) -> bytes:
-    """In the byte order that dpkt does not write here, times in nanoseconds."""
-
-    def block(kind: int, body: bytes) -> bytes:
-        body += bytes(-len(body) % 4)
-        return struct.pack(">II", kind, len(body) + 12) + body + struct.pack(">I", len(body) + 12)
-
-    text = block(0x0A0D0D0A, struct.pack(">IHHq", 0x1A2B3C4D, 1, 0, -1))
-    text += block(1, struct.pack(">HHIHHB3xHH", 1, 0, 0, 9, 1, 9, 0, 0))
+    """By dpkt: big-endian, times in nanoseconds."""
+    nanoseconds = dpkt.pcapng.PcapngOption(code=dpkt.pcapng.PCAPNG_OPT_IF_TSRESOL, data=b"\x09")
+    interface = dpkt.pcapng.InterfaceDescriptionBlock(opts=[nanoseconds, dpkt.pcapng.PcapngOption()])
+    blocks = [dpkt.pcapng.SectionHeaderBlock(), interface]
     for when_ns, packet in packets:
-        text += block(
-            6, struct.pack(">IIIII", 0, when_ns >> 32, when_ns & 0xFFFFFFFF, len(packet), len(packet)) + packet
-        )
-    return text
+        high, low = divmod(when_ns, 2**32)
+        blocks.append(dpkt.pcapng.EnhancedPacketBlock(ts_high=high, ts_low=low, pkt_data=packet))
+    return b"".join(map(bytes, blocks))
 
 
 def pcapng_by_scapy(path: Path, packets: Written) -> None:
@@ -152,34 +155,22 @@ def pcapng_by_scapy(path: Path, packets: Written) -> None:
             writer.write(made)
 
 
-def _field(number: int, value: int | bytes) -> bytes:
-    """A field of protocol buffers."""
-
-    def varint(rest: int) -> bytes:
-        return bytes([rest & 0x7F | 0x80]) + varint(rest >> 7) if rest > 0x7F else bytes([rest])
-
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
 def dnstap(found: list[Query], kind: int = 5) -> bytes:
-    """CLIENT_QUERY messages, each followed by its CLIENT_RESPONSE, in a frame stream."""
-
-    def frame_of(query: Query, kind: int) -> bytes:
-        client, server = ip_address(query.client), ip_address(query.server)
-        seconds, part_ns = divmod(query.time_ns, 10**9)
-        message = _field(1, kind) + _field(2, 1 if client.version == 4 else 2) + _field(3, 1)
-        message += _field(4, client.packed) + _field(5, server.packed) + _field(6, query.port) + _field(7, 53)
-        message += _field(8, seconds) + b"\x4d" + struct.pack("<I", part_ns) + _field(10, query.wire)
-        return _field(1, b"a server") + _field(15, 1) + _field(14, message)
-
-    kind_of_content = b"protobuf:dnstap.Dnstap"
-    text = struct.pack(">IIIII", 0, 12 + len(kind_of_content), 2, 1, len(kind_of_content)) + kind_of_content
+    """Messages of ``kind``, CLIENT_QUERY, each followed by its response, in a frame stream: by dnstap-pb and fstrm."""
+    frames = FstrmCodec()
+    text = frames.encode_ctrlstart(b"protobuf:dnstap.Dnstap")
     for query in found:
-        for made in (frame_of(query, kind), frame_of(query, kind + 1)):
-            text += struct.pack(">I", len(made)) + made
-    return text + struct.pack(">III", 0, 4, 3)
+        client, server = ip_address(query.client), ip_address(query.server)
+        record = Dnstap(type=1, identity=b"a server")
+        record.message.socket_family = 1 if client.version == 4 else 2
+        record.message.socket_protocol = 1
+        record.message.query_address, record.message.response_address = client.packed, server.packed
+        record.message.query_port, record.message.response_port = query.port, 53
+        record.message.query_time_sec, record.message.query_time_nsec = divmod(query.time_ns, 10**9)
+        record.message.query_message = query.wire
+        for record.message.type in (kind, kind + 1):
+            text += frames.encode_data(record.SerializeToString())
+    return bytes(text + frames.encode(FSTRM_CONTROL_STOP))
 
 
 def cdns(found: list[Query], indefinite: bool = False) -> bytes:
@@ -267,7 +258,6 @@ def links(packet: Packet) -> dict[str, tuple[int, bytes]]:
     """The IP packet behind every link layer: its number, and the captured bytes."""
     raw = bytes(packet)
     v6 = isinstance(packet, IPv6)
-    ethertype = 0x86DD if v6 else 0x0800
     mac = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     return {
         "ethernet": (1, bytes(mac / packet)),
@@ -277,12 +267,12 @@ def links(packet: Packet) -> dict[str, tuple[int, bytes]]:
         "vlan over mpls": (1, bytes(mac / Dot1Q(vlan=7) / MPLS(label=18, s=1) / packet)),
         "raw ip": (101, raw),
         "raw ip by family": (229 if v6 else 228, raw),
-        "ppp": (9, b"\xff\x03" + struct.pack(">H", 0x57 if v6 else 0x21) + raw),
-        "ppp, compressed": (9, (b"\x57" if v6 else b"\x21") + raw),
-        "cooked": (113, struct.pack(">HHH8sH", 0, 1, 6, b"\2" * 8, ethertype) + raw),
-        "cooked 2": (276, struct.pack(">HHIHBB8s", ethertype, 0, 1, 1, 0, 6, b"\2" * 8) + raw),
-        "loopback": (0, struct.pack("<I", 30 if v6 else 2) + raw),
-        "loopback, OpenBSD": (108, struct.pack(">I", 24 if v6 else 2) + raw),
+        "ppp": (9, bytes(HDLC() / PPP() / packet)),
+        "ppp, compressed": (9, bytes(PPP(proto=b"\x57" if v6 else b"\x21") / packet)),
+        "cooked": (113, bytes(CookedLinux(pkttype=0) / packet)),
+        "cooked 2": (276, bytes(CookedLinuxV2(pkttype=0) / packet)),
+        "loopback": (0, bytes(Loopback(type=30 if v6 else 2) / packet)),
+        "loopback, OpenBSD": (108, bytes(LoopbackOpenBSD(type=24 if v6 else 2) / packet)),
         "nflog": (
             239,
             struct.pack("<BBHHH", 10 if v6 else 2, 0, 0, 8, 10) + b"pre\0" + struct.pack("<HH", 4 + len(raw), 9) + raw,
