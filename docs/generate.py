@@ -81,9 +81,9 @@ def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 def _engine_commands(name: str) -> list[list[str]]:
     more = {
-        "generate": [["generate", "zones"], ["generate", "tld"]],
+        "generate": [["generate", "zones"], ["generate", "tld"], ["generate", "clients"]],
         "probe": [["probe"], ["probe", "follow"]],
-        "replay": [["replay", "prepare"], ["replay", "play"]],
+        "replay": [["replay", "prepare"], ["replay", "describe"], ["replay", "play"]],
     }
     return more.get(name, [[name]])
 

@@ -10,7 +10,7 @@ import typer
 from dnsrig import paths
 
 SUBCOMMANDS = {
-    "generate": "Make zones of any number or size, from a seed (engine).",
+    "generate": "Make zones of any number or size, or clients, from a seed (engine).",
     "watch": "Sample what the operating system counts (engine).",
     "probe": "See when a serial becomes visible on a server (engine).",
     "propagation": "Measure how long a change takes from a primary to its secondaries (engine).",

@@ -3,11 +3,13 @@
 //! Nothing here knows DNS or a socket of the measurement.
 
 pub mod clock;
+pub mod draw;
 pub mod events;
 pub mod failure;
 pub mod kernel_text;
 pub mod open_files;
 pub mod pacer;
+pub mod popularity;
 pub mod random;
 pub mod row_writer;
 pub mod rows;

@@ -1,10 +1,65 @@
 //! What generated datasets and those who read them agree on.
 
+use serde::Deserialize;
+
 /// The version of what the generators make; it rises when the same arguments give other bytes.
 pub const VERSION: u32 = 2;
 
 /// The file whose presence means that a dataset is complete.
 pub const DESCRIPTION: &str = "dataset.json";
+
+/// The limits of `generate zones --records` and `generate tld --delegations`, the registry's own included.
+const RECORDS_PER_ZONE_MAX: u32 = 1000;
+const DELEGATIONS_MAX: u64 = 50_000_001;
+
+/// What is known about the zones of a list.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Nothing: they have an apex.
+    Apex,
+    /// They were made by `generate zones`.
+    Zones { records_per_zone: u32 },
+    /// They are one zone, made by `generate tld`; `delegations` includes the registry's own.
+    Tld { origin: String, delegations: u32, seed: u64 },
+}
+
+/// The part of `dataset.json` that is needed here.
+#[derive(Deserialize)]
+struct Description {
+    version: u32,
+    seed: u64,
+    #[serde(flatten)]
+    details: Details,
+}
+
+#[derive(Deserialize)]
+#[serde(tag = "generator", rename_all = "lowercase")]
+enum Details {
+    Zones { records_per_zone: u32 },
+    Tld { origin: String, delegations: u64 },
+}
+
+impl Known {
+    /// Reads a [`DESCRIPTION`]; errors are sentences.
+    pub fn parse(text: &[u8]) -> Result<Self, String> {
+        let Description { version, seed, details } =
+            serde_json::from_slice(text).map_err(|error| format!("it describes no dataset: {error}"))?;
+        if version != VERSION {
+            return Err(format!(
+                "a dataset of version {version}: the names in it are known for version {VERSION} only"
+            ));
+        }
+        match details {
+            Details::Zones { records_per_zone: records_per_zone @ 2..=RECORDS_PER_ZONE_MAX } => {
+                Ok(Known::Zones { records_per_zone })
+            }
+            Details::Tld { origin, delegations: delegations @ 1..=DELEGATIONS_MAX } => {
+                Ok(Known::Tld { origin, delegations: delegations as u32, seed })
+            }
+            _ => Err("it describes a dataset of a size that `generate` does not make".into()),
+        }
+    }
+}
 
 /// The name of the zone with this number, from 0.
 pub fn zone_name(number: u64, suffix: &str) -> String {
@@ -36,5 +91,26 @@ mod tests {
         for wrong in ["", "a..b", "example.", "A", "-a", "a-", "a b", &"a".repeat(64), &"a.".repeat(80)] {
             assert!(parse_name(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_description_is_of_zones_or_of_a_tld() {
+        let zones = format!(r#"{{"generator":"zones","version":{VERSION},"seed":3,"records_per_zone":4,"count":1}}"#);
+        assert_eq!(Known::parse(zones.as_bytes()), Ok(Known::Zones { records_per_zone: 4 }));
+        let tld = zones.replace(r#""zones""#, r#""tld","origin":"ch","delegations":9"#);
+        assert_eq!(Known::parse(tld.as_bytes()), Ok(Known::Tld { origin: "ch".into(), delegations: 9, seed: 3 }));
+        for (from, to) in [
+            ("\"version\":2", "\"version\":1"),
+            (":4", ":1"),
+            (":4", ":1001"),
+            (":4", ":-1"),
+            ("zones", "tld"),
+            ("zones", "other"),
+            ("}", ""),
+        ] {
+            assert_ne!(zones, zones.replacen(from, to, 1), "{from}");
+            assert!(Known::parse(zones.replacen(from, to, 1).as_bytes()).is_err(), "{to}");
+        }
+        assert!(Known::parse(tld.replace(":9", ":18446744073709551615").as_bytes()).is_err());
     }
 }

@@ -13,6 +13,7 @@ pub mod dataset;
 pub mod header;
 pub mod name;
 pub mod query;
+pub mod query_options;
 mod rdata;
 pub mod record;
 pub mod serial;

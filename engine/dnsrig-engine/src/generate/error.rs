@@ -5,7 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::base::failure::Advice;
+use super::clients::name_table::NameTableError;
+use crate::{base::failure::Advice, dns::stream::StreamError};
 
 /// A dataset could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +26,12 @@ pub enum DatasetError {
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
+    /// The clients' stream could not be written.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// The table of names that clients ask for could not be used.
+    #[error(transparent)]
+    Names(#[from] NameTableError),
 }
 
 impl Advice for DatasetError {
@@ -41,12 +48,16 @@ impl Advice for DatasetError {
             }
             DatasetError::Write(..) => "choose an --out where you may write".into(),
             DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
+            DatasetError::Stream(error) => error.hint(),
+            DatasetError::Names(error) => error.hint(),
         }
     }
 
     fn exit_code(&self) -> u8 {
         match self {
             DatasetError::NoSpace(_) | DatasetError::Write(..) => 1,
+            DatasetError::Stream(error) => error.exit_code(),
+            DatasetError::Names(error) => error.exit_code(),
             _ => 2,
         }
     }

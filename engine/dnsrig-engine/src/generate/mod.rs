@@ -4,6 +4,7 @@
 //! ([`VERSION`](crate::dns::dataset::VERSION)); golden files in the tests hold us to it.
 
 pub mod catalog;
+pub mod clients;
 pub mod dataset;
 pub mod error;
 pub mod tld;
@@ -15,9 +16,8 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use crate::base::{clock, events, failure::Failure};
-use dataset::Described;
 
-/// Make the data of an experiment: zones of any number or size, from a seed.
+/// Make the data of an experiment: zones of any number or size, or clients, from a seed.
 ///
 /// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/,
 /// catalog.zone (a catalog zone after RFC 9432 that lists them all, for servers that learn their zones by transfer),
@@ -32,25 +32,30 @@ pub struct Arguments {
 enum Kind {
     Zones(zones::Arguments),
     Tld(tld::Arguments),
+    Clients(Box<clients::Arguments>),
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct Summary<'a, T> {
     elapsed_ns: i64,
     cpu_ns: i64,
     #[serde(flatten)]
-    dataset: &'a Described,
+    made: &'a T,
 }
 
-/// Makes the dataset and prints a `summary` event that says what it holds.
+/// Makes it and prints a `summary` event that says what it holds.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let started_ns = clock::monotonic_ns();
-    let dataset = match &arguments.kind {
-        Kind::Zones(arguments) => zones::generate(arguments)?,
-        Kind::Tld(arguments) => tld::generate(arguments)?,
-    };
+    match &arguments.kind {
+        Kind::Zones(arguments) => say(started_ns, &zones::generate(arguments)?),
+        Kind::Tld(arguments) => say(started_ns, &tld::generate(arguments)?),
+        Kind::Clients(arguments) => say(started_ns, &clients::generate(arguments)?),
+    }
+}
+
+fn say<T: Serialize>(started_ns: i64, made: &T) -> Result<ExitCode, Failure> {
     let now_ns = clock::monotonic_ns();
     let elapsed_ns = now_ns - started_ns;
-    events::summary(now_ns, &Summary { elapsed_ns, cpu_ns: clock::process_cpu_ns(), dataset: &dataset })?;
+    events::summary(now_ns, &Summary { elapsed_ns, cpu_ns: clock::process_cpu_ns(), made })?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::{captured::Taken, source::Source};
-use crate::base::random::Random;
+use crate::base::{draw::exponential, random::Random};
 
 /// Tells the random stream of arrivals from others of the same seed.
 const PURPOSE: u64 = 0x6172_7269_7661_6c73;
@@ -102,7 +102,7 @@ impl Arrivals {
                 // The superposition of independent Poisson processes is one of the sum of their rates.
                 let mean_gap_ns = part.threads as f64 * 1e9 / qps;
                 let mut random = Random::new(seed, PURPOSE + part.thread as u64);
-                Kind::Poisson { next_ns: start_ns as f64 + gap_ns(&mut random, mean_gap_ns), mean_gap_ns, random }
+                Kind::Poisson { next_ns: start_ns as f64 + mean_gap_ns * exponential(&mut random), mean_gap_ns, random }
             }
             Model::Outstanding(windows) => {
                 let mine = windows / part.threads + usize::from(part.thread < windows % part.threads);
@@ -145,7 +145,7 @@ impl Arrivals {
         }
         match &mut self.kind {
             Kind::Even { next, step, .. } => *next += *step,
-            Kind::Poisson { next_ns, mean_gap_ns, random } => *next_ns += gap_ns(random, *mean_gap_ns),
+            Kind::Poisson { next_ns, mean_gap_ns, random } => *next_ns += *mean_gap_ns * exponential(random),
             Kind::Windows { free_ns } => {
                 free_ns.pop_front();
             }
@@ -173,13 +173,6 @@ impl Arrivals {
     pub fn is_closed_loop(&self) -> bool {
         matches!(self.kind, Kind::Windows { .. })
     }
-}
-
-/// An exponentially distributed gap, by inversion of its distribution function.
-fn gap_ns(random: &mut Random, mean_gap_ns: f64) -> f64 {
-    // 53 random bits as a number in (0, 1].
-    let uniform = ((random.bits() >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    -uniform.ln() * mean_gap_ns
 }
 
 #[cfg(test)]

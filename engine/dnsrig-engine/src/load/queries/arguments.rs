@@ -5,13 +5,14 @@ use std::{fmt, path::PathBuf};
 use clap::builder::TypedValueParser as _;
 use domain::base::iana::Rtype;
 
-use super::{
-    QUERIES_MAX, Queries, QueryError, file, generated,
-    options::{Edns, Options, UDP_PAYLOAD_BYTES_MIN},
-    popularity::Popularity,
-    text,
+use super::{QUERIES_MAX, Queries, QueryError, file, generated, text};
+use crate::{
+    base::{popularity::Popularity, units::parse_share},
+    dns::{
+        query_options::{Edns, Options, UDP_PAYLOAD_BYTES_MIN},
+        tsig::sign::Signer,
+    },
 };
-use crate::{base::units::parse_share, dns::tsig::sign::Signer};
 
 /// The positions that are drawn unless asked otherwise: a second of them at a million queries a second.
 const SEQUENCE_DEFAULT: u32 = 1 << 20;

@@ -3,66 +3,17 @@
 use std::{fs, io, path::Path};
 
 use domain::base::iana::Rtype;
-use serde::Deserialize;
 
 use super::QueryError;
-use crate::dns::dataset::{DESCRIPTION, VERSION};
-
-/// The limits of `generate zones --records` and `generate tld --delegations`, the registry's own included.
-const RECORDS_PER_ZONE_MAX: u32 = 1000;
-const DELEGATIONS_MAX: u64 = 50_000_001;
-
-/// What is known about the zones of a list.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Known {
-    /// Nothing: they have an apex.
-    Apex,
-    /// They were made by `generate zones`.
-    Zones { records_per_zone: u32 },
-    /// They are one zone, made by `generate tld`; `delegations` includes the registry's own.
-    Tld { origin: String, delegations: u32, seed: u64 },
-}
-
-/// The part of `dataset.json` that is needed here.
-#[derive(Deserialize)]
-struct Description {
-    version: u32,
-    seed: u64,
-    #[serde(flatten)]
-    details: Details,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "generator", rename_all = "lowercase")]
-enum Details {
-    Zones { records_per_zone: u32 },
-    Tld { origin: String, delegations: u64 },
-}
+use crate::dns::dataset::{DESCRIPTION, Known};
 
 /// What lies beside `list`.
 pub fn beside(list: &Path) -> Result<Known, QueryError> {
     let path = list.with_file_name(DESCRIPTION);
     match fs::read(&path) {
-        Ok(text) => parse(&text).map_err(|reason| QueryError::Dataset { path, reason }),
+        Ok(text) => Known::parse(&text).map_err(|reason| QueryError::Dataset { path, reason }),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Known::Apex),
         Err(error) => Err(QueryError::Read(path, error)),
-    }
-}
-
-fn parse(text: &[u8]) -> Result<Known, String> {
-    let Description { version, seed, details } =
-        serde_json::from_slice(text).map_err(|error| format!("it describes no dataset: {error}"))?;
-    if version != VERSION {
-        return Err(format!("a dataset of version {version}: the names in it are known for version {VERSION} only"));
-    }
-    match details {
-        Details::Zones { records_per_zone: records_per_zone @ 2..=RECORDS_PER_ZONE_MAX } => {
-            Ok(Known::Zones { records_per_zone })
-        }
-        Details::Tld { origin, delegations: delegations @ 1..=DELEGATIONS_MAX } => {
-            Ok(Known::Tld { origin, delegations: delegations as u32, seed })
-        }
-        _ => Err("it describes a dataset of a size that `generate` does not make".into()),
     }
 }
 
@@ -86,27 +37,6 @@ pub fn owners(rtype: Rtype, records_per_zone: u32) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_description_is_of_zones_or_of_a_tld() {
-        let zones = format!(r#"{{"generator":"zones","version":{VERSION},"seed":3,"records_per_zone":4,"count":1}}"#);
-        assert_eq!(parse(zones.as_bytes()), Ok(Known::Zones { records_per_zone: 4 }));
-        let tld = zones.replace(r#""zones""#, r#""tld","origin":"ch","delegations":9"#);
-        assert_eq!(parse(tld.as_bytes()), Ok(Known::Tld { origin: "ch".into(), delegations: 9, seed: 3 }));
-        for (from, to) in [
-            ("\"version\":2", "\"version\":1"),
-            (":4", ":1"),
-            (":4", ":1001"),
-            (":4", ":-1"),
-            ("zones", "tld"),
-            ("zones", "other"),
-            ("}", ""),
-        ] {
-            assert_ne!(zones, zones.replacen(from, to, 1), "{from}");
-            assert!(parse(zones.replacen(from, to, 1).as_bytes()).is_err(), "{to}");
-        }
-        assert!(parse(tld.replace(":9", ":18446744073709551615").as_bytes()).is_err());
-    }
 
     #[test]
     fn owners_are_those_that_the_zone_has() {

@@ -8,7 +8,8 @@ use std::{
 
 use domain::base::iana::Rtype;
 
-use super::{Builder, Queries, QueryError, options::Options, text};
+use super::{Builder, Queries, QueryError, text};
+use crate::dns::query_options::Options;
 
 /// A line is at most so long, its end included: dnsperf's own limit is the same.
 const LINE_BYTES_MAX: usize = 64 * 1024;

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     base::{failure::Advice, testing::inputs},
-    dns::query,
-    load::queries::{asked, options::Edns},
+    dns::{query, query_options::Edns},
+    load::queries::asked,
 };
 
 fn parse_bytes(bytes: &[u8]) -> Result<Queries, QueryError> {

@@ -11,16 +11,20 @@ use std::{
 
 use domain::base::iana::Rtype;
 
-use super::{
-    Builder, Queries, QueryError,
-    dataset::{self, Known},
-    options::Options,
-    popularity::{Popularity, Sampler},
-    text,
-};
+use super::{Builder, Queries, QueryError, dataset, text};
 use crate::{
-    base::random::Random,
-    dns::{dataset::DESCRIPTION, name::NAME_BYTES_MAX, tld_names::Names, zone_list::Zones},
+    base::{
+        draw::is_share,
+        popularity::{Popularity, Sampler},
+        random::Random,
+    },
+    dns::{
+        dataset::{DESCRIPTION, Known},
+        name::NAME_BYTES_MAX,
+        query_options::Options,
+        tld_names::Names,
+        zone_list::Zones,
+    },
 };
 
 /// Streams of random numbers, each of its own: a share of missing names changes some questions, and not which zones
@@ -108,12 +112,6 @@ fn build(items: &[u32], questions: &Questions, plan: &Plan, options: Options) ->
         order.push(index);
     }
     Ok(builder.finish(order))
-}
-
-/// True in a share of all cases, to 53 bits.
-fn is_share(random: &mut Random, share: f64) -> bool {
-    const BITS: f64 = (1_u64 << 53) as f64;
-    ((random.bits() >> 11) as f64) < share * BITS
 }
 
 /// What may be asked; an item is a zone of the list, or a delegation of its only zone.

@@ -1,22 +1,19 @@
 //! What `load` asks: queries in wire format, prepared once, so that the hot path copies bytes and patches the id.
 //!
 //! They come from a [`mod@file`] in dnsperf's format, or are [`generated`] from a list of zones. [`arguments`] is what
-//! the command line says about them, [`options`] what all of them have in common.
+//! the command line says about them.
 
 pub mod arguments;
 mod dataset;
 mod error;
 pub mod file;
 pub mod generated;
-pub mod options;
-pub mod popularity;
 pub mod text;
 
 use domain::base::iana::{Class, Rtype};
 
 pub use self::{arguments::QueryArguments, error::QueryError};
-use crate::dns::header::HEADER_BYTES;
-use options::Options;
+use crate::dns::{header::HEADER_BYTES, query_options::Options};
 
 /// At most so many queries: with names of the usual length, three quarters of a gigabyte.
 pub const QUERIES_MAX: usize = 1 << 24;

@@ -1,0 +1,192 @@
+//! What `generate clients` is told. Each default has its source.
+
+use std::path::PathBuf;
+
+use clap::value_parser;
+use domain::base::iana::Rtype;
+
+use crate::{
+    base::units::{parse_number, parse_share},
+    dns::query_options::UDP_PAYLOAD_BYTES_MIN,
+};
+
+/// Make a stream of a population of clients, where no capture can be had.
+///
+/// The stream is one as `replay prepare` makes it: `replay describe` shows it and `replay play` sends it. Clients open
+/// pages, which are bursts of queries, and ask single questions, at rates of their own. What they ask for is in a table
+/// of names, some popular; or is a name asked once, below one of the table; or does not exist: its first label ends
+/// with `-nx`, or it is the reverse name of an address in 10.0.0.0/8. The same arguments give the same bytes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Example: ten minutes of 9,000 queries a second, and the names for a server:\n  \
+    dnsrig-engine generate clients --clients 100000 --qps 9000 --duration-s 600 \\\n    \
+    --out clients.stream --names-out names\n  \
+    dnsrig-engine replay describe clients.stream\n\n\
+    Example: clients of a TLD's servers are resolvers, most of which ask with DO and without RD:\n  \
+    dnsrig-engine generate clients --clients 20000 --qps 5000 --duration-s 60 --out tld.stream \\\n    \
+    --names tld/zones.list --types A=70,AAAA=20,DS=10 --edns-share 95% --do-share 80% --no-recursion-desired")]
+pub struct Arguments {
+    /// The stream to make; what stands there is replaced
+    #[arg(long, value_name = "STREAM")]
+    pub out: PathBuf,
+    /// Another seed gives other clients and queries of the same kind
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many clients; those that ask nothing in the time are not in the stream
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=10_000_000))]
+    pub clients: u32,
+    /// Queries a second of all clients together, on average
+    #[arg(long, value_name = "QPS", value_parser = parse_qps)]
+    pub qps: f64,
+    /// How long the stream is
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration_s)]
+    pub duration_s: f64,
+    #[command(flatten)]
+    pub names: Names,
+    #[command(flatten)]
+    pub clients_habits: Habits,
+    #[command(flatten)]
+    pub messages: Messages,
+}
+
+/// What is asked for.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Names")]
+pub struct Names {
+    /// Ask for the names in this file: a name a line, perhaps with a TAB and its TTL in seconds behind
+    ///
+    /// The zones.list of a dataset is such a table, too: of `generate tld` the delegations are asked for, of other
+    /// datasets the zones. TTLs change nothing in the stream; --names-out writes them.
+    #[arg(long = "names", value_name = "TABLE")]
+    pub table: Option<PathBuf>,
+    /// Without --names, so many names are made: the delegations that `generate tld` makes of the same number and seed
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, conflicts_with = "table",
+          value_parser = value_parser!(u32).range(1..=9_000_000))]
+    pub names_count: u32,
+    /// Write the table of names with TTLs to this file, for who sets up servers that have them
+    ///
+    /// A name without a TTL has one of a distribution with median 255 s and mean 9,780 s (kau.se, the pages of Alexa's
+    /// list).
+    #[arg(long, value_name = "FILE")]
+    pub names_out: Option<PathBuf>,
+    /// Popularity is Zipf's: the name of rank k is asked for in proportion to 1 / k^S
+    ///
+    /// No trustworthy exponent is published.
+    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_exponent)]
+    pub exponent: f64,
+    /// The share of queries for names that are asked for once and exist: a random label below a name of the table
+    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_share)]
+    pub once: f64,
+    /// The share of queries for names that do not exist; 16.1 % of a BIND's answers were NXDOMAIN
+    #[arg(long, value_name = "SHARE", default_value = "16.1%", value_parser = parse_share)]
+    pub missing: f64,
+    /// The share of those that are random labels, asked for once
+    ///
+    /// That BIND got NXDOMAIN from other servers for 3.9 % of its clients' queries: it sent 0.130 upstream queries a
+    /// query, of which 29.9 % were answered so. The others it knew.
+    #[arg(long, value_name = "SHARE", default_value = "24%", value_parser = parse_share)]
+    pub missing_once: f64,
+}
+
+/// How clients ask.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Clients")]
+pub struct Habits {
+    /// How unequal clients are: the deviation of the logarithms of their rates, which are normally distributed
+    ///
+    /// With 1.55, one client in a hundred has ten times the rate that one in five has: of clients of resolvers 80 %
+    /// asked fewer than 10 queries, and 1 % more than 100 (DNS Shotgun's documentation).
+    #[arg(long, value_name = "SIGMA", default_value = "1.55", value_parser = parse_deviation)]
+    pub spread: f64,
+    /// The share of queries that belong to a page; the others come alone. No figure is published
+    #[arg(long, value_name = "SHARE", default_value = "50%", value_parser = parse_share)]
+    pub page_share: f64,
+    /// Queries a page: the median, 10 with a mean of 12.2 as of the pages of Alexa's list (kau.se)
+    #[arg(long, value_name = "N", default_value = "10", value_parser = parse_page)]
+    pub page_median: f64,
+    /// Queries a page: the mean, not below the median
+    #[arg(long, value_name = "N", default_value = "12.2", value_parser = parse_page)]
+    pub page_mean: f64,
+    /// Queries a page: the most (kau.se)
+    #[arg(long, value_name = "N", default_value_t = 397, value_parser = value_parser!(u32).range(1..=10_000))]
+    pub page_max: u32,
+    /// The mean time between two queries of a page, in milliseconds. No figure is published
+    #[arg(long, value_name = "MS", default_value = "100", value_parser = parse_gap_ms)]
+    pub page_gap_ms: f64,
+    /// The share of queries that are sent again, flagged as retransmissions; 0.8 % of a BIND's were duplicates
+    #[arg(long, value_name = "SHARE", default_value = "0.8%", value_parser = parse_share)]
+    pub repeats: f64,
+    /// After so many milliseconds a query is sent again. Stubs wait from 1 s (Windows) to 5 s (glibc)
+    #[arg(long, value_name = "MS", default_value = "1000", value_parser = parse_gap_ms)]
+    pub repeat_after_ms: f64,
+}
+
+/// What queries are like.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Messages")]
+pub struct Messages {
+    /// Types and how often each is asked for; by default as of a BIND's clients, before there were HTTPS records
+    #[arg(long, value_name = "TYPE=WEIGHT,…", value_delimiter = ',', value_parser = parse_type,
+          default_value = "A=87.9,AAAA=9.0,PTR=1.9,ANY=0.8,TXT=0.27,SRV=0.08")]
+    pub types: Vec<(Rtype, f64)>,
+    /// The share of clients that have EDNS; 1.4 % of a BIND's queries had it
+    #[arg(long, value_name = "SHARE", default_value = "1.4%", value_parser = parse_share)]
+    pub edns_share: f64,
+    /// The share of clients that set DO, not above that of EDNS; 0.5 % of a PowerDNS's queries had it
+    #[arg(long, value_name = "SHARE", default_value = "0.5%", value_parser = parse_share)]
+    pub do_share: f64,
+    /// The UDP payload size in EDNS, in bytes (DNS Flag Day 2020)
+    #[arg(long, value_name = "BYTES", default_value_t = 1232,
+          value_parser = value_parser!(u16).range(i64::from(UDP_PAYLOAD_BYTES_MIN)..))]
+    pub edns_bytes: u16,
+    /// The share of queries over TCP, each on a connection of its own; 0.012 % of a BIND's were
+    #[arg(long, value_name = "SHARE", default_value = "0.012%", value_parser = parse_share)]
+    pub tcp_share: f64,
+    /// Do not ask for recursion: leave RD out, as resolvers do that ask authoritative servers
+    #[arg(long)]
+    pub no_recursion_desired: bool,
+}
+
+fn parse_qps(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.001..=1e7, "queries a second")
+}
+
+fn parse_duration_s(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.001..=1e7, "seconds")
+}
+
+fn parse_exponent(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.0..=5.0, "an exponent")
+}
+
+fn parse_deviation(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.0..=5.0, "a deviation")
+}
+
+fn parse_page(text: &str) -> Result<f64, String> {
+    parse_number(text, 1.0..=1000.0, "queries")
+}
+
+fn parse_gap_ms(text: &str) -> Result<f64, String> {
+    parse_number(text, 0.0..=60_000.0, "milliseconds")
+}
+
+/// Reads a type and its weight, such as `A=87.9`.
+fn parse_type(text: &str) -> Result<(Rtype, f64), String> {
+    let (name, weight) = text.split_once('=').ok_or("expected a type and its weight, such as A=87.9")?;
+    let rtype = Rtype::from_bytes(name.as_bytes()).filter(|rtype| !matches!(*rtype, Rtype::AXFR | Rtype::IXFR));
+    let rtype = rtype.ok_or_else(|| format!("`{name}` is no type of a query, such as A, HTTPS or TYPE65"))?;
+    Ok((rtype, parse_number(weight, 0.0..=1e9, "a weight")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_type_has_a_weight() {
+        assert_eq!(parse_type("HTTPS=2.5"), Ok((Rtype::HTTPS, 2.5)));
+        for wrong in ["A", "A=", "A=-1", "=1", "AXFR=1", "NONSENSE=1"] {
+            assert!(parse_type(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! `generate clients`: the queries of a population of clients, as a [stream](crate::dns::stream).
+//!
+//! [`population`] says when which client asks, [`question`] what for; neither does I/O. [`arguments`] has each
+//! parameter with the source of its default.
+
+mod arguments;
+pub mod name_table;
+mod population;
+#[cfg(test)]
+mod population_tests;
+mod question;
+
+use serde::Serialize;
+
+pub use self::arguments::Arguments;
+use self::name_table::NameTable;
+use self::population::Population;
+use super::error::DatasetError;
+use crate::dns::stream::{Header, StreamWriter};
+
+/// The origin and the seed of the names that are made: those that `generate tld` makes unless asked otherwise.
+const ORIGIN: &str = "example";
+const NAMES_SEED: u64 = 1;
+
+/// What the stream holds; `replay describe` says more.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made {
+    pub stream: Header,
+    /// Names in the table.
+    pub names: u32,
+}
+
+/// Makes the stream.
+pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
+    check(arguments)?;
+    // First, so that nothing is made in vain.
+    let mut writer = StreamWriter::create(&arguments.out)?;
+    let table = match &arguments.names.table {
+        Some(path) => NameTable::read(path)?,
+        None => NameTable::delegations(arguments.names.names_count.into(), NAMES_SEED, ORIGIN)
+            .map_err(DatasetError::Arguments)?,
+    };
+    if let Some(path) = &arguments.names.names_out {
+        table.write(path)?;
+    }
+    let mut population = Population::new(arguments, &table);
+    while let Some(record) = population.next() {
+        writer.push(record)?;
+    }
+    if population.clients() == 0 {
+        let wrong = "no query is due in so short a time: raise --qps or --duration-s";
+        return Err(DatasetError::Arguments(wrong.into()));
+    }
+    let stream = writer.finish(0, None::<[std::net::Ipv6Addr; 0]>)?;
+    Ok(Made { stream, names: table.count() })
+}
+
+/// What no single argument says.
+fn check(arguments: &Arguments) -> Result<(), DatasetError> {
+    let Arguments { names, clients_habits: habits, messages, .. } = arguments;
+    let wrong = |is_wrong: bool, reason: &str| {
+        if is_wrong { Err(DatasetError::Arguments(reason.into())) } else { Ok(()) }
+    };
+    wrong(messages.types.iter().all(|(_, weight)| *weight == 0.0), "--types asks for nothing: give a weight above 0")?;
+    wrong(names.once + names.missing > 1.0, "--once and --missing are together more than all queries")?;
+    wrong(habits.page_mean < habits.page_median, "--page-mean is below --page-median")?;
+    wrong(habits.repeats > 0.5, "--repeats is more than half: a query is sent again once at most")?;
+    wrong(messages.do_share > messages.edns_share, "--do-share is above --edns-share, and DO is a flag of EDNS")
+}

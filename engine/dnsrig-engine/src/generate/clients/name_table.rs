@@ -1,0 +1,232 @@
+//! Names that clients ask for, each with the TTL of its records.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read, Write},
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+use domain::base::Name;
+
+use crate::{
+    base::{draw, failure::Advice, random::Random},
+    dns::{
+        dataset::{DESCRIPTION, Known},
+        tld_names::Names,
+        zone_list::Zones,
+    },
+};
+
+/// The list of zones of a dataset; what stands behind its names are paths.
+const ZONES_LIST: &str = "zones.list";
+
+/// Names leave room for a label of 15 letters before them, in 255 bytes (RFC 1035 §3.1).
+const NAME_BYTES_MAX: usize = 255 - 16;
+
+/// A longer line holds no name.
+const LINE_BYTES_MAX: u64 = 8192;
+
+/// RFC 2181 §8.
+const TTL_S_MAX: u32 = i32::MAX as u32;
+
+/// The TTLs of the records that web pages lead to: median 255 s and mean 9,780 s (kau.se, the pages of Alexa's
+/// list). A log-normal distribution that ends at a week, as caches do, has both with this deviation.
+const TTL_MEDIAN_S: f64 = 255.0;
+const TTL_DEVIATION: f64 = 2.935;
+const TTL_CACHED_S_MAX: f64 = 604_800.0;
+
+/// A table of names could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum NameTableError {
+    #[error("cannot read {}: {}", .0.display(), .1)]
+    Read(PathBuf, io::Error),
+    #[error("cannot write {}: {}", .0.display(), .1)]
+    Write(PathBuf, io::Error),
+    #[error("{}, line {line}: {reason}", path.display())]
+    Line { path: PathBuf, line: usize, reason: String },
+    #[error("{}: {reason}", path.display())]
+    Other { path: PathBuf, reason: String },
+}
+
+impl Advice for NameTableError {
+    fn hint(&self) -> String {
+        match self {
+            NameTableError::Write(..) => "give a path in a directory that exists, with room left, and writable for you",
+            _ => {
+                "a table of names has a name a line, and perhaps behind a TAB a TTL in seconds; or it is the zones.list of a \
+                 dataset"
+            }
+        }
+        .into()
+    }
+
+    fn exit_code(&self) -> u8 {
+        if matches!(self, NameTableError::Write(..)) { 1 } else { 2 }
+    }
+}
+
+/// Names in wire format and in lower case, numbered from 0.
+#[derive(Default)]
+pub struct NameTable {
+    names: Zones,
+    ttls_s: Vec<u32>,
+}
+
+impl NameTable {
+    /// Reads the table at `path`: a name a line, and perhaps behind a TAB its TTL in seconds. Of the `zones.list` of a
+    /// dataset: the delegations of `generate tld`, or else the zones.
+    pub fn read(path: &Path) -> Result<Self, NameTableError> {
+        let reading = |error| NameTableError::Read(path.into(), error);
+        let other = |path: &Path, reason| NameTableError::Other { path: path.into(), reason };
+        let is_list = path.file_name().is_some_and(|name| name == ZONES_LIST);
+        let description = path.with_file_name(DESCRIPTION);
+        if is_list && description.exists() {
+            let text = fs::read(&description).map_err(|error| NameTableError::Read(description.clone(), error))?;
+            let known = Known::parse(&text).map_err(|reason| other(&description, reason))?;
+            if let Known::Tld { origin, delegations, seed } = known {
+                let made = Self::delegations(u64::from(delegations) - 1, seed, &origin);
+                return made.map_err(|reason| other(path, reason));
+            }
+        }
+        let table = Self::parse(BufReader::new(File::open(path).map_err(reading)?), path, is_list)?;
+        if table.count() == 0 { Err(other(path, "it names nothing".into())) } else { Ok(table) }
+    }
+
+    /// The names of the delegations that `generate tld` makes; errors are sentences.
+    pub fn delegations(count: u64, seed: u64, origin: &str) -> Result<Self, String> {
+        let mut table = NameTable::default();
+        for label in Names::new(count, seed) {
+            table.push(&format!("{label}.{origin}"), None)?;
+        }
+        Ok(table)
+    }
+
+    fn parse(mut input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, NameTableError> {
+        let mut table = NameTable::default();
+        let mut line = String::new();
+        for number in 1.. {
+            line.clear();
+            let read = Read::take(&mut input, LINE_BYTES_MAX).read_line(&mut line);
+            if read.map_err(|error| NameTableError::Read(path.into(), error))? == 0 {
+                break;
+            }
+            let text = line.trim();
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            let (name, ttl) = text.split_once('\t').unwrap_or((text, ""));
+            let ttl = if is_list { "" } else { ttl.split('\t').next().unwrap_or_default() };
+            let added = parse_ttl(ttl).and_then(|ttl_s| table.push(name, ttl_s));
+            added.map_err(|reason| NameTableError::Line { path: path.into(), line: number, reason })?;
+        }
+        Ok(table)
+    }
+
+    fn push(&mut self, text: &str, ttl_s: Option<u32>) -> Result<(), String> {
+        let name = Name::<Vec<u8>>::from_str(text).map_err(|error| format!("`{text}` is no domain name: {error}"))?;
+        let mut wire = name.as_slice().to_vec();
+        if wire.len() > NAME_BYTES_MAX {
+            return Err(format!("`{text}` is longer than {NAME_BYTES_MAX} bytes: no label fits before it"));
+        }
+        // Lengths of labels are no letters.
+        wire.make_ascii_lowercase();
+        self.names.add(&wire)?;
+        self.ttls_s.push(ttl_s.unwrap_or_else(|| ttl_of_s(&wire)));
+        Ok(())
+    }
+
+    /// Writes the table as [`NameTable::read`] reads it.
+    pub fn write(&self, path: &Path) -> Result<(), NameTableError> {
+        let writing = |error| NameTableError::Write(path.into(), error);
+        let mut output = io::BufWriter::new(File::create(path).map_err(writing)?);
+        for number in 0..self.count() {
+            writeln!(output, "{}.\t{}", self.names.name(number), self.ttl_s(number)).map_err(writing)?;
+        }
+        output.flush().map_err(writing)
+    }
+
+    pub fn count(&self) -> u32 {
+        self.names.count()
+    }
+
+    /// A name in wire format; `number` is below [`NameTable::count`].
+    pub fn wire(&self, number: u32) -> &[u8] {
+        self.names.wire(number)
+    }
+
+    pub fn ttl_s(&self, number: u32) -> u32 {
+        self.ttls_s[number as usize]
+    }
+}
+
+/// The TTL of a name for which no table says one: always the same, and over all names as published.
+pub fn ttl_of_s(name: &[u8]) -> u32 {
+    // FNV-1a, and one step of the generator that spreads it.
+    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3)
+    });
+    let ttl_s = TTL_MEDIAN_S * (TTL_DEVIATION * draw::normal(&mut Random::new(hash, 0))).exp();
+    ttl_s.clamp(1.0, TTL_CACHED_S_MAX) as u32
+}
+
+fn parse_ttl(text: &str) -> Result<Option<u32>, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let ttl_s = text.parse().ok().filter(|ttl_s| *ttl_s <= TTL_S_MAX);
+    ttl_s.map(Some).ok_or_else(|| format!("`{text}` is no TTL in seconds"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{base::testing::any_bytes, dns::testing::name};
+
+    fn parse(text: &[u8], is_list: bool) -> Result<NameTable, String> {
+        NameTable::parse(text, Path::new("table"), is_list).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_line_has_a_name_and_perhaps_a_ttl() {
+        let table = parse(b"# names\nA.example.\t60\n\nb.example\nc.example\t5\tA,AAAA\n", false).unwrap();
+        assert_eq!((table.count(), table.wire(0), table.ttl_s(0)), (3, &name("a.example")[..], 60));
+        assert_eq!((table.ttl_s(1), table.ttl_s(2)), (ttl_of_s(&name("B.example")), 5));
+        assert_eq!(parse(b"z.example\tzones/z.example.zone\n", true).unwrap().count(), 1);
+        for wrong in ["a..b\n", "a\tTTL\n", "a\t-1\n", "a\t2147483648\n", &"abc.".repeat(60)] {
+            assert!(parse(wrong.as_bytes(), false).err().unwrap().starts_with("table, line 1: "), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("names");
+        let table = NameTable::delegations(50, 3, "example").unwrap();
+        table.write(&path).unwrap();
+        let again = NameTable::read(&path).unwrap();
+        assert_eq!(again.count(), 51);
+        assert!((0..51).all(|number| again.wire(number) == table.wire(number)));
+        assert_eq!(again.ttls_s, table.ttls_s);
+    }
+
+    #[test]
+    fn ttls_are_as_published() {
+        let mut ttls_s: Vec<_> = (0..200_000_u32).map(|number| f64::from(ttl_of_s(&number.to_be_bytes()))).collect();
+        ttls_s.sort_by(f64::total_cmp);
+        let (median_s, mean_s) = (ttls_s[100_000], ttls_s.iter().sum::<f64>() / 200_000.0);
+        // The deviation of the median is 2.935 * 1.25 / sqrt(200,000) of it, 2 s; that of the mean is about 120 s.
+        assert!((245.0..265.0).contains(&median_s), "{median_s}");
+        assert!((9_200.0..10_400.0).contains(&mean_s), "{mean_s}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_table_or_an_error(bytes in any_bytes(2000), is_list: bool) {
+            let _ = parse(&bytes, is_list);
+        }
+    }
+}

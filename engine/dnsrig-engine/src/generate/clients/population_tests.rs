@@ -1,0 +1,136 @@
+//! Populations of any kind are streams, and those of the defaults are as published.
+
+use std::collections::HashMap;
+
+use clap::Parser;
+use domain::base::{Message, iana::Rtype};
+use proptest::prelude::*;
+
+use super::{Arguments, name_table::NameTable, population::Population};
+use crate::{
+    base::testing::inputs,
+    dns::stream::{RETRANSMISSION, Record, Transport},
+};
+
+#[derive(Parser)]
+struct CommandLine {
+    #[command(flatten)]
+    arguments: Arguments,
+}
+
+fn arguments(text: &str) -> Arguments {
+    let words = ["generate", "--out", "unused"].into_iter().chain(text.split_whitespace());
+    CommandLine::parse_from(words).arguments
+}
+
+fn table() -> NameTable {
+    NameTable::delegations(10_000, 1, "example").unwrap()
+}
+
+/// Every record of a population, with its message.
+fn records(arguments: &Arguments, table: &NameTable) -> Vec<(i64, u32, Transport, u8, Vec<u8>)> {
+    let mut population = Population::new(arguments, table);
+    let mut all = Vec::new();
+    while let Some(Record { due_ns, client, transport, flags, message }) = population.next() {
+        all.push((due_ns, client, transport, flags, message.to_vec()));
+    }
+    all
+}
+
+proptest! {
+    #![proptest_config(inputs(50))]
+
+    #[test]
+    fn every_population_is_a_stream(
+        seed: u64, clients in 1_u32..500, qps in 1_u32..2000, spread in 0.0..4.0, shares in prop::array::uniform6(0.0..0.5),
+    ) {
+        let [once, missing, page_share, repeats, edns, tcp] = shares;
+        let arguments = arguments(&format!(
+            "--seed {seed} --clients {clients} --qps {qps} --duration-s 1 --spread {spread} --once {once} \
+             --missing {missing} --page-share {page_share} --repeats {repeats} --edns-share {edns} --do-share 0 \
+             --tcp-share {tcp}"
+        ));
+        let table = NameTable::delegations(100, 1, "example").unwrap();
+        let all = records(&arguments, &table);
+        prop_assert_eq!(&all, &records(&arguments, &table));
+        prop_assert!(all.is_sorted_by_key(|record| record.0));
+        prop_assert!(all.first().is_none_or(|first| first.0 == 0));
+        prop_assert!(all.last().is_none_or(|last| last.0 < 1_000_000_000));
+        let mut known = 0;
+        for (_, client, _, _, message) in &all {
+            prop_assert!(*client <= known && *client < clients, "clients are numbered in the order of first queries");
+            known = known.max(client + 1);
+            let message = Message::from_octets(message.as_slice()).unwrap();
+            let question = message.sole_question().unwrap();
+            prop_assert!(!message.header().qr() && message.header().rd());
+            prop_assert!(!question.qname().to_string().is_empty());
+            prop_assert_eq!(message.opt().is_some(), message.header_counts().arcount() == 1);
+        }
+    }
+}
+
+/// The share of records for which something holds.
+fn share<T>(all: &[T], holds: impl Fn(&T) -> bool) -> f64 {
+    all.iter().filter(|record| holds(record)).count() as f64 / all.len() as f64
+}
+
+#[test]
+fn the_defaults_are_as_published() {
+    let arguments = arguments("--clients 20000 --qps 2000 --duration-s 100");
+    let table = table();
+    let all = records(&arguments, &table);
+    // 200,000 queries in bursts: their number has a deviation of about 1,400.
+    assert!((190_000..210_000).contains(&all.len()), "{}", all.len());
+    let asks = |wanted: Rtype| {
+        share(&all, |record| Message::from_octets(&record.4[..]).unwrap().sole_question().unwrap().qtype() == wanted)
+    };
+    // A share p of n independent draws is off by sqrt(p (1 - p) / n), below 0.1 % here; the bounds are five times that.
+    assert!((asks(Rtype::A) - 0.879).abs() < 0.005);
+    assert!((asks(Rtype::AAAA) - 0.09).abs() < 0.005);
+    assert!((asks(Rtype::PTR) - 0.019).abs() < 0.003);
+    assert!((share(&all, |record| record.3 & RETRANSMISSION != 0) - 0.008).abs() < 0.002);
+    let is_missing = |message: &[u8]| {
+        let name = Message::from_octets(message).unwrap().sole_question().unwrap().qname().to_string();
+        name.split('.').next().unwrap().ends_with("-nx") || name.ends_with(".10.in-addr.arpa")
+    };
+    assert!((share(&all, |record| is_missing(&record.4)) - 0.161).abs() < 0.005);
+    // EDNS belongs to clients, of which the heaviest have a percent of the queries each.
+    let edns = share(&all, |record| Message::from_octets(&record.4[..]).unwrap().opt().is_some());
+    assert!((0.002..0.04).contains(&edns), "{edns}");
+    let mut queries: HashMap<u32, u64> = HashMap::new();
+    all.iter().for_each(|record| *queries.entry(record.1).or_default() += 1);
+    let mut queries: Vec<u64> = queries.into_values().collect();
+    queries.sort_unstable_by(|a, b| b.cmp(a));
+    let heaviest: u64 = queries.iter().take(200).sum();
+    // The log-normal distribution gives the heaviest 1 % a share of 21.9 %; 200 clients of a heavy tail vary.
+    let heaviest = heaviest as f64 / all.len() as f64;
+    assert!((0.17..0.30).contains(&heaviest), "{heaviest}");
+}
+
+#[test]
+fn a_page_has_as_many_queries_as_published() {
+    // One page at a time: a client that asks again within a second is still on the same one.
+    let arguments = arguments(
+        "--clients 1 --qps 0.1 --duration-s 200000 --page-share 1 --repeats 0 --page-gap-ms 1 --names-count 10",
+    );
+    let table = table();
+    let all = records(&arguments, &table);
+    let mut pages = vec![0_u32];
+    for pair in all.windows(2) {
+        *pages.last_mut().unwrap() += 1;
+        if pair[1].0 - pair[0].0 > 1_000_000_000 {
+            pages.push(0);
+        }
+    }
+    pages.sort_unstable();
+    let mean = f64::from(pages.iter().sum::<u32>()) / pages.len() as f64;
+    // 1,600 pages with a deviation of 8.5: the mean is off by 0.2, and one in a hundred meets another page.
+    assert!((11.2..13.2).contains(&mean), "{mean}");
+    assert!((9..=11).contains(&pages[pages.len() / 2]));
+}
+
+#[test]
+fn another_seed_is_another_population() {
+    let of = |seed: u64| records(&arguments(&format!("--clients 50 --qps 100 --duration-s 2 --seed {seed}")), &table());
+    assert_ne!(of(1), of(2));
+}

@@ -1,0 +1,151 @@
+//! What clients ask for: names of a table, some more popular than others, names asked once, and mistakes.
+
+use domain::base::iana::Rtype;
+
+use super::{arguments, name_table::NameTable};
+use crate::base::{
+    draw::{Weighted, is_share},
+    popularity::{Popularity, Sampler},
+    random::Random,
+};
+
+/// Letters of a random label.
+const LETTERS: usize = 12;
+
+/// The end of a label that does not exist. No name that `generate` makes has a hyphen.
+const MISSING_END: &[u8] = b"-nx";
+
+/// There are so many popular names that do not exist for a thousand that do. No figure is published.
+const MISSING_PER_MILLE: u64 = 10;
+
+const IN_ADDR_ARPA: &[u8] = b"\x07in-addr\x04arpa\x00";
+
+/// Reverse names that exist are of 198.18.0.0/15, the network for benchmarks (RFC 2544), those that do not of 10/8.
+const BENCHMARK_ADDRESSES: u32 = 1 << 17;
+const PRIVATE_ADDRESSES: u64 = 1 << 24;
+
+/// Streams of random numbers of the same seed.
+const PURPOSE_RANKS: u64 = 33;
+const PURPOSE_MISSING_RANKS: u64 = 34;
+
+/// A question, but for how it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Question {
+    pub rtype: Rtype,
+    pub name: Asked,
+}
+
+/// A name; `name` is a number in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Asked {
+    /// As it stands in the table.
+    Known { name: u32 },
+    /// A label below it.
+    Once { name: u32, label: u64 },
+    /// A label beside it, that does not exist.
+    Missing { name: u32, label: u64 },
+    /// That of an IPv4 address.
+    Reverse { address: u32 },
+}
+
+/// Draws questions.
+pub struct Questions<'t> {
+    table: &'t NameTable,
+    known: Sampler,
+    missing: Sampler,
+    types: Vec<Rtype>,
+    weights: Weighted,
+    once_share: f64,
+    missing_share: f64,
+    missing_once_share: f64,
+}
+
+impl<'t> Questions<'t> {
+    /// `types` have weights, one of which at least is above 0.
+    pub fn new(table: &'t NameTable, names: &arguments::Names, types: &[(Rtype, f64)], seed: u64) -> Self {
+        let popularity = Popularity::Zipf { exponent: names.exponent };
+        let missing = (u64::from(table.count()) * MISSING_PER_MILLE / 1000).max(1) as u32;
+        Questions {
+            table,
+            known: Sampler::new(popularity, table.count(), Random::new(seed, PURPOSE_RANKS)),
+            missing: Sampler::new(popularity, missing, Random::new(seed, PURPOSE_MISSING_RANKS)),
+            types: types.iter().map(|(rtype, _)| *rtype).collect(),
+            weights: Weighted::new(types.iter().map(|(_, weight)| *weight)),
+            once_share: names.once,
+            missing_share: names.missing,
+            missing_once_share: names.missing_once,
+        }
+    }
+
+    pub fn draw(&self, random: &mut Random) -> Question {
+        let rtype = self.types[self.weights.draw(random)];
+        let is_reverse = rtype == Rtype::PTR;
+        let name = if is_share(random, self.missing_share) {
+            self.draw_missing(is_reverse, random)
+        } else if !is_reverse && is_share(random, self.once_share / (1.0 - self.missing_share)) {
+            Asked::Once { name: self.known.sample(random), label: random.bits() }
+        } else {
+            match self.known.sample(random) {
+                name if is_reverse => Asked::Reverse { address: 0xc612_0000 + name % BENCHMARK_ADDRESSES },
+                name => Asked::Known { name },
+            }
+        };
+        Question { rtype, name }
+    }
+
+    fn draw_missing(&self, is_reverse: bool, random: &mut Random) -> Asked {
+        let number = if is_share(random, self.missing_once_share) {
+            random.bits()
+        } else {
+            u64::from(self.missing.sample(random))
+        };
+        // The same number is the same name each time.
+        let mut of_number = Random::new(number, 0);
+        if is_reverse {
+            return Asked::Reverse { address: 0x0a00_0000 + of_number.below(PRIVATE_ADDRESSES) as u32 };
+        }
+        let name = of_number.below(self.table.count().into()) as u32;
+        Asked::Missing { name, label: of_number.bits() }
+    }
+
+    /// Appends a name in wire format.
+    pub fn push_name(&self, to: &mut Vec<u8>, name: Asked) {
+        match name {
+            Asked::Known { name } => to.extend_from_slice(self.table.wire(name)),
+            Asked::Once { name, label } => {
+                push_label(to, label, b"");
+                to.extend_from_slice(self.table.wire(name));
+            }
+            Asked::Missing { name, label } => {
+                push_label(to, label, MISSING_END);
+                to.extend_from_slice(parent(self.table.wire(name)));
+            }
+            Asked::Reverse { address } => {
+                for byte in address.to_le_bytes() {
+                    let text = byte.to_string();
+                    to.push(text.len() as u8);
+                    to.extend_from_slice(text.as_bytes());
+                }
+                to.extend_from_slice(IN_ADDR_ARPA);
+            }
+        }
+    }
+}
+
+/// Appends letters of a number, and an end.
+fn push_label(to: &mut Vec<u8>, mut number: u64, end: &[u8]) {
+    to.push((LETTERS + end.len()) as u8);
+    for _ in 0..LETTERS {
+        to.push(b'a' + (number % 26) as u8);
+        number /= 26;
+    }
+    to.extend_from_slice(end);
+}
+
+/// The name without its first label; the root is its own.
+fn parent(name: &[u8]) -> &[u8] {
+    match usize::from(name[0]) {
+        0 => name,
+        length => &name[1 + length..],
+    }
+}
