@@ -13,6 +13,7 @@ mod load;
 mod load_stream;
 mod probe;
 mod replay_play;
+mod replay_prepare;
 mod serve;
 mod serve_zones;
 mod stream_speed;

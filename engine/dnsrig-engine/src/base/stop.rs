@@ -30,6 +30,9 @@ use super::{failure::Advice, threads::Thread};
 /// may pass it on.
 const ONE_WISH: Duration = Duration::from_secs(1);
 
+/// The exit code after a wish to end, as shells have it for SIGINT.
+pub const INTERRUPTED: u8 = 130;
+
 /// How a subcommand ended that comes to an end by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -43,12 +46,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// 130 is what a shell reports for SIGINT.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Outcome::Done => 0,
             Outcome::Timeout => 3,
-            Outcome::Interrupted => 130,
+            Outcome::Interrupted => INTERRUPTED,
         })
     }
 }

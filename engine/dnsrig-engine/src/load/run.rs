@@ -14,13 +14,20 @@ use super::{
     source::Source,
     stream,
     summary::{Step, Summary},
-    team::{HEAD_START_NS, INTERRUPTED, Outcome, Supervision, Team, Tools},
+    team::{HEAD_START_NS, Outcome, Supervision, Team, Tools},
     transport::Transport,
     udp::Udp,
 };
 use crate::{
     base::{
-        clock, events::Anchors, failure::Failure, open_files, stop::Stop, target, threads::Threads, units::nanoseconds,
+        clock,
+        events::Anchors,
+        failure::Failure,
+        open_files,
+        stop::{INTERRUPTED, Stop},
+        target,
+        threads::Threads,
+        units::nanoseconds,
     },
     net::tls::DOT,
     stats::histogram::{Distribution, percentile},

@@ -30,9 +30,6 @@ use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads:
 /// Threads have this long to get ready before the first query is due.
 pub const HEAD_START_NS: i64 = 20_000_000;
 
-/// The exit code after an interruption, as shells have it for SIGINT.
-pub const INTERRUPTED: u8 = 130;
-
 /// How often the wish to stop is looked at while threads work.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 

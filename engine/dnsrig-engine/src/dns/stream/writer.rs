@@ -54,6 +54,11 @@ impl StreamWriter {
         Ok(writer)
     }
 
+    /// Where it stands until it is finished.
+    pub fn part(&self) -> &Path {
+        &self.part
+    }
+
     /// Adds a query. It is not due before the one that was added last.
     pub fn push(&mut self, record: Record) -> Result<(), StreamError> {
         let wrong = |reason| Err(StreamError::Record { path: self.path.clone(), reason });

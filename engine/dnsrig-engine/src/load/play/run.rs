@@ -15,7 +15,14 @@ use super::{
 };
 use crate::{
     base::{
-        clock, events::Anchors, failure::Failure, open_files, stop::Stop, target, threads::Threads, units::nanoseconds,
+        clock,
+        events::Anchors,
+        failure::Failure,
+        open_files,
+        stop::{INTERRUPTED, Stop},
+        target,
+        threads::Threads,
+        units::nanoseconds,
     },
     dns::stream::{Header, StreamReader},
     load::{
@@ -29,7 +36,7 @@ use crate::{
         source::Source,
         stream,
         summary::{Replayed, Summary},
-        team::{HEAD_START_NS, INTERRUPTED, Supervision, Team, Tools},
+        team::{HEAD_START_NS, Supervision, Team, Tools},
         transport::Transport,
         udp::{Pool, Udp},
     },

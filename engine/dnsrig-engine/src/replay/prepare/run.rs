@@ -1,6 +1,11 @@
 //! Runs `replay prepare`.
 
-use std::{io, net::IpAddr, path::Path, process::ExitCode};
+use std::{
+    fs, io,
+    net::IpAddr,
+    path::{Path, PathBuf},
+    process::{self, ExitCode},
+};
 
 use super::{
     anonymise::Anonymiser,
@@ -13,7 +18,12 @@ use super::{
     sort::{Entry, Sorted, Sorter},
 };
 use crate::{
-    base::{clock, events, failure::Failure},
+    base::{
+        clock, events,
+        failure::Failure,
+        stop::{INTERRUPTED, Stop, StopError, Wake},
+        threads::Thread,
+    },
     dns::stream::StreamWriter,
     replay::{
         capture::{self, Item, Limits},
@@ -27,7 +37,11 @@ const SERVERS_NAMED: usize = 10;
 /// Makes the stream, and says what became of every packet.
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let started_ns = clock::monotonic_ns();
-    let summary = prepare(arguments)?;
+    let stop = Stop::new(false)?;
+    // First, so that nothing is read in vain.
+    let writer = StreamWriter::create(&arguments.out)?;
+    end_when_asked(stop, writer.part().into())?;
+    let summary = prepare(arguments, writer)?;
     let now_ns = clock::monotonic_ns();
     let summary = Summary { elapsed_ns: now_ns - started_ns, cpu_ns: clock::process_cpu_ns(), ..summary };
     events::say(report::text(&summary));
@@ -38,12 +52,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn prepare(arguments: &Arguments) -> Result<Summary, ReplayError> {
+/// Ends the process when it is asked to, and leaves nothing behind. Nobody is waited for: a pipe may give no packet.
+fn end_when_asked(stop: Stop, part: PathBuf) -> Result<(), Failure> {
+    let wait = move || -> Result<(), StopError> {
+        while stop.wait(None, i64::MAX)? != Wake::Stop {}
+        // It may be finished by now.
+        let _ = fs::remove_file(&part);
+        process::exit(i32::from(INTERRUPTED))
+    };
+    Thread::start("stop", wait)?;
+    Ok(())
+}
+
+fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, ReplayError> {
     if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
         return Err(ReplayError::Arguments("the shares of --transport are together more than all clients".into()));
     }
-    // First, so that nothing is read in vain.
-    let writer = StreamWriter::create(&arguments.out)?;
     let directory = match arguments.out.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
