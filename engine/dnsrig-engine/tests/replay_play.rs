@@ -229,6 +229,11 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && errors.contains(told), "{arguments:?}: {errors}");
     }
+    if Path::new("/proc/net/ipv6_route").exists() {
+        let output = play(&path, "[::1]:53".parse().unwrap(), &["--clients-from", "2001:2::/48"]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains("`ip route add local 2001:2::/48 dev lo`"), "{errors}");
+    }
     let damaged = std::fs::read(&path).unwrap();
     std::fs::write(&path, &damaged[..damaged.len() - 40]).unwrap();
     let output = play(&path, UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap(), &["--timeout-s", "0.1"]);

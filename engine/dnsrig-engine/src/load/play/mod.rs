@@ -4,6 +4,7 @@
 //! sends, receives, matches, counts and writes is the same.
 
 mod arguments;
+mod local;
 mod read_ahead;
 mod run;
 mod transports;

@@ -1,8 +1,6 @@
 //! Sets up what a replay needs, and has the threads work through the stream.
 
 use std::{
-    io,
-    net::UdpSocket,
     process::ExitCode,
     sync::{Arc, atomic::Ordering, mpsc},
 };
@@ -10,6 +8,7 @@ use std::{
 use super::{
     Arguments,
     arguments::{PortChoice, Retransmissions, TransportChoice},
+    local,
     read_ahead::{MESSAGE_BYTES_MAX, Selection, Skipped, read_ahead},
     transports::Transports,
 };
@@ -31,7 +30,6 @@ use crate::{
         captured::{CHUNKS_AHEAD, Captured},
         in_flight::{self, InFlight, MessageId},
         interval_stats::IntervalStats,
-        prefix::Prefix,
         report::Reporter,
         source::Source,
         stream,
@@ -50,7 +48,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let header = *StreamReader::open(&arguments.stream)?.header();
     arguments.check(&header, authority)?;
     if let Some(prefix) = arguments.clients_from {
-        check_local(prefix, header.clients)?;
+        local::check(prefix, header.clients)?;
     }
     let connections = if arguments.transport == TransportChoice::Udp { 0 } else { 2 * arguments.connections };
     open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
@@ -167,21 +165,6 @@ fn with_connections(
     let tcp = open(arguments.server(), ports, None)?;
     let dot = open(arguments.dot_server(), ports + connections, Some(DOT))?;
     Transports::new(udp, tcp, dot).map_err(LoadError::Wait)
-}
-
-/// Sees to it that this host has the addresses of the first and the last client: only then are answers received.
-fn check_local(prefix: Prefix, clients: u64) -> Result<(), LoadError> {
-    for number in [0, clients.saturating_sub(1) as u32] {
-        let Some(address) = prefix.client(number) else { continue };
-        // For IPv6 the kernel tells only that a host has addresses of its devices, not those of local routes.
-        if address.is_ipv4()
-            && let Err(error) = UdpSocket::bind((address, 0))
-            && error.kind() == io::ErrorKind::AddrNotAvailable
-        {
-            return Err(LoadError::NotLocal { address, prefix });
-        }
-    }
-    Ok(())
 }
 
 /// What is about to happen, for people.
