@@ -241,9 +241,10 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
     assert!(output.status.code() == Some(2) && errors.contains("still to come"), "{errors}");
 }
 
-/// Answers all queries on a connection, and tells how many there were.
-fn serve_connection(mut connection: TcpStream) -> usize {
+/// Answers all queries on a connection, and tells how many there were; `answered` hears how many there are so far.
+fn serve_connection(mut connection: TcpStream, mut answered: impl FnMut(usize)) -> usize {
     for count in 0.. {
+        answered(count);
         let mut prefix = [0; 2];
         if connection.read_exact(&mut prefix).is_err() {
             return count;
@@ -268,7 +269,7 @@ fn play_over_tcp(path: &Path, arguments: &[&str]) -> (Vec<(IpAddr, usize)>, Valu
             if peer.ip() == address.ip() {
                 break;
             }
-            served.push((peer.ip(), thread::spawn(move || serve_connection(connection))));
+            served.push((peer.ip(), thread::spawn(move || serve_connection(connection, |_| ()))));
         }
         served.into_iter().map(|(peer, served)| (peer, served.join().unwrap())).collect()
     });
@@ -295,6 +296,41 @@ fn over_tcp_a_client_keeps_its_connection_until_it_is_idle() {
     let (served, summary) = play_over_tcp(&path, &["--clients-from", "127.1.0.0/16", "--connections", "1"]);
     assert_eq!((count(&summary, "answered"), served.iter().map(|(_, queries)| queries).sum::<usize>()), (7, 7));
     assert_eq!(served.len(), 4, "0, 1, 0 again, 1 again: {served:?}");
+}
+
+#[test]
+fn a_connection_that_is_not_read_delays_no_other_client() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    // Client 0 asks more at once than may be outstanding on a connection, client 1 asks after that.
+    let mut queries: Vec<_> = (0..100).map(|_| (0, 0, 0, Transport::Tcp)).collect();
+    queries.extend((1..=20).map(|number| (number * 5 * MS, 1, 0, Transport::Tcp)));
+    stream_over(&path, queries);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        let (to_first, done) = std::sync::mpsc::channel();
+        let mut done = Some(done);
+        for connection in listener.incoming().map(Result::unwrap) {
+            let is_first = connection.peer_addr().unwrap().ip() == IpAddr::from([127, 1, 0, 1]);
+            let to_first = to_first.clone();
+            match done.take_if(|_| is_first) {
+                // Not read, and closed when the other client has all its answers.
+                Some(done) => thread::spawn(move || (done.recv().unwrap(), drop(connection)).0),
+                None => thread::spawn(move || {
+                    serve_connection(connection, |count| {
+                        if count == 20 {
+                            let _ = to_first.send(());
+                        }
+                    });
+                }),
+            };
+        }
+    });
+    let summary = summary(&play(&path, address, &["--clients-from", "127.1.0.0/16", "--timeout-s", "20"]));
+    let lost: u64 = summary["lost"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    // What had no room on the first connection goes on the next.
+    assert_eq!((count(&summary, "timeouts"), lost, count(&summary, "answered")), (0, 64, 56), "{summary}");
 }
 
 #[test]
@@ -330,7 +366,7 @@ fn a_truncated_answer_is_asked_for_again_over_tcp_by_the_same_client() {
     thread::spawn(move || {
         for connection in listener.incoming().map(Result::unwrap) {
             let (peer, to_test) = (connection.peer_addr().unwrap().ip(), to_test.clone());
-            thread::spawn(move || to_test.send((peer, serve_connection(connection))).unwrap_or_default());
+            thread::spawn(move || to_test.send((peer, serve_connection(connection, |_| ()))).unwrap_or_default());
         }
     });
     let clients_from = ["--clients-from", "127.1.0.0/16"];

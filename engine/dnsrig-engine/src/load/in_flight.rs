@@ -260,9 +260,17 @@ impl InFlight {
         Some(Due { at_ns: query.due_ns, client: Some(query.owner), query: query.place })
     }
 
-    /// It was sent, or could not be.
-    pub fn asked_again(&mut self) {
+    /// It was sent, or could not be: then the others go first.
+    pub fn asked_again(&mut self, sent: bool) {
         self.again = None;
+        if !sent && !self.truncated.is_empty() {
+            self.truncated.rotate_left(1);
+        }
+    }
+
+    /// How many are to be asked again.
+    pub fn to_ask_again(&self) -> usize {
+        self.truncated.len()
     }
 
     /// A query was sent again: it is as old as it was, and counted already.

@@ -231,7 +231,7 @@ fn a_query_with_a_truncated_answer_is_asked_again_once_and_stays_as_old_as_it_wa
             assert!(in_flight.answer_by_id(1, &truncated(&query), query.len(), 30 * MS), "no third time");
             assert_eq!(in_flight.interval_stats.at(0).series.due.max() / MS as u64, 30);
         } else {
-            in_flight.asked_again();
+            in_flight.asked_again(true);
             assert_eq!((in_flight.expire(TIMEOUT_NS), in_flight.expire(TIMEOUT_NS + MS)), (0, 1));
         }
         assert_eq!(in_flight.outstanding(), 0);

@@ -1,6 +1,8 @@
 //! What a thread has to do in a period: which queries are due, which have timed out, when it may wait, when it is done.
 //! No clock, no socket.
 
+use std::collections::VecDeque;
+
 use super::{
     arrivals::{Arrivals, Due, Order, Part, Period},
     in_flight::InFlight,
@@ -13,6 +15,10 @@ pub const CHECK_INTERVAL_NS: i64 = 1_000_000;
 /// A closed loop's next query is due when one before has ended, which may be noticed this much later.
 const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;
 
+/// So many queries wait for their clients' connections at a time: to try all of them again takes about 0.1 ms. One more
+/// is given up, as no query of another client may wait for it.
+const ASIDE_MAX: usize = 1_024;
+
 /// What one thread sends in one period.
 pub struct SendSchedule {
     end_ns: i64,
@@ -20,6 +26,8 @@ pub struct SendSchedule {
     arrivals: Arrivals,
     /// Due and not sent.
     due: Vec<Due>,
+    /// Set aside, oldest first: each waits for its client's connection.
+    aside: VecDeque<Due>,
     check_ns: i64,
     last_sent_ns: i64,
     stopped: bool,
@@ -36,6 +44,7 @@ impl SendSchedule {
             timeout_ns,
             arrivals,
             due: Vec::with_capacity(BATCH_MAX),
+            aside: VecDeque::new(),
             check_ns: start_ns,
             last_sent_ns: start_ns,
             stopped: false,
@@ -58,6 +67,43 @@ impl SendSchedule {
             self.due.drain(..count);
             self.last_sent_ns = now_ns;
         }
+    }
+
+    /// The first query that is due and was not sent.
+    pub fn unsent(&self) -> Option<Due> {
+        self.due.first().copied()
+    }
+
+    /// Sets it aside, so that the others do not wait for its client.
+    pub fn set_aside(&mut self, in_flight: &mut InFlight) {
+        let due = self.due.remove(0);
+        if self.aside.len() < ASIDE_MAX {
+            self.aside.push_back(due);
+        } else {
+            in_flight.give_up(due);
+        }
+    }
+
+    /// Has `send` try those that were set aside, and gives up those that nobody waits for any more; returns how many
+    /// were sent.
+    pub fn try_aside<E>(
+        &mut self,
+        now_ns: i64,
+        in_flight: &mut InFlight,
+        mut send: impl FnMut(Due, &mut InFlight) -> Result<bool, E>,
+    ) -> Result<usize, E> {
+        let mut sent = 0;
+        for _ in 0..self.aside.len() {
+            let Some(due) = self.aside.pop_front() else { break };
+            if due.at_ns + self.timeout_ns <= now_ns {
+                in_flight.give_up(due);
+            } else if send(due, in_flight)? {
+                (sent, self.last_sent_ns) = (sent + 1, now_ns);
+            } else {
+                self.aside.push_back(due);
+            }
+        }
+        Ok(sent)
     }
 
     /// Takes in which queries have ended.
@@ -123,13 +169,14 @@ impl SendSchedule {
     }
 
     fn next_due_ns(&self) -> i64 {
-        self.due.first().map_or(i64::MAX, |due| due.at_ns).min(self.arrivals.next_due_ns())
+        let unsent = [self.aside.front(), self.due.first()].into_iter().flatten().map(|due| due.at_ns);
+        unsent.min().unwrap_or(i64::MAX).min(self.arrivals.next_due_ns())
     }
 
     fn give_up(&mut self, in_flight: &mut InFlight) {
         // These queries are the first of the next period.
         let next = self.due.first().map_or(self.arrivals.order.next, |due| due.query);
-        self.due.drain(..).for_each(|due| in_flight.give_up(due));
+        self.aside.drain(..).chain(self.due.drain(..)).for_each(|due| in_flight.give_up(due));
         while let Some(due) = self.arrivals.take(i64::MAX - 1, &mut in_flight.source) {
             in_flight.give_up(due);
         }
@@ -165,6 +212,26 @@ mod tests {
         assert!(schedule.is_over(500 * MS, &in_flight));
         // Due until then and never sent: 0 to 490 ms.
         assert_eq!(in_flight.interval_stats.complete(i64::MAX).unwrap().counts.due, 50);
+    }
+
+    #[test]
+    fn what_waits_for_its_client_delays_no_other_and_is_given_up_in_time() {
+        let (mut schedule, mut in_flight) = schedule();
+        schedule.due(20 * MS, &mut in_flight);
+        schedule.set_aside(&mut in_flight);
+        assert_eq!(schedule.unsent().unwrap().at_ns, 10 * MS, "the next one can go");
+        schedule.set_aside(&mut in_flight);
+        assert_eq!(schedule.check(20 * MS, false, &mut in_flight), 0, "its interval is not complete");
+        // The first one's client takes none, the second one's does.
+        let mut tried = Vec::new();
+        let sent = schedule.try_aside(30 * MS, &mut in_flight, |due, _| {
+            tried.push(due.at_ns);
+            Ok::<_, ()>(due.at_ns > 0)
+        });
+        assert_eq!((sent, &tried[..]), (Ok(1), &[0, 10 * MS][..]));
+        let sent = schedule.try_aside(SECOND, &mut in_flight, |_, _| -> Result<bool, ()> { panic!("too late") });
+        assert_eq!((sent, schedule.aside.len()), (Ok(0), 0));
+        assert_eq!(in_flight.interval_stats.at(0).counts.due, 1, "given up, and counted");
     }
 
     #[test]

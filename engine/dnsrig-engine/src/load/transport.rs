@@ -54,6 +54,11 @@ pub trait Transport: Send {
         i64::MAX
     }
 
+    /// Whether a query that could not be sent waits for its own client's connection, so that others may go before it.
+    fn waits_alone(&self, _due: Due, _in_flight: &InFlight) -> bool {
+        false
+    }
+
     /// Its connections since the start.
     fn connections(&self) -> Connections {
         Connections::default()

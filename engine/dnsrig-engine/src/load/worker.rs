@@ -68,12 +68,11 @@ impl Worker {
         self.in_flight.set_wall_time(clock::wall_time_s());
         let mut now_ns = (self.now_ns)();
         loop {
-            let due = send_schedule.due(now_ns, &mut self.in_flight);
-            let sent = if due.is_empty() { 0 } else { self.transport.send(due, &mut self.in_flight)? };
-            send_schedule.sent(sent, now_ns);
+            let mut sent = self.send(now_ns, &mut send_schedule)?;
             let received = self.transport.receive(&mut self.in_flight)?;
             send_schedule.learn(&mut self.in_flight);
             if send_schedule.is_check_due(now_ns) {
+                sent += self.try_aside(now_ns, &mut send_schedule)?;
                 let horizon_ns =
                     send_schedule.check(now_ns, self.channels.stop.load(Ordering::Relaxed), &mut self.in_flight);
                 self.in_flight.set_wall_time(clock::wall_time_s());
@@ -86,6 +85,33 @@ impl Worker {
             }
             now_ns = self.pause(now_ns, sent + received > 0, &send_schedule)?;
         }
+    }
+
+    /// Sends what is due; returns how many queries that were.
+    fn send(&mut self, now_ns: i64, send_schedule: &mut SendSchedule) -> Result<usize, LoadError> {
+        let mut sent = 0;
+        loop {
+            let due = send_schedule.due(now_ns, &mut self.in_flight);
+            let count = if due.is_empty() { 0 } else { self.transport.send(due, &mut self.in_flight)? };
+            send_schedule.sent(count, now_ns);
+            sent += count;
+            match send_schedule.unsent() {
+                Some(due) if self.transport.waits_alone(due, &self.in_flight) => {
+                    send_schedule.set_aside(&mut self.in_flight);
+                }
+                _ => return Ok(sent),
+            }
+        }
+    }
+
+    /// Sends what was set aside, as far as its clients' connections take it by now.
+    fn try_aside(&mut self, now_ns: i64, send_schedule: &mut SendSchedule) -> Result<usize, LoadError> {
+        let transport = &mut self.transport;
+        send_schedule.try_aside(
+            now_ns,
+            &mut self.in_flight,
+            |due, in_flight| Ok(transport.send(&[due], in_flight)? > 0),
+        )
     }
 
     /// Ends a turn that began at `turn_ns`: waits if it had no work, and returns the time.

@@ -15,6 +15,9 @@ use crate::{
     net::poller::Poller,
 };
 
+/// So many queries with truncated answers are tried at a time, if the first of them cannot be asked again yet.
+const TRIES_MAX: usize = 16;
+
 /// The transports of one thread.
 pub struct Transports {
     udp: Udp,
@@ -56,14 +59,19 @@ impl Transport for Transports {
 
     fn receive(&mut self, in_flight: &mut InFlight) -> Result<usize, LoadError> {
         let received = self.udp.receive(in_flight)? + self.tcp.receive(in_flight)? + self.dot.receive(in_flight)?;
-        while let Some(due) = in_flight.ask_again() {
+        let mut failed = 0;
+        while failed < TRIES_MAX.min(in_flight.to_ask_again())
+            && let Some(due) = in_flight.ask_again()
+        {
             let sent = self.tcp.send(&[due], in_flight)?;
-            in_flight.asked_again();
-            if sent == 0 {
-                break;
-            }
+            in_flight.asked_again(sent > 0);
+            failed += usize::from(sent == 0);
         }
         Ok(received)
+    }
+
+    fn waits_alone(&self, due: Due, in_flight: &InFlight) -> bool {
+        matches!(in_flight.source.transport(due.query), Some(Kind::Tcp | Kind::Dot))
     }
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
