@@ -173,12 +173,25 @@ fn answers_are_counted_by_what_they_say_and_silence_is_a_timeout() {
         true
     });
     // Without --clients-from all are this host.
-    let summary = summary(&play(&path, server.address, &["--timeout-s", "0.3", "--ports", "1", "--transport", "udp"]));
+    let out = folder.path().to_str().unwrap();
+    let options = ["--timeout-s", "0.3", "--ports", "1", "--transport", "udp", "--out", out];
+    let summary = summary(&play(&path, server.address, &options));
     assert_eq!(count(&summary, "answered") + count(&summary, "timeouts"), 40);
     assert_eq!(["timeouts", "authenticated", "truncated"].map(|name| count(&summary, name)), [10, 10, 10]);
     assert_eq!(summary["rcodes"]["NXDOMAIN"], 10);
     let received = server.end();
     assert!(received.iter().all(|(_, peer, _)| *peer == received[0].1), "one address, one port");
+    let mut rows = RowReader::try_new(File::open(folder.path().join("clients.arrow")).unwrap(), None).unwrap();
+    let clients = rows.next().unwrap().unwrap();
+    let column = |name| clients.column_by_name(name).unwrap().clone();
+    // The n-th client has the n-th kind of answer, and one that did not come counts as a time-out of 300 ms.
+    for (client, name) in ["authenticated", "truncated", "nxdomain", "timeouts"].into_iter().enumerate() {
+        let counts = column(name).as_primitive::<UInt32Type>().values().to_vec();
+        assert_eq!(counts, (0..4).map(|other| if other == client { 10 } else { 0 }).collect::<Vec<_>>(), "{name}");
+    }
+    let [p50_ns, p99_ns, max_ns] =
+        ["p50_ns", "p99_ns", "max_ns"].map(|name| column(name).as_primitive::<Int64Type>().values().to_vec());
+    assert!(p50_ns[3] >= 300 * MS && (0..4).all(|at| p50_ns[at] <= p99_ns[at] && p99_ns[at] <= max_ns[at]));
 }
 
 #[test]

@@ -6,7 +6,8 @@
 use std::sync::mpsc::{Receiver, Sender};
 
 use super::{
-    interval_stats::{ClientCounts, Interval, IntervalStats},
+    client_totals::ClientTotals,
+    interval_stats::{Interval, IntervalStats},
     transport::Connections,
 };
 
@@ -31,7 +32,7 @@ pub struct Ended {
     /// How many intervals there were, those among them.
     pub intervals: u64,
     /// What clients saw, where intervals do not say it.
-    pub clients: Vec<ClientCounts>,
+    pub clients: Option<ClientTotals>,
 }
 
 /// The thread's side.

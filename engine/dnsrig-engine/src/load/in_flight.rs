@@ -326,10 +326,9 @@ impl InFlight {
                 client.query(u64::from(handle.0)).state = State::Answered;
                 client.outstanding -= 1;
                 client.pass_ended();
-                let counts = &mut self.interval_stats.at(query.due_ns).counts;
-                counts.bytes_received += length as u64;
+                self.interval_stats.at(query.due_ns).counts.bytes_received += length as u64;
                 if truncated && asks_again {
-                    counts.truncated += 1;
+                    self.interval_stats.truncated(query.owner as usize, query.due_ns);
                     self.truncated.push_back(Query { state: State::Unused, ..query });
                     return true;
                 }

@@ -5,7 +5,10 @@
 
 use std::collections::VecDeque;
 
-use super::answers::{Bin, Bins};
+use super::{
+    answers::{Bin, Bins},
+    client_totals::ClientTotals,
+};
 use crate::{
     net::connection::CloseReason,
     stats::histogram::{TIME_MAX_NS, Times, times},
@@ -124,7 +127,7 @@ pub struct ClientCounts {
 
 impl ClientCounts {
     /// Counts a query that ended.
-    fn count(&mut self, latency_ns: i64, is_answered: bool) {
+    pub fn count(&mut self, latency_ns: i64, is_answered: bool) {
         *(if is_answered { &mut self.answered } else { &mut self.unanswered }) += 1;
         self.sum_ns += latency_ns;
         self.max_ns = self.max_ns.max(latency_ns);
@@ -263,8 +266,8 @@ pub struct IntervalStats {
     end_ns: i64,
     interval_ns: i64,
     clients: usize,
-    /// By client, of all intervals together; empty where each interval has its own.
-    pub totals: Vec<ClientCounts>,
+    /// By client, of all intervals together; none where each interval has its own.
+    pub totals: Option<ClientTotals>,
     /// Those not complete, in order.
     open: VecDeque<Box<Interval>>,
     /// Empty ones, for use again. In boxes, as they are handed to and fro.
@@ -277,13 +280,13 @@ impl IntervalStats {
     pub fn new(start_ns: i64, end_ns: i64, interval_ns: i64, clients: usize) -> Self {
         assert!(start_ns < end_ns && interval_ns > 0);
         let first = Box::new(Interval::new(0, clients, Bins::new(interval_ns)));
-        let (open, spare, totals) = (VecDeque::from([first]), Vec::new(), Vec::new());
+        let (open, spare, totals) = (VecDeque::from([first]), Vec::new(), None);
         IntervalStats { start_ns, end_ns, interval_ns, clients, totals, open, spare }
     }
 
     /// The same, for so many clients that each is counted over all intervals only.
-    pub fn with_totals(interval_ns: i64, clients: usize) -> Self {
-        IntervalStats { totals: vec![ClientCounts::default(); clients], ..IntervalStats::new(0, 1, interval_ns, 0) }
+    pub fn with_totals(interval_ns: i64, totals: ClientTotals) -> Self {
+        IntervalStats { totals: Some(totals), ..IntervalStats::new(0, 1, interval_ns, 0) }
     }
 
     /// Begins anew for another period; what was not taken is gone.
@@ -344,12 +347,20 @@ impl IntervalStats {
         self.at(due_ns).counts.due += 1;
     }
 
+    /// Counts a truncated answer to a query of `client`, which is asked again.
+    pub fn truncated(&mut self, client: usize, due_ns: i64) {
+        if let Some(totals) = &mut self.totals {
+            totals.truncated(client);
+        }
+        self.at(due_ns).counts.truncated += 1;
+    }
+
     /// Ends a query of `client` that was sent.
     pub fn end(&mut self, client: usize, ended: Ended) {
         let Ended { due_ns, sent_ns, ended_ns, lower_ns, end } = ended;
         let (latency_ns, is_answered) = (ended_ns - due_ns, matches!(end, End::Answered { .. }));
-        if let Some(client) = self.totals.get_mut(client) {
-            client.count(latency_ns, is_answered);
+        if let Some(totals) = &mut self.totals {
+            totals.end(client, latency_ns, end);
         }
         let interval = self.at(due_ns);
         interval.open -= 1;

@@ -13,6 +13,7 @@ pub mod answers;
 pub mod arguments;
 pub mod arrivals;
 pub mod captured;
+pub mod client_totals;
 pub mod collect;
 pub mod handover;
 pub mod human_report;

@@ -14,6 +14,7 @@ use hdrhistogram::serialization::{
 
 use super::{
     answers::Bin,
+    client_totals::{ClientTotal, ClientTotals},
     interval_stats::{ClientCounts, Counts, Interval, Series},
 };
 use crate::{
@@ -40,11 +41,12 @@ impl Advice for RecordError {
     }
 }
 
-/// So many clients at once: with their columns about 2 MB.
+/// So many clients at once: with their columns about 5 MB.
 const CLIENT_ROWS: usize = 65_536;
 
 /// The open files.
 pub struct Record {
+    folder: PathBuf,
     log_path: PathBuf,
     log: BufWriter<File>,
     start_ns: i64,
@@ -70,6 +72,7 @@ impl Record {
         let log = File::create(&log_path).map_err(|error| RecordError::Log(log_path.clone(), error))?;
         let wall_ns = anchor.realtime_ns + (start_ns - anchor.monotonic_ns);
         Ok(Record {
+            folder: folder.into(),
             log: BufWriter::new(log),
             log_path,
             start_ns,
@@ -96,28 +99,24 @@ impl Record {
             counts: interval.counts,
             busy_ns: interval.busy_ns,
         }])?;
-        let clients = active(0, &interval.clients).map(|(number, counts)| ClientRow { start_ns, number, counts });
+        let clients = (0..).zip(interval.clients.iter().copied());
+        let clients = clients.filter(|(_, counts)| counts.answered + counts.unanswered > 0);
+        let clients = clients.map(|(number, counts)| ClientRow { start_ns, number, counts });
         self.clients.write(&clients.collect::<Vec<_>>())?;
         let answers: Vec<_> = interval.bins.used().map(|(into_ns, bin)| (start_ns + into_ns, *bin)).collect();
         Ok(self.answers.write(&answers)?)
     }
 
-    /// Appends what clients saw over all intervals, from `start_ns` on.
-    pub fn write_clients(&mut self, start_ns: i64, clients: &[ClientCounts]) -> Result<(), RecordError> {
-        for (first, some) in (0..).step_by(CLIENT_ROWS).zip(clients.chunks(CLIENT_ROWS)) {
-            let rows: Vec<_> =
-                active(first, some).map(|(number, counts)| ClientRow { start_ns, number, counts }).collect();
-            self.clients.write(&rows)?;
-        }
-        Ok(())
-    }
-
-    /// Ends the files in order.
-    pub fn finish(mut self) -> Result<(), RecordError> {
+    /// Ends the files in order. What clients saw over all intervals, where intervals do not say it, is written then.
+    pub fn finish(mut self, clients: Option<&ClientTotals>) -> Result<(), RecordError> {
         self.log.flush().map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
         self.intervals.finish()?;
         self.clients.finish()?;
-        Ok(self.answers.finish()?)
+        self.answers.finish()?;
+        match clients {
+            Some(clients) => write_totals(&self.folder.join("clients.arrow"), self.start_ns, clients),
+            None => Ok(()),
+        }
     }
 
     fn write_times(&mut self, series: &Series, from_ns: i64, duration_ns: i64) -> io::Result<()> {
@@ -149,10 +148,14 @@ impl Record {
     }
 }
 
-/// Those of `clients` that had a query, with their numbers from `first` on.
-fn active(first: u32, clients: &[ClientCounts]) -> impl Iterator<Item = (u32, ClientCounts)> {
-    let numbered = (first..).zip(clients.iter().copied());
-    numbered.filter(|(_, client)| client.answered + client.unanswered > 0)
+/// Writes one row a client that had a query.
+fn write_totals(path: &Path, start_ns: i64, clients: &ClientTotals) -> Result<(), RecordError> {
+    let mut file = RowFile::create(path, total_columns(start_ns, clients))?;
+    let mut active = clients.active().map(|(number, total)| (number, *total)).peekable();
+    while active.peek().is_some() {
+        file.write(&active.by_ref().take(CLIENT_ROWS).collect::<Vec<_>>())?;
+    }
+    Ok(file.finish()?)
 }
 
 struct IntervalRow {
@@ -191,6 +194,24 @@ fn client_columns() -> Columns<'static, ClientRow> {
         .value("unanswered", |row| row.counts.unanswered)
         .value("sum_ns", |row| row.counts.sum_ns)
         .value("max_ns", |row| row.counts.max_ns)
+}
+
+/// Those of a client over all intervals: what `load` tells, and more.
+fn total_columns(start_ns: i64, clients: &ClientTotals) -> Columns<'_, (u32, ClientTotal)> {
+    Columns::<(u32, ClientTotal)>::default()
+        .value("start_ns", move |_| start_ns)
+        .value("client", |(number, _)| *number)
+        .value("answered", |(_, total)| total.counts.answered)
+        .value("unanswered", |(_, total)| total.counts.unanswered)
+        .value("sum_ns", |(_, total)| total.counts.sum_ns)
+        .value("max_ns", |(_, total)| total.counts.max_ns)
+        .value("timeouts", |(_, total)| total.timeouts)
+        .value("truncated", |(_, total)| total.truncated)
+        .value("authenticated", |(_, total)| total.authenticated)
+        .value("nxdomain", |(_, total)| total.nxdomain)
+        .value("servfail", |(_, total)| total.servfail)
+        .value("p50_ns", |(number, _)| clients.latency_ns(*number, 50).unwrap_or(0))
+        .value("p99_ns", |(number, _)| clients.latency_ns(*number, 99).unwrap_or(0))
 }
 
 /// A bin in which anything was sent or answered, and when it begins.

@@ -14,10 +14,11 @@ use std::{
 use super::{
     LoadError,
     arrivals::{Order, Part, Period},
+    client_totals::ClientTotals,
     collect::Collection,
     handover::{Handover, Report},
     in_flight::InFlight,
-    interval_stats::{ClientCounts, Counts, Interval, Series},
+    interval_stats::{Counts, Interval, Series},
     record::Record,
     report::Reporter,
     summary::{Summary, model_words},
@@ -73,7 +74,7 @@ pub struct Outcome {
     pub real_time: bool,
     pub intervals_lost: u64,
     /// What clients saw, where intervals do not say it.
-    pub clients: Vec<ClientCounts>,
+    pub clients: Option<ClientTotals>,
 }
 
 impl Outcome {
@@ -134,7 +135,7 @@ impl Team {
         }
         let mut collection = Collection::new(&self.clients);
         let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);
-        let mut clients = Vec::new();
+        let mut clients = None;
         let mut working = self.clients.len();
         while working > 0 {
             self.look_up()?;
@@ -216,9 +217,8 @@ impl Team {
             }
             Ok(reporter.interval(interval, interval_ns as f64 / 1e9)?)
         })?;
-        if let Some(mut record) = record {
-            record.write_clients(period.start_ns, &outcome.clients)?;
-            record.finish()?;
+        if let Some(record) = record {
+            record.finish(outcome.clients.as_ref())?;
         }
         // A stream may be found damaged behind its last query.
         self.supervision.readers.look()?;
@@ -244,10 +244,10 @@ impl Team {
 }
 
 /// Adds what clients saw on another thread.
-fn add_clients(all: &mut Vec<ClientCounts>, other: Vec<ClientCounts>) {
-    if all.is_empty() {
-        *all = other;
-    } else {
-        all.iter_mut().zip(&other).for_each(|(mine, other)| mine.add(other));
+fn add_clients(all: &mut Option<ClientTotals>, other: Option<ClientTotals>) {
+    match (all.as_mut(), other) {
+        (Some(all), Some(other)) => all.add(&other),
+        (None, other) => *all = other,
+        (Some(_), None) => {}
     }
 }

@@ -53,7 +53,7 @@ impl Worker {
             let sending_ns = self.work(period)?;
             let (connections, real_time) = (self.transport.connections(), self.real_time);
             let (rest, intervals) = self.channels.handover.end();
-            let clients = std::mem::take(&mut self.in_flight.interval_stats.totals);
+            let clients = self.in_flight.interval_stats.totals.take();
             let ended = Ended { connections, sending_ns, real_time, rest, intervals, clients };
             self.channels.handover.tell(Report::Ended(ended));
         }

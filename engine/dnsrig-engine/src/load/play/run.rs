@@ -28,6 +28,7 @@ use crate::{
         LoadError,
         arrivals::{Model, Order, Part, Period},
         captured::{CHUNKS_AHEAD, Captured},
+        client_totals::ClientTotals,
         in_flight::{self, InFlight, MessageId},
         interval_stats::IntervalStats,
         report::Reporter,
@@ -126,7 +127,8 @@ fn start(
             flows: if keeps_port { clients } else { 0 },
             table,
         };
-        let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval_s), clients);
+        let totals = ClientTotals::new(clients, arguments.out.is_some());
+        let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval_s), totals);
         let in_flight = InFlight::new(settings, interval_stats);
         let pool = Pool { ports, clients_from: arguments.clients_from, keeps_port };
         let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
