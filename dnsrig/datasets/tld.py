@@ -11,7 +11,14 @@ RECORDS_PER_DELEGATION = 5.45
 """As the generator mixes them, after the .ch zone: see `dnsrig generate tld --help`."""
 CHANGED_MOST = 3
 """Records of a delegation that can differ from those of the zone without ``records_changed``."""
-DEFAULTS: dict[str, Scalar] = {"delegations": 10_000, "serial": 1, "seed": 1, "catalog_schema": 2, "records_changed": 0}
+DEFAULTS: dict[str, Scalar] = {
+    "delegations": 10_000,
+    "serial": 1,
+    "seed": 1,
+    "catalog_schema": 2,
+    "records_changed": 0,
+    "denial": "nsec",
+}
 
 
 def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
@@ -22,6 +29,7 @@ def arguments(parameters: Mapping[str, Scalar]) -> list[str]:
         f"--seed={parameters['seed']}",
         f"--catalog-schema={parameters['catalog_schema']}",
         f"--changed={parameters['records_changed']}",
+        f"--denial={parameters['denial']}",
     ]
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
+import dns.dnssec
 import dns.rdatatype
 import dns.zone
 import pytest
@@ -57,3 +59,20 @@ def test_a_dataset_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     made_ns = (datasets.folder(first.key) / "dataset.json").stat().st_mtime_ns
     assert datasets.provide("tiny-zones", {"zones": 2}) == first
     assert (datasets.folder(first.key) / "dataset.json").stat().st_mtime_ns == made_ns
+
+
+def test_the_hashes_of_a_tld_with_nsec3_are_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """RFC 5155 §7.1: one record for each name, and each leads to the next hash. dnspython computes the hashes."""
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
+    folder = datasets.folder(datasets.provide("tld", {"delegations": 50, "denial": "nsec3"}).key)
+    zone = dns.zone.from_file(str(folder / "zones/example.zone"), origin="example", relativize=False)
+    hashed = {
+        owner.labels[0].decode(): base64.b32hexencode(record.next).decode().lower()
+        for owner, _, record in zone.iterate_rdatas(dns.rdatatype.NSEC3)
+    }
+    owners = {owner for owner, _, _ in zone.iterate_rdatas(dns.rdatatype.NS)}
+    expected = sorted(dns.dnssec.nsec3_hash(owner, None, 0, 1).lower() for owner in owners)
+    assert hashed == dict(zip(expected, [*expected[1:], expected[0]], strict=True))
+    assert [record.flags for _, _, record in zone.iterate_rdatas(dns.rdatatype.NSEC3PARAM)] == [0]
+    assert not list(zone.iterate_rdatas(dns.rdatatype.NSEC))
+    assert len(list(zone.iterate_rdatas(dns.rdatatype.RRSIG, dns.rdatatype.NSEC3))) == len(hashed)

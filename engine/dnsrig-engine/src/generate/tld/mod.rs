@@ -22,9 +22,11 @@
 //! renewed, delegations that went to another hoster, glue with another address. Made with the next serial, that is a
 //! version whose distance from the zone without the option is known to the record.
 //!
-//! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory.
+//! The zone is written in canonical order (RFC 4034 §6.1) as it is made, in constant memory. With NSEC3 the hashes of
+//! all names are kept, 20 bytes a delegation, for each record names the next hash.
 
 mod axfr;
+mod nsec3;
 mod text;
 
 use std::{
@@ -43,7 +45,8 @@ use crate::{
         tld_names::{Names, REGISTRY},
     },
 };
-use text::ZoneText;
+use nsec3::Chain;
+use text::{Owner, ZoneText};
 
 /// The hosters that share all name servers which are not below their own delegation.
 const HOSTERS: u64 = 20_000;
@@ -78,8 +81,20 @@ pub struct Arguments {
     /// So many records, spread evenly, differ from those of the same zone without this: at most three a delegation
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub changed: u64,
+    /// How the zone denies what does not exist
+    #[arg(long, value_enum, default_value_t = Denial::Nsec)]
+    pub denial: Denial,
     #[command(flatten)]
     pub common: Common,
+}
+
+/// How a zone denies what does not exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Denial {
+    /// By names in their order (RFC 4034)
+    Nsec,
+    /// By hashes of names (RFC 5155), without salt, further iterations (RFC 9276) and opt-out
+    Nsec3,
 }
 
 /// Makes the zone.
@@ -93,7 +108,8 @@ pub fn generate(arguments: &Arguments) -> Result<Described, DatasetError> {
     let mut output = BufWriter::with_capacity(WRITE_BYTES, file);
     let mut random = Random::new(common.seed, 1);
     let mut names = Names::new(*delegations, common.seed);
-    let mut zone = ZoneText::new(origin, common.serial, HOSTERS as usize, Random::new(common.seed, 2));
+    let chain = (arguments.denial == Denial::Nsec3).then(|| Chain::new(origin, Names::new(*delegations, common.seed)));
+    let mut zone = ZoneText::new(origin, common.serial, HOSTERS as usize, Random::new(common.seed, 2), chain);
 
     let mut next = names.next();
     write_apex(&mut zone, next.as_deref().unwrap_or_default());
@@ -134,7 +150,7 @@ fn describe(arguments: &Arguments, zone: &ZoneText, catalog: &str, bytes_total: 
     }
 }
 
-/// SOA, NS, DNSKEY and NSEC of the zone, each with its RRSIG.
+/// SOA, NS, DNSKEY and denial of the zone, each with its RRSIG.
 fn write_apex(zone: &mut ZoneText, first: &str) {
     zone.soa();
     for server in APEX_SERVERS {
@@ -142,7 +158,7 @@ fn write_apex(zone: &mut ZoneText, first: &str) {
     }
     zone.signature("NS");
     zone.keys();
-    zone.denial(first, "NS SOA RRSIG NSEC DNSKEY", false);
+    zone.denial(first, Owner::Apex, false);
 }
 
 /// How many records of each delegation differ, one delegation after the other.
@@ -180,7 +196,7 @@ fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random
         for server in APEX_SERVERS {
             zone.own_server(label, &format!("{server}.{label}"));
         }
-        zone.denial(next, "NS RRSIG NSEC", false);
+        zone.denial(next, Owner::Unsigned, false);
         for server in APEX_SERVERS {
             zone.glue(&format!("{server}.{label}"), true, random, false);
         }
@@ -210,9 +226,9 @@ fn write_delegation(zone: &mut ZoneText, label: &str, next: Option<&str>, random
     }
     if random.chance(40) {
         zone.delegation_signer();
-        zone.denial(next, "NS DS RRSIG NSEC", is_renewed);
+        zone.denial(next, Owner::Signed, is_renewed);
     } else {
-        zone.denial(next, "NS RRSIG NSEC", is_renewed);
+        zone.denial(next, Owner::Unsigned, is_renewed);
     }
     let has_ipv6 = random.chance(50);
     for number in 1..=below_itself {

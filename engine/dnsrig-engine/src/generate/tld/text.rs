@@ -1,6 +1,9 @@
 //! The records of the zone, as text (RFC 1035 §5.1), each counted and estimated on the wire.
 
-use super::axfr::{Axfr, POINTER_BYTES};
+use super::{
+    axfr::{Axfr, POINTER_BYTES},
+    nsec3::{Chain, LABEL_BYTES},
+};
 use crate::{
     base::random::Random,
     generate::{
@@ -38,6 +41,14 @@ const HEX: &[u8; 16] = b"0123456789abcdef";
 /// In which message a hoster's domain and its name servers 1 to 4 last stood.
 type LastMessages = [u64; 5];
 
+/// Whose denial it is: a delegation without DS, one with, or the apex.
+#[derive(Clone, Copy)]
+pub enum Owner {
+    Unsigned,
+    Signed,
+    Apex,
+}
+
 /// A zone being written.
 pub struct ZoneText {
     text: String,
@@ -50,11 +61,13 @@ pub struct ZoneText {
     random: Random,
     /// The owner of the last record, relative to the zone.
     owner: String,
+    /// With NSEC3.
+    chain: Option<Chain>,
 }
 
 impl ZoneText {
     /// A zone named `origin`, without a final dot.
-    pub fn new(origin: &str, serial: u32, hosters: usize, random: Random) -> Self {
+    pub fn new(origin: &str, serial: u32, hosters: usize, random: Random, chain: Option<Chain>) -> Self {
         let mut text = String::with_capacity(16 * 1024);
         push(&mut text, format_args!("$ORIGIN {origin}.\n$TTL {TTL}\n"));
         let hosters = vec![LastMessages::default(); hosters];
@@ -67,6 +80,7 @@ impl ZoneText {
             hosters,
             random,
             owner: String::new(),
+            chain,
         }
     }
 
@@ -136,20 +150,40 @@ impl ZoneText {
         self.signature("DS");
     }
 
-    /// Both keys and their RRSIG, by the first one.
+    /// Both keys and their RRSIG, by the first one; and the parameters of NSEC3, where the zone has that.
     pub fn keys(&mut self) {
         for (flags, key, _) in KEYS {
             push(&mut self.text, format_args!("\tIN DNSKEY {flags} 3 {ALGORITHM} {key}\n"));
             self.count(POINTER_BYTES, 4 + SIGNATURE_BYTES);
         }
         self.signature("DNSKEY");
+        if self.chain.is_some() {
+            self.text.push_str("\tIN NSEC3PARAM 1 0 0 -\n");
+            self.count(POINTER_BYTES, 5);
+            self.signature("NSEC3PARAM");
+        }
     }
 
-    /// NSEC of the current owner and its RRSIG, perhaps a renewed one. `next` is relative to the zone, or `@`.
-    pub fn denial(&mut self, next: &str, types: &str, is_renewed: bool) {
-        push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC {next} {types}\n"));
+    /// NSEC or NSEC3 of the current owner and its RRSIG, perhaps a renewed one. `next` is relative to the zone, or `@`.
+    pub fn denial(&mut self, next: &str, owner: Owner, is_renewed: bool) {
         // One block of the bitmap (RFC 4034 §4.1.2): up to NSEC (47) 6 bytes, up to DNSKEY (48) one more.
-        let bitmap_bytes = if types.contains("DNSKEY") { 9 } else { 8 };
+        if let Some((own, next)) = self.chain.as_ref().map(|chain| chain.link(&self.owner)) {
+            let (types, bitmap_bytes) = match owner {
+                Owner::Unsigned => ("NS", 3),
+                Owner::Signed => ("NS DS RRSIG", 8),
+                Owner::Apex => ("NS SOA RRSIG DNSKEY NSEC3PARAM", 9),
+            };
+            self.push_owner(&own);
+            push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC3 1 0 0 - {next} {types}\n"));
+            self.count(1 + LABEL_BYTES + POINTER_BYTES, 6 + 20 + bitmap_bytes);
+            return self.sign("NSEC3", is_renewed);
+        }
+        let (types, bitmap_bytes) = match owner {
+            Owner::Unsigned => ("NS RRSIG NSEC", 8),
+            Owner::Signed => ("NS DS RRSIG NSEC", 8),
+            Owner::Apex => ("NS SOA RRSIG NSEC DNSKEY", 9),
+        };
+        push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC {next} {types}\n"));
         let next_bytes = if next == "@" { 0 } else { next.len() as u64 + 1 };
         self.count(POINTER_BYTES, next_bytes + name_bytes(&self.origin) + bitmap_bytes);
         self.sign("NSEC", is_renewed);
@@ -181,7 +215,7 @@ impl ZoneText {
     fn sign(&mut self, covered: &str, is_renewed: bool) {
         let ZoneText { text, origin, random, owner, .. } = self;
         let tag = if covered == "DNSKEY" { KEYS[0].2 } else { KEYS[1].2 };
-        let ttl = if covered == "NSEC" { DENIAL_TTL } else { TTL };
+        let ttl = if matches!(covered, "NSEC" | "NSEC3") { DENIAL_TTL } else { TTL };
         let labels = origin.split('.').count() + usize::from(owner != "@");
         push(text, format_args!("\t{ttl} IN RRSIG {covered} {ALGORITHM} {labels} {ttl} {VALIDITY} {tag} {origin}. "));
         push_signature(text, random, if is_renewed { u64::MAX } else { 0 });
