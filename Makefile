@@ -71,8 +71,8 @@ perf: | browser
 
 # Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards, alone.
 test:
-	$(AT_ONCE) engine-tests lint servers browser perf
-	$(BIN)/pytest $(SIDE_BY_SIDE) --durations 10 -m 'not alone and not full'
+	$(AT_ONCE) engine-tests python-unit-tests lint servers browser perf
+	$(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit --durations 10 -m 'not alone and not full'
 	$(BIN)/pytest --durations 10 -m 'alone and not full'
 
 test-full:

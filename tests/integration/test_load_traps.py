@@ -79,6 +79,7 @@ def test_a_server_that_stands_still_has_no_blocked_thread(ask: Measure) -> None:
     assert finding("blocked-thread", trial).verdict == "clear"
 
 
+@pytest.mark.full
 def test_cold_first_interval(ask: Measure) -> None:
     """The echo server stands still from its fourth second to its sixth; we begin to measure in between."""
     options = ("options.warmup_s=0", "options.settle_s=4", "options.interval_s=0.5", "options.duration_s=5")

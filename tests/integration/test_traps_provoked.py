@@ -236,6 +236,7 @@ def test_no_port_search_in_a_wide_range(measure: Measure) -> None:
     assert finding("connect-port-search", trial).verdict == "clear"
 
 
+@pytest.mark.full
 def test_growth_that_is_not_linear(tmp_path: Path) -> None:
     """With 150 ports 100 zones are no matter, and 300 are."""
     settings = knot_with_few_ports(0, 150, "zones=[100, 300]", "limit_s=4")[2:]
