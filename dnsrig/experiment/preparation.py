@@ -129,7 +129,8 @@ def _stream(document: model.Document, dataset: DatasetSpec, note: Note) -> Strea
         return None
     kind, values = streams.wanted(document.stream)
     if not streams.facts(streams.key_of(kind, values, dataset.key)):
-        note(f"making the stream {kind} {' '.join(f'{k}={v}' for k, v in values.items() if v != '')}, once")
+        said = " ".join(f"{name}={value}" for name, value in document.stream.items() if name != "kind")
+        note(f"making the stream {kind} {said}, once")
     return streams.provide(kind, values, dataset)
 
 

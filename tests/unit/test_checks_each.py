@@ -213,6 +213,16 @@ def resolved(packets: int, missing_share: float) -> Make:
     return with_options(both(told("load", answered=1000), sent), missing_share=missing_share)
 
 
+def replayed(arrived: int) -> Make:
+    """A thousand queries, so many of whose packets arrived."""
+
+    def make(trial: Trial) -> None:
+        clients = trial.record.spec.hosts["primary"].model_copy(update={"client_range": "198.19.0.0/16"})
+        trial.record.spec.hosts["clients"] = clients
+
+    return both(make, told("load", sent=1000), counted(secondary__link_clients__rx_packets=[0, arrived, arrived]))
+
+
 def settings(named: dict[str, Any], **shown: str) -> Make:
     def make(trial: Trial) -> None:
         trial.record.spec.hosts[trial.subject].settings = named
@@ -254,6 +264,8 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [with_options(told("load"), missing_share=1.0)],
     ),
     "rate": ([told("load", due=100, sent=100)], [told("load", due=100, sent=90)], [told("load")]),
+    "stream-replayed": ([told("load", due=100, sent=100)], [told("load", due=100, sent=90)], [told("load")]),
+    "queries-arrived": ([replayed(1000)], [replayed(500)], [told("load", sent=1000)]),
     "query-transport": (
         [
             with_options(counted(secondary__tcp__passive_opens=[0, 16, 16]), transport="tcp"),

@@ -132,3 +132,11 @@ def test_a_capture_is_prepared_as_asked(capture: Path) -> None:
     words = streams.kinds()[kind].arguments(values, Path())
     assert words[:3] == ["replay", "prepare", str(capture)]
     assert {"--server=192.0.2.1", "--server=192.0.2.2", "--cut=1..2", "--keep-share=0.1"} <= set(words)
+
+
+def test_a_population_asks_for_the_names_of_the_dataset() -> None:
+    kind, values = streams.wanted({"kind": "population", "qps": 9000, "recursion_desired": False})
+    words = streams.kinds()[kind].arguments(values, Path("/zones"))
+    assert words[:2] == ["generate", "clients"]
+    assert {"--names=/zones/zones.list", "--qps=9000.0", "--page-share=0.5", "--no-recursion-desired"} <= set(words)
+    assert len({streams.key_of(kind, values, dataset) for dataset in ("one", "other", "one")}) == 2

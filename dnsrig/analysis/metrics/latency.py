@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import polars as pl
+
 from dnsrig.analysis.load_result import Figures
 from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial
@@ -99,6 +101,15 @@ def unanswered_share_percent(trial: Trial) -> float | None:
     return 100 * (load.timeouts + sum(load.lost.values())) / load.sent
 
 
+@metric(title="clients without an answer", unit="%", better="lower", order=15)
+def silent_clients_percent(trial: Trial) -> float | None:
+    """Of the clients that asked in a replay, those none of whose queries was answered in time."""
+    if trial.load.model != "stream" or trial.clients.is_empty():
+        return None
+    answered = trial.clients.group_by("client").agg(pl.col("answered").sum())["answered"]
+    return 100 * int((answered == 0).sum()) / answered.len()
+
+
 @metric(title="answers a second", unit="queries/s", better="higher", order=16)
 def answered_qps(trial: Trial) -> float | None:
     """Queries answered within the client's timeout, divided by the time in which queries were due. None of a ramp."""
@@ -129,6 +140,13 @@ def sent_p99_ms(trial: Trial) -> float | None:
     """99 % of the queries were answered within this time from the moment at which each was sent: p99_ms without the lag
     of the instrument, and without the time for which a query had to wait for its turn. “≥”: the client's timeout."""
     return _capped_ms(trial, "sent_latency_ns", "p99")
+
+
+@metric(title="lag of sending, median", unit="µs", better="lower", order=92)
+def send_lag_p50_us(trial: Trial) -> float | None:
+    """Half of the queries were sent within this time after they were due: what the instrument adds by itself."""
+    value = _value(trial, "lag_ns", "p50")
+    return None if value is None else value / 1e3
 
 
 @metric(title="lag of sending, p99", unit="µs", better="lower", order=92)

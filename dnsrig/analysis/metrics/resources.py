@@ -36,6 +36,16 @@ def resolver_cpu_s(trial: Trial) -> float | None:
     return _cpu_s(trial, "resolver")
 
 
+@metric(title="CPU time a query", unit="µs", better="lower", order=21)
+def cpu_a_query_us(trial: Trial) -> float | None:
+    """CPU time of the cgroup of the server under test during `measure`, to within 0.2 s at either end, divided by the
+    queries sent to it. None of a ramp, which sends at many rates."""
+    grown_us = trial.growth(trial.subject, "cgroup", "cpu_usage_us")
+    if grown_us is None or not trial.load.has_latencies or not trial.load.sent:
+        return None
+    return grown_us / trial.load.sent
+
+
 @metric(title="anonymous memory, secondary, peak", unit="B", better="lower", order=22)
 def secondary_memory_peak_bytes(trial: Trial) -> float | None:
     """Most anonymous memory of the secondary's cgroup at any sample during `measure`, to within 0.2 s; no file cache,

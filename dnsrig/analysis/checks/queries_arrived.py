@@ -1,0 +1,25 @@
+"""Of the queries that clients sent, how many came to the host of the server under test, by the packets it received.
+
+Its interface counts them, so it does not hang on what the instrument says of itself. A query over TCP or TLS is one
+packet or more, unless a client sends several at once; so there is a lower limit only. What a full queue of a socket
+drops afterwards is the server's doing, and a result.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+
+TITLE = "packets that the server under test received from clients"
+UNIT = "% of the queries sent"
+LEAST_PERCENT = 99.0
+
+
+def look(trial: Trial) -> Seen:
+    hosts = trial.record.spec.hosts
+    clients = next((name for name, host in hosts.items() if host.client_range), "")
+    came = trial.growth(trial.subject, f"link:{clients}", "rx_packets")
+    if came is None or not trial.load.sent:
+        return cannot_tell("there are no samples of the link (samples.arrow), or nothing was sent")
+    series = (f"{trial.subject}/link:{clients}/rx_packets",)
+    return Seen(100 * came / trial.load.sent, least=LEAST_PERCENT, series=series)

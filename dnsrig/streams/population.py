@@ -1,0 +1,37 @@
+"""What a population of clients would ask, where no capture can be had: names are those of the experiment's dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from dnsrig.rundir import Scalar
+
+DESCRIPTION = "clients with unequal rates, pages and popular names, who ask for the zones or delegations of the dataset"
+OF_DATASET = True
+DEFAULTS: dict[str, Scalar] = {
+    "clients": 2000,
+    "qps": 1000.0,
+    "duration_s": 10.0,
+    "seed": 1,
+    "exponent": 1.0,
+    "once": 0.02,
+    "missing": 0.161,
+    "missing_once": 0.24,
+    "spread": 1.55,
+    "page_share": 0.5,
+    "repeats": 0.008,
+    "types": "A=87.9,AAAA=9.0,PTR=1.9,ANY=0.8,TXT=0.27,SRV=0.08",
+    "edns_share": 0.014,
+    "do_share": 0.005,
+    "tcp_share": 0.00012,
+    "recursion_desired": True,
+}
+"""Those of `dnsrig generate clients`, whose help says where each comes from."""
+
+
+def arguments(parameters: Mapping[str, Scalar], dataset: Path) -> list[str]:
+    told = {name: value for name, value in parameters.items() if name != "recursion_desired"}
+    words = [f"--{name.replace('_', '-')}={value}" for name, value in told.items()]
+    wanted = [] if parameters["recursion_desired"] else ["--no-recursion-desired"]
+    return ["generate", "clients", f"--names={dataset / 'zones.list'}", *words, *wanted]
