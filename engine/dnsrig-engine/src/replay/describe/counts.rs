@@ -1,13 +1,17 @@
 //! Counts over a stream, in memory that grows with its clients only.
 
 use std::{
-    collections::{BTreeMap, HashSet, hash_map::DefaultHasher},
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap, HashSet, hash_map::DefaultHasher},
     hash::{Hash, Hasher},
 };
 
 use domain::base::Rtype;
 
-use super::report::{Clients, Summary};
+use super::{
+    report::{Clients, Heavy, Summary},
+    sharing::Sharing,
+};
 use crate::dns::{
     header::{HEADER_BYTES, Header},
     name,
@@ -17,8 +21,9 @@ use crate::dns::{
 /// Columns of the chart.
 const INTERVALS: usize = 60;
 
-/// So many distinct questions are counted exactly; beyond, the number is at least that.
-const QUESTIONS_MAX: usize = 1 << 24;
+/// So many of the heaviest clients are looked at, and so many distinct questions of each are counted.
+const HEAVIEST: usize = 10;
+const QUESTIONS_MAX: usize = 1 << 20;
 
 /// So many types are named.
 const TYPES_NAMED: usize = 20;
@@ -36,7 +41,7 @@ pub struct Counts {
     clients: Vec<u64>,
     types: BTreeMap<u16, u64>,
     transports: [u64; Transport::ALL.len()],
-    questions: HashSet<u64>,
+    sharing: Sharing,
     retransmissions: u64,
     connections: u64,
     edns: u64,
@@ -55,7 +60,7 @@ impl Counts {
             clients: Vec::new(),
             types: BTreeMap::new(),
             transports: [0; Transport::ALL.len()],
-            questions: HashSet::new(),
+            sharing: Sharing::default(),
             retransmissions: 0,
             connections: 0,
             edns: 0,
@@ -80,19 +85,14 @@ impl Counts {
         self.retransmissions += u64::from(record.flags & RETRANSMISSION != 0);
         self.connections += u64::from(record.flags & NEW_CONNECTION != 0);
         self.message_bytes += record.message.len() as u64;
-        self.add_message(record.message);
+        self.add_message(record.client, record.message);
     }
 
     /// The question and EDNS, as far as they can be read.
-    fn add_message(&mut self, message: &[u8]) {
-        let Ok(behind) = name::skip_plain(message, HEADER_BYTES) else { return };
-        let Some(&[a, b, _, _]) = message.get(behind..).and_then(<[u8]>::first_chunk) else { return };
-        *self.types.entry(u16::from_be_bytes([a, b])).or_default() += 1;
-        if self.questions.len() < QUESTIONS_MAX {
-            let mut hasher = DefaultHasher::new();
-            (message[HEADER_BYTES..behind].to_ascii_lowercase(), a, b).hash(&mut hasher);
-            self.questions.insert(hasher.finish());
-        }
+    fn add_message(&mut self, client: u32, message: &[u8]) {
+        let Some(Question { behind, kind, hash }) = question(message) else { return };
+        *self.types.entry(kind).or_default() += 1;
+        self.sharing.add(client, hash);
         // A query has EDNS as the only record behind its question, nearly always.
         let alone = Header::read(message).is_ok_and(|header| header.records() == 1);
         if let Some(&[0, high, low, _, _, _, _, flags]) = message.get(behind + 4..).and_then(<[u8]>::first_chunk)
@@ -102,6 +102,16 @@ impl Counts {
             self.edns += 1;
             self.dnssec_ok += u64::from(flags & 0x80 != 0);
         }
+    }
+
+    /// Those who ask most, to be looked at once more.
+    pub fn heaviest(&self) -> Heaviest {
+        let mut clients: Vec<_> = (0..).zip(self.clients.iter().copied()).collect();
+        clients.sort_unstable_by_key(|&(number, queries): &(u32, u64)| (Reverse(queries), number));
+        clients.truncate(HEAVIEST);
+        let places = clients.iter().enumerate().map(|(place, &(number, _))| (number, place)).collect();
+        let questions = vec![HashSet::new(); clients.len()];
+        Heaviest { places, queries: clients.into_iter().map(|(_, queries)| queries).collect(), questions }
     }
 
     pub fn summary(mut self, header: stream::Header) -> Summary {
@@ -117,7 +127,7 @@ impl Counts {
             heaviest_10_percent: heaviest(0.1),
         };
         let mut types: Vec<_> = self.types.iter().map(|(&number, &count)| (number, count)).collect();
-        types.sort_by_key(|&(number, count)| (std::cmp::Reverse(count), number));
+        types.sort_by_key(|&(number, count)| (Reverse(count), number));
         types.truncate(TYPES_NAMED);
         let named = |(number, count): (u16, u64)| (Rtype::from_int(number).to_string(), count);
         Summary {
@@ -130,7 +140,8 @@ impl Counts {
                 .iter()
                 .map(|&transport| (transport, self.transports[transport as usize]))
                 .collect(),
-            distinct_questions: self.questions.len() as u64,
+            distinct_questions: self.sharing.questions(),
+            hit_ratios: self.sharing.hit_ratios(),
             retransmissions: self.retransmissions,
             connections: self.connections,
             edns: self.edns,
@@ -141,4 +152,47 @@ impl Counts {
             ..Summary::default()
         }
     }
+}
+
+/// What the heaviest clients ask for.
+pub struct Heaviest {
+    places: HashMap<u32, usize>,
+    queries: Vec<u64>,
+    questions: Vec<HashSet<u64>>,
+}
+
+impl Heaviest {
+    pub fn add(&mut self, record: &Record) {
+        let Some(&place) = self.places.get(&record.client) else { return };
+        let questions = &mut self.questions[place];
+        if questions.len() < QUESTIONS_MAX
+            && let Some(Question { hash, .. }) = question(record.message)
+        {
+            questions.insert(hash);
+        }
+    }
+
+    /// Those with the most queries first.
+    pub fn clients(&self) -> Vec<Heavy> {
+        let each = self.queries.iter().zip(&self.questions);
+        each.map(|(&queries, questions)| Heavy { queries, questions: questions.len() as u64 }).collect()
+    }
+}
+
+/// The question of a message.
+struct Question {
+    /// Where its type stands.
+    behind: usize,
+    kind: u16,
+    /// Of its name, in lower case, and its type.
+    hash: u64,
+}
+
+/// None where it cannot be read.
+fn question(message: &[u8]) -> Option<Question> {
+    let behind = name::skip_plain(message, HEADER_BYTES).ok()?;
+    let &[a, b, _, _] = message.get(behind..)?.first_chunk()?;
+    let mut hasher = DefaultHasher::new();
+    (message[HEADER_BYTES..behind].to_ascii_lowercase(), a, b).hash(&mut hasher);
+    Some(Question { behind, kind: u16::from_be_bytes([a, b]), hash: hasher.finish() })
 }

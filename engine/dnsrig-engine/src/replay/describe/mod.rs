@@ -3,6 +3,7 @@
 mod chart;
 mod counts;
 mod report;
+mod sharing;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -18,7 +19,7 @@ use crate::{
 /// Say what a stream holds: clients, types, transports, and how many queries when.
 ///
 /// A chart of the queries over time goes to standard error with the most important figures, all of them to the summary
-/// on standard output. The whole stream is read and checked.
+/// on standard output. The whole stream is read twice and checked.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// The stream, as `replay prepare` makes it
@@ -44,5 +45,11 @@ fn describe(arguments: &Arguments) -> Result<Summary, StreamError> {
     while let Some(record) = reader.next()? {
         counts.add(&record);
     }
-    Ok(counts.summary(header))
+    // Which clients are the heaviest is known only now.
+    let mut heaviest = counts.heaviest();
+    let mut reader = StreamReader::open(&arguments.stream)?;
+    while let Some(record) = reader.next()? {
+        heaviest.add(&record);
+    }
+    Ok(Summary { heaviest: heaviest.clients(), ..counts.summary(header) })
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::chart;
+use super::{chart, sharing::HitRatio};
 use crate::{
     dns::stream::{Header, Transport},
     stats::format::grouped,
@@ -22,6 +22,14 @@ pub struct Clients {
     pub heaviest_10_percent: u64,
 }
 
+/// One of the clients that ask most.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Heavy {
+    pub queries: u64,
+    /// Distinct ones; more than 1,048,576 are not counted.
+    pub questions: u64,
+}
+
 /// The `summary` event.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Summary {
@@ -32,11 +40,15 @@ pub struct Summary {
     /// The most queries in a second, from the begin of the stream.
     pub busiest_second: u64,
     pub clients: Clients,
+    /// The ten with the most queries.
+    pub heaviest: Vec<Heavy>,
     /// The most frequent types.
     pub types: Vec<(String, u64)>,
     pub transports: BTreeMap<Transport, u64>,
     /// Names with their types; more than 16,777,216 are not counted.
     pub distinct_questions: u64,
+    /// What a cache that forgets nothing would answer, of shares of the clients and of all of them.
+    pub hit_ratios: Vec<HitRatio>,
     pub retransmissions: u64,
     pub connections: u64,
     pub edns: u64,
@@ -80,6 +92,13 @@ pub fn text(summary: &Summary) -> String {
         used.map(|(kind, count)| format!("{} {}", kind.name(), percent(*count))).collect::<Vec<_>>().join(", "),
     );
     row("questions", format!("{} distinct", grouped(summary.distinct_questions)));
+    if let [.., half, whole] = &summary.hit_ratios[..] {
+        let [half, whole] = [half.middle, whole.middle].map(|ratio| 100.0 * ratio);
+        row(
+            "sharing",
+            format!("a cache that forgets nothing would answer {whole:.1} %, and {half:.1} % of half of the clients"),
+        );
+    }
     row("EDNS", format!("{}, DO {}", percent(summary.edns), percent(summary.dnssec_ok)));
     row("sent again", percent(summary.retransmissions));
     let part_s = summary.interval_ns as f64 / 1e9;
