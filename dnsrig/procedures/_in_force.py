@@ -36,11 +36,12 @@ def look(context: TrialContext) -> dict[str, str]:
 def shown(text: str, names: Iterable[str]) -> dict[str, str]:
     """The first value of each of ``names`` in ``text``, in which servers write a setting in several ways.
 
-    >>> shown("a = 1\\nb: 2\\nt[default].c = 3\\nzone x { d 4; };", ["a", "b", "t.c", "d", "e"])
+    >>> shown("a = 1\\nb: 2\\nt[default].c = 3\\nzone x { d 4; };\\ne { f 5; };", ["a", "b", "t.c", "d", "e"])
     {'a': '1', 'b': '2', 't.c': '3', 'd': '4'}
     """
     found: dict[str, str] = {}
     for match in LINE.finditer(text):
-        found.setdefault(match[1] + match[2], match[3].strip())
+        if value := match[3].strip():  # a block has none
+            found.setdefault(match[1] + match[2], value)
     # NSD has no word for the pattern that a setting stands in.
     return {name: found[key] for name in names if (key := name.removeprefix("pattern.")) in found}

@@ -151,6 +151,7 @@ class Bind(Driver):
     )
     remedies = {
         "blocked-thread": "9.18.13 mended it for catalogs",
+        "client-rate-limit": "rate-limit, off by default; ipv4-prefix-length 32 counts each client",
         "few-bytes-a-message": "transfer-format many-answers, transfer-message-size",
         "full-handshakes": "session-tickets in its tls block",
         "stalled-server": "the stalls of 9.18.10 are gone in 9.18.13",

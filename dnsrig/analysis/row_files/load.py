@@ -27,6 +27,13 @@ CLIENTS = RowFile(
 )
 """One row an interval and client. ``sum_ns`` and ``max_ns`` are from the due time, of what was not answered at the
 limit."""
+_OF_REPLAYS = {
+    **dict.fromkeys(("timeouts", "truncated", "authenticated", "nxdomain", "servfail"), pl.UInt32),
+    **dict.fromkeys(("p50_ns", "p99_ns"), pl.Int64),
+}
+REPLAYED_CLIENTS = RowFile("clients.arrow", {**CLIENTS.schema, **_OF_REPLAYS}, later=tuple(_OF_REPLAYS))
+"""One row a client of a replay, over all of it. ``timeouts``: of those unanswered; ``p50_ns``, ``p99_ns``: the upper
+bounds of classes a quarter wide."""
 ANSWERS = RowFile(
     "answers.arrow",
     {

@@ -1,0 +1,103 @@
+"""The server limits what one client gets, and a replay's clients are not who they were.
+
+Response rate limiting drops answers, or truncates them, to a client that asks much. Most servers count by prefix: a /24
+for IPv4, a /56 for IPv6. The addresses of a replay come from one range, so hundreds of its clients are one to the
+server. What is then seen is the limit: low CPU, and answers missing that a server without it would have given.
+
+It is told by comparing clients: the heaviest, or those of the busiest /24, lack answers or have truncated ones, and the
+others do not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files import load
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell, of_servers
+
+ORDER = 45
+TITLE = "a limit of the server for one client"
+SOURCE = (
+    "P. Vixie and V. Schryver, DNS Response Rate Limiting (2012); BIND rate-limit, Knot DNS mod-rrl, NSD rrl-ratelimit"
+)
+HEAVY_SHARE = 0.05
+"""Of the clients, or of the prefixes: those that ask most, and at least one."""
+LARGEST_LOSS = 0.02
+"""Of the queries of the heavy ones, without answer or truncated."""
+TIMES = 5
+"""As many as of the others, in shares."""
+FEWEST = 20
+"""Answers missing or truncated, of the heavy ones."""
+PREFIX_CLIENTS = 256
+"""Clients of a replay have addresses in the order of their numbers, from the second of the range on."""
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Shares of queries without a good answer: of the heavy ones and of the others."""
+
+    what: str
+    heavy_count: int
+    count: int
+    heavy_limited: int
+    heavy: float
+    others: float
+
+    @property
+    def told(self) -> bool:
+        return self.heavy_limited >= FEWEST and self.heavy > LARGEST_LOSS and self.heavy > TIMES * self.others
+
+
+def after(trial: Trial) -> Conclusion | None:
+    if trial.load.model != "stream" or trial.record.outcome not in JUDGED:
+        return None
+    rows = trial.rows(load.REPLAYED_CLIENTS)
+    by = {"clients": rows, "prefixes of /24": by_prefix(rows)}
+    found = [halves for what, some in by.items() if (halves := halves_of(what, some)) is not None]
+    if not found:
+        return cannot_tell("One client, or one /24 of them, leaves nobody to compare with.")
+    worst = max((halves for halves in found if halves.told), key=lambda halves: halves.heavy, default=None)
+    if worst is None:
+        return CLEAR
+    return Conclusion(
+        "found",
+        summary=f"Of the {worst.heavy_count:,} of {worst.count:,} {worst.what} that ask most, {worst.heavy:.1%} of the queries had no answer or "
+        f"a truncated one, and {worst.others:.2%} of those of the others: the server seems to limit what one gets.",
+        evidence={
+            "by": worst.what,
+            "heavy": worst.heavy_count,
+            "of": worst.count,
+            "heavy_limited": worst.heavy_limited,
+            "heavy_limited_percent": round(100 * worst.heavy, 2),
+            "others_limited_percent": round(100 * worst.others, 2),
+        },
+        metrics=(trial.record.spec.main_metric, "unanswered_share_percent", "answered_qps"),
+        remedy="Set the limit off, or as high as for all clients together, on the server under test"
+        f"{of_servers(trial, 'client-rate-limit', [trial.subject])}, or say that it is what was measured.",
+    )
+
+
+def by_prefix(rows: pl.DataFrame) -> pl.DataFrame:
+    """The counts of all clients whose addresses have the first 24 bits in common."""
+    prefix = ((pl.col("client") + 1) // PREFIX_CLIENTS).alias("client")
+    counts = ("answered", "unanswered", "truncated")
+    return rows.group_by(prefix).agg(pl.col(name).cast(pl.UInt64).sum() for name in counts)
+
+
+def halves_of(what: str, rows: pl.DataFrame) -> Halves | None:
+    """None where there are no others."""
+    counted = rows.select(
+        asked=pl.col("answered").cast(pl.Int64) + pl.col("unanswered").cast(pl.Int64),
+        limited=pl.col("unanswered").cast(pl.Int64) + pl.col("truncated").cast(pl.Int64),
+    ).sort("asked", descending=True)
+    count = counted.height
+    heavy_count = max(1, int(HEAVY_SHARE * count))
+    heavy, others = counted.head(heavy_count), counted.tail(count - heavy_count)
+    if not others["asked"].sum():
+        return None
+    heavy_limited, others_limited = int(heavy["limited"].sum()), int(others["limited"].sum())
+    heavy_share = heavy_limited / max(1, int(heavy["asked"].sum()))
+    return Halves(what, heavy_count, count, heavy_limited, heavy_share, others_limited / int(others["asked"].sum()))

@@ -1,0 +1,69 @@
+"""A replay did not keep the times at which clients had asked.
+
+An instrument without time to spare falls behind its stream, and then sends at once what has become due meanwhile. The
+server sees pauses and bursts that no client made: queues fill, caches are asked for a name twice in a millisecond, and
+limits for one client are passed. The mean rate is right all the while.
+
+A replay that slips ends later than its stream; one that sends in bursts ends in time, but part of its queries left
+late, together with those that were due after them.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis import lag
+from dnsrig.analysis.load_result import LoadResult
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 45
+TITLE = "the replay did not keep its clients' times"
+SOURCE = (
+    "DNS Shotgun paces each 128th packet only, so bursts of 128 are up to 14 ms early at 9,000 queries a second; "
+    "LDplayer (IMC 2018) keeps quartiles within 8 ms"
+)
+LATE_NS = lag.ALWAYS_NS
+"""At the 99th percentile. On an idle machine it is 0.2 ms or less."""
+SLIP_SHARE = 0.01
+"""Of the time of the stream, by which sending may take longer."""
+SLIP_S = 0.02
+"""A shorter slip is that of the last query alone."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    load = trial.load
+    if load.model != "stream" or trial.record.outcome not in JUDGED:
+        return None
+    if not load.lag_ns:
+        return cannot_tell("The summary of the replay says nothing of its send lag.")
+    slip_s, late_ns, longest_ns = slipped_s(load), load.lag_ns.get("p99") or 0, load.lag_ns.get("max") or 0
+    slips, bursts = slip_s > max(SLIP_S, SLIP_SHARE * load.span_s), late_ns > LATE_NS
+    if not slips and not bursts:
+        return CLEAR
+    together = min(load.due, round(longest_ns / 1e9 * load.due / load.span_s)) if load.span_s > 0 else load.due
+    told = [f"sending took {slip_s:,.3g} s longer than the {load.span_s:,.3g} s of the stream"] if slips else []
+    if bursts:
+        told.append(
+            f"1 % of the queries left {late_ns / 1e6:,.3g} ms or more after they were due, and up to about {together:,} at once"
+        )
+    return Conclusion(
+        "found",
+        summary=f"The replay did not keep its clients' times: {'; '.join(told)}.",
+        evidence={
+            "slip_s": round(slip_s, 3),
+            "span_s": round(load.span_s, 3),
+            "lag_p50_us": round((load.lag_ns.get("p50") or 0) / 1e3, 1),
+            "lag_p99_us": round(late_ns / 1e3, 1),
+            "lag_max_ms": round(longest_ns / 1e6, 3),
+            "burst_queries": together,
+            "unsent": load.unsent,
+        },
+        metrics=(trial.record.spec.main_metric, "send_lag_p99_us", "asked_qps"),
+        remedy="Let less time pass at once (`--set options.speed=...`), give the clients' host more CPUs "
+        "(`--set hosts.clients.cpus=[...]`) with as many `options.threads`, or keep a share of the clients "
+        "(`--set stream.keep_share=...`).",
+    )
+
+
+def slipped_s(load: LoadResult) -> float:
+    """By how much the last query left later than the stream ended."""
+    return load.sending_ns / 1e9 - load.span_s

@@ -1,0 +1,46 @@
+"""Queries that clients had sent again were replayed, though this server had answered the first.
+
+A client asks again because no answer came in time: a packet was lost, or the captured server was slow. A replay that
+sends these queries as captured asks a server that answers at once for the same twice. It gets a rate that its clients
+would not have made, and answers from its cache that no client would have asked for.
+"""
+
+from __future__ import annotations
+
+from dnsrig.analysis import streamed
+from dnsrig.analysis.read import Trial
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 60
+TITLE = "retransmissions replayed although answered"
+SOURCE = "RFC 1035 §4.2.1; BIND's own count of duplicate queries in 36.8 G queries of a resolver's clients is 0.8 %"
+SHARE = 0.02
+"""Of the queries: more than twice what is usual."""
+ANSWERED_SHARE = 0.9
+"""Of the queries of the replay: a server that answers fewer would have been asked again, too."""
+
+
+def after(trial: Trial) -> Conclusion | None:
+    stream = streamed.of(trial)
+    if stream is None or trial.record.outcome not in JUDGED:
+        return None
+    if trial.record.spec.options.get("retransmissions") == "off":
+        return CLEAR
+    if not stream.queries or not trial.load.sent:
+        return cannot_tell("It is not known how many queries of the stream were sent again.")
+    share, answered = stream.retransmissions / stream.queries, trial.load.answered / trial.load.sent
+    if share <= SHARE or answered < ANSWERED_SHARE:
+        return CLEAR
+    return Conclusion(
+        "found",
+        summary=f"{stream.retransmissions:,} of {stream.queries:,} queries of the stream ({share:.1%}) were sent again by their clients. "
+        f"They were replayed, though the server answered {answered:.1%} of what it was asked.",
+        evidence={
+            "retransmissions": stream.retransmissions,
+            "queries": stream.queries,
+            "retransmissions_percent": round(100 * share, 2),
+            "answered_percent": round(100 * answered, 2),
+        },
+        metrics=(trial.record.spec.main_metric, "answered_qps"),
+        remedy="Leave them out: `--set options.retransmissions=off`.",
+    )

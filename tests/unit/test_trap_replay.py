@@ -1,0 +1,298 @@
+"""Traps of replays, on summaries made for the purpose. Each is provoked in tests/integration/test_replay_traps.py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from trial_data import clean_trial, judge
+
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files import load
+from dnsrig.rundir import StreamSpec
+from dnsrig.traps import Conclusion, all_traps
+from dnsrig.traps.few_source_ports import flows_of
+
+MS = 1_000_000
+LAG = {"p50": 5_000, "p99": 60_000, "p99_9": 100_000, "max": 900_000}
+OPTIONS = {"retransmissions": "as-captured", "ports": 256, "threads": 1, "port": "fresh"}
+DATAGRAMS = dict.fromkeys(("udp", "tcp_segments", "tcp_answers", "cut"), 0)
+MESSAGES = dict.fromkeys(("udp", "records", "answers"), 0)
+TRAPS = (
+    "queries-sent-late",
+    "incomplete-capture",
+    "heavy-clients",
+    "nat-client",
+    "replayed-retransmissions",
+    "few-source-ports",
+    "client-rate-limit",
+    "downsampled-clients",
+)
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> Trial:
+    """A replay of 1,000 clients with ten queries each, on which everything is in order."""
+    trial = clean_trial(tmp_path / "run")
+    spec = trial.record.spec
+    spec.stream = StreamSpec(kind="capture", key="s", queries=10_000, clients=1_000, span_s=10)
+    spec.options |= OPTIONS
+    trial.record.instruments["stream"] = {
+        "made": {"ledger": accounting(), "captures": [{"path": "a.pcap"}]},
+        "holds": {
+            "stream": {"queries": 10_000, "clients": 1_000},
+            "clients": {"median": 10, "largest": 10, "heaviest_1_percent": 100, "heaviest_10_percent": 1_000},
+            "heaviest": [{"queries": 10, "questions": 9}] * 10,
+            "distinct_questions": 1_000,
+            "retransmissions": 50,
+            "hit_ratios": [ratio(0.5, 0.899), ratio(1, 0.9)],
+        },
+    }
+    replayed(trial)
+    clients(trial, [(10, 0, 0)] * 1_000)
+    return trial
+
+
+def accounting(udp: int = 20_000, answers: int = 10_000, **more: int) -> dict[str, dict[str, int]]:
+    """Of so many messages over UDP, and of segments and fragments that are as they should be, but for ``more``."""
+    return {
+        "datagrams": DATAGRAMS | {"udp": udp, "cut": more.get("cut", 0), "tcp_segments": 1_000},
+        "messages": MESSAGES | {"udp": udp, "answers": answers, "records": more.get("records", 0)},
+        "tcp_segments": {"behind_hole": more.get("behind_hole", 0)},
+        "fragments": {"malformed": 0, "incomplete": more.get("incomplete", 0), "read": 0},
+    }
+
+
+def ratio(share: float, middle: float) -> dict[str, float]:
+    return {"share": share, "lowest": middle - 0.01, "middle": middle, "highest": middle + 0.01}
+
+
+def replayed(trial: Trial, lag: dict[str, int] | None = None, **more: Any) -> None:
+    said = {"model": "stream", "start_ns": 0, "end_ns": 10_000 * MS, "sending_ns": 10_000 * MS}
+    counts = {"due": 10_000, "sent": 10_000, "answered": 10_000}
+    trial.record.instruments["load"] = said | counts | {"lag_ns": LAG | (lag or {})} | more
+
+
+def clients(trial: Trial, counts: list[tuple[int, int, int]]) -> None:
+    """One row each: answered, unanswered, truncated."""
+    zeros = dict.fromkeys(load.REPLAYED_CLIENTS.schema, [0] * len(counts))
+    answered, unanswered, truncated = (list(column) for column in zip(*counts))
+    columns = zeros | {"answered": answered, "unanswered": unanswered, "truncated": truncated}
+    schema = dict(load.REPLAYED_CLIENTS.schema)
+    rows = pl.DataFrame(columns | {"client": list(range(len(counts)))}, schema=schema)
+    rows.write_ipc_stream(trial.directory / "clients.arrow")
+
+
+def holds(trial: Trial, **more: Any) -> None:
+    trial.record.instruments["stream"]["holds"] |= more
+
+
+def test_a_clean_replay_is_clear(trial: Trial) -> None:
+    assert {trap: judge(trap, trial).verdict for trap in TRAPS} == dict.fromkeys(TRAPS, "clear")
+
+
+@pytest.mark.parametrize("trap", TRAPS)
+def test_what_replays_nothing_is_not_judged(tmp_path: Path, trap: str) -> None:
+    assert all_traps()[trap].after(clean_trial(tmp_path / "other")) is None
+
+
+@pytest.mark.parametrize("trap", sorted(set(TRAPS) - {"few-source-ports", "client-rate-limit", "downsampled-clients"}))
+def test_an_engine_that_says_nothing_leaves_it_open(trial: Trial, trap: str) -> None:
+    trial.record.instruments["stream"] = {}
+    trial.record.instruments["load"] = {"model": "stream"}
+    assert judge(trap, trial).verdict == "cannot-tell"
+
+
+# --- queries-sent-late ---
+
+
+@pytest.mark.parametrize(
+    ("lag", "sending_s", "says"),
+    [
+        ({"p99": 3 * MS, "max": 40 * MS}, 10.0, "up to about 40 at once"),
+        ({}, 12.0, "2 s longer than the 10 s"),
+        ({"p99": MS, "max": 40 * MS}, 10.0, ""),
+        ({}, 10.05, ""),
+    ],
+    ids=["bursts", "slip", "few are late", "the last query"],
+)
+def test_queries_sent_late(trial: Trial, lag: dict[str, int], sending_s: float, says: str) -> None:
+    replayed(trial, lag, sending_ns=round(sending_s * 1e9))
+    said(judge("queries-sent-late", trial), says)
+
+
+def said(found: Conclusion, says: str) -> None:
+    assert (found.verdict == "found") == bool(says) and says in found.summary, found
+
+
+# --- incomplete-capture ---
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ({"cut": 100}, "100 of 21,100 datagrams"),
+        ({"cut": 5}, ""),
+        ({"udp": 10_000, "answers": 0}, "of 10,000 queries over UDP 0 have an answer"),
+        ({"udp": 15_000, "answers": 5_000}, ""),
+        ({"udp": 20_000, "answers": 10_100}, "200 have no query"),
+        ({"behind_hole": 30}, "30 segments and fragments"),
+        ({"incomplete": 12}, "12 segments and fragments"),
+        ({"udp": 100, "answers": 0, "records": 50}, ""),
+        ({"udp": 60, "answers": 0}, ""),
+    ],
+)
+def test_incomplete_capture(trial: Trial, counts: dict[str, int], says: str) -> None:
+    trial.record.instruments["stream"]["made"]["ledger"] = accounting(**counts)
+    said(judge("incomplete-capture", trial), says)
+
+
+def test_a_capture_whose_end_is_missing(trial: Trial) -> None:
+    trial.record.instruments["stream"]["made"]["captures"][0]["ended"] = "cut within a packet"
+    said(judge("incomplete-capture", trial), "a.pcap: cut within a packet")
+
+
+def test_what_was_not_captured_has_no_drops(trial: Trial) -> None:
+    assert trial.record.spec.stream
+    trial.record.spec.stream.kind = "population"
+    trial.record.instruments["stream"]["made"] = {}
+    assert judge("incomplete-capture", trial).verdict == "clear"
+
+
+# --- heavy-clients ---
+
+
+@pytest.mark.parametrize(
+    ("clients", "largest", "heaviest", "says"),
+    [
+        (1_000, 1_100, 2_000, "One of 1,000 clients makes 11.0%"),
+        (1_000, 900, 5_100, "the heaviest 1 % make 51.0%"),
+        (1_000, 900, 4_900, ""),
+        (50, 900, 9_000, ""),
+    ],
+)
+def test_heavy_clients(trial: Trial, clients: int, largest: int, heaviest: int, says: str) -> None:
+    spread = {"median": 3, "largest": largest, "heaviest_1_percent": heaviest, "heaviest_10_percent": 9_000}
+    holds(trial, clients=spread, stream={"queries": 10_000, "clients": clients})
+    said(judge("heavy-clients", trial), says)
+
+
+def test_of_few_clients_each_is_heavy(trial: Trial) -> None:
+    holds(trial, stream={"queries": 10_000, "clients": 19})
+    assert judge("heavy-clients", trial).verdict == judge("nat-client", trial).verdict == "cannot-tell"
+
+
+# --- nat-client ---
+
+
+@pytest.mark.parametrize(
+    ("queries", "questions", "says"),
+    [
+        (600, 120, "1 of 1,000 addresses"),
+        (600, 50, ""),
+        (400, 400, ""),
+    ],
+    ids=["many people", "one program", "one busy client"],
+)
+def test_nat_client(trial: Trial, queries: int, questions: int, says: str) -> None:
+    holds(trial, heaviest=[{"queries": queries, "questions": questions}, {"queries": 10, "questions": 10}])
+    said(judge("nat-client", trial), says)
+
+
+# --- replayed-retransmissions ---
+
+
+@pytest.mark.parametrize(
+    ("retransmissions", "answered", "option", "says"),
+    [
+        (300, 10_000, "as-captured", "300 of 10,000 queries"),
+        (300, 10_000, "off", ""),
+        (300, 8_000, "as-captured", ""),
+        (150, 10_000, "as-captured", ""),
+    ],
+)
+def test_replayed_retransmissions(trial: Trial, retransmissions: int, answered: int, option: str, says: str) -> None:
+    holds(trial, retransmissions=retransmissions)
+    replayed(trial, answered=answered)
+    trial.record.spec.options["retransmissions"] = option
+    said(judge("replayed-retransmissions", trial), says)
+
+
+# --- few-source-ports ---
+
+
+@pytest.mark.parametrize(
+    ("counts", "port", "threads", "says"),
+    [
+        ([10] * 8, "kept", 4, "those of 8.0 flows: the load of one of the server's 4 threads misses its mean by 61%"),
+        ([10] * 8, "kept", 1, ""),
+        ([10] * 500, "kept", 4, ""),
+        ([1000, *[1] * 500], "kept", 2, "those of 2.2 flows"),
+        ([1000, *[1] * 500], "fresh", 2, ""),
+    ],
+)
+def test_few_source_ports(trial: Trial, counts: list[int], port: str, threads: int, says: str) -> None:
+    clients(trial, [(count, 0, 0) for count in counts])
+    trial.record.spec.options["port"] = port
+    trial.record.spec.hosts[trial.subject].settings["threads"] = threads
+    said(judge("few-source-ports", trial), says)
+
+
+def test_equal_clients_are_as_many_flows_and_no_client_has_more_than_its_queries() -> None:
+    assert flows_of([5] * 7, 1) == pytest.approx(7)
+    assert flows_of([5] * 7, 3) == pytest.approx(21)
+    assert flows_of([5] * 7, 256) == pytest.approx(35)
+
+
+# --- client-rate-limit ---
+
+LIGHT = [(10, 0, 0)] * 2_000
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        ([(300, 700, 0)] * 10 + LIGHT[:190], "Of the 10 of 200 clients that ask most, 70.0%"),
+        ([(1_000, 0, 100)] * 10 + LIGHT[:190], "10.0% of the queries had no answer or a truncated one"),
+        ([(900, 100, 0)] * 10 + [(9, 1, 0)] * 190, ""),
+        ([(990, 10, 0)] * 10 + LIGHT[:190], ""),
+        ([(5, 5, 0)] * 200 + [(1, 0, 0)] * 1_800, "prefixes of /24"),
+    ],
+    ids=["dropped", "truncated", "everybody", "few", "by prefix"],
+)
+def test_client_rate_limit(trial: Trial, counts: list[tuple[int, int, int]], says: str) -> None:
+    clients(trial, counts)
+    said(judge("client-rate-limit", trial), says)
+
+
+def test_one_client_has_nobody_to_be_compared_with(trial: Trial) -> None:
+    clients(trial, [(300, 700, 0)])
+    assert judge("client-rate-limit", trial).verdict == "cannot-tell"
+
+
+# --- downsampled-clients ---
+
+
+@pytest.mark.parametrize(
+    ("half", "whole", "kept", "says"),
+    [
+        (0.80, 0.85, 0.1, "it may be up to 15.0 points more"),
+        (0.80, 0.85, 0.5, "it may be up to 5.0 points more"),
+        (0.80, 0.85, 1.0, ""),
+        (0.897, 0.9, 0.25, ""),
+    ],
+)
+def test_downsampled_clients(trial: Trial, half: float, whole: float, kept: float, says: str) -> None:
+    assert trial.record.spec.stream
+    trial.record.spec.stream.parameters["keep_share"] = kept
+    holds(trial, hit_ratios=[ratio(0.5, half), ratio(1, whole)])
+    said(judge("downsampled-clients", trial), says)
+
+
+def test_a_stream_with_too_many_questions_leaves_the_hit_ratio_open(trial: Trial) -> None:
+    assert trial.record.spec.stream
+    trial.record.spec.stream.parameters["keep_share"] = 0.1
+    holds(trial, hit_ratios=[])
+    assert judge("downsampled-clients", trial).verdict == "cannot-tell"
