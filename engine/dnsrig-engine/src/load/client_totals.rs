@@ -5,7 +5,7 @@
 
 use std::{hint::black_box, iter};
 
-use super::interval_stats::{ClientCounts, End};
+use crate::net::connection::CloseReason;
 
 /// Classes an octave, of equal width: a percentile is told at most a quarter too high.
 const CLASSES_PER_OCTAVE: u32 = 4;
@@ -22,7 +22,42 @@ const CLASSES: usize = (OCTAVES * CLASSES_PER_OCTAVE) as usize;
 const SERVFAIL: u8 = 2;
 const NXDOMAIN: u8 = 3;
 
-/// Counts of one client.
+/// How a query ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Answered { rcode: u8, truncated: bool, authenticated: bool },
+    Timeout,
+    Lost(CloseReason),
+}
+
+/// What one client saw, in an interval or over all. Latencies are from the due time, queries without an answer at the
+/// limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClientCounts {
+    pub answered: u32,
+    pub unanswered: u32,
+    pub sum_ns: i64,
+    pub max_ns: i64,
+}
+
+impl ClientCounts {
+    /// Counts a query that ended.
+    pub fn count(&mut self, latency_ns: i64, is_answered: bool) {
+        *(if is_answered { &mut self.answered } else { &mut self.unanswered }) += 1;
+        self.sum_ns += latency_ns;
+        self.max_ns = self.max_ns.max(latency_ns);
+    }
+
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &ClientCounts) {
+        self.answered += other.answered;
+        self.unanswered += other.unanswered;
+        self.sum_ns += other.sum_ns;
+        self.max_ns = self.max_ns.max(other.max_ns);
+    }
+}
+
+/// What one client saw over a whole replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClientTotal {
     pub counts: ClientCounts,

@@ -10,7 +10,8 @@ use std::{collections::VecDeque, iter};
 use super::{
     answer::{self, Verdict},
     arrivals::Due,
-    interval_stats::{End, Ended, IntervalStats},
+    client_totals::End,
+    interval_stats::{Ended, IntervalStats},
     lateness::{Lateness, Mark},
     source::Source,
 };

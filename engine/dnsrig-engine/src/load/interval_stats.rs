@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use super::{
     answers::{Bin, Bins},
-    client_totals::ClientTotals,
+    client_totals::{ClientCounts, ClientTotals, End},
 };
 use crate::{
     net::connection::CloseReason,
@@ -116,32 +116,6 @@ impl Counts {
     }
 }
 
-/// What one client saw in an interval. Latencies are from the due time, queries without an answer at the limit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ClientCounts {
-    pub answered: u32,
-    pub unanswered: u32,
-    pub sum_ns: i64,
-    pub max_ns: i64,
-}
-
-impl ClientCounts {
-    /// Counts a query that ended.
-    pub fn count(&mut self, latency_ns: i64, is_answered: bool) {
-        *(if is_answered { &mut self.answered } else { &mut self.unanswered }) += 1;
-        self.sum_ns += latency_ns;
-        self.max_ns = self.max_ns.max(latency_ns);
-    }
-
-    /// Adds what another counted.
-    pub fn add(&mut self, other: &ClientCounts) {
-        self.answered += other.answered;
-        self.unanswered += other.unanswered;
-        self.sum_ns += other.sum_ns;
-        self.max_ns = self.max_ns.max(other.max_ns);
-    }
-}
-
 /// Series of times: of queries, and of connections.
 #[derive(Clone, Debug)]
 pub struct Series {
@@ -239,14 +213,6 @@ impl Interval {
         self.bins.clear();
         (self.busy_ns, self.open) = (0, 0);
     }
-}
-
-/// How a query ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    Answered { rcode: u8, truncated: bool, authenticated: bool },
-    Timeout,
-    Lost(CloseReason),
 }
 
 /// The times of a query that ended; without an answer `ended_ns` is sending plus timeout, whenever it was noticed.

@@ -14,8 +14,8 @@ use hdrhistogram::serialization::{
 
 use super::{
     answers::Bin,
-    client_totals::{ClientTotal, ClientTotals},
-    interval_stats::{ClientCounts, Counts, Interval, Series},
+    client_totals::{ClientCounts, ClientTotal, ClientTotals},
+    interval_stats::{Counts, Interval, Series},
 };
 use crate::{
     base::{
