@@ -79,6 +79,8 @@ CLEAN: list[tuple[str, tuple[str, ...]]] = [
     ("long-distance", ("case=one-large-zone", 'carrier="pipelined from nsd"', "congestion=bbr", ALONE)),
     ("workers", ("workers=50", "connections=reused", *NEAR)),
     ("generation-cycle", ("server=knot@forky", "congestion=bbr", "changed_percent=3.0", "path.loss_percent=0", ALONE)),
+    ("replay-fidelity", ("qps=1000", "clients=20000", 'hosts.primary.settings.delay="20ms"')),
+    ("authoritative-replay", ("server=nsd@forky", "traffic=clients", ALONE)),
     ("resolver-cache", ("names=cached", "transport=udp", "options.warmup_s=3", ALONE)),
 ]
 """(experiment, settings that leave one variant)."""

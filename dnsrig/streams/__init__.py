@@ -26,7 +26,7 @@ from dnsrig import cached, datasets, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import DatasetSpec, Scalar, StreamSpec
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised when the engine makes another stream of the same parameters: older ones are then made anew."""
 STREAM_FILE, FACTS_FILE = "clients.stream", "stream.json"
 

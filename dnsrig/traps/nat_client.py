@@ -5,7 +5,8 @@ server allows a client (rate limits, queries at a time). And a share of the clie
 times as many people as one without.
 
 The signs: one address asks many times as often as the one in the middle, and asks for as many different names for its
-number of queries as all clients together do. A single program that asks much mostly asks the same again.
+number of queries as all clients together do. A single program that asks much mostly asks the same again. Clients of a
+population are made one by one, so the trap is for captures.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ TIMES = 50
 times (documentation of DNS Shotgun)."""
 FEWEST_QUERIES = 200
 """Of an address, from which its names say something."""
+LEAST_SHARE = 0.02
+"""Of all queries, by such addresses together: fewer hardly move a result."""
 FEWEST_CLIENTS = 20
 
 
@@ -30,15 +33,17 @@ def after(trial: Trial) -> Conclusion | None:
     stream = streamed.of(trial)
     if stream is None or trial.record.outcome not in JUDGED:
         return None
+    if stream.kind != "capture":
+        return CLEAR
     if not stream.heaviest or not stream.queries:
         return cannot_tell("It is not known what the heaviest clients asked for.")
     if stream.clients < FEWEST_CLIENTS:
         return cannot_tell(f"{stream.clients} clients are too few to tell an unusual one; {FEWEST_CLIENTS} are needed.")
     many = [heavy for heavy in stream.heaviest if is_many(heavy, stream)]
-    if not many:
+    share = sum(heavy.queries for heavy in many) / stream.queries
+    if share < LEAST_SHARE:
         return CLEAR
     first, median = many[0], max(1, stream.spread["median"])
-    share = sum(heavy.queries for heavy in many) / stream.queries
     more = len(many) == len(stream.heaviest)
     return Conclusion(
         "found",

@@ -193,8 +193,9 @@ def test_of_few_clients_each_is_heavy(trial: Trial) -> None:
         (600, 120, "1 of 1,000 addresses"),
         (600, 50, ""),
         (400, 400, ""),
+        (1_500, 1_500, "5.0% of the queries"),
     ],
-    ids=["many people", "one program", "one busy client"],
+    ids=["many people", "one program", "one busy client", "many of many"],
 )
 def test_nat_client(trial: Trial, queries: int, questions: int, says: str) -> None:
     holds(trial, heaviest=[{"queries": queries, "questions": questions}, {"queries": 10, "questions": 10}])
