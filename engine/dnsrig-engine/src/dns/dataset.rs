@@ -61,6 +61,23 @@ impl Known {
     }
 }
 
+/// The end of a missing label. No name of `generate` has a hyphen, and letters come first, so that missing names are
+/// spread over the whole zone as existing ones are.
+pub const MISSING_END: &[u8] = b"-nx";
+
+/// How long an answer that a name does not exist is kept: the minimum of every SOA that is made (RFC 2308 §5).
+pub const NEGATIVE_TTL_S: u32 = 300;
+
+/// The reverse names of 10.0.0.0/8, which nobody delegates (RFC 6303 §4.1).
+const PRIVATE_REVERSE: &[u8] = b"\x0210\x07in-addr\x04arpa\x00";
+
+/// Whether a name, in wire format and lower case, is one that `generate` makes not to exist; others may stand behind it.
+pub fn is_missing(name: &[u8]) -> bool {
+    let first = name.split_first().and_then(|(length, rest)| rest.get(..usize::from(*length)));
+    let is_private = || name.windows(PRIVATE_REVERSE.len()).any(|part| part == PRIVATE_REVERSE);
+    first.is_some_and(|label| label.ends_with(MISSING_END)) || is_private()
+}
+
 /// The name of the zone with this number, from 0.
 pub fn zone_name(number: u64, suffix: &str) -> String {
     format!("z{number:06}.{suffix}")

@@ -12,6 +12,7 @@ pub mod churn;
 pub mod dataset;
 pub mod header;
 pub mod name;
+pub mod name_table;
 pub mod query;
 pub mod query_options;
 mod rdata;

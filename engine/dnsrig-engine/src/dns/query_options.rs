@@ -3,7 +3,7 @@
 use crate::dns::header::{HEADER_BYTES, RD};
 
 /// DO, the first of the flags in the TTL of OPT (RFC 3225 §3, RFC 6891 §6.1.4).
-const DO: u8 = 0x80;
+pub const DO: u8 = 0x80;
 
 /// The least payload size that means anything: lower values count as 512 (RFC 6891 §6.2.3).
 pub const UDP_PAYLOAD_BYTES_MIN: u16 = 512;

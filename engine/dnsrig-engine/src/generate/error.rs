@@ -5,8 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::clients::name_table::NameTableError;
-use crate::{base::failure::Advice, dns::stream::StreamError};
+use crate::{
+    base::failure::Advice,
+    dns::{name_table::NameTableError, stream::StreamError},
+};
 
 /// A dataset could not be made.
 #[derive(Debug, thiserror::Error)]

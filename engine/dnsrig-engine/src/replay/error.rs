@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     base::{events::EventError, failure::Advice},
-    dns::stream::StreamError,
+    dns::{name_table::NameTableError, stream::StreamError},
 };
 
 /// No stream could be prepared.
@@ -29,6 +29,8 @@ pub enum ReplayError {
     /// The arguments contradict each other.
     #[error("{0}")]
     Arguments(String),
+    #[error(transparent)]
+    Names(#[from] NameTableError),
     #[error(transparent)]
     Stream(#[from] StreamError),
     #[error(transparent)]
@@ -61,6 +63,7 @@ impl Advice for ReplayError {
             }
             ReplayError::Random => "--anonymise needs a key that nobody knows: see getrandom(2)".into(),
             ReplayError::Arguments(_) => "see `dnsrig-engine replay prepare --help`".into(),
+            ReplayError::Names(error) => error.hint(),
             ReplayError::Stream(error) => error.hint(),
             ReplayError::Event(error) => error.hint(),
         }
@@ -69,6 +72,7 @@ impl Advice for ReplayError {
     fn exit_code(&self) -> u8 {
         match self {
             ReplayError::Sort(..) | ReplayError::Random | ReplayError::Event(_) => 1,
+            ReplayError::Names(error) => error.exit_code(),
             ReplayError::Stream(error) => error.exit_code(),
             _ => 2,
         }

@@ -70,21 +70,26 @@ pub struct Names {
     pub names_out: Option<PathBuf>,
     /// Popularity is Zipf's: the name of rank k is asked for in proportion to 1 / k^S
     ///
-    /// No trustworthy exponent is published.
-    #[arg(long, value_name = "S", default_value = "1", value_parser = parse_exponent)]
+    /// No trustworthy exponent is published: this one was fitted, see docs/explanation/population.md.
+    #[arg(long, value_name = "S", default_value = "1.34", value_parser = parse_exponent)]
     pub exponent: f64,
     /// The share of queries for names that are asked for once and exist: a random label below a name of the table
-    #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = parse_share)]
+    ///
+    /// Fitted, as the exponent.
+    #[arg(long, value_name = "SHARE", default_value = "0.25%", value_parser = parse_share)]
     pub once: f64,
     /// The share of queries for names that do not exist; 16.1 % of a BIND's answers were NXDOMAIN
     #[arg(long, value_name = "SHARE", default_value = "16.1%", value_parser = parse_share)]
     pub missing: f64,
     /// The share of those that are random labels, asked for once
     ///
-    /// That BIND got NXDOMAIN from other servers for 3.9 % of its clients' queries: it sent 0.130 upstream queries a
-    /// query, of which 29.9 % were answered so. The others it knew.
-    #[arg(long, value_name = "SHARE", default_value = "24%", value_parser = parse_share)]
+    /// The same BIND sent 0.130 upstream queries a query, of which 29.9 % were answered with NXDOMAIN: 3.9 % of its
+    /// clients' queries. The others it knew.
+    #[arg(long, value_name = "SHARE", default_value = "23%", value_parser = parse_share)]
     pub missing_once: f64,
+    /// The others are so many names. No figure is published
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = value_parser!(u32).range(1..=10_000_000))]
+    pub missing_names: u32,
 }
 
 /// How clients ask.

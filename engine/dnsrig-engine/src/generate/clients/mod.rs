@@ -4,7 +4,6 @@
 //! parameter with the source of its default.
 
 mod arguments;
-pub mod name_table;
 mod population;
 #[cfg(test)]
 mod population_tests;
@@ -13,10 +12,12 @@ mod question;
 use serde::Serialize;
 
 pub use self::arguments::Arguments;
-use self::name_table::NameTable;
 use self::population::Population;
 use super::error::DatasetError;
-use crate::dns::stream::{Header, StreamWriter};
+use crate::dns::{
+    name_table::NameTable,
+    stream::{Header, StreamWriter},
+};
 
 /// The origin and the seed of the names that are made: those that `generate tld` makes unless asked otherwise.
 const ORIGIN: &str = "example";

@@ -8,7 +8,6 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
     arguments::{Arguments, Habits, Messages},
-    name_table::NameTable,
     question::{Question, Questions},
 };
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
         random::Random,
     },
     dns::{
+        name_table::NameTable,
         query_options::{Edns, Options},
         stream::{NEW_CONNECTION, RETRANSMISSION, Record, Transport},
     },

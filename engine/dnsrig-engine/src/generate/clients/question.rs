@@ -2,21 +2,18 @@
 
 use domain::base::iana::Rtype;
 
-use super::{arguments, name_table::NameTable};
-use crate::base::{
-    draw::{Weighted, is_share},
-    popularity::{Popularity, Sampler},
-    random::Random,
+use super::arguments;
+use crate::{
+    base::{
+        draw::{Weighted, is_share},
+        popularity::{Popularity, Sampler},
+        random::Random,
+    },
+    dns::{dataset::MISSING_END, name_table::NameTable},
 };
 
 /// Letters of a random label.
 const LETTERS: usize = 12;
-
-/// The end of a label that does not exist. No name that `generate` makes has a hyphen.
-const MISSING_END: &[u8] = b"-nx";
-
-/// There are so many popular names that do not exist for a thousand that do. No figure is published.
-const MISSING_PER_MILLE: u64 = 10;
 
 const IN_ADDR_ARPA: &[u8] = b"\x07in-addr\x04arpa\x00";
 
@@ -64,11 +61,10 @@ impl<'t> Questions<'t> {
     /// `types` have weights, one of which at least is above 0.
     pub fn new(table: &'t NameTable, names: &arguments::Names, types: &[(Rtype, f64)], seed: u64) -> Self {
         let popularity = Popularity::Zipf { exponent: names.exponent };
-        let missing = (u64::from(table.count()) * MISSING_PER_MILLE / 1000).max(1) as u32;
         Questions {
             table,
             known: Sampler::new(popularity, table.count(), Random::new(seed, PURPOSE_RANKS)),
-            missing: Sampler::new(popularity, missing, Random::new(seed, PURPOSE_MISSING_RANKS)),
+            missing: Sampler::new(popularity, names.missing_names, Random::new(seed, PURPOSE_MISSING_RANKS)),
             types: types.iter().map(|(rtype, _)| *rtype).collect(),
             weights: Weighted::new(types.iter().map(|(_, weight)| *weight)),
             once_share: names.once,

@@ -19,7 +19,7 @@ use crate::{
         random::Random,
     },
     dns::{
-        dataset::{DESCRIPTION, Known},
+        dataset::{DESCRIPTION, Known, MISSING_END},
         name::NAME_BYTES_MAX,
         query_options::Options,
         tld_names::Names,
@@ -37,10 +37,6 @@ const PURPOSE_LABELS: u64 = 20;
 
 /// Random letters of a missing label.
 const MISSING_LETTERS: usize = 12;
-
-/// The end of a missing label. No name of `generate` has a hyphen, and letters come first, so that missing names are
-/// spread over the whole zone as existing ones are.
-const MISSING_END: &[u8] = b"-nx";
 
 /// What to make of a list of zones.
 #[derive(Clone, Debug)]

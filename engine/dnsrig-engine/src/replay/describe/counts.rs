@@ -18,6 +18,8 @@ use crate::dns::{
     stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport},
 };
 
+const CENTISECOND_NS: i64 = 10_000_000;
+
 /// Columns of the chart.
 const INTERVALS: usize = 60;
 
@@ -37,6 +39,9 @@ pub struct Counts {
     queries: u64,
     intervals: Vec<u64>,
     second: (i64, u64),
+    /// 10 ms: which, how many queries, and the sum of the squares of those before.
+    centisecond: (i64, u64),
+    squares: u64,
     busiest_second: u64,
     clients: Vec<u64>,
     types: BTreeMap<u16, u64>,
@@ -56,6 +61,8 @@ impl Counts {
             queries: 0,
             intervals: vec![0; INTERVALS],
             second: (0, 0),
+            centisecond: (0, 0),
+            squares: 0,
             busiest_second: 0,
             clients: Vec::new(),
             types: BTreeMap::new(),
@@ -76,6 +83,13 @@ impl Counts {
         let second = record.due_ns / 1_000_000_000;
         self.second = if second == self.second.0 { (second, self.second.1 + 1) } else { (second, 1) };
         self.busiest_second = self.busiest_second.max(self.second.1);
+        let centisecond = record.due_ns / CENTISECOND_NS;
+        if centisecond == self.centisecond.0 {
+            self.centisecond.1 += 1;
+        } else {
+            self.squares += self.centisecond.1.pow(2);
+            self.centisecond = (centisecond, 1);
+        }
         let client = record.client as usize;
         if client >= self.clients.len() {
             self.clients.resize(client + 1, 0);
@@ -125,11 +139,16 @@ impl Counts {
             largest: self.clients.first().copied().unwrap_or(0),
             heaviest_1_percent: heaviest(0.01),
             heaviest_10_percent: heaviest(0.1),
+            below_10: self.clients.iter().filter(|queries| **queries < 10).count() as u64,
+            above_100: self.clients.iter().filter(|queries| **queries > 100).count() as u64,
         };
         let mut types: Vec<_> = self.types.iter().map(|(&number, &count)| (number, count)).collect();
         types.sort_by_key(|&(number, count)| (Reverse(count), number));
         types.truncate(TYPES_NAMED);
         let named = |(number, count): (u16, u64)| (Rtype::from_int(number).to_string(), count);
+        let parts = (header.duration_ns / CENTISECOND_NS + 1) as f64;
+        let mean = self.queries as f64 / parts;
+        let squares = (self.squares + self.centisecond.1.pow(2)) as f64;
         Summary {
             stream: header,
             queries_per_s: self.queries as f64 / (header.duration_ns.max(1) as f64 / 1e9),
@@ -149,6 +168,7 @@ impl Counts {
             message_bytes: self.message_bytes,
             interval_ns: self.interval_ns,
             intervals: self.intervals,
+            dispersion_10_ms: (squares / parts - mean * mean) / mean.max(f64::MIN_POSITIVE),
             ..Summary::default()
         }
     }

@@ -1,5 +1,6 @@
 //! `replay describe`: what a stream holds.
 
+mod cache;
 mod chart;
 mod counts;
 mod report;
@@ -8,12 +9,14 @@ mod sharing;
 use std::{path::PathBuf, process::ExitCode};
 
 use self::{
+    cache::Simulation,
     counts::Counts,
     report::{Summary, text},
 };
 use crate::{
     base::{clock, events, failure::Failure},
-    dns::stream::{StreamError, StreamReader},
+    dns::{name_table::NameTable, stream::StreamReader},
+    replay::error::ReplayError,
 };
 
 /// Say what a stream holds: clients, types, transports, and how many queries when.
@@ -25,6 +28,20 @@ pub struct Arguments {
     /// The stream, as `replay prepare` makes it
     #[arg(value_name = "STREAM")]
     pub stream: PathBuf,
+    /// Simulate the cache of a resolver that begins empty: how many queries it would answer, minute by minute
+    ///
+    /// TTLs are those of --names, or else of a distribution with median 255 s and mean 9,780 s (kau.se, the pages of
+    /// Alexa's list), and 300 s for the names that `generate clients` makes not to exist. A stream has no answers, so
+    /// of a captured one all names exist.
+    #[arg(long)]
+    pub cache: bool,
+    /// A second cache has so many entries, of which the least recently used goes first
+    #[arg(long, value_name = "N", default_value_t = 100_000, requires = "cache",
+          value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
+    pub cache_entries: u32,
+    /// Names with TTLs, as `generate clients --names-out` writes them
+    #[arg(long, value_name = "TABLE", requires = "cache")]
+    pub names: Option<PathBuf>,
 }
 
 /// Reads the stream, and says what it holds.
@@ -38,12 +55,18 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn describe(arguments: &Arguments) -> Result<Summary, StreamError> {
+fn describe(arguments: &Arguments) -> Result<Summary, ReplayError> {
     let mut reader = StreamReader::open(&arguments.stream)?;
     let header = *reader.header();
     let mut counts = Counts::new(header.duration_ns);
+    let table = arguments.names.as_deref().map(NameTable::read).transpose()?;
+    let simulation = || Simulation::new(header.duration_ns, arguments.cache_entries as usize, table.as_ref());
+    let mut simulation = arguments.cache.then(simulation);
     while let Some(record) = reader.next()? {
         counts.add(&record);
+        if let Some(simulation) = &mut simulation {
+            simulation.add(&record);
+        }
     }
     // Which clients are the heaviest is known only now.
     let mut heaviest = counts.heaviest();
@@ -51,5 +74,5 @@ fn describe(arguments: &Arguments) -> Result<Summary, StreamError> {
     while let Some(record) = reader.next()? {
         heaviest.add(&record);
     }
-    Ok(Summary { heaviest: heaviest.clients(), ..counts.summary(header) })
+    Ok(Summary { heaviest: heaviest.clients(), cache: simulation.map(Simulation::finish), ..counts.summary(header) })
 }

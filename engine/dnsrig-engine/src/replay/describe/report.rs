@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{chart, sharing::HitRatio};
+use super::{cache::Simulated, chart, sharing::HitRatio};
 use crate::{
     dns::stream::{Header, Transport},
     stats::format::grouped,
@@ -20,6 +20,9 @@ pub struct Clients {
     /// Queries of the heaviest 1 % of the clients, and of the heaviest 10 %.
     pub heaviest_1_percent: u64,
     pub heaviest_10_percent: u64,
+    /// Clients with fewer than 10 queries, and with more than 100.
+    pub below_10: u64,
+    pub above_100: u64,
 }
 
 /// One of the clients that ask most.
@@ -57,6 +60,11 @@ pub struct Summary {
     /// Queries in each part of the time, and how long a part is.
     pub intervals: Vec<u64>,
     pub interval_ns: i64,
+    /// The variance of the number of queries in 10 ms by its mean: 1 where queries are independent.
+    pub dispersion_10_ms: f64,
+    /// With --cache.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Simulated>,
 }
 
 /// The summary for people.
@@ -76,11 +84,14 @@ pub fn text(summary: &Summary) -> String {
     row(
         "clients",
         format!(
-            "median {} queries, largest {}; the heaviest 1 % have {}, the heaviest 10 % {}",
+            "median {} queries, largest {}; the heaviest 1 % have {}, the heaviest 10 % {}; {:.1} % have fewer than 10, \
+             {:.1} % more than 100",
             grouped(spread.median),
             grouped(spread.largest),
             percent(spread.heaviest_1_percent),
-            percent(spread.heaviest_10_percent)
+            percent(spread.heaviest_10_percent),
+            100.0 * spread.below_10 as f64 / clients.max(1) as f64,
+            100.0 * spread.above_100 as f64 / clients.max(1) as f64
         ),
     );
     let types: Vec<_> =
@@ -103,5 +114,47 @@ pub fn text(summary: &Summary) -> String {
     row("sent again", percent(summary.retransmissions));
     let part_s = summary.interval_ns as f64 / 1e9;
     row("over time", format!("{} (a column: {part_s:.3} s)", chart::columns(&summary.intervals)));
+    row("bursts", format!("variance by mean in 10 ms {:.2}", summary.dispersion_10_ms));
+    if let Some(cache) = &summary.cache {
+        cache_rows(cache, &mut row);
+    }
     lines.join("\n") + "\n"
+}
+
+/// What a cache would answer.
+fn cache_rows(cache: &Simulated, row: &mut impl FnMut(&str, String)) {
+    let percent = |part: u64, all: u64| format!("{:.1} %", 100.0 * part as f64 / all.max(1) as f64);
+    let first = cache.minutes.first().copied().unwrap_or_default();
+    let half = &cache.second_half;
+    row(
+        "cache",
+        format!(
+            "answers {} in the first minute and {} in the second half; with {} entries {} and {}",
+            percent(first.hits, first.queries),
+            percent(half.hits, half.queries),
+            grouped(cache.entries_limited as u64),
+            percent(first.hits_limited, first.queries),
+            percent(half.hits_limited, half.queries)
+        ),
+    );
+    let queries: u64 = cache.minutes.iter().map(|minute| minute.queries).sum();
+    row(
+        "names",
+        format!(
+            "{} distinct, {} of them asked for once, and {} of those that exist; {} of the queries are for others",
+            grouped(cache.names),
+            percent(cache.names_once, cache.names),
+            percent(cache.names_existing_once, cache.names_existing),
+            percent(cache.missing, queries)
+        ),
+    );
+    row(
+        "upstream",
+        format!(
+            "{:.3} queries a query in the second half, {:.2} a miss, {} of them for names that do not exist",
+            cache.upstream as f64 / half.queries.max(1) as f64,
+            cache.upstream as f64 / (half.queries - half.hits).max(1) as f64,
+            percent(cache.upstream_missing, cache.upstream)
+        ),
+    );
 }

@@ -9,14 +9,12 @@ use std::{
 
 use domain::base::Name;
 
-use crate::{
-    base::{draw, failure::Advice, random::Random},
-    dns::{
-        dataset::{DESCRIPTION, Known},
-        tld_names::Names,
-        zone_list::Zones,
-    },
+use super::{
+    dataset::{DESCRIPTION, Known},
+    tld_names::Names,
+    zone_list::Zones,
 };
+use crate::base::{draw, failure::Advice, random::Random};
 
 /// The list of zones of a dataset; what stands behind its names are paths.
 const ZONES_LIST: &str = "zones.list";
