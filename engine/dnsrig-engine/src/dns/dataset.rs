@@ -71,7 +71,7 @@ pub const NEGATIVE_TTL_S: u32 = 300;
 /// The reverse names of 10.0.0.0/8, which nobody delegates (RFC 6303 §4.1).
 const PRIVATE_REVERSE: &[u8] = b"\x0210\x07in-addr\x04arpa\x00";
 
-/// Whether a name, in wire format and lower case, is one that `generate` makes not to exist; others may stand behind it.
+/// Whether a name, in wire format and lower case, is one that `generate` makes not to exist; more may stand behind it.
 pub fn is_missing(name: &[u8]) -> bool {
     let first = name.split_first().and_then(|(length, rest)| rest.get(..usize::from(*length)));
     let is_private = || name.windows(PRIVATE_REVERSE.len()).any(|part| part == PRIVATE_REVERSE);

@@ -63,6 +63,13 @@ pub struct Arguments {
     /// Let a share of the clients ask over another transport, such as tcp=10%; may be repeated
     #[arg(long = "transport", value_name = "NAME=SHARE", value_parser = parse_transport, help_heading = OPERATIONS)]
     pub transports: Vec<(Transport, f64)>,
+    /// Let a share of the clients have EDNS, such as 80%: it is added to queries without, with 1232 bytes of payload,
+    /// and taken from those of the other clients
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
+    pub edns: Option<f64>,
+    /// Let a share of the clients set DO, which needs EDNS: it is set in their queries, and cleared in all others
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, help_heading = OPERATIONS)]
+    pub do_share: Option<f64>,
     /// Another seed chooses other clients of the same kind
     #[arg(long, default_value_t = 1, help_heading = OPERATIONS)]
     pub seed: u64,

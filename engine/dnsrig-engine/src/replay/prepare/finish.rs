@@ -8,7 +8,12 @@ use std::{
 
 use serde::Serialize;
 
-use super::{anonymise::Anonymiser, operations::Transports, sort::Entry};
+use super::{
+    anonymise::Anonymiser,
+    edns::{Shares, Wanted},
+    operations::Transports,
+    sort::Entry,
+};
 use crate::dns::stream::{Header, NEW_CONNECTION, RETRANSMISSION, Record, StreamError, StreamWriter, Transport};
 
 /// A client that sends the same message again within so long, over UDP and from the same port, retransmits it. Stub
@@ -34,6 +39,8 @@ pub struct Written {
     pub retransmissions: u64,
     /// Of those, the ones within a millisecond.
     pub repeated_at_once: u64,
+    /// Queries whose EDNS was left as it was though another was asked for: they have other records, too.
+    pub edns_left: u64,
     /// Stretches without a query that were left out, beyond --gap-s.
     pub gaps: u64,
     pub gaps_ns: i64,
@@ -46,6 +53,7 @@ pub struct Written {
 #[derive(Clone, Debug)]
 pub struct Options {
     pub transports: Transports,
+    pub edns: Shares,
     /// Time passes so many times as fast.
     pub speed: f64,
     pub clients_max: usize,
@@ -59,6 +67,8 @@ pub struct Finisher {
     writer: StreamWriter,
     numbers: HashMap<(Ipv6Addr, u16), u32>,
     addresses: Vec<Ipv6Addr>,
+    /// A message with other EDNS than it was captured with.
+    rewritten: Vec<u8>,
     seen: Seen,
     written: Written,
 }
@@ -71,6 +81,7 @@ impl Finisher {
             writer,
             numbers: HashMap::new(),
             addresses: Vec::new(),
+            rewritten: Vec::new(),
             seen: Seen::default(),
             written: Written::default(),
         }
@@ -103,6 +114,15 @@ impl Finisher {
             // Only what has a question became an entry.
             Some(anonymiser) => anonymiser.rewrite(entry.message, client).unwrap_or(&[]),
             None => entry.message,
+        };
+        let wanted = self.options.edns.of(entry.client, entry.copy);
+        let message = if wanted == Wanted::default() {
+            message
+        } else if wanted.rewrite(message, &mut self.rewritten) {
+            &self.rewritten
+        } else {
+            self.written.edns_left += 1;
+            message
         };
         self.writer.push(Record { due_ns, client, transport, flags, message })
     }

@@ -2,12 +2,13 @@
 //!
 //! [`packets`] takes in packets and finds messages, [`message`](super::message) tells queries from what else there is,
 //! [`server`] chooses the server, [`sort`] brings queries into the order of their times in bounded memory,
-//! [`operations`] and [`anonymise`] change what is asked for, [`finish`] numbers the clients and writes, and
+//! [`operations`], [`edns`] and [`anonymise`] change what is asked for, [`finish`] numbers the clients and writes, and
 //! [`accounting`] says what became of everything that was read.
 
 pub mod accounting;
 pub mod anonymise;
 pub mod arguments;
+pub mod edns;
 pub mod finish;
 pub mod operations;
 pub mod packets;

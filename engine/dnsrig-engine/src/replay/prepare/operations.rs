@@ -1,5 +1,6 @@
 //! What is done to a stream on its way: a share of the clients, a cut, another speed, several times as many clients,
-//! other transports. All of it is decided by hashes of clients with a seed, so the same arguments give the same stream.
+//! other transports; [`edns`](super::edns) has EDNS and DO. All of it is decided by hashes of clients with a seed, so
+//! the same arguments give the same stream.
 
 use std::net::Ipv6Addr;
 
@@ -14,9 +15,10 @@ use crate::{
 /// Purposes of hashes, so that a client's share says nothing of its transport.
 const KEEP: u64 = 1;
 const TRANSPORT: u64 = 2;
+pub const EDNS: u64 = 3;
 
 /// A number of a client that is the same wherever it comes up.
-fn hash(seed: u64, purpose: u64, client: Ipv6Addr, copy: u16) -> u64 {
+pub fn hash(seed: u64, purpose: u64, client: Ipv6Addr, copy: u16) -> u64 {
     let bits = client.to_bits();
     let high = Random::new(seed, (bits >> 64) as u64).bits();
     Random::new(high ^ u64::from(copy), bits as u64 ^ purpose.rotate_left(32)).bits()

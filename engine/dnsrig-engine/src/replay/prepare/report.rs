@@ -162,6 +162,7 @@ fn notes(summary: &Summary) -> Vec<String> {
     }
     let counted = [
         (summary.times_backwards, "packets are earlier than the one before: they were sorted"),
+        (summary.stream.edns_left, "queries have more than EDNS behind their question: they stayed as they were"),
         (summary.stream.gaps, "stretches without a query were shortened to --gap-s: see `gaps_ns`"),
         (summary.ledger.datagrams.cut, "datagrams were cut by the capture: take it with tcpdump -s 0"),
         (summary.ledger.messages.clients_beyond_memory, "queries were left out: raise --memory"),

@@ -10,6 +10,7 @@ use std::{
 use super::{
     anonymise::Anonymiser,
     arguments::Arguments,
+    edns::Shares,
     finish::{CLIENT_BYTES, Finisher, Options, Written},
     operations::{Share, Timeline, Transports, rotated_ns},
     packets::{Packets, Wanted},
@@ -68,6 +69,11 @@ fn prepare(arguments: &Arguments, writer: StreamWriter) -> Result<Summary, Repla
     if arguments.transports.iter().map(|(_, share)| share).sum::<f64>() > 1.0 + 1e-9 {
         return Err(ReplayError::Arguments("the shares of --transport are together more than all clients".into()));
     }
+    if let (Some(edns), Some(dnssec_ok)) = (arguments.edns, arguments.do_share)
+        && dnssec_ok > edns
+    {
+        return Err(ReplayError::Arguments("--do-share is above --edns, and DO is a flag of EDNS".into()));
+    }
     let directory = match arguments.out.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
@@ -124,6 +130,7 @@ fn write(
     let memory_bytes = memory_bytes(arguments);
     let options = Options {
         transports: Transports { shares: arguments.transports.clone(), seed: arguments.seed },
+        edns: Shares { edns: arguments.edns, dnssec_ok: arguments.do_share, seed: arguments.seed },
         speed: arguments.speed,
         clients_max: (memory_bytes / 4 / CLIENT_BYTES).min(u32::MAX as usize),
         store_addresses: arguments.addresses,
