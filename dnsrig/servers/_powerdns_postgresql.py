@@ -32,6 +32,7 @@ def fill(placement: Placement) -> list[Preparation]:
         Preparation([*psql, "-f", f"{here}/zones.sql"], "psql.out"),
         # A table that was filled just now is taken for small, and searched from end to end for each name.
         Preparation([*psql, "-c", "ANALYZE"]),
+        *([Preparation([*psql, "-f", f"{here}/before.sql"])] if placement.hashed else []),
         *signed.rectify(placement),
         Preparation([*psql, "-f", f"{here}/after.sql"]),
         # What was changed stands there twice, and a replica would copy both.

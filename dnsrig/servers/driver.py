@@ -172,11 +172,19 @@ class Placement:
     @property
     def signed(self) -> bool:
         """Whether its zones are (RFC 4034), as the beginning of the first one's file tells."""
+        return " RRSIG " in self._head()
+
+    @property
+    def hashed(self) -> bool:
+        """Whether they deny names by their hashes (RFC 5155), told likewise."""
+        return " NSEC3PARAM " in self._head()
+
+    def _head(self) -> str:
         file = self.dataset / self.zones[0].file if self.zones else None
         if file is None or not file.is_file():
-            return False
+            return ""
         with file.open() as text:
-            return " RRSIG " in text.read(HEAD_BYTES)
+            return text.read(HEAD_BYTES)
 
     def seen_zone_file(self, zone: Zone) -> str:
         return f"{self.seen_dataset}/{zone.file}"

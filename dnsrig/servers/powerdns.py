@@ -166,6 +166,7 @@ class PowerDns(Driver):
         (placement.directory / "pdns.conf").write_text(text)
         if placement.role == "primary":
             _list_zones(placement)
+            (placement.state / "before.sql").write_text(signed.HASHED)
             (placement.state / "after.sql").write_text(_after_import(placement))
         if placement.database is not None:
             return
@@ -239,6 +240,7 @@ def _import(placement: Placement, database: str) -> list[Preparation]:
     return [
         Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gsqlite", "--transactions"], "zones.sql"),
         _run_sql(placement, database, "zones"),
+        *([_run_sql(placement, database, "before")] if placement.hashed else []),
         *signed.rectify(placement, "" if database == "zones" else database),
         _run_sql(placement, database, "after"),
     ]
@@ -292,6 +294,7 @@ def _list_zones(placement: Placement) -> None:
 def _after_import(placement: Placement) -> str:
     """What zone2sql does not say of the zones of a primary."""
     sql = signed.PRESIGNED if placement.signed else ""
+    sql += signed.RECTIFIED if placement.hashed else ""
     if placement.transfer.notify:
         sql += f"UPDATE domains SET type = '{PRIMARY_TYPE}';\n"
     if placement.transfer.tsig:

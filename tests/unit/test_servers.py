@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import stat
 from datetime import UTC, datetime
@@ -191,6 +192,34 @@ def test_powerdns_is_told_which_zones_are_signed(tmp_path: Path) -> None:
         assert tables.execute("SELECT domain_id, kind, content FROM domainmetadata").fetchall() == [
             (1, "PRESIGNED", "1")
         ]
+
+
+def test_powerdns_is_told_of_nsec3_before_it_orders_names(tmp_path: Path) -> None:
+    """Else it denies names by NSECs of its own; and it orders hashes only of zones that have a key."""
+    place = placement(tmp_path, "powerdns", "primary")
+    first = place.dataset / place.zones[0].file
+    first.parent.mkdir(parents=True, exist_ok=True)
+    first.write_text("@ IN RRSIG SOA 13 1 86400 …\n@ IN NSEC3PARAM 1 0 0 -\n")
+    configuration(place)
+    steps = [" ".join(step.command) for step in driver("powerdns").preparations(place)]
+    told, *between, after = [
+        n for n, step in enumerate(steps) if re.search(r"(before|after)\.sql|add-zone-key|rectify", step)
+    ]
+    assert "before.sql" in steps[told] and "after.sql" in steps[after] and told == between[0] - 1
+    assert ["add-zone-key" in steps[n] for n in between] == [True, False] * len(place.configured_zones)
+    with sqlite3.connect(place.state / "zones.sqlite3") as tables:
+        tables.execute("CREATE TABLE records (domain_id INTEGER, type TEXT, content TEXT, ordername TEXT)")
+        tables.execute("CREATE TABLE cryptokeys (id INTEGER)")
+        tables.execute("INSERT INTO cryptokeys VALUES (1)")
+        tables.execute("INSERT INTO domains (name) VALUES ('signed')")
+        records = [("NSEC3PARAM", "1 0 0 -", "a"), ("RRSIG", "NSEC3PARAM 13", "a"), ("RRSIG", "NSEC3 13", "b")]
+        tables.executemany("INSERT INTO records VALUES (1, ?, ?, ?)", records)
+        tables.executescript((place.state / "before.sql").read_text())
+        tables.executescript((place.state / "after.sql").read_text())
+        told_of = tables.execute("SELECT kind, content FROM domainmetadata").fetchall()
+        assert told_of == [("NSEC3PARAM", "1 0 0 -"), ("PRESIGNED", "1")]
+        assert tables.execute("SELECT ordername FROM records").fetchall() == [("a",), ("a",), (None,)]
+        assert not tables.execute("SELECT * FROM cryptokeys").fetchall()
 
 
 def test_powerdns_gets_a_new_version_in_one_transaction(tmp_path: Path) -> None:
