@@ -119,6 +119,26 @@ def test_transports_are_changed_by_client(capture: Path, tmp_path: Path) -> None
     assert "more than all clients" in said
 
 
+def test_edns_and_do_are_those_of_clients(capture: Path, tmp_path: Path) -> None:
+    def of_clients(*words: str) -> dict[int, set[tuple[int, bool]]]:
+        found: dict[int, set[tuple[int, bool]]] = {}
+        for record in prepared(capture, tmp_path, *words)[0]:
+            # OPT is the last record, and its flags stand four bytes before the end.
+            additional = record.wire[11]
+            found.setdefault(record.client, set()).add((additional, bool(additional and record.wire[-4] & 0x80)))
+        return found
+
+    clients = of_clients("--edns", "60%", "--do-share", "0.3")
+    assert {len(kinds) for kinds in clients.values()} == {1}
+    kinds = Counter(next(iter(kinds)) for kinds in clients.values())
+    assert 45 <= kinds[1, True] <= 75 and 100 <= kinds[1, True] + kinds[1, False] <= 140
+    assert of_clients("--do-share", "0").keys() == clients.keys()
+    assert not any(dnssec_ok for kinds in of_clients("--do-share", "0").values() for _, dnssec_ok in kinds)
+    out = tmp_path / "none"
+    _, said = run("prepare", capture, "--out", out, "--edns", "10%", "--do-share", "20%", status=2)
+    assert "DO is a flag of EDNS" in said and not out.exists()
+
+
 def test_an_anonymised_stream_has_other_names_of_the_same_structure(capture: Path, tmp_path: Path) -> None:
     plain, _ = prepared(capture, tmp_path)
     found, summary = prepared(capture, tmp_path, "--anonymise", "--keep-tld")
@@ -156,9 +176,21 @@ def test_a_stream_is_described(capture: Path, tmp_path: Path) -> None:
     assert summary["stream"]["queries"] == 1000 and summary["busiest_second"] == 10
     assert summary["types"] == [["A", 1000]] and summary["transports"]["udp"] == 1000
     assert (summary["edns"], summary["dnssec_ok"], summary["distinct_questions"]) == (500, 500, CLIENTS)
-    assert summary["clients"] == {"median": 5, "largest": 5, "heaviest_1_percent": 10, "heaviest_10_percent": 100}
+    clients = {"median": 5, "largest": 5, "heaviest_1_percent": 10, "heaviest_10_percent": 100}
+    assert summary["clients"] == clients | {"below_10": 200, "above_100": 0}
     assert sum(summary["intervals"]) == 1000 and len(summary["intervals"]) == 60
     assert "1,000 queries of 200 clients in 99.900 s: 10 a second" in said and "█" in said
+
+
+def test_a_cache_answers_what_was_asked_before(capture: Path, tmp_path: Path) -> None:
+    prepared(capture, tmp_path)
+    names = tmp_path / "names"
+    names.write_text("".join(f"{name}\t3600\n" for name in ("a.example", "b.example")))
+    summary, said = run("describe", "--cache", "--names", names, tmp_path / "stream")
+    cache = summary["cache"]
+    assert [minute["queries"] for minute in cache["minutes"]] == [600, 400]
+    assert sum(minute["hits"] for minute in cache["minutes"]) <= 1000 - summary["distinct_questions"]
+    assert cache["names"] == CLIENTS and cache["missing"] == 0 and "cache" in said
 
 
 def test_what_is_no_stream_is_refused(capture: Path, tmp_path: Path) -> None:
