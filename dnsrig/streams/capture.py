@@ -17,9 +17,13 @@ DEFAULTS: dict[str, Scalar] = {
     "speed": 1.0,
     "multiply": 1,
     "transport": "",
+    "edns": "",
+    "do_share": "",
     "gap_s": 3600,
     "seed": 1,
 }
+NOT_CHANGED = ("cut", "edns", "do_share")
+"""Where they are empty, the queries are as they were captured."""
 
 
 def check(parameters: Mapping[str, Scalar]) -> None:
@@ -34,8 +38,7 @@ def files(parameters: Mapping[str, Scalar]) -> list[Path]:
 def arguments(parameters: Mapping[str, Scalar], dataset: Path) -> list[str]:
     """As `dnsrig replay prepare` has them; ``server`` and ``transport`` may name several, with commas between them."""
     words = [f"--{name}={value}" for name in ("server", "transport") for value in _each(str(parameters[name]))]
-    if parameters["cut"]:
-        words.append(f"--cut={parameters['cut']}")
+    words += [f"--{name.replace('_', '-')}={parameters[name]}" for name in NOT_CHANGED if parameters[name]]
     numbers = {
         "keep-share": parameters["keep_share"],
         "speed": parameters["speed"],

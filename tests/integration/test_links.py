@@ -95,6 +95,23 @@ def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp
             pass
 
 
+@pytest.mark.parametrize("kind", ["veth", "tun", "netem"])
+def test_every_address_of_a_range_of_clients_is_reached(monkeypatch: pytest.MonkeyPatch, kind: LinkKind) -> None:
+    """Without an entry an address: queries leave from any of them, and answers come back."""
+    monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
+    between = [LinkSpec(ends=("left", "right"))] if kind == "veth" else link(PathSpec(), PathSpec(), kind)
+    client = ("198.19.203.7", 40_000)
+    with Network(hosts(client_range="198.19.0.0/16"), between) as network:
+        with inside(network.hosts["left"].namespace):
+            server = socket.create_server(("198.18.0.1", 5300))
+        with inside(network.hosts["right"].namespace):
+            asking = socket.create_connection(("198.18.0.1", 5300), timeout=5, source_address=client)
+        with server, asking:
+            accepted, seen = server.accept()
+            accepted.close()
+    assert seen == client
+
+
 def sent_packets(namespace: str) -> int:
     with NetNS(namespace) as route:
         (interface,) = route.get_links(ifname="right")

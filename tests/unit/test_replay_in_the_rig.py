@@ -128,10 +128,12 @@ def test_what_is_no_stream_is_refused(said: dict[str, Scalar], says: str) -> Non
 
 def test_a_capture_is_prepared_as_asked(capture: Path) -> None:
     said: dict[str, Scalar] = {"file": str(capture), "server": "192.0.2.1, 192.0.2.2", "cut": "1..2", "keep_share": 0.1}
+    said["do_share"] = "80%"
     kind, values = streams.wanted({"kind": "capture", **said})
     words = streams.kinds()[kind].arguments(values, Path())
     assert words[:3] == ["replay", "prepare", str(capture)]
     assert {"--server=192.0.2.1", "--server=192.0.2.2", "--cut=1..2", "--keep-share=0.1"} <= set(words)
+    assert "--do-share=80%" in words and not any(word.startswith("--edns") for word in words)
 
 
 def test_a_population_asks_for_the_names_of_the_dataset() -> None:
