@@ -21,7 +21,8 @@ fn a_preparation_that_is_ended_leaves_no_file() {
         let mut command = Command::new(ENGINE);
         command.args(["replay", "prepare", "-", "--out"]).arg(&out).stdin(Stdio::piped());
         let mut prepare = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        // It waits for packets from a pipe that gives none.
+        // It waits for packets from a pipe that gives none; to wait for a process closes its pipe.
+        let pipe = prepare.stdin.take();
         let deadline = Instant::now() + PATIENCE;
         while !folder.path().join("clients.stream.part").exists() {
             assert!(Instant::now() < deadline, "it did not begin");
@@ -30,5 +31,6 @@ fn a_preparation_that_is_ended_leaves_no_file() {
         kill(Pid::from_raw(prepare.id().cast_signed()), signal).unwrap();
         assert_eq!(prepare.wait().unwrap().code(), Some(130), "{signal}");
         assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        drop(pipe);
     }
 }
