@@ -347,6 +347,16 @@ fn a_connection_that_is_not_read_delays_no_other_client() {
 }
 
 #[test]
+fn who_waits_for_a_server_that_does_not_read_times_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("clients.stream");
+    stream_over(&path, (0..100).map(|_| (0, 0, 0, Transport::Tcp)));
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let summary = summary(&play(&path, silent.local_addr().unwrap(), &["--timeout-s", "0.3"]));
+    assert_eq!(["due", "timeouts", "unsent"].map(|name| count(&summary, name)), [100, 100, 0], "{summary}");
+}
+
+#[test]
 fn queries_travel_as_they_came_or_as_is_wished() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("clients.stream");

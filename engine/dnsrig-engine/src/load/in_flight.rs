@@ -399,6 +399,16 @@ impl InFlight {
         self.source.ended(due.query);
     }
 
+    /// A query that was due never left, because its client's connection took no more: the client waits in vain.
+    pub fn time_out(&mut self, due: Due) {
+        let Due { at_ns, client, query } = due;
+        self.interval_stats.sent(at_ns, at_ns, 0);
+        self.source.ended(query);
+        let ended_ns = at_ns + self.timeout_ns;
+        let ended = Ended { due_ns: at_ns, sent_ns: at_ns, ended_ns, lower_ns: self.timeout_ns, end: End::Timeout };
+        self.interval_stats.end(client.unwrap_or(0) as usize, ended);
+    }
+
     fn end(&mut self, query: Query, ended_ns: i64, end: End) {
         self.outstanding -= 1;
         self.source.ended(query.place);

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use super::{
     arrivals::{Arrivals, Due, Order, Part, Period},
     in_flight::InFlight,
+    transport::Wait,
 };
 use crate::net::udp_batch::BATCH_MAX;
 
@@ -26,8 +27,8 @@ pub struct SendSchedule {
     arrivals: Arrivals,
     /// Due and not sent.
     due: Vec<Due>,
-    /// Set aside, oldest first: each waits for its client's connection.
-    aside: VecDeque<Due>,
+    /// Set aside, oldest first, with what each waits for.
+    aside: VecDeque<(Due, Wait)>,
     check_ns: i64,
     last_sent_ns: i64,
     stopped: bool,
@@ -75,12 +76,12 @@ impl SendSchedule {
     }
 
     /// Sets it aside, so that the others do not wait for its client.
-    pub fn set_aside(&mut self, in_flight: &mut InFlight) {
+    pub fn set_aside(&mut self, wait: Wait, in_flight: &mut InFlight) {
         let due = self.due.remove(0);
         if self.aside.len() < ASIDE_MAX {
-            self.aside.push_back(due);
+            self.aside.push_back((due, wait));
         } else {
-            in_flight.give_up(due);
+            give_up(due, wait, in_flight);
         }
     }
 
@@ -94,13 +95,13 @@ impl SendSchedule {
     ) -> Result<usize, E> {
         let mut sent = 0;
         for _ in 0..self.aside.len() {
-            let Some(due) = self.aside.pop_front() else { break };
+            let Some((due, wait)) = self.aside.pop_front() else { break };
             if due.at_ns + self.timeout_ns <= now_ns {
-                in_flight.give_up(due);
+                give_up(due, wait, in_flight);
             } else if send(due, in_flight)? {
                 (sent, self.last_sent_ns) = (sent + 1, now_ns);
             } else {
-                self.aside.push_back(due);
+                self.aside.push_back((due, wait));
             }
         }
         Ok(sent)
@@ -169,19 +170,26 @@ impl SendSchedule {
     }
 
     fn next_due_ns(&self) -> i64 {
-        let unsent = [self.aside.front(), self.due.first()].into_iter().flatten().map(|due| due.at_ns);
+        let aside = self.aside.front().map(|(due, _)| due);
+        let unsent = [aside, self.due.first()].into_iter().flatten().map(|due| due.at_ns);
         unsent.min().unwrap_or(i64::MAX).min(self.arrivals.next_due_ns())
     }
 
     fn give_up(&mut self, in_flight: &mut InFlight) {
         // These queries are the first of the next period.
         let next = self.due.first().map_or(self.arrivals.order.next, |due| due.query);
-        self.aside.drain(..).chain(self.due.drain(..)).for_each(|due| in_flight.give_up(due));
+        let aside = self.aside.drain(..).map(|(due, _)| due);
+        aside.chain(self.due.drain(..)).for_each(|due| in_flight.give_up(due));
         while let Some(due) = self.arrivals.take(i64::MAX - 1, &mut in_flight.source) {
             in_flight.give_up(due);
         }
         self.arrivals.order.next = next;
     }
+}
+
+/// Ends a query that was set aside: who waits for the server has a time-out, and who waits for us was not sent.
+fn give_up(due: Due, wait: Wait, in_flight: &mut InFlight) {
+    if wait == Wait::Server { in_flight.time_out(due) } else { in_flight.give_up(due) }
 }
 
 #[cfg(test)]
@@ -218,20 +226,23 @@ mod tests {
     fn what_waits_for_its_client_delays_no_other_and_is_given_up_in_time() {
         let (mut schedule, mut in_flight) = schedule();
         schedule.due(20 * MS, &mut in_flight);
-        schedule.set_aside(&mut in_flight);
+        schedule.set_aside(Wait::NoConnection, &mut in_flight);
         assert_eq!(schedule.unsent().unwrap().at_ns, 10 * MS, "the next one can go");
-        schedule.set_aside(&mut in_flight);
+        schedule.set_aside(Wait::NoConnection, &mut in_flight);
+        schedule.set_aside(Wait::Server, &mut in_flight);
         assert_eq!(schedule.check(20 * MS, false, &mut in_flight), 0, "its interval is not complete");
         // The first one's client takes none, the second one's does.
         let mut tried = Vec::new();
         let sent = schedule.try_aside(30 * MS, &mut in_flight, |due, _| {
             tried.push(due.at_ns);
-            Ok::<_, ()>(due.at_ns > 0)
+            Ok::<_, ()>(due.at_ns == 10 * MS)
         });
-        assert_eq!((sent, &tried[..]), (Ok(1), &[0, 10 * MS][..]));
-        let sent = schedule.try_aside(SECOND, &mut in_flight, |_, _| -> Result<bool, ()> { panic!("too late") });
-        assert_eq!((sent, schedule.aside.len()), (Ok(0), 0));
-        assert_eq!(in_flight.interval_stats.at(0).counts.due, 1, "given up, and counted");
+        assert_eq!((sent, &tried[..]), (Ok(1), &[0, 10 * MS, 20 * MS][..]));
+        let late = |_, _: &mut InFlight| -> Result<bool, ()> { panic!("too late") };
+        assert_eq!((schedule.try_aside(2 * SECOND, &mut in_flight, late), schedule.aside.len()), (Ok(0), 0));
+        // One was not sent, as there was no connection; to the other the server is silent.
+        let counts = in_flight.interval_stats.at(0).counts;
+        assert_eq!((counts.due, counts.sent, counts.timeouts), (2, 1, 1));
     }
 
     #[test]

@@ -28,6 +28,17 @@ impl Connections {
     }
 }
 
+/// What a query that could not be sent waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Room that queries of other clients need as well.
+    All,
+    /// A connection, of which there are too few.
+    NoConnection,
+    /// The connection of its client, on which too much waits for the server already.
+    Server,
+}
+
 /// Sends queries and receives answers, never blocking but in [`Transport::wait`].
 ///
 /// It moves bytes and knows its clients' sockets; what the messages mean, what is counted and timed, is the
@@ -54,9 +65,9 @@ pub trait Transport: Send {
         i64::MAX
     }
 
-    /// Whether a query that could not be sent waits for its own client's connection, so that others may go before it.
-    fn waits_alone(&self, _due: Due, _in_flight: &InFlight) -> bool {
-        false
+    /// What a query that could not be sent waits for.
+    fn waits_for(&self, _due: Due, _in_flight: &InFlight) -> Wait {
+        Wait::All
     }
 
     /// Its connections since the start.

@@ -13,7 +13,7 @@ use super::{
     in_flight::InFlight,
     priority,
     send_schedule::SendSchedule,
-    transport::Transport,
+    transport::{Transport, Wait},
     waking::Waking,
 };
 use crate::base::{clock, threads};
@@ -95,11 +95,10 @@ impl Worker {
             let count = if due.is_empty() { 0 } else { self.transport.send(due, &mut self.in_flight)? };
             send_schedule.sent(count, now_ns);
             sent += count;
-            match send_schedule.unsent() {
-                Some(due) if self.transport.waits_alone(due, &self.in_flight) => {
-                    send_schedule.set_aside(&mut self.in_flight);
-                }
-                _ => return Ok(sent),
+            let Some(due) = send_schedule.unsent() else { return Ok(sent) };
+            match self.transport.waits_for(due, &self.in_flight) {
+                Wait::All => return Ok(sent),
+                wait => send_schedule.set_aside(wait, &mut self.in_flight),
             }
         }
     }

@@ -9,7 +9,7 @@ use crate::{
         arrivals::Due,
         in_flight::InFlight,
         stream::Stream,
-        transport::{Connections, Transport},
+        transport::{Connections, Transport, Wait},
         udp::Udp,
     },
     net::poller::Poller,
@@ -70,8 +70,13 @@ impl Transport for Transports {
         Ok(received)
     }
 
-    fn waits_alone(&self, due: Due, in_flight: &InFlight) -> bool {
-        matches!(in_flight.source.transport(due.query), Some(Kind::Tcp | Kind::Dot))
+    fn waits_for(&self, due: Due, in_flight: &InFlight) -> Wait {
+        let stream = match in_flight.source.transport(due.query) {
+            Some(Kind::Tcp) => &self.tcp,
+            Some(Kind::Dot) => &self.dot,
+            _ => return Wait::All,
+        };
+        if stream.has_connection(due.client) { Wait::Server } else { Wait::NoConnection }
     }
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {

@@ -169,6 +169,12 @@ impl Stream {
         &self.poller
     }
 
+    /// Whether one of many clients has a connection, open or not yet.
+    pub fn has_connection(&self, client: Option<u32>) -> bool {
+        let many = self.many.as_ref().zip(client);
+        many.is_some_and(|((_, assignment), client)| assignment.slot(client).is_some())
+    }
+
     /// Whether something came that was not read yet.
     pub fn has_unread(&self) -> bool {
         !self.unread.is_empty()
