@@ -1,4 +1,4 @@
-//! Names that clients ask for, each with the TTL of its records.
+//! Names that clients ask for, each with the TTL of its records, and perhaps with the types that it has.
 
 use std::{
     fs::{self, File},
@@ -7,7 +7,7 @@ use std::{
     str::FromStr,
 };
 
-use domain::base::Name;
+use domain::base::{Name, iana::Rtype};
 
 use super::{
     dataset::{DESCRIPTION, Known},
@@ -24,6 +24,9 @@ const NAME_BYTES_MAX: usize = 255 - 16;
 
 /// A longer line holds no name.
 const LINE_BYTES_MAX: u64 = 8192;
+
+/// So many different sets of types: each name's is looked up in a list.
+const TYPE_SETS_MAX: usize = 1024;
 
 /// RFC 2181 §8.
 const TTL_S_MAX: u32 = i32::MAX as u32;
@@ -52,8 +55,8 @@ impl Advice for NameTableError {
         match self {
             NameTableError::Write(..) => "give a path in a directory that exists, with room left, and writable for you",
             _ => {
-                "a table of names has a name a line, and perhaps behind a TAB a TTL in seconds; or it is the zones.list of a \
-                 dataset"
+                "a table of names has a name a line, perhaps a TAB and a TTL in seconds, and perhaps a TAB and types, such as \
+                 A,AAAA; or it is the zones.list of a dataset"
             }
         }
         .into()
@@ -69,11 +72,15 @@ impl Advice for NameTableError {
 pub struct NameTable {
     names: Zones,
     ttls_s: Vec<u32>,
+    /// The number of each name's set of types.
+    types: Vec<u16>,
+    /// The first is of the names of which the types are not known.
+    type_sets: Vec<Vec<Rtype>>,
 }
 
 impl NameTable {
-    /// Reads the table at `path`: a name a line, and perhaps behind a TAB its TTL in seconds. Of the `zones.list` of a
-    /// dataset: the delegations of `generate tld`, or else the zones.
+    /// Reads the table at `path`: a name a line, perhaps a TAB and its TTL in seconds, and perhaps a TAB and its types.
+    /// Of the `zones.list` of a dataset: the delegations of `generate tld`, or else the zones.
     pub fn read(path: &Path) -> Result<Self, NameTableError> {
         let reading = |error| NameTableError::Read(path.into(), error);
         let other = |path: &Path, reason| NameTableError::Other { path: path.into(), reason };
@@ -95,7 +102,7 @@ impl NameTable {
     pub fn delegations(count: u64, seed: u64, origin: &str) -> Result<Self, String> {
         let mut table = NameTable::default();
         for label in Names::new(count, seed) {
-            table.push(&format!("{label}.{origin}"), None)?;
+            table.push(&format!("{label}.{origin}"), None, "")?;
         }
         Ok(table)
     }
@@ -113,15 +120,17 @@ impl NameTable {
             if text.is_empty() || text.starts_with('#') {
                 continue;
             }
-            let (name, ttl) = text.split_once('\t').unwrap_or((text, ""));
-            let ttl = if is_list { "" } else { ttl.split('\t').next().unwrap_or_default() };
-            let added = parse_ttl(ttl).and_then(|ttl_s| table.push(name, ttl_s));
+            let mut columns = text.split('\t').map(str::trim);
+            let name = columns.next().unwrap_or_default();
+            let mut next = || if is_list { "" } else { columns.next().unwrap_or_default() };
+            let (ttl, types) = (next(), next());
+            let added = parse_ttl(ttl).and_then(|ttl_s| table.push(name, ttl_s, types));
             added.map_err(|reason| NameTableError::Line { path: path.into(), line: number, reason })?;
         }
         Ok(table)
     }
 
-    fn push(&mut self, text: &str, ttl_s: Option<u32>) -> Result<(), String> {
+    fn push(&mut self, text: &str, ttl_s: Option<u32>, types: &str) -> Result<(), String> {
         let name = Name::<Vec<u8>>::from_str(text).map_err(|error| format!("`{text}` is no domain name: {error}"))?;
         let mut wire = name.as_slice().to_vec();
         if wire.len() > NAME_BYTES_MAX {
@@ -129,9 +138,30 @@ impl NameTable {
         }
         // Lengths of labels are no letters.
         wire.make_ascii_lowercase();
+        let types = self.type_set(types)?;
         self.names.add(&wire)?;
+        self.types.push(types);
         self.ttls_s.push(ttl_s.unwrap_or_else(|| ttl_of_s(&wire)));
         Ok(())
+    }
+
+    /// The number of a set of types, such as `A,AAAA`; 0 if it is empty.
+    fn type_set(&mut self, text: &str) -> Result<u16, String> {
+        let parse = |name: &str| Rtype::from_bytes(name.as_bytes()).ok_or_else(|| format!("`{name}` is no type"));
+        let names = text.split(',').filter(|name| !name.is_empty());
+        let types = names.map(parse).collect::<Result<Vec<_>, _>>()?;
+        if self.type_sets.is_empty() {
+            self.type_sets.push(Vec::new());
+        }
+        let known = self.type_sets.iter().position(|known| *known == types);
+        if known.is_none() && self.type_sets.len() == TYPE_SETS_MAX {
+            return Err(format!("more than {TYPE_SETS_MAX} different sets of types"));
+        }
+        let number = known.unwrap_or(self.type_sets.len());
+        if known.is_none() {
+            self.type_sets.push(types);
+        }
+        Ok(number as u16)
     }
 
     /// Writes the table as [`NameTable::read`] reads it.
@@ -139,7 +169,9 @@ impl NameTable {
         let writing = |error| NameTableError::Write(path.into(), error);
         let mut output = io::BufWriter::new(File::create(path).map_err(writing)?);
         for number in 0..self.count() {
-            writeln!(output, "{}.\t{}", self.names.name(number), self.ttl_s(number)).map_err(writing)?;
+            let types: Vec<_> = self.types(number).iter().map(Rtype::to_string).collect();
+            let types = if types.is_empty() { String::new() } else { format!("\t{}", types.join(",")) };
+            writeln!(output, "{}.\t{}{types}", self.names.name(number), self.ttl_s(number)).map_err(writing)?;
         }
         output.flush().map_err(writing)
     }
@@ -155,6 +187,17 @@ impl NameTable {
 
     pub fn ttl_s(&self, number: u32) -> u32 {
         self.ttls_s[number as usize]
+    }
+
+    /// The types that a name has; none if they are not known.
+    pub fn types(&self, number: u32) -> &[Rtype] {
+        &self.type_sets[usize::from(self.types[number as usize])]
+    }
+
+    /// Whether a name has records of a type, as far as is known.
+    pub fn has(&self, number: u32, rtype: Rtype) -> bool {
+        let types = self.types(number);
+        types.is_empty() || rtype == Rtype::ANY || types.contains(&rtype)
     }
 }
 
@@ -193,8 +236,10 @@ mod tests {
         let table = parse(b"# names\nA.example.\t60\n\nb.example\nc.example\t5\tA,AAAA\n", false).unwrap();
         assert_eq!((table.count(), table.wire(0), table.ttl_s(0)), (3, &name("a.example")[..], 60));
         assert_eq!((table.ttl_s(1), table.ttl_s(2)), (ttl_of_s(&name("B.example")), 5));
+        assert_eq!((table.types(0), table.types(2)), (&[][..], &[Rtype::A, Rtype::AAAA][..]));
+        assert!(table.has(0, Rtype::MX) && table.has(2, Rtype::ANY) && !table.has(2, Rtype::MX));
         assert_eq!(parse(b"z.example\tzones/z.example.zone\n", true).unwrap().count(), 1);
-        for wrong in ["a..b\n", "a\tTTL\n", "a\t-1\n", "a\t2147483648\n", &"abc.".repeat(60)] {
+        for wrong in ["a..b\n", "a\tTTL\n", "a\t-1\n", "a\t2147483648\n", "a\t1\tNONE\n", &"abc.".repeat(60)] {
             assert!(parse(wrong.as_bytes(), false).err().unwrap().starts_with("table, line 1: "), "{wrong}");
         }
     }
@@ -203,11 +248,13 @@ mod tests {
     fn what_is_written_is_read_again() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
-        let table = NameTable::delegations(50, 3, "example").unwrap();
+        let mut table = NameTable::delegations(50, 3, "example").unwrap();
+        table.push("x.example", Some(5), "MX,TYPE65280").unwrap();
         table.write(&path).unwrap();
         let again = NameTable::read(&path).unwrap();
-        assert_eq!(again.count(), 51);
-        assert!((0..51).all(|number| again.wire(number) == table.wire(number)));
+        assert_eq!(again.count(), 52);
+        let is_same = |number| again.wire(number) == table.wire(number) && again.types(number) == table.types(number);
+        assert!((0..52).all(is_same));
         assert_eq!(again.ttls_s, table.ttls_s);
     }
 

@@ -131,6 +131,35 @@ fn a_page_has_as_many_queries_as_published() {
 }
 
 #[test]
+fn names_are_asked_for_types_that_they_have() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("names");
+    std::fs::write(&path, "a.example\t60\tA,DS\nb.example\t60\tMX\nc.example\n").unwrap();
+    let table = NameTable::read(&path).unwrap();
+    let asked = |words: &str| {
+        let plan =
+            format!("--clients 10 --qps 1000 --duration-s 5 --missing 0 --once 0 --types A=5,AAAA=4,DS=1 {words}");
+        let mut asked: HashMap<String, HashMap<Rtype, usize>> = HashMap::new();
+        for (_, _, _, _, message) in records(&arguments(&plan), &table) {
+            let message = Message::from_octets(message).unwrap();
+            let question = message.sole_question().unwrap();
+            *asked.entry(question.qname().to_string()).or_default().entry(question.qtype()).or_default() += 1;
+        }
+        asked
+    };
+    let strict = asked("--no-data 0");
+    let types = |name: &str| {
+        let mut types: Vec<_> = strict[name].keys().copied().collect();
+        types.sort();
+        types
+    };
+    assert_eq!(types("a.example"), [Rtype::A, Rtype::DS]);
+    assert_eq!(types("b.example"), [Rtype::MX]);
+    assert_eq!(types("c.example"), [Rtype::A, Rtype::AAAA, Rtype::DS]);
+    assert!(asked("")["b.example"].keys().all(|rtype| *rtype != Rtype::MX));
+}
+
+#[test]
 fn another_seed_is_another_population() {
     let of = |seed: u64| records(&arguments(&format!("--clients 50 --qps 100 --duration-s 2 --seed {seed}")), &table());
     assert_ne!(of(1), of(2));

@@ -15,6 +15,9 @@ use crate::{
 /// Letters of a random label.
 const LETTERS: usize = 12;
 
+/// After so many draws a name's first type is asked for.
+const DRAWS_MAX: usize = 16;
+
 const IN_ADDR_ARPA: &[u8] = b"\x07in-addr\x04arpa\x00";
 
 /// Reverse names that exist are of 198.18.0.0/15, the network for benchmarks (RFC 2544), those that do not of 10/8.
@@ -55,6 +58,7 @@ pub struct Questions<'t> {
     once_share: f64,
     missing_share: f64,
     missing_once_share: f64,
+    no_data_share: f64,
 }
 
 impl<'t> Questions<'t> {
@@ -70,6 +74,7 @@ impl<'t> Questions<'t> {
             once_share: names.once,
             missing_share: names.missing,
             missing_once_share: names.missing_once,
+            no_data_share: names.no_data,
         }
     }
 
@@ -83,10 +88,24 @@ impl<'t> Questions<'t> {
         } else {
             match self.known.sample(random) {
                 name if is_reverse => Asked::Reverse { address: 0xc612_0000 + name % BENCHMARK_ADDRESSES },
-                name => Asked::Known { name },
+                name => return Question { rtype: self.type_of(name, rtype, random), name: Asked::Known { name } },
             }
         };
         Question { rtype, name }
+    }
+
+    /// A type that a name has, or now and then any.
+    fn type_of(&self, name: u32, mut rtype: Rtype, random: &mut Random) -> Rtype {
+        if self.table.has(name, rtype) || is_share(random, self.no_data_share) {
+            return rtype;
+        }
+        for _ in 0..DRAWS_MAX {
+            rtype = self.types[self.weights.draw(random)];
+            if self.table.has(name, rtype) {
+                return rtype;
+            }
+        }
+        self.table.types(name)[0]
     }
 
     fn draw_missing(&self, is_reverse: bool, random: &mut Random) -> Asked {

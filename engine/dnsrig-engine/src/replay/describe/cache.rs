@@ -9,6 +9,7 @@ use std::{
     hash::{Hash, Hasher},
 };
 
+use domain::base::iana::Rtype;
 use lru::LruCache;
 use serde::Serialize;
 
@@ -47,8 +48,9 @@ pub struct Minute {
 pub struct Simulated {
     pub entries_limited: usize,
     pub minutes: Vec<Minute>,
-    /// Queries for names that do not exist.
+    /// Queries for names that do not exist, and for types that their names do not have, as far as is known.
     pub missing: u64,
+    pub no_data: u64,
     /// What follows is of the second half of the stream, as a minute has it.
     pub second_half: Minute,
     /// Queries to other servers, without any sent again, and those of them for names that do not exist.
@@ -69,8 +71,10 @@ struct Name {
 }
 
 /// Simulates both caches.
-pub struct Simulation {
-    ttls_s: HashMap<u64, u32>,
+pub struct Simulation<'t> {
+    table: Option<&'t NameTable>,
+    /// The number in the table by a name's hash.
+    numbers: HashMap<u64, u32>,
     unlimited: Cache,
     limited: Cache,
     half_ns: i64,
@@ -78,14 +82,14 @@ pub struct Simulation {
     found: Simulated,
 }
 
-impl Simulation {
+impl<'t> Simulation<'t> {
     /// Of a stream of so long, with a limited cache of so many entries, and the TTLs of a table.
-    pub fn new(duration_ns: i64, entries_max: usize, table: Option<&NameTable>) -> Self {
-        let ttls = |table: &NameTable| {
-            (0..table.count()).map(|number| (hash(table.wire(number), 0), table.ttl_s(number))).collect()
-        };
+    pub fn new(duration_ns: i64, entries_max: usize, table: Option<&'t NameTable>) -> Self {
+        let numbers =
+            |table: &NameTable| (0..table.count()).map(|number| (hash(table.wire(number), 0), number)).collect();
         Simulation {
-            ttls_s: table.map(ttls).unwrap_or_default(),
+            table,
+            numbers: table.map(numbers).unwrap_or_default(),
             unlimited: Cache::new(ENTRIES_MAX),
             limited: Cache::new(entries_max),
             half_ns: duration_ns / 2,
@@ -104,15 +108,24 @@ impl Simulation {
         let of_name = hash(&asked, 0);
         self.count_name(of_name, is_missing);
         // NXDOMAIN is of a name, whatever the type (RFC 2308 §5).
-        let (key, ttl_s) = if is_missing {
-            (of_name, NEGATIVE_TTL_S)
-        } else {
-            (hash(&asked, rtype), self.ttls_s.get(&of_name).copied().unwrap_or_else(|| ttl_of_s(&asked)))
-        };
+        let key = if is_missing { of_name } else { hash(&asked, rtype) };
+        let ttl_s = if is_missing { NEGATIVE_TTL_S } else { self.ttl_s(&asked, of_name, rtype) };
         let hit = self.unlimited.ask(key, record.due_ns, ttl_s);
         let hit_limited = self.limited.ask(key, record.due_ns, ttl_s);
         let upstream = if hit { 0 } else { 1 + self.delegations(&asked, is_missing, record.due_ns) };
         self.count(record.due_ns, hit, hit_limited, is_missing, upstream);
+    }
+
+    /// How long an answer about a name that exists is kept.
+    fn ttl_s(&mut self, asked: &[u8], of_name: u64, rtype: u16) -> u32 {
+        match (self.table, self.numbers.get(&of_name)) {
+            (Some(table), Some(&number)) if table.has(number, Rtype::from_int(rtype)) => table.ttl_s(number),
+            (Some(_), Some(_)) => {
+                self.found.no_data += 1;
+                NEGATIVE_TTL_S
+            }
+            _ => ttl_of_s(asked),
+        }
     }
 
     /// How many delegations towards a name have to be asked for first.
@@ -216,7 +229,7 @@ mod tests {
     fn simulate(entries_max: usize, asked: &[(i64, &str, u16)]) -> Simulated {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("names");
-        std::fs::write(&path, "a.example\t60\nb.example\t600\nc.example\t600\n").unwrap();
+        std::fs::write(&path, "a.example\t60\tA,AAAA\nb.example\t600\nc.example\t600\n").unwrap();
         let table = NameTable::read(&path).unwrap();
         let mut simulation = Simulation::new(100 * S, entries_max, Some(&table));
         for (due_s, text, rtype) in asked {
@@ -259,6 +272,13 @@ mod tests {
         assert_eq!(hits(&found)[0], (1, 1));
         assert_eq!(found.missing, 3);
         assert_eq!((found.upstream, found.upstream_missing, found.second_half.queries), (1, 1, 1));
+    }
+
+    #[test]
+    fn a_type_that_a_name_does_not_have_is_kept_as_one() {
+        let found = simulate(10, &[(0, "a.example", 15), (299, "a.example", 15), (300, "a.example", 15)]);
+        assert_eq!(found.no_data, 3);
+        assert_eq!(found.minutes.iter().map(|minute| minute.hits).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 0]);
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 100_000, requires = "cache",
           value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     pub cache_entries: u32,
-    /// Names with TTLs, as `generate clients --names-out` writes them
+    /// Names with TTLs and perhaps types, as `generate clients --names-out` writes them
     #[arg(long, value_name = "TABLE", requires = "cache")]
     pub names: Option<PathBuf>,
 }

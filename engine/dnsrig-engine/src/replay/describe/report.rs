@@ -141,11 +141,12 @@ fn cache_rows(cache: &Simulated, row: &mut impl FnMut(&str, String)) {
     row(
         "names",
         format!(
-            "{} distinct, {} of them asked for once, and {} of those that exist; {} of the queries are for others",
+            "{} distinct, {} of them asked for once, and {} of those that exist; {} of the queries are for others, {} for types that names do not have",
             grouped(cache.names),
             percent(cache.names_once, cache.names),
             percent(cache.names_existing_once, cache.names_existing),
-            percent(cache.missing, queries)
+            percent(cache.missing, queries),
+            percent(cache.no_data, queries)
         ),
     );
     row(
