@@ -4,8 +4,8 @@
 
 All replay the same queries, in files written here: a stream for `play`, a pcap for the others. tcpdump notes when each
 packet arrives on the reflector's interface; a packet's *deviation* is that time less its time in the capture. Nobody
-knows when a peer meant to begin, so each tool's median deviation counts as 0: that hides no jitter, burst or drift, but
-a constant delay, of which none of them has much. Quartiles have a sign, percentiles are those of the absolute value.
+knows when a peer meant to begin, so each tool's median deviation counts as 0: that hides a constant delay, and no
+jitter, burst or drift. Quartiles have a sign, percentiles are those of the absolute value.
 
 Peers are Debian packages, unpacked beside dnsrig's servers: dnsjit, drool, pdns-tools (dnsreplay), tcpreplay. One that
 the suite lacks is left out.
@@ -29,7 +29,7 @@ import altair as alt
 import dpkt  # type: ignore[import-untyped]
 import polars as pl
 from load_accuracy import CAPTURE_BUFFER_KIB, percentile
-from pair import SUITE, Pair, interleaved, pair, spread
+from pair import SUITE, Pair, interleaved, pair
 from replay_lateness import (
     CLIENTS,
     CLIENTS_FROM,
@@ -94,6 +94,7 @@ SHARES = [10 ** (-step / 8) for step in range(1, 33)]
 """Of the packets, for the chart: down to one in 10,000."""
 FEWEST = 10
 """Packets that a point of the chart stands for."""
+UNITS = ((10**9, "s"), (10**6, "ms"), (1000, "µs"))
 LEAST_US = 0.3
 """Of the chart: below, the capture's microseconds decide."""
 
@@ -171,17 +172,22 @@ def deviations_ns(hosts: Pair, roots: dict[str, Path | None], dues: Sequence[int
 
 
 def table(rate_qps: int, queries: int, found: dict[str, list[list[int]]]) -> None:
-    print(f"\n{rate_qps:,} queries/s: deviation, µs; median [range] of {ROUNDS} rounds")
-    print(f"| {'':24s} | sent % | {'quartiles':>22s} | {'p50':>28s} | {'p99':>28s} | {'p99.9':>28s} | {'most':>28s} |")
     for tool, rounds in found.items():
         share = statistics.median(len(values) / queries * 100 for values in rounds)
-        low, high = (statistics.median(percentile(values, at) / 1000 for values in rounds) for at in (25, 75))
+        quartiles = "..".join(shown(statistics.median(percentile(values, at) for values in rounds)) for at in (25, 75))
         absolute = [sorted(map(abs, values)) for values in rounds]
-        cells = [spread([percentile(values, at) / 1000 for values in absolute]) for at in (50, 99, 99.9, 100)]
-        quartiles = f"{low:+.3g}..{high:+.3g}"
-        print(
-            f"| {tool:24s} | {share:6.4g} | {quartiles:>22s} | " + " | ".join(f"{cell:>28s}" for cell in cells) + " |"
-        )
+        cells = [ranged([percentile(values, at) for values in absolute]) for at in (50, 99, 99.9, 100)]
+        print(f"| {rate_qps:,} | {tool} | {share:.4g} % | {quartiles} | {' | '.join(cells)} |", flush=True)
+
+
+def shown(nanoseconds: float) -> str:
+    unit, name = next(((unit, name) for unit, name in UNITS if abs(nanoseconds) >= 0.9995 * unit), UNITS[-1])
+    return f"{nanoseconds / unit:.3g} {name}"
+
+
+def ranged(values: Sequence[int]) -> str:
+    """Median and range of the rounds."""
+    return f"{shown(statistics.median(values))} [{shown(min(values))}..{shown(max(values))}]"
 
 
 def points(rate_qps: int, found: dict[str, list[list[int]]]) -> list[dict[str, Any]]:
@@ -228,6 +234,8 @@ def chart(made: list[dict[str, Any]]) -> alt.FacetChart:
 
 def main() -> None:
     roots: dict[str, Path | None] = {PLAY: None, REAL_TIME: None, **peers()}
+    print(f"\nDeviation from the captured time; median [range] of {ROUNDS} rounds")
+    print("| queries/s | tool | sent | quartiles | p50 | p99 | p99.9 | most |\n|" + " --- |" * 8)
     made: list[dict[str, Any]] = []
     with pair() as hosts, hosts.echo():
         give_clients_addresses(hosts)
