@@ -27,6 +27,7 @@ FEWEST_QUERIES = 200
 LEAST_SHARE = 0.02
 """Of all queries, by such addresses together: fewer hardly move a result."""
 FEWEST_CLIENTS = 20
+"""Of fewer the one in the middle says little."""
 
 
 def after(trial: Trial) -> Conclusion | None:

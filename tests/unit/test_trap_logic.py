@@ -11,6 +11,7 @@ import load_rows
 import path_data
 import polars as pl
 import pytest
+import replay_data
 import replication_data
 import socket_data
 import synthetic
@@ -282,8 +283,8 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers, of far paths and of a zone's
-    cycle likewise, the others of servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers, of replays, of far paths and
+    of a zone's cycle likewise, the others of servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:
@@ -304,7 +305,10 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     narrow = Run.open(synthetic.build(tmp_path / "narrow", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in narrow.trials:
         path_data.over_path(trial, PathSpec(delay_ms=50, jitter_ms=9, ordered=False, mtu_bytes=1300))
-    findings = [finding for some in (run, loaded, pulled, sites, far, narrow) for finding in examine(some)]
+    replayed = Run.open(synthetic.build(tmp_path / "replayed", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in replayed.trials:
+        replay_data.put(trial)
+    findings = [finding for some in (run, loaded, pulled, sites, far, narrow, replayed) for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"
