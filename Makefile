@@ -73,7 +73,7 @@ perf: | browser
 test:
 	$(AT_ONCE) engine-tests python-unit-tests lint servers browser perf
 	$(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit --durations 10 -m 'not alone and not full'
-	$(BIN)/pytest --durations 10 -m 'alone and not full'
+	$(BIN)/pytest --ignore tests/unit --durations 10 -m 'alone and not full'
 
 test-full:
 	$(AT_ONCE) engine-tests lint servers browser perf

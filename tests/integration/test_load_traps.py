@@ -49,7 +49,7 @@ def _toml(value: str | int) -> str:
 @pytest.fixture
 def one_blocked(ask: Measure) -> Trial:
     """The kernel has dealt 64 clients out to four threads, and one of these stands still for 200 ms of each second."""
-    return ask("options.duration_s=10", threads=4, stall="200ms", stall_every="1s", stall_threads=1)
+    return ask("options.duration_s=6", threads=4, stall="200ms", stall_every="1s", stall_threads=1)
 
 
 def test_mean_hides_tail(one_blocked: Trial) -> None:
@@ -75,7 +75,7 @@ def test_blocked_thread(one_blocked: Trial) -> None:
 
 @pytest.mark.full
 def test_a_server_that_stands_still_has_no_blocked_thread(ask: Measure) -> None:
-    trial = ask("options.duration_s=10", threads=4, stall="200ms", stall_every="1s")
+    trial = ask("options.duration_s=6", threads=4, stall="200ms", stall_every="1s")
     assert finding("blocked-thread", trial).verdict == "clear"
 
 
