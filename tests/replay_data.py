@@ -15,6 +15,16 @@ LAG = {"p50": 5_000, "p99": 60_000, "p99_9": 100_000, "max": 900_000}
 OPTIONS = {"retransmissions": "as-captured", "ports": 256, "threads": 1, "port": "fresh"}
 DATAGRAMS = dict.fromkeys(("udp", "tcp_segments", "tcp_answers", "cut"), 0)
 MESSAGES = dict.fromkeys(("udp", "records", "answers"), 0)
+TRAPS = (
+    "queries-sent-late",
+    "incomplete-capture",
+    "heavy-clients",
+    "nat-client",
+    "replayed-retransmissions",
+    "few-source-ports",
+    "client-rate-limit",
+    "downsampled-clients",
+)
 
 
 def put(trial: Trial) -> None:

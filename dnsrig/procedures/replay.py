@@ -94,7 +94,7 @@ def check(spec: TrialSpec) -> None:
 def checks(spec: TrialSpec) -> list[str]:
     server = spec.hosts[spec.subject].server
     provisioned = spec.options["serve_as"] == "secondary" and server and driver(server.kind).answers_zones
-    return ["stream-replayed", "queries-arrived", *(["provisioning"] if provisioned else [])]
+    return ["rate", "queries-arrived", *(["provisioning"] if provisioned else [])]
 
 
 def expected_s(options: Mapping[str, Any]) -> float:

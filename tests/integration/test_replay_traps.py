@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
+from replay_data import TRAPS
 from test_traps_provoked import eventually, finding
 
 from dnsrig.analysis.read import Trial
@@ -16,16 +17,6 @@ Measure = Callable[..., Trial]
 Asked = tuple[float, int, str, int]
 """When, in seconds, which client, what name, with which id."""
 SERVER = b"\xc0\x00\x02\x35"
-TRAPS = (
-    "queries-sent-late",
-    "incomplete-capture",
-    "heavy-clients",
-    "nat-client",
-    "replayed-retransmissions",
-    "few-source-ports",
-    "client-rate-limit",
-    "downsampled-clients",
-)
 EXPERIMENT = """
 title = "A capture against one server"
 question = "What does this server make of it?"

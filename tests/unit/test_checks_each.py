@@ -264,7 +264,6 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [with_options(told("load"), missing_share=1.0)],
     ),
     "rate": ([told("load", due=100, sent=100)], [told("load", due=100, sent=90)], [told("load")]),
-    "stream-replayed": ([told("load", due=100, sent=100)], [told("load", due=100, sent=90)], [told("load")]),
     "queries-arrived": ([replayed(1000)], [replayed(500)], [told("load", sent=1000)]),
     "query-transport": (
         [

@@ -6,23 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from replay_data import MS, accounting, clients, put, ratio, replayed
+from replay_data import MS, TRAPS, accounting, clients, put, ratio, replayed
 from trial_data import clean_trial, judge
 
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.few_source_ports import flows_of
-
-TRAPS = (
-    "queries-sent-late",
-    "incomplete-capture",
-    "heavy-clients",
-    "nat-client",
-    "replayed-retransmissions",
-    "few-source-ports",
-    "client-rate-limit",
-    "downsampled-clients",
-)
 
 
 @pytest.fixture

@@ -1,5 +1,5 @@
-"""Of the queries that were due, how many the load sent: the rate is what the variant is called by, or a share of the
-capacity."""
+"""Of the queries that were due, how many left: the rate is what the variant is called by, or a share of the capacity.
+Of a stream nearly all must leave, or what the server answers is not what clients ask."""
 
 from __future__ import annotations
 
@@ -14,5 +14,10 @@ LEAST_PERCENT = 99.0
 def look(trial: Trial) -> Seen:
     load = trial.load
     if not load.due:
-        return cannot_tell("there is no summary of the load")
-    return Seen(100 * load.sent / load.due, least=LEAST_PERCENT, asked=load.asked_qps)
+        return cannot_tell("there is no summary of the load or replay")
+    return Seen(
+        100 * load.sent / load.due,
+        least=LEAST_PERCENT,
+        asked=load.asked_qps,
+        why=f"{load.due - load.sent:,} were not sent",
+    )
