@@ -2,10 +2,10 @@
 //!
 //! One module for each subcommand: [`generate`], [`watch`], [`probe`], [`propagation`], [`change`], [`load`],
 //! [`replay`], [`transfer`], [`interrogate`], [`serve`], [`link`], [`enter`]. They stand beside each other: none uses
-//! another. What they share lies below them, in [`net`], [`dns`], [`stats`] and [`base`]. The engine knows nothing of
-//! experiments, of servers' configuration or of charts: it takes arguments, prints JSON lines ([`base::events`]) and
-//! writes files of rows ([`base::rows`]). What decides (pacing, parsing, accounting) is kept apart from what touches
-//! sockets, files and processes, and is tested in virtual time.
+//! another. What they share lies below them, in [`world`], [`net`], [`dns`], [`stats`] and [`base`]. The engine knows
+//! nothing of experiments, of servers' configuration or of charts: it takes arguments, prints JSON lines
+//! ([`base::events`]) and writes files of rows ([`base::rows`]). What decides (pacing, parsing, accounting) is kept
+//! apart from what touches sockets, files and processes, and is tested in virtual time.
 
 pub mod base;
 pub mod change;
@@ -23,3 +23,4 @@ pub mod serve;
 pub mod stats;
 pub mod transfer;
 pub mod watch;
+pub mod world;

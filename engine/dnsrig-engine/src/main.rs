@@ -50,6 +50,7 @@ enum ReplayStep {
     Prepare(replay::prepare::Arguments),
     Describe(replay::describe::Arguments),
     Play(load::play::Arguments),
+    Compare(replay::compare::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -65,6 +66,9 @@ fn main() -> ExitCode {
         }
         Command::Replay(Replay { step: ReplayStep::Describe(arguments) }) => {
             ("replay describe", replay::describe::run(&arguments))
+        }
+        Command::Replay(Replay { step: ReplayStep::Compare(arguments) }) => {
+            ("replay compare", replay::compare::run(&arguments))
         }
         Command::Replay(Replay { step: ReplayStep::Play(arguments) }) => ("replay play", load::play::run(&arguments)),
         Command::Transfer(arguments) => ("transfer", transfer::run(&arguments)),

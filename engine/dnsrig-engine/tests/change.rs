@@ -216,7 +216,7 @@ fn a_stream_and_what_never_arrives() {
 
 #[test]
 fn a_primary_that_does_not_know_the_zone_is_told() {
-    let silent = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let silent = crate::process::nobody();
     let primary = format!("--primary={silent}");
     let output = engine(&["propagation", &primary, "--secondary=127.0.0.1:9", "--zone=a.example"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");

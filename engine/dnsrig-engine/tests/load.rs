@@ -136,7 +136,7 @@ fn a_server_that_never_answers_costs_timeouts_only() {
 
 #[test]
 fn a_port_without_a_server_is_told() {
-    let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = crate::process::nobody();
     let (summary, _) = load(address, &["--rate", "100"]);
     assert_eq!(count(&summary, "timeouts"), 50);
     assert!(count(&summary, "unreachable") > 0);

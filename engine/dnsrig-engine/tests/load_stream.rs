@@ -145,7 +145,7 @@ fn queries_on_a_connection_that_the_server_closes_are_lost_by_kind() {
 
 #[test]
 fn a_port_without_a_server_refuses_each_query() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let address = crate::process::nobody();
     for transport in ["tcp", "dot"] {
         let summary = load(address, transport, &["--rate", "100"]);
         assert_eq!((count(&summary, "sent"), lost(&summary, "refused")), (50, 50), "{summary}");

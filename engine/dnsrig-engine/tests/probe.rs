@@ -122,7 +122,7 @@ fn a_server_that_is_not_there_is_unreachable_and_a_signal_ends_it() {
     let directory = tempfile::tempdir().unwrap();
     let zones = list(directory.path(), 3);
     let out = directory.path().join("zones.arrow");
-    let nobody = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = crate::process::nobody();
     let mut child = Command::new(ENGINE)
         .args(["probe", &nobody.to_string(), "--zones", &zones, "--until-eof", "--out", out.to_str().unwrap()])
         .stdin(Stdio::piped())

@@ -249,7 +249,7 @@ fn what_cannot_be_played_is_told_with_what_to_do() {
     }
     let damaged = std::fs::read(&path).unwrap();
     std::fs::write(&path, &damaged[..damaged.len() - 40]).unwrap();
-    let output = play(&path, UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap(), &["--timeout-s", "0.1"]);
+    let output = play(&path, process::nobody(), &["--timeout-s", "0.1"]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.code() == Some(2) && errors.contains("still to come"), "{errors}");
 }
@@ -401,6 +401,9 @@ fn a_truncated_answer_is_asked_for_again_over_tcp_by_the_same_client() {
     assert_eq!(served, [1, 2, 3].map(|client| (IpAddr::from([127, 1, 0, client]), 10)));
     let counted = summary(&play(&path, udp.address, &[&clients_from[..], &["--transport", "udp"]].concat()));
     assert_eq!(["answered", "truncated"].map(|name| count(&counted, name)), [30, 30]);
+    let class = ["--class", "share=100%,transport=udp"];
+    let counted = summary(&play(&path, udp.address, &[&clients_from[..], &class].concat()));
+    assert_eq!((count(&counted, "truncated"), count(&counted["connections"], "attempted")), (30, 0));
     udp.end();
     // A port without TCP: the query has no answer, and ends as one whose connection was refused.
     let udp = Server::start(|answer| {

@@ -353,7 +353,7 @@ fn members_leave_the_catalog_and_come_back_when_told_to() {
 fn a_probe_knows_when_each_change_is_made() {
     let directory = tempfile::tempdir().unwrap();
     let out = directory.path().join("propagation.arrow");
-    let rate = "--count 3 --changes-per-s 200 --changes-on-signal --changes-delay 1s --threads 1";
+    let rate = "--count 3 --changes-per-s 200 --changes-on-signal --changes-delay 3s --threads 1";
     let mut zones = start(rate);
     signal(&zones, Signal::SIGUSR1);
     let begin_ns = zones.event("changes-begun")["begin_ns"].as_i64().unwrap();

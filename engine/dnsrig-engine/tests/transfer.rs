@@ -3,7 +3,7 @@
 
 use std::{fs, net::UdpSocket, path::Path, process::Command, thread};
 
-use crate::process::{ENGINE, Process, Server};
+use crate::process::{self, ENGINE, Process, Server};
 use arrow_array::{Array, RecordBatch, cast::AsArray, types::Int32Type};
 use arrow_ipc::reader::StreamReader;
 use nix::{
@@ -267,8 +267,8 @@ fn many_secondaries_have_addresses_of_their_own() {
 
 #[test]
 fn a_notify_begins_a_transfer() {
-    // The port has to be known to both before either listens; nobody else takes it meanwhile, nearly always.
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    // Both have to know it before either listens.
+    let port = process::nobody().port();
     let primary =
         Primary::start(&format!("--count 5 --changes-per-s 20 --notify 127.1.0.1:{port} --notify 127.1.0.2:{port}"));
     let mut secondary = Process::start(&format!(
@@ -319,7 +319,7 @@ fn time_that_is_over_leaves_zones_neither_done_nor_failed() {
 
 #[test]
 fn nobody_there_is_said_and_bad_input_too() {
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = process::nobody().port();
     let (summary, good) =
         Process::start(&format!("transfer 127.0.0.1:{port} --count 3 --retries 1 --retry-after 1ms")).end();
     assert!(!good && outcomes(&summary) == "no-connection 3", "{summary}");

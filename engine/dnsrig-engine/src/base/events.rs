@@ -3,6 +3,7 @@
 //!
 //! Whoever reads may be slow, or not read at all: a [`Writer`] for each of both has a thread of its own, so that no
 //! measurement waits for a reader, and no memory grows for one. Events that have no room are counted in the summary.
+//! Only what measures nothing may [wait](emit_patiently).
 
 use std::{
     fs::File,
@@ -87,6 +88,14 @@ struct Anchored {
 /// Says the event `name`, dated `monotonic_ns`, if there is room.
 pub fn emit<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(), EventError> {
     Ok(output()?.write(line(name, monotonic_ns, body)?)?)
+}
+
+/// Says an event, and waits until it is read, however long that takes: for what measures nothing, and ends with its
+/// events.
+pub fn emit_patiently<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> Result<(), EventError> {
+    emit(name, monotonic_ns, body)?;
+    output()?.flush(Duration::MAX)?;
+    Ok(())
 }
 
 /// Says the event `summary`, the last one, and waits until it is read, or for two seconds.

@@ -45,7 +45,8 @@ pub fn scale(fraction: u64, bound: u64) -> u64 {
     ((u128::from(fraction) * u128::from(bound)) >> 64) as u64
 }
 
-fn split_mix(state: &mut u64) -> u64 {
+/// The next number of SplitMix64, for a hash as well: the first of a state depends on all of its bits.
+pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -7,9 +7,12 @@
 //! [`rdata`], [`soa`], [`stream`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone reads, with the
 //! walks of this folder: `load::answer`, `serve::zones::query` and `transfer::notify`.
 
+pub mod asked;
+pub mod cache;
 pub mod catalog;
 pub mod churn;
 pub mod dataset;
+pub mod dnssec;
 pub mod header;
 pub mod name;
 pub mod name_table;

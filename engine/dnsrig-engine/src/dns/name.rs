@@ -10,12 +10,16 @@ pub const NAME_BYTES_MAX: usize = 255;
 /// The longest label (RFC 1035 §2.3.4).
 pub const LABEL_BYTES_MAX: usize = 63;
 
+/// So many pointers are followed for a name. It has fewer labels, and a pointer that leads to another one adds none.
+/// But a message has room for a thousand in a row, and for five thousand names that begin with the last of them.
+const POINTERS_MAX: usize = 255;
+
 /// What is wrong with a message's form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
     /// Bytes are missing, are too many, or mean nothing.
     Form,
-    /// A pointer that does not lead backwards.
+    /// A pointer that does not lead backwards, or one too many.
     Loop,
 }
 
@@ -45,6 +49,7 @@ fn piece(message: &[u8], at: usize, start: usize) -> Result<Piece, Wrong> {
 /// Calls `each` with every label of the name at `at`, and returns what lies behind the name.
 pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) -> Result<usize, Wrong> {
     let (mut position, mut start, mut behind, mut bytes) = (at, at, None, 1);
+    let mut pointers = 0;
     loop {
         match piece(message, position, start)? {
             Piece::Root => return Ok(behind.unwrap_or(position + 1)),
@@ -57,6 +62,10 @@ pub fn labels<'m>(message: &'m [u8], at: usize, mut each: impl FnMut(&'m [u8])) 
                 position = end;
             }
             Piece::Pointer(target) => {
+                pointers += 1;
+                if pointers > POINTERS_MAX {
+                    return Err(Wrong::Loop);
+                }
                 behind.get_or_insert(position + 2);
                 (position, start) = (target, target);
             }

@@ -107,7 +107,8 @@ impl NameTable {
         Ok(table)
     }
 
-    fn parse(mut input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, NameTableError> {
+    /// The same, of what was opened.
+    pub fn parse(mut input: impl BufRead, path: &Path, is_list: bool) -> Result<Self, NameTableError> {
         let mut table = NameTable::default();
         let mut line = String::new();
         for number in 1.. {

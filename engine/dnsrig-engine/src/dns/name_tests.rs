@@ -49,6 +49,18 @@ fn a_name_is_compared_label_by_label() {
     }
 }
 
+#[test]
+fn pointers_in_a_row_have_an_end() {
+    let mut message = vec![0];
+    for number in 0..=POINTERS_MAX as u16 {
+        let target = if number == 0 { 0 } else { 2 * number - 1 };
+        message.extend((0xc000 | target).to_be_bytes());
+    }
+    let last = message.len() - 2;
+    assert_eq!(labels(&message, last - 2, |_| ()), Ok(last));
+    assert_eq!(labels(&message, last, |_| ()), Err(Wrong::Loop));
+}
+
 /// Bytes with names in them: labels from a few, ends, pointers to anywhere near, and anything.
 fn messages() -> impl Strategy<Value = Vec<u8>> {
     let label = prop_oneof![Just("a"), Just("A"), Just("z"), Just("zz")];

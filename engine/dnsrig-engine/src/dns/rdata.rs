@@ -53,37 +53,44 @@ impl Record<'_> {
     ///
     /// Data that is not as its type asks for is [`Wrong::Form`].
     pub fn data_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
-        self.expand(to, Case::AsSent)
+        let (message, at) = self.context();
+        expand(self.rtype, message, at, to, Case::AsSent)
     }
 
     /// Appends the data in canonical form (RFC 4034 §6.2): names not compressed, in lower case.
     pub fn canonical_data_into(&self, to: &mut Vec<u8>) -> Result<(), Wrong> {
-        self.expand(to, Case::Lower)
+        let (message, at) = self.context();
+        expand(self.rtype, message, at, to, Case::Lower)
     }
+}
 
-    fn expand(&self, to: &mut Vec<u8>, case: Case) -> Result<(), Wrong> {
-        let (message, mut at) = self.context();
-        for part in layout(self.rtype) {
-            let next = match part {
-                Part::Bytes(bytes) => at + bytes,
-                Part::Text => at + 1 + usize::from(*message.get(at).ok_or(Wrong::Form)?),
-                Part::Name => {
-                    let from = to.len();
-                    let behind = name::expand(message, at, to)?;
-                    if case == Case::Lower {
-                        // Lengths of labels are no letters.
-                        to[from..].make_ascii_lowercase();
-                    }
-                    at = behind;
-                    continue;
+/// Appends data that stands alone, its names not compressed, in canonical form (RFC 4034 §6.2).
+pub fn canonical_into(rtype: Rtype, data: &[u8], to: &mut Vec<u8>) -> Result<(), Wrong> {
+    expand(rtype, data, 0, to, Case::Lower)
+}
+
+/// Appends the data that begins at `at` and ends with `message`.
+fn expand(rtype: Rtype, message: &[u8], mut at: usize, to: &mut Vec<u8>, case: Case) -> Result<(), Wrong> {
+    for part in layout(rtype) {
+        let next = match part {
+            Part::Bytes(bytes) => at + bytes,
+            Part::Text => at + 1 + usize::from(*message.get(at).ok_or(Wrong::Form)?),
+            Part::Name => {
+                let from = to.len();
+                let behind = name::expand(message, at, to)?;
+                if case == Case::Lower {
+                    // Lengths of labels are no letters.
+                    to[from..].make_ascii_lowercase();
                 }
-            };
-            to.extend_from_slice(message.get(at..next).ok_or(Wrong::Form)?);
-            at = next;
-        }
-        to.extend_from_slice(&message[at..]);
-        Ok(())
+                at = behind;
+                continue;
+            }
+        };
+        to.extend_from_slice(message.get(at..next).ok_or(Wrong::Form)?);
+        at = next;
     }
+    to.extend_from_slice(&message[at..]);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -5,9 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::clients::like::LikeError;
 use crate::{
     base::failure::Advice,
     dns::{name_table::NameTableError, stream::StreamError},
+    world::spec::SpecError,
 };
 
 /// A dataset could not be made.
@@ -31,6 +33,12 @@ pub enum DatasetError {
     /// The clients' stream could not be written.
     #[error(transparent)]
     Stream(#[from] StreamError),
+    /// A population cannot be fitted to a stream.
+    #[error(transparent)]
+    Like(#[from] LikeError),
+    /// The specification of a world is none.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
     /// The table of names that clients ask for could not be used.
     #[error(transparent)]
     Names(#[from] NameTableError),
@@ -51,7 +59,9 @@ impl Advice for DatasetError {
             DatasetError::Write(..) => "choose an --out where you may write".into(),
             DatasetError::Arguments(_) => "see `dnsrig-engine generate --help`".into(),
             DatasetError::Stream(error) => error.hint(),
+            DatasetError::Like(error) => error.hint(),
             DatasetError::Names(error) => error.hint(),
+            DatasetError::Spec(error) => error.hint(),
         }
     }
 

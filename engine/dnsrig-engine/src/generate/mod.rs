@@ -8,6 +8,7 @@ pub mod clients;
 pub mod dataset;
 pub mod error;
 pub mod tld;
+pub mod world;
 pub mod zones;
 
 use std::process::ExitCode;
@@ -17,7 +18,7 @@ use serde::Serialize;
 
 use crate::base::{clock, events, failure::Failure};
 
-/// Make the data of an experiment: zones of any number or size, or clients, from a seed.
+/// Make the data of an experiment: zones of any number or size, clients, or a world, from a seed.
 ///
 /// A dataset is a directory: zones.list (a zone a line: name, TAB, path of its file), the zone files below zones/,
 /// catalog.zone (a catalog zone after RFC 9432 that lists them all, for servers that learn their zones by transfer),
@@ -33,6 +34,7 @@ enum Kind {
     Zones(zones::Arguments),
     Tld(tld::Arguments),
     Clients(Box<clients::Arguments>),
+    World(world::Arguments),
 }
 
 #[derive(Serialize)]
@@ -50,6 +52,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         Kind::Zones(arguments) => say(started_ns, &zones::generate(arguments)?),
         Kind::Tld(arguments) => say(started_ns, &tld::generate(arguments)?),
         Kind::Clients(arguments) => say(started_ns, &clients::generate(arguments)?),
+        Kind::World(arguments) => say(started_ns, &world::generate(arguments)?),
     }
 }
 

@@ -12,6 +12,9 @@
 //! the wire lies behind the delay, as in netem: a packet with much jitter holds up all behind it, so the typical
 //! delay is well above the one asked for. With order free the wire lies before the delay: packets leave it one after
 //! another, then overtake each other. Without jitter both are the same.
+//!
+//! What the packet's far end has for a delay of its own comes after all that, in both directions: packets of different
+//! far ends overtake each other, and those of one stay as they were, without anything being kept a far end.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -66,6 +69,7 @@ pub struct DelayQueue {
     waiting: BinaryHeap<Reverse<Waiting>>,
     waiting_bytes: u64,
     numbered: u64,
+    far_packets: u64,
     /// When the packet ahead is due (order kept), or the wire is free (order free).
     ahead_ns: i64,
 }
@@ -83,6 +87,7 @@ impl DelayQueue {
             waiting: BinaryHeap::with_capacity(spec.limit_packets as usize),
             waiting_bytes: 0,
             numbered: 0,
+            far_packets: 0,
             ahead_ns: i64::MIN,
             spec,
         }
@@ -108,7 +113,7 @@ impl DelayQueue {
         if self.waiting.len() >= self.spec.limit_packets as usize {
             return Fate::Overflowed;
         }
-        let due_ns = self.due_after(bytes, now_ns);
+        let due_ns = self.due_after(bytes, now_ns) + self.far_delay_ns(length);
         let slot = self.slots.keep();
         self.waiting.push(Reverse(Waiting { due_ns, number: self.numbered, taken_ns: now_ns, slot, bytes }));
         self.numbered += 1;
@@ -143,6 +148,11 @@ impl DelayQueue {
         self.waiting_bytes
     }
 
+    /// How many packets that waited had a far end with a delay of its own; none where there is no such far end.
+    pub fn far_packets(&self) -> Option<u64> {
+        (!self.spec.far.prefixes.is_empty()).then_some(self.far_packets)
+    }
+
     /// The largest packet that fits through.
     pub fn mtu_bytes(&self) -> u16 {
         self.mtu_bytes
@@ -167,6 +177,16 @@ impl DelayQueue {
             }
             (Order::Free, None) => now_ns + delay_ns,
         }
+    }
+
+    /// What the far end of the packet in the room adds.
+    fn far_delay_ns(&mut self, length: usize) -> i64 {
+        if self.spec.far.prefixes.is_empty() {
+            return 0;
+        }
+        let found = self.spec.far.packet_delay_ns(&self.slots.spare()[..length]);
+        self.far_packets += u64::from(found.is_some());
+        found.unwrap_or(0)
     }
 
     fn draw_delay_ns(&mut self) -> i64 {

@@ -1,7 +1,10 @@
 use proptest::{collection::vec, prelude::*};
 
 use super::*;
-use crate::link::spec::{self, Spec};
+use crate::link::{
+    far::Far,
+    spec::{self, Spec},
+};
 
 const US: i64 = 1_000;
 const MS: i64 = 1_000_000;
@@ -189,6 +192,52 @@ fn a_seed_makes_the_same_decisions_again() {
     assert!(decide(7, 0) != decide(8, 0) && decide(7, 0) != decide(7, 1));
 }
 
+/// Puts a packet to this address of IPv4 into the room, and takes it.
+fn take_to(line: &mut DelayQueue, destination: [u8; 4], now_ns: i64) -> Fate {
+    line.room()[..20].fill(0x45);
+    line.room()[16..20].copy_from_slice(&destination);
+    line.take(20, now_ns)
+}
+
+#[test]
+fn a_far_end_adds_its_own_delay_and_packets_of_others_overtake() {
+    let mut line = line("delay=10ms,far=198.18.64.0/18,far-delay=1ms..1ms:1+400ms..400ms:1,limit=100");
+    let distances: Vec<i64> = (0..20)
+        .map(|host| {
+            assert_eq!(take_to(&mut line, [198, 18, 64, host], 0), Fate::Waits);
+            line.spec.far.address_delay_ns([198, 18, 64, host].into())
+        })
+        .collect();
+    assert!(distances.contains(&MS) && distances.contains(&(400 * MS)));
+    let near = distances.iter().filter(|distance| **distance == MS).count();
+    assert_eq!(take_to(&mut line, [198, 18, 128, 1], 0), Fate::Waits, "this one is not far");
+    assert_eq!(line.far_packets(), Some(20));
+    let due = due_ns(&mut line);
+    assert_eq!((due[0], due[1], due[near], due[near + 1], due[20]), (10 * MS, 11 * MS, 11 * MS, 410 * MS, 410 * MS));
+    assert_eq!(self::line("delay=10ms").far_packets(), None);
+}
+
+#[test]
+fn packets_of_one_far_end_stay_in_order() {
+    for spec in ["delay=10ms,jitter=10ms", "rate=1mbit,delay=10ms,jitter=10ms"] {
+        let mut line = line(&format!("{spec},far=198.18.64.0/18,far-delay=1ms..400ms:1,limit=1000"));
+        for number in 0..400 {
+            take_to(&mut line, [198, 18, 64, number as u8 % 4], i64::from(number) * MS);
+        }
+        let mut last = [(0, 0); 4];
+        let mut overtaken = 0;
+        let mut latest = 0;
+        leave(&mut line, i64::MAX, |departure| {
+            let host = usize::from(departure.bytes[19]);
+            assert!(departure.taken_ns >= last[host].0 && departure.due_ns >= last[host].1, "{spec}");
+            last[host] = (departure.taken_ns, departure.due_ns);
+            overtaken += usize::from(departure.taken_ns < latest);
+            latest = latest.max(departure.taken_ns);
+        });
+        assert!(overtaken > 100, "{spec}: others wait for nobody");
+    }
+}
+
 /// Due times as netem_enqueue() of net/sched/sch_netem.c (Linux 6.1) reckons them with a rate: from the last of those
 /// that wait, or from now if none does. `packets`: bytes and the time since the one before; `random`: of the delays.
 fn due_by_netem_ns(spec: &Spec, packets: &[(usize, i64)], mut random: Random) -> Vec<i64> {
@@ -223,6 +272,7 @@ fn specs() -> impl Strategy<Value = Spec> {
         limit_packets,
         mtu_bytes,
         icmp: true,
+        far: Far::default(),
     })
 }
 

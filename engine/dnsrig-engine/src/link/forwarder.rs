@@ -115,7 +115,7 @@ fn refuse(tun: &Tun, line: &mut DelayQueue, bytes: usize) {
     let room = line.room();
     let packet = &room[..bytes.min(room.len())];
     let mut answer = [0; ANSWER_BYTES_MAX];
-    if let Some(length) = icmp::fragmentation_needed(packet, mtu_bytes, &mut answer) {
+    if let Some(length) = icmp::too_big(packet, mtu_bytes, &mut answer) {
         // An interface that takes none is down by now; there is nobody to tell.
         tun.write(&answer[..length]);
     }

@@ -1,12 +1,27 @@
-//! "Fragmentation needed and DF set" (RFC 792; with the MTU of the next hop, RFC 1191 §4). No I/O.
+//! What the sender of a packet that is too large is told: "fragmentation needed and DF set" of ICMP (RFC 792; with the
+//! MTU of the next hop, RFC 1191 §4), or "packet too big" of ICMPv6 (RFC 4443 §3.2). No I/O.
+//!
+//! The answer comes from the packet's destination: the link has no address of its own, and hosts look at the quoted
+//! packet, not at who sends it.
+
+use crate::net::ipv6::past_extensions;
 
 const HEADER_BYTES: usize = 20;
 const ICMP_BYTES: usize = 8;
-/// What is quoted of the packet: its header, of at most 60 bytes, and the first eight of what it carries.
-const QUOTED_BYTES_MAX: usize = 60 + 8;
 
-/// The longest answer.
-pub const ANSWER_BYTES_MAX: usize = HEADER_BYTES + ICMP_BYTES + QUOTED_BYTES_MAX;
+/// The longest answer: no path of IPv6 takes less (RFC 8200 §5), and an error of ICMPv6 quotes as much as fits
+/// (RFC 4443 §2.4 c). That of ICMP is shorter.
+pub const ANSWER_BYTES_MAX: usize = IPV6_MTU_BYTES_MIN as usize;
+
+/// The smallest MTU of IPv6.
+const IPV6_MTU_BYTES_MIN: u16 = 1280;
+const IPV6_HEADER_BYTES: usize = 40;
+const NEXT_HEADER_ICMPV6: u8 = 58;
+const PACKET_TOO_BIG: u8 = 2;
+/// Types of ICMPv6 below this are errors (RFC 4443 §2.1).
+const INFORMATIONAL_FROM: u8 = 128;
+const REDIRECT: u8 = 137;
+const HOP_LIMIT: u8 = 64;
 
 const PROTOCOL_ICMP: u8 = 1;
 const DESTINATION_UNREACHABLE: u8 = 3;
@@ -20,15 +35,54 @@ const FRAGMENT_OFFSET: u16 = 0x1fff;
 const TOS: u8 = 0xc0;
 const TTL: u8 = 64;
 
-/// Writes what the sender of `packet` is told, and returns its length. None where nothing may be said: the packet is
-/// not IPv4, or may be fragmented (DF is not set), or is one of those that RFC 1122 §3.2.2 lets nobody answer with an
-/// error: an ICMP error, a fragment but the first, a packet from or to no single host.
-///
-/// The answer comes from the packet's destination: the link has no address of its own, and hosts look at the quoted
-/// packet, not at who sends it.
-pub fn fragmentation_needed(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
+/// Writes what the sender of `packet` is told, and returns its length. None where nothing may be said.
+pub fn too_big(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
+    match packet.first()? >> 4 {
+        4 => fragmentation_needed(packet, mtu_bytes, answer),
+        6 => packet_too_big(packet, mtu_bytes, answer),
+        _ => None,
+    }
+}
+
+/// Of IPv6. Nobody is told of an MTU that no path of IPv6 has, and nobody whom RFC 4443 §2.4 e lets nobody tell: the
+/// sender of an error or a redirect of ICMPv6, of a fragment but the first, which may be of one, or of a packet from or
+/// to no single host.
+fn packet_too_big(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
+    let (header, behind) = packet.split_at_checked(IPV6_HEADER_BYTES)?;
+    let (source, destination) = (&header[8..24], &header[24..40]);
+    if mtu_bytes < IPV6_MTU_BYTES_MIN || ![source, destination].into_iter().all(is_one_host_of_ipv6) {
+        return None;
+    }
+    let (protocol, payload, fragment) = past_extensions(header[6], behind)?;
+    if fragment.is_some_and(|fragment| fragment.offset > 0) {
+        return None;
+    }
+    if protocol == NEXT_HEADER_ICMPV6
+        && matches!(payload.first().copied(), None | Some(..INFORMATIONAL_FROM | REDIRECT))
+    {
+        return None;
+    }
+    let quoted = &packet[..packet.len().min(ANSWER_BYTES_MAX - IPV6_HEADER_BYTES - ICMP_BYTES)];
+    let length = ICMP_BYTES + quoted.len();
+    let (told, icmp) = answer[..IPV6_HEADER_BYTES + length].split_at_mut(IPV6_HEADER_BYTES);
+    icmp[..ICMP_BYTES].copy_from_slice(&[PACKET_TOO_BIG, 0, 0, 0, 0, 0, 0, 0]);
+    icmp[6..8].copy_from_slice(&mtu_bytes.to_be_bytes());
+    icmp[ICMP_BYTES..].copy_from_slice(quoted);
+    told.fill(0);
+    (told[0], told[6], told[7]) = (0x60, NEXT_HEADER_ICMPV6, HOP_LIMIT);
+    told[4..6].copy_from_slice(&(length as u16).to_be_bytes());
+    told[8..24].copy_from_slice(destination);
+    told[24..40].copy_from_slice(source);
+    let sum = checksum_of_ipv6(told, icmp);
+    icmp[2..4].copy_from_slice(&sum.to_be_bytes());
+    Some(IPV6_HEADER_BYTES + length)
+}
+
+/// Of IPv4. Nobody is told of a packet that may be fragmented (DF is not set), or of one of those that RFC 1122 §3.2.2
+/// lets nobody answer with an error: an ICMP error, a fragment but the first, a packet from or to no single host.
+fn fragmentation_needed(packet: &[u8], mtu_bytes: u16, answer: &mut [u8; ANSWER_BYTES_MAX]) -> Option<usize> {
     let header_bytes = usize::from(packet.first()? & 0x0f) * 4;
-    if packet[0] >> 4 != 4 || header_bytes < HEADER_BYTES || packet.len() < header_bytes + 8 {
+    if header_bytes < HEADER_BYTES || packet.len() < header_bytes + 8 {
         return None;
     }
     let fragment = u16::from_be_bytes([packet[6], packet[7]]);
@@ -64,10 +118,28 @@ fn is_one_host(address: &[u8]) -> bool {
     (1..224).contains(&address[0]) && address[0] != 127
 }
 
+/// The same of IPv6: not unspecified, loopback or multicast.
+fn is_one_host_of_ipv6(address: &[u8]) -> bool {
+    let (last, first) = address.split_last().expect("16 bytes");
+    address[0] != 0xff && !(*last <= 1 && first.iter().all(|byte| *byte == 0))
+}
+
 /// The checksum of the Internet (RFC 1071); over bytes with a right one it is 0.
 fn checksum(bytes: &[u8]) -> u16 {
-    let words = bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)])));
-    let mut sum: u32 = words.sum();
+    folded(sum(bytes))
+}
+
+/// That of an ICMPv6 message behind this header, parts of which it covers (RFC 8200 §8.1).
+fn checksum_of_ipv6(header: &[u8], message: &[u8]) -> u16 {
+    folded(sum(&header[8..40]) + message.len() as u32 + u32::from(NEXT_HEADER_ICMPV6) + sum(message))
+}
+
+/// Of words; at most 65,536 bytes.
+fn sum(bytes: &[u8]) -> u32 {
+    bytes.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair.get(1).copied().unwrap_or(0)]))).sum()
+}
+
+fn folded(mut sum: u32) -> u16 {
     while sum > 0xffff {
         sum = (sum & 0xffff) + (sum >> 16);
     }

@@ -1,12 +1,13 @@
 //! `link`: an emulated path between two hosts, for machines whose kernel has no netem, and for what netem has not.
 //!
-//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time) with [`slots`],
-//! [`icmp`] (what senders of too large packets are told), [`counters`] (what is counted). Shells: [`tun`]
-//! (interfaces), [`forwarder`] (between them), [`report`] and [`rows`] (what is said and written).
+//! Cores without I/O: [`spec`] (what is asked for), [`delay_queue`] (one direction, in virtual time) with [`slots`] and
+//! [`far`] (delays by address), [`icmp`] (what senders of too large packets are told), [`counters`] (what is counted).
+//! Shells: [`tun`] (interfaces), [`forwarder`] (between them), [`report`] and [`rows`] (what is said and written).
 
 pub mod counters;
 pub mod delay_queue;
 pub mod error;
+pub mod far;
 pub mod forwarder;
 pub mod icmp;
 mod options;

@@ -38,14 +38,21 @@ pub struct End {
 ///   loss-at=60s:5%   from 60 s after `ready` on; may be given several times, in order
 ///   limit=5000    packets that wait, for the wire or for their time; more are dropped [1000]
 ///   mtu=1400      larger packets are dropped, and counted, with DF set or not
-///   icmp=sent     who sent one with DF set is told (RFC 1191), by a message from the packet's destination (blocked: is
-///                 not). Nobody is told of IPv6
+///   icmp=sent     who sent one over IPv6, or over IPv4 with DF set, is told, by a message from the packet's
+///                 destination (RFC 4443, RFC 1191; blocked: is not). Over IPv6 nobody is told of an mtu below its
+///                 least, 1280
+///   far=198.18.64.0/18   packets from and to these addresses have a delay more, each address its own and always the
+///                 same; may be given several times
+///   far-delay=1ms..5ms:80+5ms..50ms:20   which: classes LOW..HIGH:WEIGHT. A hash of the address draws one by its
+///                 weight, and a delay within it, whose logarithm is uniform
+///   far-seed=1    another one gives the addresses other delays [0]
 ///
 /// A packet meets loss, MTU, limit and delay in this order. With a rate and order=kept it is due at max(due time of
 /// the packet ahead, now + its delay) + its time on the wire, as in netem: then jitter raises the typical delay. With
 /// a rate and order=free it first waits for the wire, then takes a delay of its own. Without a rate, order=kept lets
-/// it be due no earlier than the packet ahead. The limit has to exceed rate × (delay + jitter), in packets, or it and
-/// not the rate is what limits: 20 Mbit/s × 175 ms are 292 packets of 1,500 bytes.
+/// it be due no earlier than the packet ahead. The far end's own delay comes after that, so that packets of different
+/// far ends overtake each other, whatever the order, and those of one do not. The limit has to exceed rate × (delay +
+/// jitter), in packets, or it and not the rate is what limits: 20 Mbit/s × 175 ms are 292 packets of 1,500 bytes.
 ///
 /// Set --interval to see more of it in --out FILE, a row a direction and interval: time_ns, direction, packets, bytes,
 /// delivered_packets, delivered_bytes, lost, overflowed, too_big, refused (the interface was down), queue_packets,

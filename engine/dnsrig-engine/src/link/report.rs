@@ -62,6 +62,9 @@ struct OfDirection {
     /// Under way when the link ended.
     queue_packets: u32,
     queue_packets_max: u32,
+    /// Those whose far end had a delay of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    far_packets: Option<u64>,
     delay_ns: Delay,
     late_ns: Late,
 }
@@ -127,6 +130,7 @@ impl Report {
                 missed: missed[number],
                 queue_packets: line.waiting_packets(),
                 queue_packets_max: counters.queue_packets_max(),
+                far_packets: line.far_packets(),
                 delay_ns: counters.delay(),
                 late_ns: counters.late(),
             }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::far::{self, Far};
 use crate::base::units::{parse_duration, parse_number, parse_share};
 
 /// So many packets may wait at most, whatever is asked for.
@@ -47,6 +48,8 @@ pub struct Spec {
     pub mtu_bytes: Option<u16>,
     /// Whether their sender is told so.
     pub icmp: bool,
+    /// What the far ends of packets add to the delay, each its own.
+    pub far: Far,
 }
 
 impl Default for Spec {
@@ -60,6 +63,7 @@ impl Default for Spec {
             limit_packets: 1000,
             mtu_bytes: None,
             icmp: true,
+            far: Far::default(),
         }
     }
 }
@@ -70,7 +74,7 @@ pub fn parse(text: &str) -> Result<Spec, String> {
     let mut seen: Vec<&str> = Vec::new();
     for part in text.split(',').filter(|part| !part.is_empty()) {
         let (key, value) = part.split_once('=').ok_or_else(|| format!("`{part}` is not KEY=VALUE"))?;
-        if key != "loss-at" && seen.contains(&key) {
+        if !matches!(key, "loss-at" | "far") && seen.contains(&key) {
             return Err(format!("{key} is given twice"));
         }
         seen.push(key);
@@ -79,6 +83,7 @@ pub fn parse(text: &str) -> Result<Spec, String> {
     if spec.jitter_ns > spec.delay_ns {
         return Err("jitter is more than delay, and no packet arrives before it was sent".into());
     }
+    spec.far.check()?;
     Ok(spec)
 }
 
@@ -93,9 +98,14 @@ fn set(spec: &mut Spec, key: &str, value: &str) -> Result<(), String> {
         "limit" => spec.limit_packets = whole(value, 1, LIMIT_PACKETS_MAX)?,
         "mtu" => spec.mtu_bytes = Some(parse_mtu(value)?),
         "icmp" => spec.icmp = choice(value, [("sent", true), ("blocked", false)])?,
+        "far" => spec.far.prefixes.push(far::parse_prefix(value, &spec.far.prefixes)?),
+        "far-delay" => spec.far.classes = far::parse_classes(value)?,
+        "far-seed" => spec.far.seed = value.parse().map_err(|_| "give a whole number")?,
         _ => {
             return Err(
-                "there is no such key; those are rate, delay, jitter, order, loss, loss-at, limit, mtu, icmp".into()
+                "there is no such key; those are rate, delay, jitter, order, loss, loss-at, limit, mtu, icmp, \
+                far, far-delay, far-seed"
+                    .into(),
             );
         }
     }

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn every_key_is_read() {
     let text = "rate=20mbit,delay=125ms,jitter=50ms,order=free,loss=0.1%,loss-at=60s:5%,loss-at=120s:0.1%,limit=5000,\
-        mtu=1400,icmp=blocked";
+        mtu=1400,icmp=blocked,far=198.18.64.0/18,far=2001:2:0:3::/64,far-delay=1ms..5ms:80+5ms..50ms:20,far-seed=7";
     let expected = Spec {
         rate_bit_per_s: Some(20_000_000),
         delay_ns: 125_000_000,
@@ -15,6 +15,11 @@ fn every_key_is_read() {
         limit_packets: 5000,
         mtu_bytes: Some(1400),
         icmp: false,
+        far: Far {
+            prefixes: ["198.18.64.0/18", "2001:2:0:3::/64"].map(|text| far::parse_prefix(text, &[]).unwrap()).into(),
+            classes: far::parse_classes("1ms..5ms:80+5ms..50ms:20").unwrap(),
+            seed: 7,
+        },
     };
     assert_eq!(parse(text), Ok(expected));
     assert_eq!(parse(""), Ok(Spec::default()));
@@ -50,6 +55,10 @@ fn what_is_wrong_is_named() {
         ("mtu=67", "mtu: give a whole number from 68"),
         ("mtu=65536", "mtu: give a whole number from 68"),
         ("icmp=yes", "icmp: expected sent or blocked"),
+        ("far=198.18.64.1/18", "far: `198.18.64.1/18` is within"),
+        ("far=198.18.64.0/18", "far and far-delay go together"),
+        ("far-delay=1ms..2ms:1", "far and far-delay go together"),
+        ("far-seed=x", "far-seed: give a whole number"),
     ] {
         let reason = parse(text).unwrap_err();
         assert!(reason.contains(word), "{text}: {reason}");

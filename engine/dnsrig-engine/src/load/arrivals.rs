@@ -169,6 +169,11 @@ impl Arrivals {
         self.end_ns = self.end_ns.min(end_ns);
     }
 
+    /// Whether somebody reads the queries, who may be late with it: what is due then is not there to be taken.
+    pub fn is_read_ahead(&self) -> bool {
+        matches!(self.kind, Kind::Stream { .. })
+    }
+
     /// Whether a query that ends makes another one due.
     pub fn is_closed_loop(&self) -> bool {
         matches!(self.kind, Kind::Windows { .. })

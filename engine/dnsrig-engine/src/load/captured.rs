@@ -2,12 +2,12 @@
 //! file.
 //!
 //! Who reads the file is another thread, so that none waits for a disk that sends. Chunks go round: read ahead as many
-//! as the channel holds, taken from in the order of due times, and given back when each of their queries has ended.
+//! as the ring holds, taken from in the order of due times, and given back when each of their queries has ended. As in
+//! [`handover`](super::handover), the thread that sends never waits for the other one.
 
-use std::{
-    collections::VecDeque,
-    sync::mpsc::{Receiver, Sender, TryRecvError},
-};
+use std::{collections::VecDeque, thread, time::Duration};
+
+use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::dns::stream::Transport;
 
@@ -18,7 +18,13 @@ pub const CHUNK_QUERIES: usize = 2_048;
 pub const CHUNK_BYTES: usize = 128 << 10;
 
 /// So many chunks are read ahead: at 150,000 queries a second that is a tenth of a second.
-pub const CHUNKS_AHEAD: usize = 8;
+const CHUNKS_AHEAD: usize = 8;
+
+/// So many chunks may lie unused: with queries that have 2 s to be answered about as many go round at that rate.
+const SPARE_MAX: usize = 128;
+
+/// How long one side sleeps until it looks again for room, or for the first chunk.
+const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A query of a chunk.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +32,8 @@ struct Query {
     due_ns: i64,
     client: u32,
     transport: Transport,
+    /// Whether it is asked again over TCP if its answer is truncated.
+    asks_again: bool,
     /// Where its message begins in the chunk; it ends where the next one begins.
     start: u32,
 }
@@ -55,9 +63,9 @@ impl Chunk {
     }
 
     /// Adds a query, of which none before is due later.
-    pub fn push(&mut self, due_ns: i64, client: u32, transport: Transport, message: &[u8]) {
+    pub fn push(&mut self, due_ns: i64, client: u32, (transport, asks_again): (Transport, bool), message: &[u8]) {
         let start = self.messages.len() as u32;
-        self.queries.push(Query { due_ns, client, transport, start });
+        self.queries.push(Query { due_ns, client, transport, asks_again, start });
         self.messages.extend_from_slice(message);
         self.open += 1;
     }
@@ -80,10 +88,60 @@ impl Chunk {
     }
 }
 
+/// Where chunks are put that were read ahead.
+pub struct Ahead {
+    chunks: Producer<Chunk>,
+    spare: Consumer<Chunk>,
+}
+
+impl Ahead {
+    /// Gives a chunk away as soon as there is room; returns an empty one, or none if nobody takes any more.
+    pub fn give(&mut self, mut chunk: Chunk) -> Option<Chunk> {
+        while let Err(rtrb::PushError::Full(back)) = self.chunks.push(chunk) {
+            if self.chunks.is_abandoned() {
+                return None;
+            }
+            chunk = back;
+            thread::sleep(LOOK_INTERVAL);
+        }
+        let mut spare = self.spare.pop().unwrap_or_default();
+        spare.clear();
+        Some(spare)
+    }
+}
+
+/// The way of chunks from the one that reads, and back.
+pub struct Way {
+    chunks: Consumer<Chunk>,
+    spare: Producer<Chunk>,
+}
+
+/// Both ends of it.
+pub fn way() -> (Ahead, Way) {
+    let (ahead, chunks) = RingBuffer::new(CHUNKS_AHEAD);
+    let (spare, unused) = RingBuffer::new(SPARE_MAX);
+    (Ahead { chunks: ahead, spare: unused }, Way { chunks, spare })
+}
+
+impl Way {
+    /// The next chunk; none yet, or `Err` if there will be none.
+    fn take(&mut self) -> Result<Option<Chunk>, End> {
+        // Looked at first: who has gone by then has put everything in.
+        let is_last = self.chunks.is_abandoned();
+        match self.chunks.pop() {
+            Ok(chunk) => Ok(Some(chunk)),
+            Err(_) if is_last => Err(End),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+/// There are no more chunks.
+struct End;
+
 /// The queries of one thread.
 pub struct Captured {
-    ahead: Receiver<Chunk>,
-    spare: Sender<Chunk>,
+    way: Way,
     /// Those with queries that have not ended; from the last one queries are taken.
     chunks: VecDeque<Chunk>,
     /// The number of the first of them; numbers begin anew after the last of 16 bits.
@@ -97,15 +155,18 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// From a channel of chunks, to which emptied ones go back; no message is longer than `bytes_max`. Waits for the
-    /// first.
-    pub fn new(ahead: Receiver<Chunk>, spare: Sender<Chunk>, bytes_max: usize) -> Self {
-        let first = ahead.recv().ok();
+    /// Of the chunks that come this way; no message is longer than `bytes_max`. Waits for the first.
+    pub fn new(mut way: Way, bytes_max: usize) -> Self {
+        let first = loop {
+            match way.take() {
+                Ok(None) => thread::sleep(LOOK_INTERVAL),
+                first => break first.ok().flatten(),
+            }
+        };
         Captured {
             is_at_end: first.is_none(),
             chunks: first.into_iter().collect(),
-            ahead,
-            spare,
+            way,
             first: 0,
             next: 0,
             last_due_ns: 0,
@@ -159,6 +220,12 @@ impl Captured {
         self.chunks[chunk].queries[at].transport
     }
 
+    /// Whether a query that has not ended is asked again over TCP if its answer is truncated.
+    pub fn asks_again(&self, place: u32) -> bool {
+        let (chunk, at) = self.place(place);
+        self.chunks[chunk].queries[at].asks_again
+    }
+
     /// A query that was taken has ended.
     #[inline]
     pub fn ended(&mut self, place: u32) {
@@ -178,24 +245,24 @@ impl Captured {
     /// Goes on with the next chunk, if it has been read.
     #[cold]
     fn read_on(&mut self) {
-        match self.ahead.try_recv() {
-            Ok(chunk) => {
+        match self.way.take() {
+            Ok(Some(chunk)) => {
                 self.chunks.push_back(chunk);
                 self.next = 0;
                 while self.chunks.len() > 1 && self.chunks[0].open == 0 {
                     self.give_back();
                 }
             }
-            Err(TryRecvError::Empty) => {}
-            Err(TryRecvError::Disconnected) => self.is_at_end = true,
+            Ok(None) => {}
+            Err(End) => self.is_at_end = true,
         }
     }
 
     fn give_back(&mut self) {
         if let Some(chunk) = self.chunks.pop_front() {
             self.first = self.first.wrapping_add(1);
-            // Who read the file may be done.
-            let _ = self.spare.send(chunk);
+            // Who read the file may be done, or has enough of them.
+            let _ = self.way.spare.push(chunk);
         }
     }
 }

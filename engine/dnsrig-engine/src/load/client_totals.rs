@@ -5,7 +5,13 @@
 
 use std::{hint::black_box, iter};
 
-use crate::net::connection::CloseReason;
+use serde::Serialize;
+
+use super::classes::Classes as ClientClasses;
+use crate::{
+    net::connection::CloseReason,
+    stats::histogram::{Distribution, TIME_MAX_NS, Times, times},
+};
 
 /// Classes an octave, of equal width: a percentile is told at most a quarter too high.
 const CLASSES_PER_OCTAVE: u32 = 4;
@@ -90,6 +96,21 @@ pub struct ClientTotals {
     totals: Vec<ClientTotal>,
     /// Empty where percentiles are not wanted.
     classes: Vec<Classes>,
+    /// By class of clients, with the latencies of each; none where they have no classes.
+    by_class: Option<(ClientClasses, Vec<Times>)>,
+}
+
+/// What the clients of one class saw.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ClassTotal {
+    /// Those that had a query.
+    pub clients: u64,
+    pub answered: u64,
+    pub unanswered: u64,
+    /// Of those unanswered; the others were lost with their connection.
+    pub timeouts: u64,
+    /// From the due time.
+    pub latency_ns: Distribution,
 }
 
 impl ClientTotals {
@@ -98,7 +119,13 @@ impl ClientTotals {
         // Zeros that the compiler does not know as such are written, so that memory does not grow later.
         let empty = || [black_box(0); CLASSES];
         let classes = iter::repeat_with(empty).take(if percentiles { clients } else { 0 }).collect();
-        ClientTotals { totals: vec![ClientTotal::default(); clients], classes }
+        ClientTotals { totals: vec![ClientTotal::default(); clients], classes, by_class: None }
+    }
+
+    /// The same with the latencies of each class of clients, if they have classes.
+    pub fn with_classes(self, classes: ClientClasses) -> Self {
+        let latencies = (0..classes.count()).map(|_| times()).collect();
+        ClientTotals { by_class: (classes.count() > 1).then_some((classes, latencies)), ..self }
     }
 
     /// A query of a client ended.
@@ -106,6 +133,10 @@ impl ClientTotals {
     pub fn end(&mut self, client: usize, latency_ns: i64, end: End) {
         let Some(total) = self.totals.get_mut(client) else { return };
         total.counts.count(latency_ns, matches!(end, End::Answered { .. }));
+        if let Some((classes, latencies)) = &mut self.by_class {
+            let latency_ns = latency_ns.max(0).unsigned_abs().min(TIME_MAX_NS);
+            latencies[classes.of(client as u32)].saturating_record(latency_ns);
+        }
         match end {
             End::Answered { rcode, truncated, authenticated } => {
                 total.truncated += u32::from(truncated);
@@ -138,6 +169,31 @@ impl ClientTotals {
         for (mine, other) in self.classes.iter_mut().zip(&other.classes) {
             mine.iter_mut().zip(other).for_each(|(mine, other)| *mine = mine.saturating_add(*other));
         }
+        if let (Some((_, mine)), Some((_, other))) = (&mut self.by_class, &other.by_class) {
+            for (mine, other) in mine.iter_mut().zip(other) {
+                mine.add(other).expect("all histograms have the same bounds");
+            }
+        }
+    }
+
+    /// What each class saw; empty where clients have no classes.
+    pub fn by_class(&self) -> Vec<ClassTotal> {
+        let Some((classes, latencies)) = &self.by_class else { return Vec::new() };
+        let empty = |latencies| ClassTotal { latency_ns: Distribution::from(latencies), ..ClassTotal::default() };
+        let mut all: Vec<_> = latencies.iter().map(empty).collect();
+        for (client, total) in self.active() {
+            let class = &mut all[classes.of(client)];
+            class.clients += 1;
+            class.answered += u64::from(total.counts.answered);
+            class.unanswered += u64::from(total.counts.unanswered);
+            class.timeouts += u64::from(total.timeouts);
+        }
+        all
+    }
+
+    /// The class of a client; 0 where they have no classes.
+    pub fn class(&self, client: u32) -> u8 {
+        self.by_class.as_ref().map_or(0, |(classes, _)| classes.of(client) as u8)
     }
 
     /// Those that had a query, with their numbers.
@@ -216,6 +272,26 @@ mod tests {
         assert!((100 * MS..=100 * MS * 5 / 4).contains(&tail_ns), "{tail_ns}");
         assert_eq!(totals.latency_ns(1, 100), Some(2_000 * MS), "never more than the longest");
         assert_eq!(totals.latency_ns(0, 50), None);
+    }
+
+    #[test]
+    fn a_class_has_what_its_clients_saw_on_all_threads() {
+        let classes = ClientClasses::by_shares(100, &[0.5], 1);
+        let new = || ClientTotals::new(100, false).with_classes(classes.clone());
+        let (mut one, mut other) = (new(), new());
+        for client in 0..100 {
+            let latency_ns = if classes.of(client) == 1 { 5 * MS } else { MS };
+            let totals = if client % 2 == 0 { &mut one } else { &mut other };
+            totals.end(client as usize, latency_ns, answered(0));
+        }
+        one.end(0, 2_000 * MS, End::Timeout);
+        one.add(&other);
+        let [rest, first] = one.by_class()[..] else { panic!("two classes") };
+        assert_eq!((rest.clients + first.clients, rest.answered + first.answered), (100, 100));
+        assert_eq!((rest.timeouts + first.timeouts, rest.unanswered + first.unanswered), (1, 1));
+        assert!((MS..2 * MS).contains(&(rest.latency_ns.p50 as i64)) && rest.latency_ns.p50 < first.latency_ns.p50);
+        assert_eq!((0..100).filter(|client| one.class(*client) == 1).count() as u64, first.clients);
+        assert!(ClientTotals::new(100, false).by_class().is_empty());
     }
 
     #[test]

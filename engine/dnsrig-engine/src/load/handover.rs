@@ -2,8 +2,14 @@
 //!
 //! Who collects writes files and events, and may be slow; the thread neither waits nor takes memory for that. What
 //! would be too much is put together: its queries stay in the summary, and no interval of its own is told of it.
+//!
+//! Both ways are rings whose sides never wait for each other, not even for a value that is being put in. The thread may
+//! go before everything else on its CPU: if it waited for an ordinary one that is to run there, it would wait until the
+//! kernel took the CPU from it.
 
-use std::sync::mpsc::{Receiver, Sender};
+use std::thread::{self, Thread};
+
+use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{
     client_totals::ClientTotals,
@@ -24,7 +30,8 @@ pub enum Report {
 
 /// What is left to say of a period.
 pub struct Ended {
-    pub connections: Connections,
+    /// By class of clients.
+    pub connections: Vec<Connections>,
     pub sending_ns: i64,
     pub real_time: bool,
     /// Of the intervals that had no room, together.
@@ -37,10 +44,11 @@ pub struct Ended {
 
 /// The thread's side.
 pub struct Handover {
-    thread: usize,
-    reports: Sender<(usize, Report)>,
+    reports: Producer<Report>,
+    /// Who is woken when there is something to collect.
+    collector: Thread,
     /// Intervals that come back to be used again.
-    spare: Receiver<Box<Interval>>,
+    spare: Consumer<Box<Interval>>,
     waiting: usize,
     /// What had no room.
     rest: Option<Box<Interval>>,
@@ -48,15 +56,33 @@ pub struct Handover {
     count: u64,
 }
 
-impl Handover {
-    /// Of the thread with this number.
-    pub fn new(thread: usize, reports: Sender<(usize, Report)>, spare: Receiver<Box<Interval>>) -> Self {
-        Handover { thread, reports, spare, waiting: 0, rest: None, count: 0 }
-    }
+/// The side of the one that collects.
+pub struct Collected {
+    pub reports: Consumer<Report>,
+    spare: Producer<Box<Interval>>,
+}
 
+/// Both sides; the thread that calls is the one that collects. It may park until there is something.
+pub fn handover() -> (Handover, Collected) {
+    // The intervals that wait, and the end of the period.
+    let (give, reports) = RingBuffer::new(WAITING_MAX + 1);
+    let (give_back, spare) = RingBuffer::new(WAITING_MAX);
+    let handover = Handover { reports: give, collector: thread::current(), spare, waiting: 0, rest: None, count: 0 };
+    (handover, Collected { reports, spare: give_back })
+}
+
+impl Collected {
+    /// Gives an interval back to be used again.
+    pub fn give_back(&mut self, interval: Box<Interval>) {
+        // There is room for as many as may wait.
+        let _ = self.spare.push(interval);
+    }
+}
+
+impl Handover {
     /// Gives complete intervals away and takes used ones back; `next_due_ns` is when the next query falls due.
     pub fn give(&mut self, interval_stats: &mut IntervalStats, next_due_ns: i64) {
-        while let Ok(interval) = self.spare.try_recv() {
+        while let Ok(interval) = self.spare.pop() {
             self.waiting -= 1;
             interval_stats.reuse(interval);
         }
@@ -81,14 +107,15 @@ impl Handover {
     }
 
     /// Tells something; nobody listens only when the whole process ends.
-    pub fn tell(&self, report: Report) {
-        let _ = self.reports.send((self.thread, report));
+    pub fn tell(&mut self, report: Report) {
+        let _ = self.reports.push(report);
+        self.collector.unpark();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::mpsc::channel;
+    use std::iter;
 
     use super::*;
 
@@ -103,22 +130,21 @@ mod tests {
 
     #[test]
     fn no_more_wait_than_may_and_nothing_is_lost() {
-        let ((reports, collected), (give_back, spare)) = (channel(), channel());
+        let (mut handover, mut collected) = handover();
         let mut interval_stats = IntervalStats::new(0, 1_000 * MS, MS, 1);
-        let mut handover = Handover::new(3, reports, spare);
         worked(&mut interval_stats, 0, 500);
         handover.give(&mut interval_stats, 500 * MS);
-        let taken: Vec<_> = collected.try_iter().collect();
+        let taken: Vec<_> = iter::from_fn(|| collected.reports.pop().ok()).collect();
         assert_eq!(taken.len(), WAITING_MAX);
         // Half of them are used, and as many find room again.
-        for (thread, report) in taken.into_iter().take(WAITING_MAX / 2) {
+        for report in taken.into_iter().take(WAITING_MAX / 2) {
             let Report::Interval(interval) = report else { panic!("an interval") };
-            assert_eq!((thread, interval.counts.due), (3, 1));
-            give_back.send(interval).unwrap();
+            assert_eq!(interval.counts.due, 1);
+            collected.give_back(interval);
         }
         worked(&mut interval_stats, 500, 500);
         handover.give(&mut interval_stats, i64::MAX);
-        assert_eq!(collected.try_iter().count(), WAITING_MAX / 2);
+        assert_eq!(iter::from_fn(|| collected.reports.pop().ok()).count(), WAITING_MAX / 2);
         let (rest, count) = handover.end();
         assert_eq!((rest.unwrap().counts.due, count), (1_000 - 96, 1_000));
     }

@@ -5,8 +5,9 @@ use std::net::SocketAddr;
 use super::{
     arguments::{Arguments, Plan, TransportKind},
     arrivals::Model,
+    client_totals::ClassTotal,
     interval_stats::Losses,
-    summary::Summary,
+    summary::{ClassResult, Summary},
     transport::Connections,
 };
 use crate::stats::format::{grouped, milliseconds};
@@ -68,17 +69,10 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
             row(name, grouped(count));
         }
         if summary.connections.attempted > 0 {
-            let Connections { attempted, established, resumed, failed, .. } = summary.connections;
-            row(
-                "connections",
-                format!(
-                    "{} begun, {} established, {} resumed, {} failed",
-                    grouped(attempted),
-                    grouped(established),
-                    grouped(resumed),
-                    grouped(failed)
-                ),
-            );
+            row("connections", connections(&summary.connections));
+        }
+        for (number, class) in (0..).zip(&summary.classes) {
+            row(&class_name(number, class), class_text(class, summary.timeout_ns.unsigned_abs()));
         }
         row("", format!("{:>11} {:>11} {:>11} {:>11} {:>11}", "p50", "p99", "p99.9", "p99.99", "max"));
         for (name, times) in [
@@ -96,6 +90,45 @@ pub fn text(summary: &Summary, server: SocketAddr) -> String {
     }
     lines.extend(verdicts(summary).into_iter().map(|verdict| format!("  note: {verdict}")));
     lines.join("\n") + "\n"
+}
+
+fn connections(counts: &Connections) -> String {
+    let Connections { attempted, established, handshakes, resumed, failed, early_accepted, early_rejected, .. } =
+        *counts;
+    let mut text = format!("{} begun, {} established", grouped(attempted), grouped(established));
+    if handshakes > 0 {
+        let (full, resumed) = (grouped(handshakes - resumed), grouped(resumed));
+        text += &format!(" ({full} full TLS handshakes, {resumed} resumed)");
+    }
+    text += &format!(", {} failed", grouped(failed));
+    if early_accepted + early_rejected > 0 {
+        let (accepted, rejected) = (grouped(early_accepted), grouped(early_rejected));
+        text += &format!("; early data: {accepted} queries accepted, {rejected} rejected");
+    }
+    text
+}
+
+fn class_name(number: usize, class: &ClassResult) -> String {
+    let percent = class.asked.map_or(0.0, |asked| (asked.share * 1e6).round() / 1e4);
+    let name = if number == 0 { "other clients".into() } else { format!("class {number}") };
+    format!("{name}, {percent} %")
+}
+
+fn class_text(class: &ClassResult, limit_ns: u64) -> String {
+    let ClassTotal { clients, answered, unanswered, latency_ns, .. } = class.seen;
+    let latency = |ns| milliseconds(ns, Some(limit_ns)).trim().to_owned();
+    let mut text = format!(
+        "{} clients, {} queries answered, {} not; p50 {}, p99 {}",
+        grouped(clients),
+        grouped(answered),
+        grouped(unanswered),
+        latency(latency_ns.p50),
+        latency(latency_ns.p99)
+    );
+    if class.connections.attempted > 0 {
+        text += &format!("; connections: {}", connections(&class.connections));
+    }
+    text
 }
 
 fn headline(summary: &Summary, server: SocketAddr) -> String {
@@ -251,5 +284,20 @@ mod tests {
         let interrupted = Summary { interrupted: true, ..late };
         assert!(!told(&interrupted).contains("too slow"));
         assert!(told(&interrupted).contains("1 s, then interrupted"));
+    }
+
+    #[test]
+    fn a_class_is_told_with_its_connections() {
+        let counts = |attempted| Connections { attempted, established: 9, failed: 1, ..Connections::default() };
+        let over_tls = Connections { handshakes: 9, resumed: 6, early_accepted: 5, early_rejected: 1, ..counts(10) };
+        let seen = ClassTotal { clients: 3, answered: 1_200, unanswered: 4, ..ClassTotal::default() };
+        let classes = [Connections::default(), counts(10), over_tls].map(|counts| ClassResult::new(seen, counts));
+        let told = told(&Summary { classes: classes.to_vec(), ..of_a_rate() });
+        assert!(told.contains("other clients, 0 %") && told.contains("3 clients, 1,200 queries answered, 4 not"));
+        assert_eq!(told.matches("connections: ").count(), 2, "none without any: {told}");
+        assert!(told.contains("10 begun, 9 established, 1 failed\n"), "{told}");
+        let tls =
+            "9 established (3 full TLS handshakes, 6 resumed), 1 failed; early data: 5 queries accepted, 1 rejected";
+        assert!(told.contains(tls), "{told}");
     }
 }

@@ -328,7 +328,7 @@ impl InFlight {
                 client.outstanding -= 1;
                 client.pass_ended();
                 self.interval_stats.at(query.due_ns).counts.bytes_received += length as u64;
-                if truncated && asks_again {
+                if truncated && asks_again && self.source.asks_again(query.place) {
                     self.interval_stats.truncated(query.owner as usize, query.due_ns);
                     self.truncated.push_back(Query { state: State::Unused, ..query });
                     return true;

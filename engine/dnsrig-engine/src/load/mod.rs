@@ -13,6 +13,7 @@ pub mod answers;
 pub mod arguments;
 pub mod arrivals;
 pub mod captured;
+pub mod classes;
 pub mod client_totals;
 pub mod collect;
 pub mod handover;
@@ -21,7 +22,6 @@ pub mod in_flight;
 pub mod interval_stats;
 pub mod lateness;
 pub mod play;
-pub mod prefix;
 pub mod priority;
 pub mod queries;
 pub mod ramp;
@@ -43,9 +43,8 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
-use self::prefix::Prefix;
 pub use self::{arguments::Arguments, run::run};
-use crate::{base::failure::Advice, dns::stream::StreamError};
+use crate::{base::failure::Advice, dns::stream::StreamError, net::prefix::Prefix};
 
 /// The load could not be put on the server, by a fault that is not the server's.
 #[derive(Debug, thiserror::Error)]

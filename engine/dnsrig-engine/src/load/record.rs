@@ -212,6 +212,7 @@ fn total_columns(start_ns: i64, clients: &ClientTotals) -> Columns<'_, (u32, Cli
         .value("servfail", |(_, total)| total.servfail)
         .value("p50_ns", |(number, _)| clients.latency_ns(*number, 50).unwrap_or(0))
         .value("p99_ns", |(number, _)| clients.latency_ns(*number, 99).unwrap_or(0))
+        .value("class", |(number, _)| u32::from(clients.class(*number)))
 }
 
 /// A bin in which anything was sent or answered, and when it begins.

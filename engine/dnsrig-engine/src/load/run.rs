@@ -130,7 +130,7 @@ fn ramp(arguments: &Arguments, team: &mut Team, limits: Limits, settings: Settin
     let mut summary = empty_summary(arguments, period(Model::Outstanding(1), arguments));
     summary.model = "ramp";
     summary.fill(&all.counts, &all.series);
-    summary.connections = all.connections;
+    summary.connections = all.connections();
     summary.busy_share = steps.iter().map(|step: &Step| step.busy_share).fold(0.0, f64::max);
     summary.capacity_qps = search.capacity_qps();
     summary.capacity_is_lower_bound = search.is_lower_bound();
@@ -178,10 +178,13 @@ fn open(arguments: &Arguments, clients: usize, bytes_max: usize) -> Result<Box<d
     let burst = arguments.burst();
     let settings = stream::Settings {
         tls: (arguments.transport == TransportKind::Dot).then_some(DOT),
-        queries_per_connection: arguments.queries_per_connection,
-        idle_ns: 0,
+        classes: vec![stream::Usage {
+            per_connection: arguments.queries_per_connection,
+            idle_ns: 0,
+            resumption: !arguments.no_resumption,
+            early_data: false,
+        }],
         burst,
-        resumption: !arguments.no_resumption,
         close: arguments.close,
         bytes_max,
         timeout_ns: nanoseconds(arguments.timeout_s),

@@ -16,6 +16,9 @@ pub const CHECK_INTERVAL_NS: i64 = 1_000_000;
 /// A closed loop's next query is due when one before has ended, which may be noticed this much later.
 const NOTICED_LATE_NS: i64 = 5 * CHECK_INTERVAL_NS;
 
+/// What is due and has not been read yet is looked for this often. In between whoever reads it has the CPU.
+const READ_INTERVAL_NS: i64 = 100_000;
+
 /// So many queries wait for their clients' connections at a time: to try all of them again takes about 0.1 ms. One more
 /// is given up, as no query of another client may wait for it.
 const ASIDE_MAX: usize = 1_024;
@@ -147,10 +150,14 @@ impl SendSchedule {
         now_ns >= self.end_ns && self.next_due_ns() == i64::MAX && in_flight.outstanding() == 0
     }
 
-    /// Until when there is nothing to do but to receive; it ends `early_ns` before a query is due.
-    pub fn idle_until_ns(&self, early_ns: i64) -> i64 {
+    /// Until when there is nothing to do but to receive, after what was due at `now_ns` was taken; it ends `early_ns`
+    /// before a query is due.
+    pub fn idle_until_ns(&self, now_ns: i64, early_ns: i64) -> i64 {
         // What could not be sent waits for room, not for a time.
         let next_ns = if self.due.is_empty() { self.arrivals.next_due_ns() } else { i64::MAX };
+        if next_ns <= now_ns && self.arrivals.is_read_ahead() {
+            return now_ns + READ_INTERVAL_NS;
+        }
         next_ns.saturating_sub(early_ns).min(self.check_ns)
     }
 
@@ -195,7 +202,14 @@ fn give_up(due: Due, wait: Wait, in_flight: &mut InFlight) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::load::arrivals::Model;
+    use crate::{
+        dns::stream::Transport,
+        load::{
+            arrivals::Model,
+            captured::{self, Captured, Chunk},
+            source::Source,
+        },
+    };
 
     const MS: i64 = 1_000_000;
     const SECOND: i64 = 1_000 * MS;
@@ -243,6 +257,39 @@ mod tests {
         // One was not sent, as there was no connection; to the other the server is silent.
         let counts = in_flight.interval_stats.at(0).counts;
         assert_eq!((counts.due, counts.sent, counts.timeouts), (2, 1, 1));
+    }
+
+    #[test]
+    fn what_has_not_been_read_leaves_the_cpu_to_whoever_reads() {
+        let (mut ahead, way) = captured::way();
+        let chunk = |due_ns: i64| {
+            let mut chunk = Chunk::default();
+            chunk.push(due_ns, 0, (Transport::Udp, false), &[0; 17]);
+            chunk
+        };
+        ahead.give(chunk(2 * MS)).unwrap();
+        let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+        let mut in_flight = InFlight::of([query], 1, 256, SECOND);
+        in_flight.source = Source::Captured(Captured::new(way, 17));
+        let period = Period { model: Model::Stream { qps: 100.0 }, start_ns: 0, end_ns: SECOND, seed: 1 };
+        let alone = Part { thread: 0, threads: 1 };
+        let mut schedule = SendSchedule::new(period, alone, Order { next: 0, count: 1 }, SECOND, &mut in_flight);
+        schedule.check(0, false, &mut in_flight);
+        schedule.check_ns = SECOND;
+        assert!(schedule.due(MS, &mut in_flight).is_empty());
+        assert_eq!(schedule.idle_until_ns(MS, 50_000), 2 * MS - 50_000);
+        assert_eq!(schedule.due(2 * MS, &mut in_flight).len(), 1);
+        schedule.sent(1, 2 * MS);
+        for now_ns in [2 * MS, 3 * MS] {
+            assert!(schedule.due(now_ns, &mut in_flight).is_empty(), "the next one has not been read");
+            assert_eq!(schedule.idle_until_ns(now_ns, 50_000), now_ns + READ_INTERVAL_NS);
+        }
+        ahead.give(chunk(2 * MS)).unwrap();
+        assert_eq!(schedule.due(3 * MS, &mut in_flight).len(), 1);
+        schedule.sent(1, 3 * MS);
+        drop(ahead);
+        assert!(schedule.due(4 * MS, &mut in_flight).is_empty());
+        assert_eq!(schedule.idle_until_ns(4 * MS, 50_000), SECOND, "nothing else is due");
     }
 
     #[test]

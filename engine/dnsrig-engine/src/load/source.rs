@@ -32,6 +32,14 @@ impl Source {
         }
     }
 
+    /// Whether the query at this position is asked again over TCP if its answer is truncated; it has not ended.
+    pub fn asks_again(&self, place: u32) -> bool {
+        match self {
+            Source::Prepared(_) => true,
+            Source::Captured(captured) => captured.asks_again(place),
+        }
+    }
+
     /// The length of the longest message.
     pub fn bytes_max(&self) -> usize {
         match self {

@@ -7,8 +7,9 @@ use serde::Serialize;
 use super::{
     arguments::TransportKind,
     arrivals::{Model, Period},
+    client_totals::ClassTotal,
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
-    play::TransportChoice,
+    play::{Class, TransportChoice},
     transport::Connections,
 };
 use crate::{dns::stream::Header, stats::histogram::Distribution};
@@ -64,6 +65,23 @@ pub struct Replayed {
     pub too_long_skipped: u64,
 }
 
+/// What became of the queries and connections of a class of clients.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ClassResult {
+    #[serde(flatten)]
+    pub asked: Option<Class>,
+    #[serde(flatten)]
+    pub seen: ClassTotal,
+    pub connections: Connections,
+}
+
+impl ClassResult {
+    /// Of a class whose settings are not told yet.
+    pub fn new(seen: ClassTotal, connections: Connections) -> Self {
+        ClassResult { asked: None, seen, connections }
+    }
+}
+
 /// The final event.
 #[derive(Debug, Default, Serialize)]
 pub struct Summary {
@@ -100,6 +118,9 @@ pub struct Summary {
     pub bytes_sent: u64,
     pub bytes_received: u64,
     pub connections: Connections,
+    /// By class of clients, that of clients without another one first; empty where all are alike.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassResult>,
     pub latency_ns: Distribution,
     pub sent_latency_ns: Distribution,
     pub lower_latency_ns: Distribution,

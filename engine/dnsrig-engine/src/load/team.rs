@@ -1,6 +1,7 @@
 //! The threads, the channels to them, and what they measure together.
 
 use std::{
+    iter,
     path::Path,
     sync::{
         Arc,
@@ -16,12 +17,12 @@ use super::{
     arrivals::{Order, Part, Period},
     client_totals::ClientTotals,
     collect::Collection,
-    handover::{Handover, Report},
+    handover::{Collected, Report, handover},
     in_flight::InFlight,
     interval_stats::{Counts, Interval, Series},
     record::Record,
     report::Reporter,
-    summary::{Summary, model_words},
+    summary::{ClassResult, Summary, model_words},
     transport::{Connections, Transport},
     waking::Waking,
     worker::{Channels, Worker},
@@ -57,8 +58,7 @@ pub struct Team {
     pub clients: Vec<usize>,
     threads: Threads<(), LoadError>,
     periods: Vec<mpsc::Sender<Period>>,
-    spare: Vec<mpsc::Sender<Box<Interval>>>,
-    reports: mpsc::Receiver<(usize, Report)>,
+    collected: Vec<Collected>,
     supervision: Supervision,
     stopping: Arc<AtomicBool>,
 }
@@ -68,7 +68,8 @@ pub struct Team {
 pub struct Outcome {
     pub counts: Counts,
     pub series: Series,
-    pub connections: Connections,
+    /// By class of clients.
+    pub connections: Vec<Connections>,
     pub sending_ns: i64,
     pub busy_ns: i64,
     pub real_time: bool,
@@ -78,6 +79,13 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// Those of all classes together.
+    pub fn connections(&self) -> Connections {
+        let mut all = Connections::default();
+        self.connections.iter().for_each(|counts| all.add(counts));
+        all
+    }
+
     /// The share of the period's time that the busiest thread had work.
     pub fn busy_share(&self, period: Period) -> f64 {
         (self.busy_ns as f64 / self.sending_ns.max(period.end_ns - period.start_ns).max(1) as f64).min(1.0)
@@ -92,17 +100,14 @@ impl Team {
         supervision: Supervision,
         mut equip: impl FnMut(Part) -> Result<Tools, Failure>,
     ) -> Result<Self, Failure> {
-        let (to_team, reports) = mpsc::channel();
         let stopping = Arc::new(AtomicBool::new(false));
         let threads = Threads::new()?;
-        let mut team =
-            Team { threads, periods: Vec::new(), spare: Vec::new(), reports, supervision, stopping, clients };
+        let mut team = Team { threads, periods: Vec::new(), collected: Vec::new(), supervision, stopping, clients };
         for thread in 0..team.clients.len() {
             let part = Part { thread, threads: team.clients.len() };
             let (to_worker, periods) = mpsc::channel();
-            let (give_back, spare) = mpsc::channel();
             let Tools { in_flight, transport, order } = equip(part)?;
-            let handover = Handover::new(thread, to_team.clone(), spare);
+            let (handover, collected) = handover();
             let channels = Channels { periods, handover, stop: team.stopping.clone() };
             let worker = Worker {
                 part,
@@ -118,7 +123,7 @@ impl Team {
             };
             team.threads.spawn("load", move |_| worker.run())?;
             team.periods.push(to_worker);
-            team.spare.push(give_back);
+            team.collected.push(collected);
         }
         Ok(team)
     }
@@ -134,34 +139,35 @@ impl Team {
             let _ = to_worker.send(period);
         }
         let mut collection = Collection::new(&self.clients);
-        let (mut connections, mut sending_ns, mut real_time) = (Connections::default(), 0, true);
+        let (mut connections, mut sending_ns, mut real_time) = (Vec::new(), 0, true);
         let mut clients = None;
         let mut working = self.clients.len();
         while working > 0 {
             self.look_up()?;
-            match self.reports.recv_timeout(LOOK_INTERVAL) {
-                Ok((thread, Report::Interval(interval))) => {
-                    if let Some(whole) = collection.add(thread, &interval) {
-                        each(&whole)?;
+            let mut is_idle = true;
+            for (thread, collected) in self.collected.iter_mut().enumerate() {
+                let Ok(report) = collected.reports.pop() else { continue };
+                is_idle = false;
+                match report {
+                    Report::Interval(interval) => {
+                        if let Some(whole) = collection.add(thread, &interval) {
+                            each(&whole)?;
+                        }
+                        collected.give_back(interval);
                     }
-                    let _ = self.spare[thread].send(interval);
-                }
-                Ok((thread, Report::Ended(ended))) => {
-                    connections.add(&ended.connections);
-                    sending_ns = sending_ns.max(ended.sending_ns);
-                    real_time &= ended.real_time;
-                    add_clients(&mut clients, ended.clients);
-                    collection.end(thread, ended.rest.as_deref(), ended.intervals);
-                    working -= 1;
-                }
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
-                Err(mpsc::RecvTimeoutError::Disconnected) => {
-                    // All are ending; the first that failed says why.
-                    while self.threads.look()? > 0 {
-                        thread::sleep(LOOK_INTERVAL);
+                    Report::Ended(ended) => {
+                        add_connections(&mut connections, &ended.connections);
+                        sending_ns = sending_ns.max(ended.sending_ns);
+                        real_time &= ended.real_time;
+                        add_clients(&mut clients, ended.clients);
+                        collection.end(thread, ended.rest.as_deref(), ended.intervals);
+                        working -= 1;
                     }
-                    return Err(LoadError::Thread.into());
                 }
+            }
+            if is_idle {
+                // Each report wakes this thread.
+                thread::park_timeout(LOOK_INTERVAL);
             }
         }
         let busy_ns = collection.busy_ns.iter().copied().max().unwrap_or(0);
@@ -228,7 +234,8 @@ impl Team {
         summary.set_period(period);
         (summary.model, summary.asked_qps, summary.poisson, summary.outstanding) = model_words(period.model);
         summary.fill(&outcome.counts, &outcome.series);
-        summary.connections = outcome.connections;
+        summary.connections = outcome.connections();
+        summary.classes = by_class(&outcome);
         summary.sending_ns = outcome.sending_ns;
         summary.busy_share = outcome.busy_share(period);
         summary.real_time = outcome.real_time;
@@ -241,6 +248,20 @@ impl Team {
     pub fn reporter(&self) -> Reporter {
         self.supervision.reporter
     }
+}
+
+/// What became of the queries and connections of each class; empty where clients have no classes.
+fn by_class(outcome: &Outcome) -> Vec<ClassResult> {
+    let of_clients = outcome.clients.as_ref().map(ClientTotals::by_class).unwrap_or_default();
+    let none = Connections::default();
+    let connections = outcome.connections.iter().chain(iter::repeat(&none));
+    of_clients.into_iter().zip(connections).map(|(seen, counts)| ClassResult::new(seen, *counts)).collect()
+}
+
+/// Adds the connections of another thread, whose classes are the same.
+fn add_connections(all: &mut Vec<Connections>, other: &[Connections]) {
+    all.resize(all.len().max(other.len()), Connections::default());
+    all.iter_mut().zip(other).for_each(|(mine, other)| mine.add(other));
 }
 
 /// Adds what clients saw on another thread.

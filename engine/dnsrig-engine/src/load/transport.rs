@@ -9,8 +9,16 @@ pub struct Connections {
     pub attempted: u64,
     /// With their handshakes done.
     pub established: u64,
-    /// Of these, with a resumed TLS session.
+    /// Of these, those with TLS.
+    pub handshakes: u64,
+    /// Of these, with a resumed session.
     pub resumed: u64,
+    /// Handshakes of clients that had made one before; known of the many clients of a replay.
+    pub returning: u64,
+    /// Queries that the server took with the first flight of a resumed session (RFC 8446 §2.3).
+    pub early_accepted: u64,
+    /// Queries that it did not take so: they were sent again after the handshake.
+    pub early_rejected: u64,
     /// Not established, or ended by the other side with queries outstanding.
     pub failed: u64,
     /// Not begun, because this host had no port left for it: the queries went later, or on another connection.
@@ -22,7 +30,11 @@ impl Connections {
     pub fn add(&mut self, other: &Connections) {
         self.attempted += other.attempted;
         self.established += other.established;
+        self.handshakes += other.handshakes;
         self.resumed += other.resumed;
+        self.returning += other.returning;
+        self.early_accepted += other.early_accepted;
+        self.early_rejected += other.early_rejected;
         self.failed += other.failed;
         self.no_port += other.no_port;
     }
@@ -70,8 +82,8 @@ pub trait Transport: Send {
         Wait::All
     }
 
-    /// Its connections since the start.
-    fn connections(&self) -> Connections {
-        Connections::default()
+    /// Its connections since the start, by class of clients; empty over UDP.
+    fn connections(&self) -> Vec<Connections> {
+        Vec::new()
     }
 }

@@ -18,7 +18,6 @@ use super::{
     LoadError,
     arrivals::Due,
     in_flight::{InFlight, Sending},
-    prefix::Prefix,
     transport::Transport,
 };
 use crate::{
@@ -26,6 +25,7 @@ use crate::{
     dns::query::QUERY_BYTES_MAX,
     net::{
         poller::{Poller, Timeout},
+        prefix::Prefix,
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
 };

@@ -5,6 +5,7 @@ use std::{cell::Cell, collections::VecDeque};
 use super::*;
 use crate::load::{
     arrivals::{Due, Model},
+    handover::handover,
     in_flight::Sending,
     interval_stats::{Counts, Series},
 };
@@ -86,9 +87,7 @@ impl Link {
     /// Works through a period; returns when it is over, what was counted and what was timed.
     fn work(self, model: Model, end_ns: i64) -> (i64, Counts, Series) {
         let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
-        let ((_to_worker, periods), (reports, collected), (_give_back, spare)) =
-            (mpsc::channel(), mpsc::channel(), mpsc::channel());
-        let handover = Handover::new(0, reports, spare);
+        let ((_to_worker, periods), (handover, mut collected)) = (mpsc::channel(), handover());
         let mut worker = Worker {
             part: Part { thread: 0, threads: 1 },
             in_flight: InFlight::of([query], 1, 1 << 14, SECOND),
@@ -104,7 +103,7 @@ impl Link {
         NOW_NS.set(0);
         worker.work(Period { model, start_ns: 0, end_ns, seed: 1 }).unwrap();
         BUSY_NS.set((0, 0));
-        let Ok((0, Report::Interval(whole))) = collected.try_recv() else { panic!("one interval") };
+        let Ok(Report::Interval(whole)) = collected.reports.pop() else { panic!("one interval") };
         (NOW_NS.get(), whole.counts, whole.series)
     }
 }

@@ -1,11 +1,14 @@
-//! Sockets: batches of datagrams, waiting for many of them, connections with and without TLS, network namespaces.
+//! Sockets: batches of datagrams, waiting for many of them, connections with and without TLS, network namespaces. And
+//! the headers of IPv6.
 //!
 //! Nothing here decides which query goes where.
 
 pub mod connection;
 pub mod framing;
+pub mod ipv6;
 pub mod namespace;
 pub mod poller;
+pub mod prefix;
 pub mod tcp_info;
 pub mod tls;
 pub mod udp_batch;

@@ -18,7 +18,8 @@ pub const BATCH_MAX: usize = 64;
 /// A segmented buffer is at most so large: an IP packet's 65,535 bytes less all headers.
 const SEGMENTED_BYTES_MAX: usize = 65_000;
 
-/// Room for control messages: one timestamp, or one source address and one segment size, each with its header.
+/// Room for control messages: one timestamp or destination, or one source address and one segment size, each with its
+/// header.
 const CONTROL_BYTES: usize = 64;
 
 /// The peer of a datagram, or none on a connected socket.
@@ -37,6 +38,8 @@ pub struct Datagram<'a> {
     pub length: usize,
     /// Who sent it, where the receiver keeps peers.
     pub peer: Peer,
+    /// The address of this host that it was sent to, where the socket has `IP_PKTINFO` or `IPV6_RECVPKTINFO` on.
+    pub destination: Option<IpAddr>,
     /// When the kernel took it from the device, CLOCK_REALTIME, where the socket has `SO_TIMESTAMPNS` on.
     pub received_realtime_ns: Option<i64>,
 }
@@ -114,6 +117,7 @@ impl Receiver {
                 bytes: &self.buffers[start..start + length.min(self.bytes_each)],
                 length,
                 peer: peer_of(&self.names[at], self.headers[at].msg_hdr.msg_namelen),
+                destination: destination_of(&self.headers[at].msg_hdr, &self.controls[at]),
                 received_realtime_ns: timestamp_of(&self.headers[at].msg_hdr, &self.controls[at]),
             }
         })
@@ -350,6 +354,30 @@ fn timestamp_of(header: &msghdr, control: &Control) -> Option<i64> {
         ptr::read_unaligned(libc::CMSG_DATA(message).cast::<timespec>())
     };
     Some(time.tv_sec * 1_000_000_000 + time.tv_nsec)
+}
+
+/// The address in an `IP_PKTINFO` or `IPV6_PKTINFO` control message (ip(7), ipv6(7)), if that is the first one.
+fn destination_of(header: &msghdr, control: &Control) -> Option<IpAddr> {
+    if header.msg_controllen < size_of::<cmsghdr>() + size_of::<libc::in_pktinfo>() {
+        return None;
+    }
+    let start: *const c_void = control.0.as_ptr().cast();
+    // SAFETY: `Control` is aligned as a cmsghdr is, and has room for one and for either structure behind it. The kernel
+    // has written what the level and the type say, any bits are a value of either, and neither need be aligned.
+    unsafe {
+        let message = start.cast::<cmsghdr>();
+        let data = libc::CMSG_DATA(message);
+        match ((*message).cmsg_level, (*message).cmsg_type) {
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                let found = ptr::read_unaligned(data.cast::<libc::in_pktinfo>());
+                Some(IpAddr::from(found.ipi_addr.s_addr.to_ne_bytes()))
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                Some(ptr::read_unaligned(data.cast::<libc::in6_pktinfo>()).ipi6_addr.s6_addr.into())
+            }
+            _ => None,
+        }
+    }
 }
 
 fn peer_of(name: &sockaddr_storage, length: socklen_t) -> Peer {

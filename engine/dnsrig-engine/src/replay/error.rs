@@ -62,7 +62,7 @@ impl Advice for ReplayError {
                     .into()
             }
             ReplayError::Random => "--anonymise needs a key that nobody knows: see getrandom(2)".into(),
-            ReplayError::Arguments(_) => "see `dnsrig-engine replay prepare --help`".into(),
+            ReplayError::Arguments(_) => "see `dnsrig-engine replay --help`, and of each of its steps".into(),
             ReplayError::Names(error) => error.hint(),
             ReplayError::Stream(error) => error.hint(),
             ReplayError::Event(error) => error.hint(),

@@ -1,10 +1,12 @@
 //! `replay`: traffic as clients send it, from captures.
 //!
 //! [`capture`] reads files of captures, [`packet`] finds in their packets what hosts sent, [`prepare`] decides what is
-//! a query to the server, sorts, numbers the clients and writes a [stream](crate::dns::stream), and [`describe`] says
-//! what one holds. Streams are sent by `load`, which has what sending takes.
+//! a query to the server, sorts, numbers the clients and writes a [stream](crate::dns::stream), [`describe`] says
+//! what one holds, and [`compare`] how one that was replayed arrived. Streams are sent by `load`, which has what
+//! sending takes.
 
 pub mod capture;
+pub mod compare;
 pub mod describe;
 pub mod error;
 pub mod message;

@@ -1,6 +1,6 @@
 //! How a server fails.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 use crate::base::{failure::Advice, rows::RowsError};
 
@@ -20,6 +20,9 @@ pub enum ServeError {
         /// Why not.
         reason: io::Error,
     },
+    /// A file could not be written.
+    #[error("cannot write {}: {}", .0.display(), .1)]
+    Write(PathBuf, io::Error),
     /// Rows could not be written.
     #[error(transparent)]
     Rows(#[from] RowsError),
@@ -45,6 +48,7 @@ impl Advice for ServeError {
                 PermissionDenied => "ports below 1024 are root's: give others (ADDRESS:PORT, and one for TLS)".into(),
                 _ => format!("see `ip address`: run it on a host that has {}", address.ip()),
             },
+            ServeError::Write(..) => "give an --out where you may write, with room left (df)".into(),
             ServeError::Rows(error) => error.hint(),
             ServeError::System(..) => "check memory, and that open files are not at their limit (ulimit -n)".into(),
         }

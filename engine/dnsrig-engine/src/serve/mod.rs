@@ -5,6 +5,7 @@
 pub mod echo;
 pub mod error;
 pub mod shell;
+pub mod world;
 pub mod zones;
 
 use std::process::ExitCode;
@@ -24,6 +25,7 @@ pub struct Arguments {
 enum Kind {
     Echo(Box<echo::Arguments>),
     Zones(Box<zones::Arguments>),
+    World(Box<world::Arguments>),
 }
 
 /// Serves until someone ends it.
@@ -31,5 +33,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     match &arguments.kind {
         Kind::Echo(arguments) => echo::run(arguments),
         Kind::Zones(arguments) => zones::run(arguments),
+        Kind::World(arguments) => world::run(arguments),
     }
 }

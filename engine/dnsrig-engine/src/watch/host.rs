@@ -155,11 +155,11 @@ impl Watched {
         }
     }
 
-    fn add_network(&mut self, host: &str, mut files: Vec<File>) {
-        let links = files.pop();
+    fn add_network(&mut self, host: &str, mut files: Vec<Option<File>>) {
+        let links = files.pop().flatten();
         // In the order of `NETWORK`, as `open_network` opened them.
         let mut files = files.into_iter();
-        self.add_files(host, NETWORK, |_| files.next().into_iter().collect());
+        self.add_files(host, NETWORK, |_| files.next().flatten().into_iter().collect());
         if let Some(file) = links {
             let is_link = |name: &str| !matches!(name, "lo" | "Inter-|" | "face");
             self.add_parts(file, is_link, |name| (host.to_owned(), format!("link:{name}")), LINK, Unit::Same);
@@ -235,10 +235,15 @@ impl Watched {
     }
 }
 
-/// Opens the files of [`NETWORK`], and `dev` last, in a network namespace.
-fn open_network(path: &Path) -> io::Result<Vec<File>> {
+/// Opens the files of [`NETWORK`], and `dev` last, in a network namespace; none where the kernel has no such file, as
+/// those of IPv6.
+fn open_network(path: &Path) -> io::Result<Vec<Option<File>>> {
     let names = NETWORK.iter().map(|entry| entry.file).chain(["dev"]);
-    inside(path, || names.map(|name| File::open(Path::new("/proc/thread-self/net").join(name))).collect())
+    let open = |name: &str| match File::open(Path::new("/proc/thread-self/net").join(name)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        opened => opened.map(Some),
+    };
+    inside(path, || names.map(open).collect())
 }
 
 #[cfg(test)]

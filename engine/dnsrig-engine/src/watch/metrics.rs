@@ -76,6 +76,10 @@ const fn udp(name: &'static str, word: &'static str) -> Metric {
     table("udp", name, "Udp", word)
 }
 
+const fn udp6(name: &'static str, line: &'static str) -> Metric {
+    Metric { source: "udp6", name, line, column: Column::At(1), unit: Unit::Same }
+}
+
 /// Of a cgroup. Where two files have the same metric, the first that exists counts: version 2 before version 1, and
 /// of version 1 the hierarchical figures, so that children are included in both.
 pub const CGROUP: &[FileMetrics] = &[
@@ -119,7 +123,7 @@ const CPU_PRESSURE: &[Metric] = &[pressure("cpu_some_us", "some"), pressure("cpu
 const IO_PRESSURE: &[Metric] = &[pressure("io_some_us", "some"), pressure("io_full_us", "full")];
 const MEMORY_PRESSURE: &[Metric] = &[pressure("memory_some_us", "some"), pressure("memory_full_us", "full")];
 
-/// Of a network namespace, in /proc/net.
+/// Of a network namespace, in /proc/net. What is counted of TCP is that of both families, but for sockets in use.
 pub const NETWORK: &[FileMetrics] = &[
     FileMetrics {
         file: "sockstat",
@@ -149,6 +153,21 @@ pub const NETWORK: &[FileMetrics] = &[
             udp("in_errors", "InErrors"),
             udp("rcvbuf_errors", "RcvbufErrors"),
             udp("sndbuf_errors", "SndbufErrors"),
+        ],
+    },
+    FileMetrics {
+        file: "sockstat6",
+        metrics: &[sockets("tcp6_inuse", "TCP6", "inuse"), sockets("udp6_inuse", "UDP6", "inuse")],
+    },
+    FileMetrics {
+        file: "snmp6",
+        metrics: &[
+            udp6("in_datagrams", "Udp6InDatagrams"),
+            udp6("out_datagrams", "Udp6OutDatagrams"),
+            udp6("no_ports", "Udp6NoPorts"),
+            udp6("in_errors", "Udp6InErrors"),
+            udp6("rcvbuf_errors", "Udp6RcvbufErrors"),
+            udp6("sndbuf_errors", "Udp6SndbufErrors"),
         ],
     },
     FileMetrics {

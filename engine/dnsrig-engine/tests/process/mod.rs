@@ -5,8 +5,9 @@ pub mod stalled;
 
 use std::{
     io::{BufRead, BufReader, Read},
-    net::{SocketAddr, TcpStream, UdpSocket},
-    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    net::{Ipv4Addr, SocketAddr, TcpStream, UdpSocket},
+    process::{self, Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
@@ -16,6 +17,14 @@ pub const ENGINE: &str = env!("CARGO_BIN_EXE_dnsrig-engine");
 
 /// No answer takes longer, on however busy a machine, unless there is none.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where nobody listens. The kernel gives a port below 32768 only to who asks for it (`ip_local_port_range`), so no
+/// other test comes to it meanwhile; each test has another one, and so has each process of tests.
+pub fn nobody() -> SocketAddr {
+    static TAKEN: AtomicU32 = AtomicU32::new(0);
+    let number = process::id() * 8 + TAKEN.fetch_add(1, Ordering::Relaxed);
+    (Ipv4Addr::LOCALHOST, 10_000 + (number % 20_000) as u16).into()
+}
 
 /// A process that ends when its standard input does.
 pub struct Process {

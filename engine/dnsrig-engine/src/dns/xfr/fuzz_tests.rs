@@ -7,11 +7,11 @@ use domain::{
     },
     rdata::{A, Ns, Soa},
 };
-use proptest::{collection::vec, prelude::*};
+use proptest::{collection::vec, prelude::*, sample::Index};
 
 use super::{Answered, Incoming, Limits, Outcome, Step};
 use crate::{
-    base::testing::inputs,
+    base::testing::{self, inputs},
     dns::{
         query::{Ask, write_query},
         testing::name,
@@ -233,23 +233,15 @@ fn compose(ask: Ask, lines: &[Line], cuts: u32, questions: bool) -> Vec<Vec<u8>>
 /// What may happen to messages on their way.
 #[derive(Clone, Debug)]
 enum Harm {
-    Flip(prop::sample::Index, prop::sample::Index, u32),
-    Set(prop::sample::Index, prop::sample::Index, u8),
-    Cut(prop::sample::Index, prop::sample::Index),
-    Insert(prop::sample::Index, prop::sample::Index, u8),
-    Lose(prop::sample::Index),
-    Repeat(prop::sample::Index),
-    Swap(prop::sample::Index, prop::sample::Index),
+    Bytes(Index, testing::Harm),
+    Lose(Index),
+    Repeat(Index),
+    Swap(Index, Index),
 }
 
 fn harms() -> impl Strategy<Value = Harm> {
-    use prop::sample::Index;
     prop_oneof![
-        4 => (any::<Index>(), any::<Index>(), 0..8_u32).prop_map(|(message, byte, bit)| Harm::Flip(message, byte, bit)),
-        2 => (any::<Index>(), any::<Index>(), prop_oneof![0..16_u8, 0xc0..0xc2_u8, any::<u8>()])
-            .prop_map(|(message, byte, value)| Harm::Set(message, byte, value)),
-        1 => (any::<Index>(), any::<Index>()).prop_map(|(message, byte)| Harm::Cut(message, byte)),
-        1 => (any::<Index>(), any::<Index>(), any::<u8>()).prop_map(|(message, byte, value)| Harm::Insert(message, byte, value)),
+        8 => (any::<Index>(), testing::harms()).prop_map(|(message, harm)| Harm::Bytes(message, harm)),
         1 => any::<Index>().prop_map(Harm::Lose),
         1 => any::<Index>().prop_map(Harm::Repeat),
         1 => (any::<Index>(), any::<Index>()).prop_map(|(one, other)| Harm::Swap(one, other)),
@@ -265,22 +257,7 @@ fn harm(messages: &mut Vec<Vec<u8>>, harm: &Harm) {
         Harm::Lose(message) => _ = messages.remove(message.index(count)),
         Harm::Repeat(message) => messages.push(messages[message.index(count)].clone()),
         Harm::Swap(one, other) => messages.swap(one.index(count), other.index(count)),
-        Harm::Flip(message, byte, _)
-        | Harm::Set(message, byte, _)
-        | Harm::Cut(message, byte)
-        | Harm::Insert(message, byte, _) => {
-            let message = &mut messages[message.index(count)];
-            if message.is_empty() {
-                return;
-            }
-            let byte = byte.index(message.len());
-            match harm {
-                Harm::Flip(.., bit) => message[byte] ^= 1 << bit,
-                Harm::Set(.., value) => message[byte] = *value,
-                Harm::Insert(.., value) => message.insert(byte, *value),
-                _ => message.truncate(byte),
-            }
-        }
+        Harm::Bytes(message, harm) => testing::harm(&mut messages[message.index(count)], *harm),
     }
 }
 

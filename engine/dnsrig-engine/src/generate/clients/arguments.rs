@@ -1,14 +1,17 @@
 //! What `generate clients` is told. Each default has its source.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
-use clap::value_parser;
+use clap::{ArgMatches, Command, parser::ValueSource, value_parser};
 use domain::base::iana::Rtype;
 
 use crate::{
     base::units::{parse_number, parse_share},
     dns::query_options::UDP_PAYLOAD_BYTES_MIN,
 };
+
+/// The most clients.
+pub const CLIENTS_MAX: u32 = 10_000_000;
 
 /// Make a stream of a population of clients, where no capture can be had.
 ///
@@ -23,8 +26,12 @@ use crate::{
     dnsrig-engine replay describe clients.stream\n\n\
     Example: clients of a TLD's servers are resolvers, most of which ask with DO and without RD:\n  \
     dnsrig-engine generate clients --clients 20000 --qps 5000 --duration-s 60 --out tld.stream \\\n    \
-    --names tld/zones.list --types A=70,AAAA=20,DS=10 --edns-share 95% --do-share 80% --no-recursion-desired")]
+    --names tld/zones.list --types A=70,AAAA=20,DS=10 --edns-share 95% --do-share 80% --no-recursion-desired\n\n\
+    Example: a population like the clients of a capture, and how well it fits:\n  \
+    dnsrig-engine generate clients --like captured.stream --out population.stream")]
 pub struct Arguments {
+    #[command(flatten)]
+    pub given: Given,
     /// The stream to make; what stands there is replaced
     #[arg(long, value_name = "STREAM")]
     pub out: PathBuf,
@@ -32,20 +39,80 @@ pub struct Arguments {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// How many clients; those that ask nothing in the time are not in the stream
-    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=10_000_000))]
-    pub clients: u32,
+    #[arg(long, value_name = "N", required_unless_present = "like",
+          value_parser = value_parser!(u32).range(1..=i64::from(CLIENTS_MAX)))]
+    pub clients: Option<u32>,
     /// Queries a second of all clients together, on average
-    #[arg(long, value_name = "QPS", value_parser = parse_qps)]
-    pub qps: f64,
+    #[arg(long, value_name = "QPS", required_unless_present = "like", value_parser = parse_qps)]
+    pub qps: Option<f64>,
     /// How long the stream is
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration_s)]
-    pub duration_s: f64,
+    #[arg(long, value_name = "SECONDS", required_unless_present = "like", value_parser = parse_duration_s)]
+    pub duration_s: Option<f64>,
+    /// Fit the population to one half of this stream's clients, and test it on the other half
+    ///
+    /// A table says what was fitted, and beside each quantity of the other half what came out: inside or outside an
+    /// interval, by bootstrap over clients. What a stream cannot tell keeps its default, and that is said;
+    /// options that are given stay as given. No name of the stream is asked for, unless --names has it. Without
+    /// --clients, --qps and --duration-s they are the stream's.
+    #[arg(long, value_name = "STREAM")]
+    pub like: Option<PathBuf>,
     #[command(flatten)]
     pub names: Names,
     #[command(flatten)]
     pub clients_habits: Habits,
     #[command(flatten)]
     pub messages: Messages,
+    #[command(flatten)]
+    pub sample: Sample,
+}
+
+/// How large a population is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Size {
+    pub clients: u32,
+    pub qps: f64,
+    pub duration_s: f64,
+}
+
+impl Arguments {
+    /// None where a part of it was not said.
+    pub fn size(&self) -> Option<Size> {
+        Some(Size { clients: self.clients?, qps: self.qps?, duration_s: self.duration_s? })
+    }
+}
+
+/// Which arguments were given, rather than taken from their defaults.
+#[derive(Clone, Debug, Default)]
+pub struct Given(BTreeSet<String>);
+
+impl Given {
+    /// Whether the one of this field was.
+    pub fn has(&self, field: &str) -> bool {
+        self.0.contains(field)
+    }
+}
+
+// The fields that follow take their values out of the matches, so this one has to be the first.
+impl clap::FromArgMatches for Given {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let is_given = |id: &&clap::Id| matches.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+        Ok(Given(matches.ids().filter(is_given).map(ToString::to_string).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl clap::Args for Given {
+    fn augment_args(command: Command) -> Command {
+        command
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        command
+    }
 }
 
 /// What is asked for.
@@ -131,6 +198,19 @@ pub struct Habits {
     pub repeat_after_ms: f64,
 }
 
+impl Habits {
+    /// The deviation of the logarithms of the numbers of queries of pages.
+    pub fn page_deviation(&self) -> f64 {
+        (2.0 * (self.page_mean / self.page_median).ln()).max(0.0).sqrt()
+    }
+
+    /// The share of visits that are pages; the others are single questions.
+    pub fn page_probability(&self) -> f64 {
+        let pages_per_question = self.page_share / self.page_mean;
+        pages_per_question / (pages_per_question + 1.0 - self.page_share)
+    }
+}
+
 /// What queries are like.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Messages")]
@@ -155,6 +235,18 @@ pub struct Messages {
     /// Do not ask for recursion: leave RD out, as resolvers do that ask authoritative servers
     #[arg(long)]
     pub no_recursion_desired: bool,
+}
+
+/// What of the population is in the stream: all of it, unless a replay is to show what less of it changes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Sample")]
+pub struct Sample {
+    /// Keep all queries of this share of the clients, and none of the others
+    #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = parse_share)]
+    pub keep_share: f64,
+    /// Keep this share of the queries, whichever client's they are; a replay of that has another cache hit ratio
+    #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = parse_share)]
+    pub keep_queries: f64,
 }
 
 fn parse_qps(text: &str) -> Result<f64, String> {

@@ -4,6 +4,7 @@
 //! parameter with the source of its default.
 
 mod arguments;
+pub(super) mod like;
 mod population;
 #[cfg(test)]
 mod population_tests;
@@ -12,11 +13,17 @@ mod question;
 use serde::Serialize;
 
 pub use self::arguments::Arguments;
-use self::population::Population;
+use self::{
+    like::{Likeness, Model, Parameters},
+    population::Population,
+};
 use super::error::DatasetError;
-use crate::dns::{
-    name_table::NameTable,
-    stream::{Header, StreamWriter},
+use crate::{
+    base::events,
+    dns::{
+        name_table::NameTable,
+        stream::{Header, StreamWriter},
+    },
 };
 
 /// The origin and the seed of the names that are made: those that `generate tld` makes unless asked otherwise.
@@ -29,31 +36,48 @@ pub struct Made {
     pub stream: Header,
     /// Names in the table.
     pub names: u32,
+    /// With --like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<Likeness>,
 }
 
 /// Makes the stream.
 pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
-    check(arguments)?;
+    let mut arguments = arguments.clone();
+    check(&arguments)?;
+    let given = arguments.names.table.as_deref().map(NameTable::read).transpose()?;
+    let model = arguments.like.clone();
+    let model = model.map(|path| Model::read::<DatasetError>(&path, arguments.seed, given.as_ref())).transpose()?;
+    let parameters = model.as_ref().map(|model| model.fit(&mut arguments, given.as_ref()));
+    check(&arguments)?;
     // First, so that nothing is made in vain.
     let mut writer = StreamWriter::create(&arguments.out)?;
-    let table = match &arguments.names.table {
-        Some(path) => NameTable::read(path)?,
+    let has_ttls = given.is_some();
+    let table = match given {
+        Some(table) => table,
         None => NameTable::delegations(arguments.names.names_count.into(), NAMES_SEED, ORIGIN)
             .map_err(DatasetError::Arguments)?,
     };
     if let Some(path) = &arguments.names.names_out {
         table.write(path)?;
     }
-    let mut population = Population::new(arguments, &table);
+    let test = |(model, parameters): (Model, Parameters)| model.test(&arguments, parameters, &table, has_ttls);
+    let like = model.zip(parameters).map(test);
+    if let Some(like) = &like {
+        events::say(like::text(like));
+    }
+    let size =
+        arguments.size().ok_or_else(|| DatasetError::Arguments("give --clients, --qps and --duration-s".into()))?;
+    let mut population = Population::new(&arguments, size, &table);
     while let Some(record) = population.next() {
         writer.push(record)?;
     }
     if population.clients() == 0 {
-        let wrong = "no query is due in so short a time: raise --qps or --duration-s";
+        let wrong = "no query is due in so short a time, or kept: raise --qps, --duration-s or --keep-share";
         return Err(DatasetError::Arguments(wrong.into()));
     }
     let stream = writer.finish(0, None::<[std::net::Ipv6Addr; 0]>)?;
-    Ok(Made { stream, names: table.count() })
+    Ok(Made { stream, names: table.count(), like })
 }
 
 /// What no single argument says.

@@ -7,7 +7,7 @@
 use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::{
-    arguments::{Arguments, Habits, Messages},
+    arguments::{Arguments, Habits, Messages, Sample, Size},
     question::{Question, Questions},
 };
 use crate::{
@@ -28,6 +28,8 @@ const CLASS_IN: [u8; 2] = [0, 1];
 const PURPOSE_RATES: u64 = 30;
 const PURPOSE_VISITS: u64 = 31;
 const PURPOSE_TRAITS: u64 = 32;
+const PURPOSE_KEPT_CLIENTS: u64 = 33;
+const PURPOSE_KEPT_QUERIES: u64 = 34;
 
 /// No client was numbered so.
 const UNNUMBERED: u32 = u32::MAX;
@@ -50,6 +52,7 @@ pub struct Population<'t> {
     questions: Questions<'t>,
     habits: Habits,
     messages: Messages,
+    sample: Sample,
     seed: u64,
     duration_ns: i64,
     /// By their rates.
@@ -61,7 +64,6 @@ pub struct Population<'t> {
     visit_ns: f64,
     mean_gap_ns: f64,
     page_probability: f64,
-    /// The deviation of the logarithm of a page's queries.
     page_deviation: f64,
     pending: BinaryHeap<Reverse<Pending>>,
     sequence: u64,
@@ -71,8 +73,9 @@ pub struct Population<'t> {
 }
 
 impl<'t> Population<'t> {
-    pub fn new(arguments: &Arguments, table: &'t NameTable) -> Self {
-        let Arguments { seed, clients, qps, duration_s, names, clients_habits: habits, messages, .. } = arguments;
+    pub fn new(arguments: &Arguments, size: Size, table: &'t NameTable) -> Self {
+        let Arguments { seed, names, clients_habits: habits, messages, sample, .. } = arguments;
+        let Size { clients, qps, duration_s } = size;
         let mut rates = Random::new(*seed, PURPOSE_RATES);
         let rate = |_| (habits.spread * normal(&mut rates)).exp();
         // Visits are pages and single questions; some questions are asked twice.
@@ -85,20 +88,21 @@ impl<'t> Population<'t> {
             questions: Questions::new(table, names, &messages.types, *seed),
             seed: *seed,
             duration_ns: (duration_s * 1e9) as i64,
-            clients: Weighted::new((0..*clients).map(rate)),
-            numbers: vec![UNNUMBERED; *clients as usize],
+            clients: Weighted::new((0..clients).map(rate)),
+            numbers: vec![UNNUMBERED; clients as usize],
             numbered: 0,
             random: Random::new(*seed, PURPOSE_VISITS),
             visit_ns: -lead_ns,
             mean_gap_ns: 1e9 / (questions_per_s * visits_per_question),
-            page_probability: pages_per_question / visits_per_question,
-            page_deviation: (2.0 * (habits.page_mean / habits.page_median).ln()).max(0.0).sqrt(),
+            page_probability: habits.page_probability(),
+            page_deviation: habits.page_deviation(),
             pending: BinaryHeap::new(),
             sequence: 0,
             first_ns: None,
             message: Vec::new(),
             habits: habits.clone(),
             messages: messages.clone(),
+            sample: sample.clone(),
         }
     }
 
@@ -112,7 +116,7 @@ impl<'t> Population<'t> {
                 self.visit();
             }
             let Reverse(query) = self.pending.pop()?;
-            if (0..self.duration_ns).contains(&query.due_ns) {
+            if (0..self.duration_ns).contains(&query.due_ns) && self.keeps(&query) {
                 return Some(self.record(query));
             }
         }
@@ -159,6 +163,15 @@ impl<'t> Population<'t> {
             self.pending.push(Reverse(query));
         }
         self.sequence += 2;
+    }
+
+    /// Whether a query is in the stream. Hashes decide, so that what is kept is the same as without.
+    fn keeps(&self, query: &Pending) -> bool {
+        let is_in = |purpose, number: u64, share| {
+            share >= 1.0 || is_share(&mut Random::new(self.seed ^ number.rotate_left(32), purpose), share)
+        };
+        is_in(PURPOSE_KEPT_CLIENTS, query.client.into(), self.sample.keep_share)
+            && is_in(PURPOSE_KEPT_QUERIES, query.sequence, self.sample.keep_queries)
     }
 
     fn record(&mut self, query: Pending) -> Record<'_> {

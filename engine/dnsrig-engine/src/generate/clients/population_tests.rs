@@ -23,7 +23,7 @@ struct CommandLine {
     arguments: Arguments,
 }
 
-fn arguments(text: &str) -> Arguments {
+pub fn arguments(text: &str) -> Arguments {
     let words = ["generate", "--out", "unused"].into_iter().chain(text.split_whitespace());
     CommandLine::parse_from(words).arguments
 }
@@ -34,7 +34,7 @@ fn table() -> NameTable {
 
 /// Every record of a population, with its message.
 fn records(arguments: &Arguments, table: &NameTable) -> Vec<(i64, u32, Transport, u8, Vec<u8>)> {
-    let mut population = Population::new(arguments, table);
+    let mut population = Population::new(arguments, arguments.size().unwrap(), table);
     let mut all = Vec::new();
     while let Some(Record { due_ns, client, transport, flags, message }) = population.next() {
         all.push((due_ns, client, transport, flags, message.to_vec()));
@@ -106,6 +106,35 @@ fn the_defaults_are_as_published() {
     // The log-normal distribution gives the heaviest 1 % a share of 21.9 %; 200 clients of a heavy tail vary.
     let heaviest = heaviest as f64 / all.len() as f64;
     assert!((0.17..0.30).contains(&heaviest), "{heaviest}");
+}
+
+#[test]
+fn a_sample_is_some_clients_or_some_queries_of_the_same_population() {
+    let words = "--clients 2000 --qps 2000 --duration-s 20";
+    let table = table();
+    let messages = |more: &str| {
+        let all = records(&arguments(&format!("{words} {more}")), &table);
+        let clients: std::collections::HashSet<u32> = all.iter().map(|record| record.1).collect();
+        // Times count from the first query that is kept, numbers of clients in the order of theirs.
+        (all.into_iter().map(|record| record.4).collect::<Vec<_>>(), clients.len() as f64)
+    };
+    let (all, clients) = messages("");
+    let ids = |messages: &[Vec<u8>]| messages.iter().map(|message| message[..2].to_vec()).collect::<Vec<_>>();
+    for (more, of_clients) in [("--keep-share 25%", 0.25), ("--keep-queries 25%", 0.9)] {
+        let (kept, kept_clients) = messages(more);
+        let mut whole = ids(&all).into_iter();
+        assert!(ids(&kept).into_iter().all(|id| whole.any(|one| one == id)), "{more}: in the same order");
+        let share = kept.len() as f64 / all.len() as f64;
+        // The heaviest of 2,000 clients have a percent of the queries each.
+        assert!((0.15..0.4).contains(&share), "{more}: {share}");
+        assert!(if of_clients < 0.5 {
+            (0.2..0.3).contains(&(kept_clients / clients))
+        } else {
+            kept_clients / clients > 0.5
+        });
+    }
+    let one = arguments(&format!("{words} --keep-queries 0"));
+    assert!(records(&one, &table).is_empty());
 }
 
 #[test]

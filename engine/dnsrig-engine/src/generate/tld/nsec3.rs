@@ -1,59 +1,41 @@
 //! The hashed names of a zone and their order (RFC 5155), without salt and further iterations (RFC 9276 §3.1).
 
-use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use domain::base::Name;
 
-const HASH_BYTES: usize = 20;
-const BASE32HEX: &[u8; 32] = b"0123456789abcdefghijklmnopqrstuv";
-
-/// Of a hash in base32hex: the first label of an NSEC3 record's owner.
-pub const LABEL_BYTES: u64 = 32;
-
-type Hash = [u8; HASH_BYTES];
+use crate::dns::dnssec::nsec3::{Hash, Params, Table, label};
 
 /// The hashes of all names that have an NSEC3 record, in order.
 pub struct Chain {
-    origin: String,
-    hashes: Vec<Hash>,
+    apex: Vec<u8>,
+    table: Table<()>,
 }
 
 impl Chain {
     /// Of the zone `origin` with these delegations, and of its apex.
     pub fn new(origin: &str, delegations: impl Iterator<Item = String>) -> Self {
-        let mut hashes: Vec<Hash> = delegations.map(|label| hash(&label, origin)).collect();
-        hashes.push(hash("@", origin));
-        hashes.sort_unstable();
-        Chain { origin: origin.to_owned(), hashes }
+        let apex = origin.parse::<Name<Vec<u8>>>().expect("the command line has a name").into_octets();
+        let owners = delegations.chain(["@".into()]);
+        let table = Table::new(owners.map(|owner| (hash(&owner, &apex), ())));
+        Chain { apex, table }
     }
 
-    /// The hash of `owner`, which is relative to the zone or `@`, and the next one, as text; after the last the first.
+    /// The hash of `owner`, which is a label or `@`, and the next one, as text; after the last the first.
     pub fn link(&self, owner: &str) -> (String, String) {
-        let own = hash(owner, &self.origin);
-        let after = self.hashes.partition_point(|other| *other <= own);
-        (base32hex(&own), base32hex(&self.hashes[after % self.hashes.len()]))
+        let own = hash(owner, &self.apex);
+        let (_, (), next) = self.table.link(&own).expect("the apex has a hash");
+        (text(&own), text(&next))
     }
 }
 
-/// The hash of a name in wire format, in lower case.
-fn hash(owner: &str, origin: &str) -> Hash {
-    let relative = if owner == "@" { "" } else { owner };
-    let labels = relative.split('.').chain(origin.split('.')).filter(|label| !label.is_empty());
-    let mut wire = Vec::with_capacity(relative.len() + origin.len() + 3);
-    for label in labels {
-        wire.push(label.len() as u8);
-        wire.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
+fn hash(owner: &str, apex: &[u8]) -> Hash {
+    match owner {
+        "@" => Params::default().hash(apex),
+        label => Params::default().hash(&[&[label.len() as u8], label.as_bytes(), apex].concat()),
     }
-    wire.push(0);
-    digest(&SHA1_FOR_LEGACY_USE_ONLY, &wire).as_ref().try_into().expect("SHA-1 has 20 bytes")
 }
 
-/// RFC 4648 §7, in lower case; 20 bytes need no padding.
-fn base32hex(hash: &Hash) -> String {
-    hash.chunks(5)
-        .flat_map(|chunk| {
-            let bits = chunk.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-            (0..8).rev().map(move |digit| char::from(BASE32HEX[(bits >> (5 * digit)) as usize & 31]))
-        })
-        .collect()
+fn text(hash: &Hash) -> String {
+    label(hash).map(char::from).iter().collect()
 }
 
 #[cfg(test)]

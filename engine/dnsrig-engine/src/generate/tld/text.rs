@@ -2,10 +2,11 @@
 
 use super::{
     axfr::{Axfr, POINTER_BYTES},
-    nsec3::{Chain, LABEL_BYTES},
+    nsec3::Chain,
 };
 use crate::{
     base::random::Random,
+    dns::dnssec::nsec3::LABEL_BYTES,
     generate::{
         catalog::SOA_TIMERS,
         zones::{push, push_a, push_aaaa},
@@ -175,7 +176,7 @@ impl ZoneText {
             };
             self.push_owner(&own);
             push(&mut self.text, format_args!("\t{DENIAL_TTL} IN NSEC3 1 0 0 - {next} {types}\n"));
-            self.count(1 + LABEL_BYTES + POINTER_BYTES, 6 + 20 + bitmap_bytes);
+            self.count(1 + LABEL_BYTES as u64 + POINTER_BYTES, 6 + 20 + bitmap_bytes);
             return self.sign("NSEC3", is_renewed);
         }
         let (types, bitmap_bytes) = match owner {

@@ -2,18 +2,19 @@
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use super::classes::{self, Class, TransportChoice};
 use crate::{
     base::{
         target::{self, Authority, Endpoint},
         units::parse_number,
     },
-    dns::stream::{Header, Transport},
+    dns::stream::Header,
     load::{
         LoadError,
         arguments::{Instrument, RATE_VOUCHED_QPS, check_intervals, parse_seconds, parse_timeout},
         in_flight,
-        prefix::{self, Prefix},
     },
+    net::prefix::{self, Prefix},
 };
 
 /// Queries outstanding at a time may be so many times those of the stream's mean rate.
@@ -26,29 +27,6 @@ pub enum PortChoice {
     Fresh,
     /// The same for all queries of a client.
     Kept,
-}
-
-/// How queries travel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TransportChoice {
-    /// As they came; those of DoH and DoQ over DoT.
-    AsCaptured,
-    Udp,
-    Tcp,
-    Dot,
-}
-
-impl TransportChoice {
-    /// The one for all; none: each query has its own.
-    pub fn for_all(self) -> Option<Transport> {
-        match self {
-            TransportChoice::AsCaptured => None,
-            TransportChoice::Udp => Some(Transport::Udp),
-            TransportChoice::Tcp => Some(Transport::Tcp),
-            TransportChoice::Dot => Some(Transport::Dot),
-        }
-    }
 }
 
 /// What becomes of queries that clients had sent again.
@@ -70,10 +48,31 @@ pub enum Retransmissions {
 /// Over TCP and DoT a client keeps its connection until it has been idle for a while. A query whose answer is truncated
 /// is asked again over TCP, and its latency ends there; with --transport udp it counts as answered. Latencies, lateness
 /// and files are those of `load`; clients.arrow has a row a client.
+///
+/// Clients that connect in other ways are classes: --class gives a share of the clients settings of their own, and may
+/// be repeated. Hashes of the clients' numbers decide which clients these are. Its settings, with commas between them:
+///
+/// share=20%: so many of the clients; needed.
+///
+/// transport=dot: as-captured, udp, tcp or dot.
+///
+/// idle=30s: close a connection after so long without a query.
+///
+/// reuse=no: each query has a connection of its own.
+///
+/// resumption=no: a full TLS handshake for every connection. Otherwise a client resumes its own sessions, as hosts do.
+///
+/// early-data=yes: with a resumed session, queries go before the handshake is done (0-RTT, RFC 8446 §2.3) if the
+/// server's ticket permits it. What the server does not take so is sent again after the handshake.
+///
+/// What a class leaves out is as with all other clients, whose settings are --transport and --idle-timeout-s,
+/// connections that are reused, sessions that are resumed, and no early data. The summary tells of each class.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  \
     dnsrig-engine replay play clients.stream --server 127.0.0.1:5300 --clients-from 127.1.0.0/16\n  \
-    dnsrig-engine replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 --speed 2")]
+    dnsrig-engine replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 --speed 2\n  \
+    dnsrig-engine replay play clients.stream --server 198.18.0.2 --clients-from 198.19.0.0/16 \\\n    \
+    --class share=20%,transport=dot,idle=30s,early-data=yes --class share=5%,transport=tcp,reuse=no")]
 pub struct Arguments {
     /// The stream, as `replay prepare` writes it
     pub stream: PathBuf,
@@ -118,6 +117,12 @@ pub struct Arguments {
     /// Close a connection after so long without a query
     #[arg(long, value_name = "S", default_value = "10", value_parser = parse_seconds, help_heading = "Clients")]
     pub idle_timeout_s: Duration,
+    /// Give a share of the clients settings of their own, such as share=20%,transport=dot,idle=30s; may be repeated
+    #[arg(long = "class", value_name = "SETTINGS", value_parser = classes::parse, help_heading = "Clients")]
+    classes: Vec<classes::Asked>,
+    /// Another seed puts other clients into the classes
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Clients")]
+    pub class_seed: u64,
 
     /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
@@ -137,6 +142,19 @@ impl Arguments {
     /// The same for DNS over TLS.
     pub fn dot_server(&self) -> SocketAddr {
         SocketAddr::new(self.server.address, self.dot_port)
+    }
+
+    /// The classes of clients; the first is that of clients which no --class has.
+    pub fn classes(&self) -> Result<Vec<Class>, LoadError> {
+        let rest = Class {
+            share: 1.0,
+            transport: self.transport,
+            idle_timeout_s: self.idle_timeout_s.as_secs_f64(),
+            reuse: true,
+            resumption: true,
+            early_data: false,
+        };
+        classes::all(&self.classes, &rest)
     }
 
     pub fn speed(&self) -> f64 {

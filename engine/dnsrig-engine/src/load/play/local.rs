@@ -5,7 +5,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket},
 };
 
-use crate::load::{LoadError, prefix::Prefix};
+use crate::{load::LoadError, net::prefix::Prefix};
 
 /// All IPv6 routes, those of addresses among them. Without IPv6 there is no such file.
 const IPV6_ROUTES: &str = "/proc/net/ipv6_route";

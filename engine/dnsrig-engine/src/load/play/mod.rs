@@ -4,12 +4,14 @@
 //! sends, receives, matches, counts and writes is the same.
 
 mod arguments;
+mod classes;
 mod local;
 mod read_ahead;
 mod run;
 mod transports;
 
 pub use self::{
-    arguments::{Arguments, TransportChoice},
+    arguments::Arguments,
+    classes::{Class, TransportChoice},
     run::run,
 };

@@ -1,28 +1,31 @@
 //! Reads a stream for one of the threads that send: its share of the clients, as chunks.
 
-use std::sync::{
-    atomic::{AtomicU64, Ordering},
-    mpsc::{Receiver, SyncSender},
-};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{
     dns::stream::{RETRANSMISSION, StreamError, StreamReader, Transport},
-    load::{arrivals::Part, captured::Chunk},
+    load::{
+        arrivals::Part,
+        captured::{Ahead, Chunk},
+        classes::Classes,
+    },
 };
 
 /// The longest message that a datagram of IPv6 carries without an extension header: 65,535 less the header of UDP.
 pub const MESSAGE_BYTES_MAX: usize = 65_527;
 
 /// What is sent of a stream, and when.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Selection {
     /// The clients of this thread.
     pub part: Part,
     /// So many times as fast.
     pub speed: f64,
     pub retransmissions: bool,
-    /// All over this one; none: as they came.
-    pub transport: Option<Transport>,
+    /// Which class each client is in.
+    pub classes: Classes,
+    /// By class: all over this one; none: as they came.
+    pub transports: Vec<Option<Transport>>,
 }
 
 /// Queries of a stream that are not sent on purpose.
@@ -41,13 +44,12 @@ impl Selection {
     }
 }
 
-/// Sends chunks until the stream ends, or nobody takes them.
+/// Gives chunks until the stream ends, or nobody takes them.
 pub fn read_ahead(
     mut stream: StreamReader,
-    selection: Selection,
+    selection: &Selection,
     skipped: &Skipped,
-    taker: &SyncSender<Chunk>,
-    spare: &Receiver<Chunk>,
+    ahead: &mut Ahead,
 ) -> Result<(), StreamError> {
     let mut chunk = Chunk::default();
     while let Some(record) = stream.next()? {
@@ -58,7 +60,8 @@ pub fn read_ahead(
             skipped.retransmissions.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        let transport = selection.transport.unwrap_or(match record.transport {
+        let wanted = selection.transports[selection.classes.of(record.client)];
+        let transport = wanted.unwrap_or(match record.transport {
             // What is closest of those that there are.
             Transport::Doh | Transport::Doq => Transport::Dot,
             captured => captured,
@@ -67,18 +70,18 @@ pub fn read_ahead(
             skipped.too_long.fetch_add(1, Ordering::Relaxed);
             continue;
         }
-        chunk.push((record.due_ns as f64 / selection.speed) as i64, record.client, transport, record.message);
+        // Who is to use nothing but UDP does not go to TCP, either.
+        let asks_again = wanted != Some(Transport::Udp);
+        let due_ns = (record.due_ns as f64 / selection.speed) as i64;
+        chunk.push(due_ns, record.client, (transport, asks_again), record.message);
         if !chunk.has_room() {
-            if taker.send(chunk).is_err() {
-                return Ok(());
-            }
-            chunk = spare.try_recv().unwrap_or_default();
-            chunk.clear();
+            let Some(empty) = ahead.give(chunk) else { return Ok(()) };
+            chunk = empty;
         }
     }
     if !chunk.is_empty() {
         // Whoever takes it may have ended early.
-        let _ = taker.send(chunk);
+        let _ = ahead.give(chunk);
     }
     Ok(())
 }

@@ -2,12 +2,13 @@
 
 use std::{
     process::ExitCode,
-    sync::{Arc, atomic::Ordering, mpsc},
+    sync::{Arc, atomic::Ordering},
 };
 
 use super::{
     Arguments,
-    arguments::{PortChoice, Retransmissions, TransportChoice},
+    arguments::{PortChoice, Retransmissions},
+    classes::{Class, TransportChoice},
     local,
     read_ahead::{MESSAGE_BYTES_MAX, Selection, Skipped, read_ahead},
     transports::Transports,
@@ -27,7 +28,8 @@ use crate::{
     load::{
         LoadError,
         arrivals::{Model, Order, Part, Period},
-        captured::{CHUNKS_AHEAD, Captured},
+        captured::{self, Captured},
+        classes::Classes,
         client_totals::ClientTotals,
         in_flight::{self, InFlight, MessageId},
         interval_stats::IntervalStats,
@@ -51,14 +53,15 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     if let Some(prefix) = arguments.clients_from {
         local::check(prefix, header.clients)?;
     }
-    let connections = if arguments.transport == TransportChoice::Udp { 0 } else { 2 * arguments.connections };
+    let classes = arguments.classes()?;
+    let connections = if has_connections(&classes) { 2 * arguments.connections } else { 0 };
     open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
     let stop = Stop::new(arguments.instrument.until_eof)?;
     let reporter = Reporter::find(arguments.instrument.json, nanoseconds(arguments.timeout_s));
     let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
     let skipped = Arc::new(Skipped::default());
     let supervision = Supervision { stop, reporter, anchors, readers: Threads::new()? };
-    let mut team = start(arguments, &header, &skipped, supervision)?;
+    let mut team = start(arguments, &classes, &header, &skipped, supervision)?;
     reporter.say(|| opening(arguments, &header));
     let cpu_ns = clock::process_cpu_ns();
     let start_ns = clock::monotonic_ns() + HEAD_START_NS;
@@ -74,6 +77,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     };
     let mut summary = team.measure(period, interval_ns, arguments.out.as_deref(), summary)?;
     summary.cpu_ns = clock::process_cpu_ns() - cpu_ns;
+    for (result, class) in summary.classes.iter_mut().zip(classes) {
+        result.asked = Some(class);
+    }
     summary.replayed = Some(Replayed {
         stream: header,
         speed: arguments.speed(),
@@ -89,6 +95,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 /// Two threads for each part of the clients: one that reads and one that sends.
 fn start(
     arguments: &Arguments,
+    classes: &[Class],
     header: &Header,
     skipped: &Arc<Skipped>,
     mut supervision: Supervision,
@@ -98,23 +105,23 @@ fn start(
     let clients = header.clients as usize;
     let timeout_ns = nanoseconds(arguments.timeout_s);
     let (speed, retransmissions) = (arguments.speed(), arguments.retransmissions == Retransmissions::AsCaptured);
+    let shares: Vec<_> = classes[1..].iter().map(|class| class.share).collect();
+    let members = Classes::by_shares(clients, &shares, arguments.class_seed);
+    let transports: Vec<_> = classes.iter().map(|class| class.transport.for_all()).collect();
     let mut sources = Vec::new();
     let threads = arguments.threads as usize;
     for thread in 0..threads {
-        let transport = arguments.transport.for_all();
-        let selection = Selection { part: Part { thread, threads }, speed, retransmissions, transport };
+        let (part, classes, transports) = (Part { thread, threads }, members.clone(), transports.clone());
+        let selection = Selection { part, speed, retransmissions, classes, transports };
         let (stream, skipped) = (StreamReader::open(&arguments.stream)?, skipped.clone());
-        let (taker, ahead) = mpsc::sync_channel(CHUNKS_AHEAD);
-        let (give_back, spare) = mpsc::channel();
-        let read = move |_| Ok(read_ahead(stream, selection, &skipped, &taker, &spare)?);
+        let (mut ahead, way) = captured::way();
+        let read = move |_| Ok(read_ahead(stream, &selection, &skipped, &mut ahead)?);
         supervision.readers.spawn("stream", read)?;
-        sources.push(Captured::new(ahead, give_back, MESSAGE_BYTES_MAX));
+        sources.push(Captured::new(way, MESSAGE_BYTES_MAX));
     }
     let mut sources = sources.into_iter();
-    let connections = match arguments.transport {
-        TransportChoice::Udp => 0,
-        _ => (arguments.connections / arguments.threads).max(1) as usize,
-    };
+    let connections =
+        if has_connections(classes) { (arguments.connections / arguments.threads).max(1) as usize } else { 0 };
     let equip = |_| {
         let settings = in_flight::Settings {
             source: Source::Captured(sources.next().expect("one for each thread")),
@@ -127,14 +134,18 @@ fn start(
             flows: if keeps_port { clients } else { 0 },
             table,
         };
-        let totals = ClientTotals::new(clients, arguments.out.is_some());
+        let totals = ClientTotals::new(clients, arguments.out.is_some()).with_classes(members.clone());
         let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval_s), totals);
         let in_flight = InFlight::new(settings, interval_stats);
         let pool = Pool { ports, clients_from: arguments.clients_from, keeps_port };
         let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
         let transport: Box<dyn Transport> = match connections {
             0 => Box::new(udp),
-            _ => Box::new(with_connections(arguments, udp, ports, connections, in_flight.bytes_max())?),
+            _ => {
+                let many =
+                    stream::Many { clients_from: arguments.clients_from, classes: members.clone(), first: ports };
+                Box::new(with_connections(arguments, classes, udp, many, connections, in_flight.bytes_max())?)
+            }
         };
         Ok(Tools { in_flight, transport, order: Order { next: 0, count: 1 } })
     };
@@ -142,30 +153,34 @@ fn start(
     Team::start(vec![0; threads], (timeout_ns, arguments.instrument.real_time), supervision, equip)
 }
 
+/// Whether any client may have one.
+fn has_connections(classes: &[Class]) -> bool {
+    classes.iter().any(|class| class.transport != TransportChoice::Udp)
+}
+
 /// UDP, TCP and DoT, whose places in the table of queries in flight stand in this order.
 fn with_connections(
     arguments: &Arguments,
+    classes: &[Class],
     udp: Udp,
-    ports: usize,
+    many: stream::Many,
     connections: usize,
     bytes_max: usize,
 ) -> Result<Transports, LoadError> {
-    let open = |server, first, tls| {
+    let open = |server, many, tls| {
         let settings = stream::Settings {
             tls,
-            queries_per_connection: 0,
-            idle_ns: nanoseconds(arguments.idle_timeout_s),
+            classes: classes.iter().map(Class::usage).collect(),
             burst: 1,
-            resumption: true,
             close: Close::Fin,
             bytes_max,
             timeout_ns: nanoseconds(arguments.timeout_s),
         };
-        let many = stream::Many { clients_from: arguments.clients_from, first };
         stream::Stream::open_many(server, many, connections, settings)
     };
-    let tcp = open(arguments.server(), ports, None)?;
-    let dot = open(arguments.dot_server(), ports + connections, Some(DOT))?;
+    let behind = stream::Many { first: many.first + connections, ..many.clone() };
+    let tcp = open(arguments.server(), many, None)?;
+    let dot = open(arguments.dot_server(), behind, Some(DOT))?;
     Transports::new(udp, tcp, dot).map_err(LoadError::Wait)
 }
 

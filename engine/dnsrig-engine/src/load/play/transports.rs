@@ -80,8 +80,7 @@ impl Transport for Transports {
     }
 
     fn wait(&mut self, timeout_ns: i64, wanted: bool) -> Result<(), LoadError> {
-        let (tcp, dot) = (self.tcp.connections().attempted, self.dot.connections().attempted);
-        if tcp + dot == 0 {
+        if !self.tcp.has_begun() && !self.dot.has_begun() {
             return self.udp.wait(timeout_ns, wanted);
         }
         if self.tcp.has_unread() || self.dot.has_unread() {
@@ -91,9 +90,9 @@ impl Transport for Transports {
         self.poller.sleep(timeout_ns).map_err(LoadError::Wait)
     }
 
-    fn connections(&self) -> Connections {
+    fn connections(&self) -> Vec<Connections> {
         let mut all = self.tcp.connections();
-        all.add(&self.dot.connections());
+        all.iter_mut().zip(self.dot.connections()).for_each(|(tcp, dot)| tcp.add(&dot));
         all
     }
 }

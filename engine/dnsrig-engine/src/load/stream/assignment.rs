@@ -42,10 +42,19 @@ impl Assignment {
         Some(slot)
     }
 
+    /// Lets a client have another slot beside this one, which takes no more of its queries.
+    pub fn detach(&mut self, slot: usize) {
+        if let Some(client) = self.client_of[slot]
+            && self.slot(client) == Some(slot)
+        {
+            self.slot_of.remove(&client);
+        }
+    }
+
     /// Takes a slot back.
     pub fn release(&mut self, slot: usize) {
-        if let Some(client) = self.client_of[slot].take() {
-            self.slot_of.remove(&client);
+        self.detach(slot);
+        if self.client_of[slot].take().is_some() {
             self.free.push(slot);
         }
     }
@@ -65,5 +74,18 @@ mod tests {
         assignment.release(seven);
         assert_eq!((assignment.slot(7), assignment.client(seven)), (None, None));
         assert_eq!((assignment.assign(11), assignment.is_full()), (Some(seven), true));
+    }
+
+    #[test]
+    fn a_client_has_another_slot_beside_one_that_was_detached() {
+        let mut assignment = Assignment::new(2);
+        let first = assignment.assign(7).unwrap();
+        assignment.detach(first);
+        assert_eq!((assignment.slot(7), assignment.client(first)), (None, Some(7)));
+        let second = assignment.assign(7).unwrap();
+        assignment.detach(first);
+        assert_eq!((assignment.slot(7), assignment.is_full()), (Some(second), true));
+        assignment.release(first);
+        assert_eq!((assignment.slot(7), assignment.client(first), assignment.is_full()), (Some(second), None, false));
     }
 }

@@ -6,6 +6,9 @@
 
 mod assignment;
 pub mod slots;
+mod tls_clients;
+
+pub use self::slots::Usage;
 
 use std::{
     io,
@@ -18,11 +21,12 @@ use nix::sys::epoll::EpollFlags;
 use super::{
     LoadError,
     arrivals::Due,
+    classes::Classes,
     in_flight::{InFlight, Sending},
-    prefix::Prefix,
     stream::{
         assignment::Assignment,
         slots::{Policy, Slots, State},
+        tls_clients::TlsClients,
     },
     transport::{Connections, Transport},
 };
@@ -36,6 +40,7 @@ use crate::{
         },
         framing::PREFIX_BYTES,
         poller::{Poller, Timeout},
+        prefix::Prefix,
         tls::{self, Client},
     },
 };
@@ -53,18 +58,14 @@ const READS_MAX: usize = 4;
 const SESSIONS_MAX: usize = 4_096;
 
 /// How connections are used.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Settings {
     /// With TLS, and what is spoken inside it; none: over TCP alone.
     pub tls: Option<tls::Protocol>,
-    /// A connection is closed after so many queries; 0: never.
-    pub queries_per_connection: u32,
-    /// A connection is closed after so many nanoseconds without a query; 0: never.
-    pub idle_ns: i64,
+    /// By class of clients; of clients that are slots there is one class.
+    pub classes: Vec<Usage>,
     /// So many queries in a row go on one connection, with one write.
     pub burst: usize,
-    /// Whether TLS sessions are resumed.
-    pub resumption: bool,
     pub close: Close,
     /// The longest query, in bytes.
     pub bytes_max: usize,
@@ -73,8 +74,10 @@ pub struct Settings {
 }
 
 /// Many clients that have no slot of their own: each has one while it has a connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Many {
+    /// Which class each is in.
+    pub classes: Classes,
     /// Where their addresses come from; none: all are this host.
     pub clients_from: Option<Prefix>,
     /// The first of the places that the table of queries in flight has for slots.
@@ -100,7 +103,7 @@ pub struct Stream {
     /// The slot 0 among the places of the table of queries in flight.
     first: usize,
     options: SocketOptions,
-    tls: Option<Client>,
+    tls: Option<TlsClients>,
     slots: Slots,
     connections: Box<[Connection]>,
     /// Those that were read [`READS_MAX`] times and may have more.
@@ -125,25 +128,36 @@ impl Stream {
     /// `clients` connections to `server`, from the addresses `sources` in turn, or from any if there are none. Each is
     /// made when a query is to be sent on it.
     pub fn open(server: SocketAddr, sources: &[IpAddr], clients: usize, settings: Settings) -> Result<Self, LoadError> {
+        Self::with(server, sources, clients, None, settings)
+    }
+
+    /// The same for many clients that share `slots` of them: a client without a connection has the slot of one that was
+    /// closed, or closes the one whose last query is longest ago.
+    pub fn open_many(server: SocketAddr, many: Many, slots: usize, settings: Settings) -> Result<Self, LoadError> {
+        Self::with(server, &[], slots, Some(many), settings)
+    }
+
+    fn with(
+        server: SocketAddr,
+        sources: &[IpAddr],
+        clients: usize,
+        many: Option<Many>,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
         let failed = |error| LoadError::Open(server, error);
-        let sessions_max = if settings.resumption { clients.min(SESSIONS_MAX) } else { 0 };
-        let client = |protocol| {
-            let settings = tls::Settings { protocol, sessions_max, ..tls::Settings::default() };
-            Client::new(server.ip(), settings).map_err(|error| failed(io::Error::other(error)))
-        };
-        let tls = settings.tls.map(client);
-        let policy = Policy {
-            per_connection: settings.queries_per_connection,
-            idle_ns: settings.idle_ns,
-            burst: settings.burst,
-            timeout_ns: settings.timeout_ns,
-        };
+        let tls = settings.tls.map(|protocol| {
+            let client = |settings| Client::new(server.ip(), tls::Settings { protocol, ..settings });
+            TlsClients::new(&settings.classes, many.is_some(), clients.min(SESSIONS_MAX), client)
+                .map_err(|error| failed(io::Error::other(error)))
+        });
+        let policy = Policy { classes: settings.classes, burst: settings.burst, timeout_ns: settings.timeout_ns };
+        let routed_sources = many.is_some();
         Ok(Stream {
             server,
             sources: sources.to_vec(),
-            many: None,
-            first: 0,
-            options: SocketOptions { close: settings.close, ..SocketOptions::default() },
+            first: many.as_ref().map_or(0, |many| many.first),
+            many: many.map(|many| (many, Assignment::new(clients))),
+            options: SocketOptions { close: settings.close, routed_sources, ..SocketOptions::default() },
             tls: tls.transpose()?,
             slots: Slots::new(clients, policy),
             connections: (0..clients).map(|_| Connection::default()).collect(),
@@ -153,15 +167,6 @@ impl Stream {
             burst: vec![0; settings.burst * (PREFIX_BYTES + settings.bytes_max)].into_boxed_slice(),
             bytes_max: settings.bytes_max,
         })
-    }
-
-    /// The same for many clients that share `slots` of them: a client without a connection has the slot of one that was
-    /// closed, or closes the one whose last query is longest ago.
-    pub fn open_many(server: SocketAddr, many: Many, slots: usize, settings: Settings) -> Result<Self, LoadError> {
-        let assigned = Some((many, Assignment::new(slots)));
-        let mut stream = Stream { many: assigned, first: many.first, ..Self::open(server, &[], slots, settings)? };
-        stream.options.routed_sources = true;
-        Ok(stream)
     }
 
     /// Readable when a connection has something to tell.
@@ -191,8 +196,20 @@ impl Stream {
             let slot = self.slots.longest_unused().filter(|slot| in_flight.outstanding_of(self.first + slot) == 0)?;
             self.end(slot, None, in_flight);
         }
-        let (_, assignment) = self.many.as_mut()?;
-        assignment.assign(number)
+        let (many, assignment) = self.many.as_mut()?;
+        let slot = assignment.assign(number)?;
+        self.slots.set_class(slot, many.classes.of(number));
+        Some(slot)
+    }
+
+    /// Whether a connection was ever begun.
+    pub fn has_begun(&self) -> bool {
+        self.slots.connections().iter().any(|counts| counts.attempted > 0)
+    }
+
+    /// The client that has a slot, of many.
+    fn client_of(&self, slot: usize) -> Option<u32> {
+        self.many.as_ref().and_then(|(_, assignment)| assignment.client(slot))
     }
 
     /// Drafts queries of one slot, and sends them or has them wait for its connection.
@@ -216,7 +233,7 @@ impl Stream {
             match self.begin(slot)? {
                 Begun::NoPort => {
                     in_flight.sent(self.first + slot, 0, 0, Sending { began_ns, ended_ns: began_ns });
-                    self.slots.had_no_port();
+                    self.slots.had_no_port(slot);
                     return Ok(Turn::NoPort);
                 }
                 Begun::Failed(error) => lost = Some(self.failure(error, began_ns, in_flight)),
@@ -234,6 +251,12 @@ impl Stream {
         let sending = Sending { began_ns, ended_ns: clock::monotonic_ns() };
         in_flight.sent(self.first + slot, count, framed - count * PREFIX_BYTES, sending);
         self.slots.took(slot, count, began_ns);
+        if let Some((_, assignment)) = &mut self.many
+            && self.slots.is_used_up(slot)
+        {
+            // The next query of this client has a connection of its own, whether this one is answered or not.
+            assignment.detach(slot);
+        }
         if filled {
             self.slots.filled(slot);
         }
@@ -246,9 +269,7 @@ impl Stream {
 
     fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
         let source = match &self.many {
-            Some((many, assignment)) => {
-                many.clients_from.zip(assignment.client(slot)).and_then(|(all, one)| all.client(one))
-            }
+            Some((many, _)) => many.clients_from.zip(self.client_of(slot)).and_then(|(all, one)| all.client(one)),
             None => self.sources.get(slot % self.sources.len().max(1)).copied(),
         };
         socket::begin(self.server, source, &self.options).map_err(|error| LoadError::Open(self.server, error))
@@ -259,7 +280,9 @@ impl Stream {
         // Edges, so that what is watched for need never be changed: a connection costs one system call here.
         let flags = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLET;
         self.poller.add(&socket, flags, slot as u64).map_err(|error| LoadError::Open(self.server, error))?;
-        Ok(self.connections[slot].begin(socket, &self.options, self.tls.as_ref()))
+        let (class, number) = (self.slots.class(slot), self.client_of(slot));
+        let client = self.tls.as_mut().map(|clients| clients.of(class, number));
+        Ok(self.connections[slot].begin(socket, &self.options, client))
     }
 
     /// Counts why connecting failed.
@@ -308,9 +331,19 @@ impl Stream {
     /// The handshakes are done, and what waited for that can go.
     fn established(&mut self, slot: usize, in_flight: &mut InFlight) -> Result<(), CloseReason> {
         let now_ns = clock::monotonic_ns();
-        let started_ns = self.slots.established(slot, self.connections[slot].is_resumed(), now_ns);
+        let connection = &mut self.connections[slot];
+        let started_ns = self.slots.established(slot, connection.is_resumed(), now_ns);
         in_flight.interval_stats.established(started_ns, now_ns);
-        self.connections[slot].send_queue(&mut self.buffers)
+        let early = connection.send_queue(&mut self.buffers)?;
+        let number = self.client_of(slot);
+        if let Some(clients) = &mut self.tls {
+            let counts = self.slots.counts(slot);
+            counts.handshakes += 1;
+            counts.returning += u64::from(number.is_some_and(|number| clients.established(number)));
+            counts.early_accepted += early.accepted;
+            counts.early_rejected += early.rejected;
+        }
+        Ok(())
     }
 
     /// Reads until less comes than there is room for, or, with `to_the_end`, until nothing comes; returns how many
@@ -419,8 +452,8 @@ impl Transport for Stream {
         self.poller.sleep(timeout_ns).map_err(|error| LoadError::Receive(self.server, error))
     }
 
-    fn connections(&self) -> Connections {
-        self.slots.connections()
+    fn connections(&self) -> Vec<Connections> {
+        self.slots.connections().to_vec()
     }
 }
 
@@ -436,10 +469,8 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings = Settings {
             tls: None,
-            queries_per_connection: 0,
-            idle_ns: 0,
+            classes: vec![Usage { per_connection: 0, idle_ns: 0, resumption: false, early_data: false }],
             burst: 16,
-            resumption: false,
             close: Close::Rst,
             bytes_max: query.len(),
             timeout_ns: 1_000_000_000,

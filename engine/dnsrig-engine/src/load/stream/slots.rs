@@ -5,15 +5,26 @@
 
 use crate::{load::transport::Connections, net::connection::chain::Chain};
 
-/// How slots use their connections.
-#[derive(Clone, Copy, Debug)]
-pub struct Policy {
+/// How clients of one class use connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
     /// A connection is used up after so many queries; 0: never.
     pub per_connection: u32,
-    /// So many queries in a row go on one connection, with one write.
-    pub burst: usize,
     /// A connection is closed after so long without a query; 0: never.
     pub idle_ns: i64,
+    /// Whether TLS sessions are resumed.
+    pub resumption: bool,
+    /// Whether queries go with the first flight of a resumed session, where the server allows it (RFC 8446 §2.3).
+    pub early_data: bool,
+}
+
+/// How slots use their connections.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// By class of clients.
+    pub classes: Vec<Usage>,
+    /// So many queries in a row go on one connection, with one write.
+    pub burst: usize,
     /// A query is given up after so long, and with it a connection that does not get anywhere.
     pub timeout_ns: i64,
 }
@@ -34,6 +45,8 @@ struct Slot {
     blocked: bool,
     /// Takes no more until it is open or flows again: enough wait, or it takes too long.
     full: bool,
+    /// Of the client whose it is.
+    class: u8,
     /// Queries on this connection.
     taken: u32,
     started_ns: i64,
@@ -41,8 +54,16 @@ struct Slot {
     deadline_ns: i64,
 }
 
-const IDLE: Slot =
-    Slot { state: State::Idle, blocked: false, full: false, taken: 0, started_ns: 0, last_taken_ns: 0, deadline_ns: 0 };
+const IDLE: Slot = Slot {
+    state: State::Idle,
+    blocked: false,
+    full: false,
+    class: 0,
+    taken: 0,
+    started_ns: 0,
+    last_taken_ns: 0,
+    deadline_ns: 0,
+};
 
 /// The slots of one thread.
 pub struct Slots {
@@ -54,9 +75,10 @@ pub struct Slots {
     opening: Chain,
     /// Being opened, blocked or used up: not for ever. In order of their deadlines, all a timeout after the beginning.
     watched: Chain,
-    /// With a connection, in order of their last queries.
-    used: Chain,
-    connections: Connections,
+    /// With a connection, by class, in order of their last queries.
+    used: Box<[Chain]>,
+    /// By class.
+    connections: Box<[Connections]>,
 }
 
 impl Slots {
@@ -66,18 +88,38 @@ impl Slots {
         (0..count).for_each(|slot| ready.add(slot));
         Slots {
             slots: vec![IDLE; count].into_boxed_slice(),
-            policy,
             ready,
             opening: Chain::new(count),
             watched: Chain::new(count),
-            used: Chain::new(count),
-            connections: Connections::default(),
+            used: policy.classes.iter().map(|_| Chain::new(count)).collect(),
+            connections: vec![Connections::default(); policy.classes.len()].into_boxed_slice(),
+            policy,
         }
     }
 
-    /// What became of connections so far.
-    pub fn connections(&self) -> Connections {
-        self.connections
+    /// What became of connections so far, by class.
+    pub fn connections(&self) -> &[Connections] {
+        &self.connections
+    }
+
+    /// The counts of the class of a slot.
+    pub fn counts(&mut self, slot: usize) -> &mut Connections {
+        &mut self.connections[usize::from(self.slots[slot].class)]
+    }
+
+    /// An idle slot is now for a client of this class.
+    pub fn set_class(&mut self, slot: usize, class: usize) {
+        debug_assert_eq!(self.slots[slot].state, State::Idle);
+        self.slots[slot].class = class as u8;
+    }
+
+    /// The class that a slot is for.
+    pub fn class(&self, slot: usize) -> usize {
+        usize::from(self.slots[slot].class)
+    }
+
+    fn per_connection(&self, slot: usize) -> u32 {
+        self.policy.classes[self.class(slot)].per_connection
     }
 
     pub fn state(&self, slot: usize) -> State {
@@ -100,7 +142,7 @@ impl Slots {
 
     /// How many queries a slot whose turn it is takes at most.
     pub fn room(&self, slot: usize) -> usize {
-        match self.policy.per_connection {
+        match self.per_connection(slot) {
             0 => self.policy.burst,
             most => self.policy.burst.min((most - self.slots[slot].taken) as usize),
         }
@@ -109,15 +151,16 @@ impl Slots {
     /// An idle slot has begun a connection.
     pub fn began(&mut self, slot: usize, now_ns: i64) {
         debug_assert_eq!(self.slots[slot].state, State::Idle);
-        self.slots[slot] = Slot { state: State::Opening, started_ns: now_ns, ..IDLE };
-        self.connections.attempted += 1;
+        let class = self.slots[slot].class;
+        self.slots[slot] = Slot { state: State::Opening, class, started_ns: now_ns, ..IDLE };
+        self.counts(slot).attempted += 1;
         self.watch(slot, now_ns);
         self.place(slot);
     }
 
     /// There was no port to begin a connection from.
-    pub fn had_no_port(&mut self) {
-        self.connections.no_port += 1;
+    pub fn had_no_port(&mut self, slot: usize) {
+        self.counts(slot).no_port += 1;
     }
 
     /// It has taken queries; with none it only lets the others go first.
@@ -126,8 +169,7 @@ impl Slots {
         this.taken = this.taken.saturating_add(count as u32);
         if count > 0 {
             this.last_taken_ns = now_ns;
-            self.used.remove(slot);
-            self.used.add(slot);
+            self.use_last(slot);
         }
         if self.is_used_up(slot) {
             self.watch(slot, now_ns);
@@ -144,8 +186,9 @@ impl Slots {
     /// A connection is open; returns when it was begun.
     pub fn established(&mut self, slot: usize, resumed: bool, now_ns: i64) -> i64 {
         debug_assert_eq!(self.slots[slot].state, State::Opening);
-        self.connections.established += 1;
-        self.connections.resumed += u64::from(resumed);
+        let counts = self.counts(slot);
+        counts.established += 1;
+        counts.resumed += u64::from(resumed);
         let this = &mut self.slots[slot];
         (this.state, this.full) = (State::Open, false);
         let started_ns = this.started_ns;
@@ -176,16 +219,17 @@ impl Slots {
 
     /// Whether its connection has taken all the queries that it may.
     pub fn is_used_up(&self, slot: usize) -> bool {
-        self.policy.per_connection > 0 && self.slots[slot].taken >= self.policy.per_connection
+        let most = self.per_connection(slot);
+        most > 0 && self.slots[slot].taken >= most
     }
 
     /// Its connection has ended: by the other side with queries outstanding, if it was `broken`.
     pub fn ended(&mut self, slot: usize, broken: bool) {
         let opening = self.slots[slot].state == State::Opening;
-        self.connections.failed += u64::from(opening || broken);
-        self.slots[slot] = IDLE;
+        self.counts(slot).failed += u64::from(opening || broken);
         self.watched.remove(slot);
-        self.used.remove(slot);
+        self.used[self.class(slot)].remove(slot);
+        self.slots[slot] = IDLE;
         self.place(slot);
     }
 
@@ -193,23 +237,34 @@ impl Slots {
     ///
     /// Call it until there is none.
     pub fn idle(&mut self, now_ns: i64, outstanding: impl Fn(usize) -> usize) -> Option<usize> {
-        while self.policy.idle_ns > 0
-            && let Some(slot) = self.used.first()
-            && self.slots[slot].last_taken_ns + self.policy.idle_ns <= now_ns
+        (0..self.used.len()).find_map(|class| self.idle_of(class, now_ns, &outstanding))
+    }
+
+    fn idle_of(&mut self, class: usize, now_ns: i64, outstanding: impl Fn(usize) -> usize) -> Option<usize> {
+        let idle_ns = self.policy.classes[class].idle_ns;
+        while idle_ns > 0
+            && let Some(slot) = self.used[class].first()
+            && self.slots[slot].last_taken_ns + idle_ns <= now_ns
         {
             if outstanding(slot) == 0 {
                 return Some(slot);
             }
             self.slots[slot].last_taken_ns = now_ns;
-            self.used.remove(slot);
-            self.used.add(slot);
+            self.use_last(slot);
         }
         None
     }
 
     /// The connection whose last query is longest ago.
     pub fn longest_unused(&self) -> Option<usize> {
-        self.used.first()
+        self.used.iter().filter_map(Chain::first).min_by_key(|slot| self.slots[*slot].last_taken_ns)
+    }
+
+    /// Puts it last of its class by the time of the last query.
+    fn use_last(&mut self, slot: usize) {
+        let used = &mut self.used[usize::from(self.slots[slot].class)];
+        used.remove(slot);
+        used.add(slot);
     }
 
     /// A connection to close because it was not opened, did not move or stayed without answers for a whole timeout;

@@ -5,9 +5,14 @@ use crate::base::testing::inputs;
 
 const TIMEOUT_NS: i64 = 100;
 const BURST: usize = 16;
+const KEPT: Usage = Usage { per_connection: 0, idle_ns: 0, resumption: false, early_data: false };
+
+fn of_classes(count: usize, classes: &[Usage]) -> Slots {
+    Slots::new(count, Policy { classes: classes.to_vec(), burst: BURST, timeout_ns: TIMEOUT_NS })
+}
 
 fn slots(count: usize, per_connection: u32) -> Slots {
-    Slots::new(count, Policy { per_connection, idle_ns: 0, burst: BURST, timeout_ns: TIMEOUT_NS })
+    of_classes(count, &[Usage { per_connection, ..KEPT }])
 }
 
 /// Opens a connection in `slot`, at time 0, on which `count` queries were put.
@@ -29,7 +34,7 @@ fn slots_take_turns() {
             slots.took(slot, BURST, 1);
         }
     }
-    assert_eq!(slots.connections(), Connections { attempted: 3, established: 3, ..Connections::default() });
+    assert_eq!(slots.connections(), [Connections { attempted: 3, established: 3, ..Connections::default() }]);
 }
 
 #[test]
@@ -49,7 +54,7 @@ fn a_connection_that_is_being_opened_comes_after_those_that_are_not() {
     slots.filled(0);
     assert_eq!((slots.turn(None), slots.taking()), (None, 0));
     assert_eq!(slots.established(0, true, 9), 0);
-    assert_eq!((slots.turn(None), slots.connections().resumed), (Some(0), 1));
+    assert_eq!((slots.turn(None), slots.connections()[0].resumed), (Some(0), 1));
     slots.set_blocked(1, false, 9);
     assert_eq!(slots.taking(), 2);
 }
@@ -63,7 +68,7 @@ fn a_used_up_connection_takes_no_more_until_it_is_closed() {
     slots.took(0, 4, 30);
     assert!(slots.is_used_up(0) && slots.turn(None).is_none());
     slots.ended(0, false);
-    assert_eq!((slots.turn(None), slots.room(0), slots.connections().failed), (Some(0), BURST, 0));
+    assert_eq!((slots.turn(None), slots.room(0), slots.connections()[0].failed), (Some(0), BURST, 0));
 }
 
 #[test]
@@ -90,7 +95,7 @@ fn a_connection_that_does_not_open_gets_no_new_queries_after_a_timeout_and_is_cl
     assert_eq!(slots.overdue(199, |_| 0), None);
     assert_eq!(slots.overdue(200, |_| 0), Some(0));
     slots.ended(0, false);
-    assert_eq!((slots.connections().failed, slots.turn(None)), (1, Some(0)));
+    assert_eq!((slots.connections()[0].failed, slots.turn(None)), (1, Some(0)));
 }
 
 #[test]
@@ -103,7 +108,7 @@ fn a_connection_that_does_not_move_is_closed_and_one_that_moves_again_is_not() {
     slots.set_blocked(1, false, 50);
     assert_eq!(slots.overdue(110, |_| 0), Some(0));
     slots.ended(0, false);
-    assert_eq!((slots.overdue(1_000, |_| 0), slots.connections().failed), (None, 0));
+    assert_eq!((slots.overdue(1_000, |_| 0), slots.connections()[0].failed), (None, 0));
 }
 
 #[test]
@@ -115,7 +120,7 @@ fn only_what_the_other_side_broke_has_failed() {
             slots.established(0, false, 0);
         }
         slots.ended(0, broken);
-        assert_eq!(slots.connections().failed, failed);
+        assert_eq!(slots.connections()[0].failed, failed);
     }
 }
 
@@ -165,8 +170,7 @@ proptest! {
 
 #[test]
 fn an_idle_connection_is_closed_unless_it_waits_for_answers() {
-    let policy = Policy { per_connection: 0, idle_ns: 100, burst: BURST, timeout_ns: TIMEOUT_NS };
-    let mut slots = Slots::new(2, policy);
+    let mut slots = of_classes(2, &[Usage { idle_ns: 100, ..KEPT }]);
     for (slot, now_ns) in [(0, 0), (1, 50)] {
         slots.began(slot, now_ns);
         slots.took(slot, 1, now_ns);
@@ -179,4 +183,23 @@ fn an_idle_connection_is_closed_unless_it_waits_for_answers() {
     assert_eq!((slots.idle(199, |_| 0), slots.idle(200, |_| 0)), (None, Some(0)));
     slots.took(0, 1, 200);
     assert_eq!(slots.idle(299, |_| 0), None);
+}
+
+#[test]
+fn connections_are_used_as_the_class_of_their_client_has_it() {
+    let idle = |idle_ns| Usage { idle_ns, ..KEPT };
+    let mut slots = of_classes(3, &[idle(300), idle(100), Usage { per_connection: 1, ..KEPT }]);
+    for slot in 0..3 {
+        slots.set_class(slot, slot);
+        open(&mut slots, slot, 1);
+    }
+    assert_eq!([0, 1, 2].map(|slot| slots.is_used_up(slot)), [false, false, true]);
+    assert_eq!((slots.idle(99, |_| 0), slots.idle(100, |_| 0)), (None, Some(1)), "each class has its own limit");
+    slots.took(0, 1, 150);
+    slots.ended(1, false);
+    assert_eq!((slots.class(1), slots.longest_unused()), (0, Some(2)), "the oldest of all classes");
+    slots.ended(2, true);
+    assert_eq!((slots.idle(449, |_| 0), slots.idle(450, |_| 0)), (None, Some(0)));
+    let counted = slots.connections().iter().map(|counts| (counts.attempted, counts.established, counts.failed));
+    assert_eq!(counted.collect::<Vec<_>>(), [(1, 1, 0), (1, 1, 0), (1, 1, 1)]);
 }

@@ -47,6 +47,14 @@ pub struct Reading {
     pub closed: bool,
 }
 
+/// What became of queries that were sent as early data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EarlyQueries {
+    pub accepted: u64,
+    /// Sent again, as the others are.
+    pub rejected: u64,
+}
+
 /// A connection, or the place of one.
 #[derive(Default)]
 pub struct Connection {
@@ -59,6 +67,8 @@ pub struct Connection {
     incoming: Frames,
     /// Queries that wait until the connection is open, framed.
     queue: Vec<u8>,
+    /// The first so many bytes of them were sent as early data.
+    early_bytes: usize,
     /// Bytes that the socket had no room for.
     out: Vec<u8>,
     /// Received bytes of a TLS record that is not complete.
@@ -101,12 +111,13 @@ impl Connection {
         error.filter(|error| *error != 0).map_or(nix::Error::ECONNRESET, nix::Error::from_raw)
     }
 
-    /// TCP is connected: the TLS handshake begins, if there is one. True if queries can be sent already.
+    /// TCP is connected: the TLS handshake begins, if there is one, with queries that wait as early data where these
+    /// are permitted. True if queries can be sent already.
     pub fn connected(&mut self, buffers: &mut Buffers) -> Result<bool, CloseReason> {
         self.connected = true;
         let Some(session) = &mut self.session else { return Ok(true) };
         buffers.wire.clear();
-        session.drive(&mut [], &mut buffers.wire, |_| ()).map_err(fault)?;
+        self.early_bytes = session.begin(each_frame(&self.queue), &mut buffers.wire).map_err(fault)?;
         self.write(&buffers.wire)?;
         Ok(false)
     }
@@ -117,13 +128,21 @@ impl Connection {
         self.queue.len()
     }
 
-    /// Sends what was kept until now.
-    pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<(), CloseReason> {
+    /// Sends what was kept until now, but for what the server has accepted as early data. The connection is open.
+    pub fn send_queue(&mut self, buffers: &mut Buffers) -> Result<EarlyQueries, CloseReason> {
         let queue = std::mem::take(&mut self.queue);
-        let sent = self.send(&queue, buffers);
+        let early_bytes = std::mem::take(&mut self.early_bytes);
+        let count = each_frame(&queue[..early_bytes]).count() as u64;
+        let is_accepted = self.session.as_ref().is_some_and(|session| session.is_early_data_accepted());
+        let (early, rest) = if is_accepted {
+            (EarlyQueries { accepted: count, rejected: 0 }, &queue[early_bytes..])
+        } else {
+            (EarlyQueries { accepted: 0, rejected: count }, &queue[..])
+        };
+        let sent = if rest.is_empty() { Ok(()) } else { self.send(rest, buffers) };
         self.queue = queue;
         self.queue.clear();
-        sent
+        sent.map(|()| early)
     }
 
     /// Sends framed queries on an open connection; what the socket has no room for waits.
@@ -195,7 +214,7 @@ impl Connection {
             }
         }
         let had_session = self.session.take().is_some();
-        self.connected = false;
+        (self.connected, self.early_bytes) = (false, 0);
         self.incoming.clear();
         for buffer in [&mut self.queue, &mut self.out, &mut self.unread] {
             buffer.clear();

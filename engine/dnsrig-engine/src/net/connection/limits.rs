@@ -29,6 +29,8 @@ pub struct Connections {
     pub handshakes: u64,
     /// TLS handshakes that resumed an earlier session.
     pub resumed: u64,
+    /// Of these, those with queries that were taken with the first flight (0-RTT).
+    pub early_data: u64,
     /// Ended by an error of TLS, mostly before the handshake was complete.
     pub tls_failed: u64,
     /// Reset or broken by the peer.
@@ -43,6 +45,7 @@ impl AddAssign for Connections {
         self.refused += other.refused;
         self.handshakes += other.handshakes;
         self.resumed += other.resumed;
+        self.early_data += other.early_data;
         self.tls_failed += other.tls_failed;
         self.reset += other.reset;
         self.idle += other.idle;

@@ -74,6 +74,7 @@ impl TlsArguments {
                 identity: identity.as_ref().map(again),
                 alpn_required,
                 sessions_max,
+                early_data: false,
             };
             Ok(Client::new(server, settings)?)
         })

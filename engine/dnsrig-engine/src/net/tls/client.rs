@@ -31,6 +31,9 @@ pub struct Settings {
     pub alpn_required: bool,
     /// So many sessions are kept to be resumed; with 0, none is.
     pub sessions_max: usize,
+    /// Queries may go with the first flight of a resumed session (RFC 8446 §2.3), if its ticket permits it. Whoever
+    /// copies that flight can have them asked again (RFC 8446 §8).
+    pub early_data: bool,
 }
 
 /// A client of one server: its connections share the sessions that the server lets them resume.
@@ -40,12 +43,14 @@ pub struct Client {
     pub name: ServerName<'static>,
     /// What the server must agree on, if on anything.
     pub alpn_required: Option<&'static [u8]>,
+    /// Those to resume; none if none is kept.
+    sessions: Option<Arc<Sessions>>,
 }
 
 impl Client {
     /// A client of the server at this address.
     pub fn new(server: IpAddr, settings: Settings) -> Result<Self, SetupError> {
-        let Settings { protocol, trust, name, identity, alpn_required, sessions_max } = settings;
+        let Settings { protocol, trust, name, identity, alpn_required, sessions_max, early_data } = settings;
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(protocol.versions)?
@@ -56,17 +61,29 @@ impl Client {
             None => builder.with_no_client_auth(),
         };
         config.alpn_protocols = vec![protocol.alpn.to_vec()];
-        config.resumption = if sessions_max > 0 {
-            Resumption::store(Arc::new(Sessions::new(sessions_max)))
-        } else {
-            Resumption::disabled()
-        };
+        config.enable_early_data = early_data;
+        let sessions = (sessions_max > 0).then(|| Arc::new(Sessions::new(sessions_max)));
+        config.resumption = resumption(sessions.as_ref());
         let alpn_required = alpn_required.then_some(protocol.alpn);
-        Ok(Client { config: Arc::new(config), name: name.unwrap_or(ServerName::from(server)), alpn_required })
+        let name = name.unwrap_or(ServerName::from(server));
+        Ok(Client { config: Arc::new(config), name, alpn_required, sessions })
     }
 }
 
 impl Client {
+    /// Another client of the same server, with as much room for sessions of its own.
+    pub fn another(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        let sessions = self.sessions.as_ref().map(|sessions| Arc::new(Sessions::new(sessions.tickets_max())));
+        config.resumption = resumption(sessions.as_ref());
+        Client { config: Arc::new(config), sessions, ..self.clone() }
+    }
+
+    /// How many bytes of early data the session permits that was taken last to be resumed.
+    pub fn early_bytes_max(&self) -> usize {
+        self.sessions.as_ref().map_or(0, |sessions| sessions.early_bytes_max() as usize)
+    }
+
     /// How its connections are set up, for one who drives them otherwise than by a [`super::Session`].
     pub fn config(&self) -> &Arc<ClientConfig> {
         &self.config
@@ -76,6 +93,10 @@ impl Client {
     pub fn name(&self) -> &ServerName<'static> {
         &self.name
     }
+}
+
+fn resumption(sessions: Option<&Arc<Sessions>>) -> Resumption {
+    sessions.map_or_else(Resumption::disabled, |sessions| Resumption::store(sessions.clone()))
 }
 
 fn verifier(trust: Trust, provider: Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, SetupError> {

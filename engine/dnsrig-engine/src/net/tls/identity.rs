@@ -14,7 +14,10 @@ use rustls::{
         CertificateDer, PrivateKeyDer,
         pem::{self, PemObject},
     },
-    server::{VerifierBuilderError, WebPkiClientVerifier, danger::ClientCertVerifier},
+    server::{
+        ProducesTickets, ServerSessionMemoryCache, VerifierBuilderError, WebPkiClientVerifier,
+        danger::ClientCertVerifier,
+    },
 };
 
 use super::Protocol;
@@ -22,6 +25,9 @@ use crate::base::failure::Advice;
 
 /// The name in a certificate that we make ourselves, besides the address.
 const NAME: &str = "echo.dnsrig.test";
+
+/// With early data a server remembers so many tickets, some hundred bytes each; one more forgets the oldest.
+const TICKETS_MAX: usize = 65_536;
 
 /// TLS could not be set up.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +136,42 @@ pub fn without_tickets(config: &ServerConfig) -> Arc<ServerConfig> {
     let mut config = config.clone();
     config.send_tls13_tickets = 0;
     Arc::new(config)
+}
+
+/// The same settings, but queries may come with the first flight of a resumed session (0-RTT, RFC 8446 §2.3), and are
+/// answered before the handshake is done.
+///
+/// Each ticket serves once, so that nobody can have the queries of a copied flight asked again (RFC 8446 §8.1). The
+/// server remembers them for that, the newest [`TICKETS_MAX`].
+pub fn with_early_data(config: &ServerConfig, bytes_max: u32) -> Arc<ServerConfig> {
+    let mut config = config.clone();
+    config.ticketer = Arc::new(NoTicketer);
+    config.session_storage = ServerSessionMemoryCache::new(TICKETS_MAX);
+    config.max_early_data_size = bytes_max;
+    config.send_half_rtt_data = true;
+    Arc::new(config)
+}
+
+/// Has a server keep the state of sessions itself.
+#[derive(Debug)]
+struct NoTicketer;
+
+impl ProducesTickets for NoTicketer {
+    fn enabled(&self) -> bool {
+        false
+    }
+
+    fn lifetime(&self) -> u32 {
+        0
+    }
+
+    fn encrypt(&self, _plain: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn decrypt(&self, _cipher: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
 }
 
 fn client_verifier(path: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {

@@ -14,6 +14,14 @@ const RECORD_BYTES_MAX: usize = 64;
 /// Room for a message of the handshake; where it needs more, it says so.
 const HANDSHAKE_BYTES: usize = 1_024;
 
+/// A longer frame does not fit into one record (RFC 8446 §5.1), and is not sent as early data.
+const EARLY_FRAME_BYTES_MAX: usize = 16_384;
+
+/// How the record begins that a client sends at the end of its early data, if the server has accepted it, and never
+/// otherwise (RFC 8446 §4.5): encrypted, with a message of 4 bytes, its type and a tag of 16. rustls does not say what
+/// became of early data, but this it must send.
+const END_OF_EARLY_DATA: [u8; 5] = [23, 3, 3, 0, 21];
+
 /// What [`Session::drive`] came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
@@ -30,13 +38,59 @@ pub struct Session {
     connection: UnbufferedClientConnection,
     /// What must have been agreed on by the end of the handshake; none once it was looked at.
     alpn_wanted: Option<&'static [u8]>,
+    /// So many bytes of early data may be sent, if any.
+    early_bytes_max: usize,
+    /// Whether the server has accepted it.
+    early_accepted: bool,
+    /// Whether the handshake is done.
+    is_open: bool,
 }
 
 impl Session {
     /// Of a connection on which nothing was sent yet; [`Session::drive`] it without bytes to begin the handshake.
     pub fn new(client: &Client) -> Result<Self, Error> {
         let connection = UnbufferedClientConnection::new(client.config.clone(), client.name.clone())?;
-        Ok(Session { connection, alpn_wanted: client.alpn_required })
+        let early_bytes_max = client.early_bytes_max();
+        Ok(Session {
+            connection,
+            alpn_wanted: client.alpn_required,
+            early_bytes_max,
+            early_accepted: false,
+            is_open: false,
+        })
+    }
+
+    /// Whether the server has accepted the early data; known once the handshake is done.
+    pub fn is_early_data_accepted(&self) -> bool {
+        self.early_accepted
+    }
+
+    /// Begins the handshake: `wire` gets the first flight. As many of `frames` go with it as early data as the session
+    /// that is resumed permits, none mostly; returns how many bytes of them.
+    pub fn begin<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>, wire: &mut Vec<u8>) -> Result<usize, Error> {
+        let mut frames = frames.peekable();
+        let mut early = 0;
+        loop {
+            match self.connection.process_tls_records(&mut []).state? {
+                ConnectionState::EncodeTlsData(mut data) => {
+                    append(wire, HANDSHAKE_BYTES, |space| data.encode(space).map_err(needed_by_handshake))?;
+                }
+                ConnectionState::TransmitTlsData(mut data) => {
+                    if let Some(mut traffic) = data.may_encrypt_early_data() {
+                        let room = |early: usize| (self.early_bytes_max - early).min(EARLY_FRAME_BYTES_MAX);
+                        while let Some(frame) = frames.next_if(|frame| frame.len() <= room(early)) {
+                            // One that had too little room would have to be encrypted again, which counts twice.
+                            let bytes = frame.len() + RECORD_BYTES_MAX;
+                            append(wire, bytes, |space| traffic.encrypt(frame, space).map_err(|_| None))?;
+                            early += frame.len();
+                        }
+                    }
+                    data.done();
+                }
+                ConnectionState::BlockedHandshake => return Ok(early),
+                _ => return Err(Error::General("a state that no handshake begins with".into())),
+            }
+        }
     }
 
     /// Whether the handshake resumed a session.
@@ -81,7 +135,9 @@ impl Session {
                     false
                 }
                 ConnectionState::EncodeTlsData(mut data) => {
+                    let start = reply.len();
                     append(reply, HANDSHAKE_BYTES, |space| data.encode(space).map_err(needed_by_handshake))?;
+                    self.early_accepted |= !self.is_open && reply[start..].starts_with(&END_OF_EARLY_DATA);
                     false
                 }
                 ConnectionState::TransmitTlsData(data) => {
@@ -89,7 +145,7 @@ impl Session {
                     false
                 }
                 ConnectionState::WriteTraffic(_) => {
-                    progress.open = true;
+                    (progress.open, self.is_open) = (true, true);
                     true
                 }
                 ConnectionState::BlockedHandshake => true,

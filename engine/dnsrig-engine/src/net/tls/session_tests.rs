@@ -81,6 +81,99 @@ fn sessions_are_resumed_if_they_may_be() {
     }
 }
 
+/// A client with early data and a session to be resumed, whose ticket permits so many bytes of it.
+fn early(bytes_max: u32) -> (Client, Arc<ServerConfig>) {
+    let server = identity::with_early_data(&server_config(), bytes_max);
+    let settings = Settings { sessions_max: 10, early_data: true, ..Settings::default() };
+    let client = Client::new([192, 0, 2, 1].into(), settings).unwrap();
+    Pair::new(&client, &server).settle(1_000_000).unwrap();
+    (client, server)
+}
+
+/// Begins a handshake with what may go with it of two frames; how much that is, and what comes first at the server.
+fn begin(pair: &mut Pair) -> (usize, Vec<u8>) {
+    let mut wire = Vec::new();
+    let sent = pair.session.begin([&b"one"[..], b"three"].into_iter(), &mut wire).unwrap();
+    pair.give(&wire).unwrap();
+    let mut came = vec![0; 100];
+    let count = pair.server.early_data().map_or(0, |mut early| early.read(&mut came).unwrap());
+    came.truncate(count);
+    (sent, came)
+}
+
+#[test]
+fn early_data_comes_before_the_handshake_is_done_and_is_answered_then() {
+    let (client, server) = early(1_000);
+    for piece in [1, 100_000] {
+        let mut pair = Pair::new(&client, &server);
+        assert_eq!(begin(&mut pair), (8, b"onethree".to_vec()));
+        assert!(pair.server.is_handshaking());
+        pair.server.writer().write_all(b"answer").unwrap();
+        pair.settle(piece).unwrap();
+        assert!(pair.last.open && pair.session.is_resumed() && pair.session.is_early_data_accepted());
+        assert_eq!(pair.received, b"answer");
+        let mut wire = Vec::new();
+        pair.session.seal(&mut pair.unread, [&b"more"[..]].into_iter(), &mut wire).unwrap();
+        pair.give(&wire).unwrap();
+        assert_eq!(pair.plain_at_server(), b"more");
+    }
+}
+
+#[test]
+fn rejected_early_data_is_known_as_such_and_the_connection_goes_on() {
+    let (client, server) = early(1_000);
+    // A server that does not want it, and one that does not know the ticket.
+    for (server, resumed) in [(&server, true), (&early(1_000).1, false)] {
+        let mut pair = Pair::new(&client, server);
+        pair.server.reject_early_data();
+        assert_eq!(begin(&mut pair), (8, Vec::new()));
+        pair.settle(1_000_000).unwrap();
+        assert!(pair.last.open && !pair.session.is_early_data_accepted());
+        assert_eq!(pair.session.is_resumed(), resumed);
+        let mut wire = Vec::new();
+        pair.session.seal(&mut pair.unread, [&b"again"[..]].into_iter(), &mut wire).unwrap();
+        pair.give(&wire).unwrap();
+        assert_eq!(pair.plain_at_server(), b"again");
+    }
+}
+
+#[test]
+fn no_more_early_data_is_sent_than_the_ticket_permits() {
+    for (bytes_max, sent) in [(8, &b"onethree"[..]), (7, b"one"), (2, b"")] {
+        let (client, server) = early(bytes_max);
+        let mut pair = Pair::new(&client, &server);
+        assert_eq!(begin(&mut pair), (sent.len(), sent.to_vec()), "{bytes_max}");
+        pair.settle(1_000_000).unwrap();
+        assert!(pair.last.open && pair.session.is_early_data_accepted());
+    }
+}
+
+#[test]
+fn without_a_ticket_that_permits_it_and_without_the_wish_nothing_is_sent_early() {
+    let (client, server) = early(0);
+    assert_eq!(begin(&mut Pair::new(&client, &server)), (0, Vec::new()), "a ticket without it");
+    assert_eq!(begin(&mut Pair::new(&client.another(), &early(1_000).1)), (0, Vec::new()), "no ticket");
+    let (_, server) = early(1_000);
+    let unwilling = self::client(10);
+    Pair::new(&unwilling, &server).settle(1_000_000).unwrap();
+    let mut pair = Pair::new(&unwilling, &server);
+    assert_eq!(begin(&mut pair), (0, Vec::new()));
+    pair.settle(1_000_000).unwrap();
+    assert!(pair.session.is_resumed() && !pair.session.is_early_data_accepted());
+}
+
+#[test]
+fn another_client_of_a_server_resumes_its_own_sessions_only() {
+    let (client, server) = (client(10), server_config());
+    let another = client.another();
+    let resumed = [&client, &client, &another, &another].map(|client| {
+        let mut pair = Pair::new(client, &server);
+        pair.settle(1_000_000).unwrap();
+        pair.session.is_resumed()
+    });
+    assert_eq!(resumed, [false, true, false, true]);
+}
+
 #[test]
 fn of_sessions_no_more_are_kept_than_there_is_room_for() {
     let (client, server) = (client(1), server_config());
@@ -142,5 +235,22 @@ proptest! {
         // Its handshake may still come about: the middlebox compatibility bytes mean nothing (RFC 8446 §D.4).
         let _ = pair.session.drive(&mut incoming, &mut Vec::new(), |_| heard += 1);
         prop_assert_eq!(heard, 0);
+    }
+
+    /// A server that spoils its own flight, by one byte, never has taken early data.
+    #[test]
+    fn a_spoilt_byte_never_accepts_early_data(at in 0_usize..3_000, flip in 1_u8..=255) {
+        let (client, server) = early(1_000);
+        let mut pair = Pair::new(&client, &server);
+        begin(&mut pair);
+        let mut incoming = Vec::new();
+        while pair.server.wants_write() {
+            pair.server.write_tls(&mut incoming).unwrap();
+        }
+        let at = at % incoming.len();
+        incoming[at] ^= flip;
+        let driven = pair.session.drive(&mut incoming, &mut Vec::new(), |_| ());
+        // Bytes for middleboxes mean nothing (RFC 8446 §D.4).
+        prop_assert!(pair.session.is_early_data_accepted() <= driven.is_ok_and(|progress| progress.open));
     }
 }

@@ -26,12 +26,24 @@ struct Kept {
     session: Option<Tls12ClientSessionValue>,
     /// Each serves once (RFC 8446 §C.4). At the limit the oldest goes.
     tickets: VecDeque<Tls13ClientSessionValue>,
+    /// Of the ticket that was taken last.
+    early_bytes_max: u32,
 }
 
 impl Sessions {
     /// With room for so many tickets.
     pub fn new(tickets_max: usize) -> Self {
         Sessions { tickets_max, kept: Mutex::default() }
+    }
+
+    /// How many tickets there is room for.
+    pub fn tickets_max(&self) -> usize {
+        self.tickets_max
+    }
+
+    /// How many bytes of early data the ticket permits that was taken last.
+    pub fn early_bytes_max(&self) -> u32 {
+        self.with(|kept| kept.early_bytes_max)
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Kept) -> T) -> T {
@@ -78,6 +90,10 @@ impl ClientSessionStore for Sessions {
     }
 
     fn take_tls13_ticket(&self, _server: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.with(|kept| kept.tickets.pop_back())
+        self.with(|kept| {
+            let ticket = kept.tickets.pop_back();
+            kept.early_bytes_max = ticket.as_ref().map_or(0, Tls13ClientSessionValue::max_early_data_size);
+            ticket
+        })
     }
 }

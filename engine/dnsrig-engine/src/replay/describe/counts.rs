@@ -8,13 +8,10 @@ use std::{
 
 use domain::base::Rtype;
 
-use super::{
-    report::{Clients, Heavy, Summary},
-    sharing::Sharing,
-};
+use super::report::{Clients, Heavy, Summary};
 use crate::dns::{
-    header::{HEADER_BYTES, Header},
-    name,
+    asked::Asked,
+    cache::Simulation,
     stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport},
 };
 
@@ -30,11 +27,8 @@ const QUESTIONS_MAX: usize = 1 << 20;
 /// So many types are named.
 const TYPES_NAMED: usize = 20;
 
-/// The type of the record of EDNS (RFC 6891 §6.1.1).
-const OPT: u16 = 41;
-
 /// What is counted.
-pub struct Counts {
+pub struct Counts<'t> {
     interval_ns: i64,
     queries: u64,
     intervals: Vec<u64>,
@@ -46,7 +40,7 @@ pub struct Counts {
     clients: Vec<u64>,
     types: BTreeMap<u16, u64>,
     transports: [u64; Transport::ALL.len()],
-    sharing: Sharing,
+    simulation: Simulation<'t>,
     retransmissions: u64,
     connections: u64,
     edns: u64,
@@ -54,8 +48,8 @@ pub struct Counts {
     message_bytes: u64,
 }
 
-impl Counts {
-    pub fn new(duration_ns: i64) -> Self {
+impl<'t> Counts<'t> {
+    pub fn new(duration_ns: i64, simulation: Simulation<'t>) -> Self {
         Counts {
             interval_ns: duration_ns / INTERVALS as i64 + 1,
             queries: 0,
@@ -67,7 +61,7 @@ impl Counts {
             clients: Vec::new(),
             types: BTreeMap::new(),
             transports: [0; Transport::ALL.len()],
-            sharing: Sharing::default(),
+            simulation,
             retransmissions: 0,
             connections: 0,
             edns: 0,
@@ -99,23 +93,12 @@ impl Counts {
         self.retransmissions += u64::from(record.flags & RETRANSMISSION != 0);
         self.connections += u64::from(record.flags & NEW_CONNECTION != 0);
         self.message_bytes += record.message.len() as u64;
-        self.add_message(record.client, record.message);
-    }
-
-    /// The question and EDNS, as far as they can be read.
-    fn add_message(&mut self, client: u32, message: &[u8]) {
-        let Some(Question { behind, kind, hash }) = question(message) else { return };
-        *self.types.entry(kind).or_default() += 1;
-        self.sharing.add(client, hash);
-        // A query has EDNS as the only record behind its question, nearly always.
-        let alone = Header::read(message).is_ok_and(|header| header.records() == 1);
-        if let Some(&[0, high, low, _, _, _, _, flags]) = message.get(behind + 4..).and_then(<[u8]>::first_chunk)
-            && alone
-            && u16::from_be_bytes([high, low]) == OPT
-        {
-            self.edns += 1;
-            self.dnssec_ok += u64::from(flags & 0x80 != 0);
-        }
+        // The question and EDNS, as far as they can be read.
+        let Some(asked) = Asked::read(record.message) else { return };
+        *self.types.entry(asked.rtype).or_default() += 1;
+        self.simulation.add(record.client, record.due_ns, &asked);
+        self.edns += u64::from(asked.edns.is_some());
+        self.dnssec_ok += u64::from(asked.edns.is_some_and(|edns| edns.dnssec_ok));
     }
 
     /// Those who ask most, to be looked at once more.
@@ -159,8 +142,8 @@ impl Counts {
                 .iter()
                 .map(|&transport| (transport, self.transports[transport as usize]))
                 .collect(),
-            distinct_questions: self.sharing.questions(),
-            hit_ratios: self.sharing.hit_ratios(),
+            distinct_questions: self.simulation.questions(),
+            hit_ratios: self.simulation.hit_ratios(),
             retransmissions: self.retransmissions,
             connections: self.connections,
             edns: self.edns,
@@ -169,6 +152,7 @@ impl Counts {
             interval_ns: self.interval_ns,
             intervals: self.intervals,
             dispersion_10_ms: (squares / parts - mean * mean) / mean.max(f64::MIN_POSITIVE),
+            cache: self.simulation.finish(),
             ..Summary::default()
         }
     }
@@ -186,9 +170,11 @@ impl Heaviest {
         let Some(&place) = self.places.get(&record.client) else { return };
         let questions = &mut self.questions[place];
         if questions.len() < QUESTIONS_MAX
-            && let Some(Question { hash, .. }) = question(record.message)
+            && let Some(Asked { name, rtype, .. }) = Asked::read(record.message)
         {
-            questions.insert(hash);
+            let mut hasher = DefaultHasher::new();
+            (name, rtype).hash(&mut hasher);
+            questions.insert(hasher.finish());
         }
     }
 
@@ -197,22 +183,4 @@ impl Heaviest {
         let each = self.queries.iter().zip(&self.questions);
         each.map(|(&queries, questions)| Heavy { queries, questions: questions.len() as u64 }).collect()
     }
-}
-
-/// The question of a message.
-struct Question {
-    /// Where its type stands.
-    behind: usize,
-    kind: u16,
-    /// Of its name, in lower case, and its type.
-    hash: u64,
-}
-
-/// None where it cannot be read.
-fn question(message: &[u8]) -> Option<Question> {
-    let behind = name::skip_plain(message, HEADER_BYTES).ok()?;
-    let &[a, b, _, _] = message.get(behind..)?.first_chunk()?;
-    let mut hasher = DefaultHasher::new();
-    (message[HEADER_BYTES..behind].to_ascii_lowercase(), a, b).hash(&mut hasher);
-    Some(Question { behind, kind: u16::from_be_bytes([a, b]), hash: hasher.finish() })
 }

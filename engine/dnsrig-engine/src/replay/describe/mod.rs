@@ -1,21 +1,22 @@
 //! `replay describe`: what a stream holds.
 
-mod cache;
 mod chart;
 mod counts;
 mod report;
-mod sharing;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use self::{
-    cache::Simulation,
     counts::Counts,
     report::{Summary, text},
 };
 use crate::{
     base::{clock, events, failure::Failure},
-    dns::{name_table::NameTable, stream::StreamReader},
+    dns::{
+        cache::{Simulation, Ttls},
+        name_table::NameTable,
+        stream::StreamReader,
+    },
     replay::error::ReplayError,
 };
 
@@ -58,15 +59,19 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn describe(arguments: &Arguments) -> Result<Summary, ReplayError> {
     let mut reader = StreamReader::open(&arguments.stream)?;
     let header = *reader.header();
-    let mut counts = Counts::new(header.duration_ns);
     let table = arguments.names.as_deref().map(NameTable::read).transpose()?;
-    let simulation = || Simulation::new(header.duration_ns, arguments.cache_entries as usize, table.as_ref());
-    let mut simulation = arguments.cache.then(simulation);
+    let simulation = if arguments.cache {
+        Simulation::timed(
+            header.duration_ns,
+            arguments.cache_entries as usize,
+            table.as_ref().map_or(Ttls::Drawn, Ttls::Table),
+        )
+    } else {
+        Simulation::forever()
+    };
+    let mut counts = Counts::new(header.duration_ns, simulation);
     while let Some(record) = reader.next()? {
         counts.add(&record);
-        if let Some(simulation) = &mut simulation {
-            simulation.add(&record);
-        }
     }
     // Which clients are the heaviest is known only now.
     let mut heaviest = counts.heaviest();
@@ -74,5 +79,5 @@ fn describe(arguments: &Arguments) -> Result<Summary, ReplayError> {
     while let Some(record) = reader.next()? {
         heaviest.add(&record);
     }
-    Ok(Summary { heaviest: heaviest.clients(), cache: simulation.map(Simulation::finish), ..counts.summary(header) })
+    Ok(Summary { heaviest: heaviest.clients(), ..counts.summary(header) })
 }

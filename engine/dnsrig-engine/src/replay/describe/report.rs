@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{cache::Simulated, chart, sharing::HitRatio};
+use super::chart;
 use crate::{
-    dns::stream::{Header, Transport},
+    dns::{
+        cache::{HitRatio, Simulated},
+        stream::{Header, Transport},
+    },
     stats::format::grouped,
 };
 
@@ -48,7 +51,7 @@ pub struct Summary {
     /// The most frequent types.
     pub types: Vec<(String, u64)>,
     pub transports: BTreeMap<Transport, u64>,
-    /// Names with their types; more than 16,777,216 are not counted.
+    /// Names with their types; those that do not exist without. More than 16,777,216 are not counted.
     pub distinct_questions: u64,
     /// What a cache that forgets nothing would answer, of shares of the clients and of all of them.
     pub hit_ratios: Vec<HitRatio>,
@@ -106,8 +109,8 @@ pub fn text(summary: &Summary) -> String {
     if let [.., half, whole] = &summary.hit_ratios[..] {
         let [half, whole] = [half.middle, whole.middle].map(|ratio| 100.0 * ratio);
         row(
-            "sharing",
-            format!("a cache that forgets nothing would answer {whole:.1} %, and {half:.1} % of half of the clients"),
+            "cache",
+            format!("one that forgets nothing answers {whole:.1} %, and {half:.1} % of what half of the clients ask"),
         );
     }
     row("EDNS", format!("{}, DO {}", percent(summary.edns), percent(summary.dnssec_ok)));
@@ -121,15 +124,15 @@ pub fn text(summary: &Summary) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What a cache would answer.
+/// What a cache would answer, where TTLs are known.
 fn cache_rows(cache: &Simulated, row: &mut impl FnMut(&str, String)) {
     let percent = |part: u64, all: u64| format!("{:.1} %", 100.0 * part as f64 / all.max(1) as f64);
     let first = cache.minutes.first().copied().unwrap_or_default();
     let half = &cache.second_half;
     row(
-        "cache",
+        "with TTLs",
         format!(
-            "answers {} in the first minute and {} in the second half; with {} entries {} and {}",
+            "{} in the first minute and {} in the second half; with {} entries {} and {}",
             percent(first.hits, first.queries),
             percent(half.hits, half.queries),
             grouped(cache.entries_limited as u64),

@@ -2,8 +2,7 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Extension headers of one packet: no more are passed over.
-const EXTENSIONS_MAX: usize = 16;
+use crate::net::ipv6::{Fragment, past_extensions};
 
 /// The transport protocols that matter here.
 pub const TCP: u8 = 6;
@@ -19,15 +18,6 @@ pub struct Packet<'p> {
     /// Whether the payload is all that was sent: less if the capture cuts packets.
     pub is_whole: bool,
     pub fragment: Option<Fragment>,
-}
-
-/// Which part of a datagram it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fragment {
-    pub id: u32,
-    /// Where in the datagram it stands.
-    pub offset: usize,
-    pub more_follow: bool,
 }
 
 /// Reads the packet; none if it is malformed. IPv4 addresses are mapped into IPv6.
@@ -85,31 +75,4 @@ fn parse_v6(packet: &[u8]) -> Option<Packet<'_>> {
         is_whole: total <= packet.len(),
         fragment,
     })
-}
-
-/// Passes over extension headers: the protocol behind them, its part, and which fragment it is. What stands behind the
-/// fragment header is read once the datagram is put together.
-#[inline]
-pub fn past_extensions(mut protocol: u8, mut payload: &[u8]) -> Option<(u8, &[u8], Option<Fragment>)> {
-    for _ in 0..EXTENSIONS_MAX {
-        let bytes = match protocol {
-            // Hop-by-hop, routing, destination, mobility, HIP, Shim6.
-            0 | 43 | 60 | 135 | 139 | 140 => 8 + 8 * usize::from(*payload.get(1)?),
-            // Authentication (RFC 4302 §2.2) counts in words of four bytes.
-            51 => 8 + 4 * usize::from(*payload.get(1)?),
-            44 => 8,
-            _ => break,
-        };
-        let (head, rest) = payload.split_at_checked(bytes)?;
-        let is_fragment_header = protocol == 44;
-        (protocol, payload) = (head[0], rest);
-        let place = u16::from_be_bytes([head[2], head[3]]);
-        // An atomic fragment is a whole datagram (RFC 6946).
-        if is_fragment_header && place & 0xfff9 != 0 {
-            let id = u32::from_be_bytes([head[4], head[5], head[6], head[7]]);
-            let fragment = Fragment { id, offset: usize::from(place & 0xfff8), more_follow: place & 1 != 0 };
-            return Some((protocol, payload, Some(fragment)));
-        }
-    }
-    Some((protocol, payload, None))
 }

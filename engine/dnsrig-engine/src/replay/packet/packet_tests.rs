@@ -4,11 +4,11 @@ use proptest::prelude::*;
 
 use super::{
     fragments::{Counts, Fragments},
-    ip::{self, Fragment, Packet},
+    ip::{self, Packet},
     link::Link,
     udp,
 };
-use crate::base::testing::inputs;
+use crate::{base::testing::inputs, net::ipv6::Fragment};
 
 const LINKS: [u16; 13] = [0, 108, 1, 9, 50, 12, 14, 101, 228, 229, 113, 239, 276];
 

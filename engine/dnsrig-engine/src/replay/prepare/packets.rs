@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     dns::stream::{NEW_CONNECTION, Transport},
+    net::ipv6::past_extensions,
     replay::{
         capture::{Captured, Record, Role},
         message::{Kind, Message, kind},
@@ -134,7 +135,7 @@ impl Packets {
     fn fragment(&mut self, time_ns: i64, packet: &Packet) -> io::Result<()> {
         let Some(whole) = self.fragments.add(time_ns, packet) else { return Ok(()) };
         self.queries.ledger.datagrams.reassembled += 1;
-        match ip::past_extensions(packet.protocol, &whole.payload) {
+        match past_extensions(packet.protocol, &whole.payload) {
             Some((protocol, payload, None)) => {
                 let packet = Packet { protocol, payload, is_whole: true, fragment: None, ..*packet };
                 self.datagram(whole.time_ns, &packet)

@@ -2,11 +2,16 @@
 
 use super::{
     counts::Counts,
-    delayed::{BYTES_MAX, Delayed},
     faults::{Fate, Faults, Settings},
     message,
 };
-use crate::{base::clock, serve::shell::service::Destination};
+use crate::{
+    base::clock,
+    serve::shell::{
+        delayed::{BYTES_MAX, Delayed},
+        service::Destination,
+    },
+};
 
 /// When the answer to a query is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    const TO: Destination = Destination::Datagram(None);
+    const TO: Destination = Destination::Datagram { peer: None, source: None };
 
     fn balanced(counts: &Counts) -> bool {
         let dropped = counts.dropped;

@@ -40,8 +40,8 @@ pub struct Dropped {
     pub unsent: u64,
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, other: &Counts) {
         self.queries += other.queries;
         self.answers += other.answers;
         self.dropped += other.dropped;

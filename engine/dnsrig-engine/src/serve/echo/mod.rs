@@ -1,11 +1,10 @@
 //! `serve echo`: the reflector. Known truth for an instrument, and the floor under every chart.
 //!
-//! Cores without I/O: [`message`], [`faults`], [`delayed`], [`answerer`] (what happens to a query). [`service`] has
+//! Cores without I/O: [`message`], [`faults`], [`answerer`] (what happens to a query). [`service`] has
 //! them answer in the [`shell`](super::shell).
 
 pub mod answerer;
 pub mod counts;
-pub mod delayed;
 pub mod faults;
 pub mod message;
 mod options;
@@ -24,12 +23,14 @@ use crate::{
     },
     net::tls::{self, identity},
     serve::shell::{
-        Server,
+        Server, Summary,
         listeners::{Asked, Listeners},
     },
 };
-use counts::Counts;
 use options::Transport;
+
+/// So much early data a connection may have.
+const EARLY_BYTES_MAX: u32 = 16_384;
 
 #[derive(Serialize)]
 struct Ready {
@@ -39,14 +40,6 @@ struct Ready {
     udp: Option<SocketAddr>,
     tcp: Option<SocketAddr>,
     dot: Option<SocketAddr>,
-}
-
-#[derive(Serialize)]
-struct Summary {
-    elapsed_ns: i64,
-    #[serde(flatten)]
-    total: Counts,
-    threads: Vec<Counts>,
 }
 
 /// Echoes until someone ends it.
@@ -62,7 +55,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         tls: asked(Transport::Dot).then_some(arguments.dot_port),
         tls_name: "DNS over TLS",
     })?;
-    let config = |address| identity::server_config(shell.identity(address)?, tls::DOT, None);
+    let config = |address| {
+        let config = identity::server_config(shell.identity(address)?, tls::DOT, None)?;
+        Ok::<_, Failure>(if arguments.early_data {
+            identity::with_early_data(&config, EARLY_BYTES_MAX)
+        } else {
+            config
+        })
+    };
     let config = listeners.tls.map(config).transpose()?;
     let receive_bytes = arguments.receive_buffer_bytes as usize;
     let sockets = listeners.bind(shell, config.as_ref(), receive_bytes, arguments.segmentation)?;
@@ -71,8 +71,6 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let Listeners { udp, tcp, tls: dot, .. } = listeners;
     emit("ready", clock::monotonic_ns(), &Ready { start_ns, threads: shell.threads(), udp, tcp, dot })?;
     let (now_ns, threads) = server.serve()?;
-    let mut total = Counts::default();
-    threads.iter().for_each(|counts| total += *counts);
-    events::summary(now_ns, &Summary { elapsed_ns: now_ns - start_ns, total, threads })?;
+    events::summary(now_ns, &Summary::new(now_ns - start_ns, threads))?;
     Ok(ExitCode::SUCCESS)
 }

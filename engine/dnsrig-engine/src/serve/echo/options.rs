@@ -64,6 +64,9 @@ pub struct Arguments {
     /// The port for DNS over TLS
     #[arg(long, value_name = "PORT", default_value_t = 853)]
     pub dot_port: u16,
+    /// Over DNS over TLS: take queries with the first flight of a resumed session (0-RTT), and answer them at once
+    #[arg(long)]
+    pub early_data: bool,
     /// Every answer waits so long, such as 10ms
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_duration)]
     delay: i64,

@@ -8,38 +8,28 @@ use super::{
     message,
 };
 use crate::{
-    net::{framing, udp_batch::Peer},
+    net::udp_batch::Datagram,
     serve::shell::{
+        answers::Answers,
         service::{Destination, Key, Next, Service, ShellCounts},
         worker::SPIN_NS,
     },
 };
 
-/// So many bytes of answers may wait until the peer reads. As nothing is read from a peer while anything waits for it,
-/// only delayed answers come near.
-const WAITING_BYTES_MAX: usize = 256 * 1024;
-
-/// A connection keeps room for so many bytes of answers.
-const KEPT_BYTES_MAX: usize = 4096;
-
 /// What is to be written to a connection.
 #[derive(Default)]
 pub struct Conversation {
-    /// Answers, each with its length before it.
-    answers: Vec<u8>,
+    answers: Answers,
     /// How many answers wait for their delay.
     delayed: u32,
 }
 
 impl Answerer {
     /// Gives an answer to a connection, unless its peer does not read.
-    fn put(&mut self, conversation: &mut Conversation, message: &[u8]) -> Option<usize> {
-        if conversation.answers.len() + framing::PREFIX_BYTES + message.len() > WAITING_BYTES_MAX {
-            self.counts.dropped.unsent += 1;
-            return None;
-        }
-        self.counts.answers += 1;
-        Some(framing::append(&mut conversation.answers, message))
+    fn put<'c>(&mut self, conversation: &'c mut Conversation, message: &[u8]) -> Option<&'c mut [u8]> {
+        let put = conversation.answers.put(message);
+        *if put.is_some() { &mut self.counts.answers } else { &mut self.counts.dropped.unsent } += 1;
+        put
     }
 }
 
@@ -55,12 +45,14 @@ impl Service for Answerer {
         self.stalled_until_ns()
     }
 
-    fn datagram(&mut self, message: &[u8], length: usize, peer: Peer, space: &mut [u8]) -> Option<usize> {
-        if self.take(message, length, Destination::Datagram(peer)) != Turn::Now {
+    fn datagram(&mut self, datagram: Datagram<'_>, space: &mut [u8]) -> Option<usize> {
+        if self.take(datagram.bytes, datagram.length, Destination::Datagram { peer: datagram.peer, source: None })
+            != Turn::Now
+        {
             return None;
         }
-        let answer = &mut space[..message.len()];
-        answer.copy_from_slice(message);
+        let answer = &mut space[..datagram.bytes.len()];
+        answer.copy_from_slice(datagram.bytes);
         message::answer(answer);
         Some(answer.len())
     }
@@ -77,8 +69,8 @@ impl Service for Answerer {
     fn message(&mut self, conversation: &mut Conversation, message: &[u8], key: Key) {
         match self.take(message, message.len(), Destination::Stream(key)) {
             Turn::Now => {
-                if let Some(start) = self.put(conversation, message) {
-                    message::answer(&mut conversation.answers[start..]);
+                if let Some(answer) = self.put(conversation, message) {
+                    message::answer(answer);
                 }
             }
             Turn::Later => conversation.delayed += 1,
@@ -87,17 +79,7 @@ impl Service for Answerer {
     }
 
     fn write(&mut self, conversation: &mut Conversation, space: &mut [u8], _key: Key) -> (usize, Next) {
-        let Conversation { answers, delayed } = conversation;
-        let length = answers.len().min(space.len());
-        space[..length].copy_from_slice(&answers[..length]);
-        answers.drain(..length);
-        answers.shrink_to(KEPT_BYTES_MAX);
-        let next = match (answers.is_empty(), *delayed) {
-            (false, _) => Next::More,
-            (true, 0) => Next::Nothing,
-            (true, _) => Next::Later,
-        };
-        (length, next)
+        conversation.answers.take(space, conversation.delayed)
     }
 
     /// Who does not read is not read from: this bounds what waits.
@@ -136,7 +118,10 @@ impl Service for Answerer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::serve::echo::faults::Settings;
+    use crate::{
+        net::framing,
+        serve::{echo::faults::Settings, shell::answers::WAITING_BYTES_MAX},
+    };
 
     const QUERY: [u8; 12] = [0; 12];
 

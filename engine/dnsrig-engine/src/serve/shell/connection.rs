@@ -77,6 +77,10 @@ impl Connection {
         while !rest.is_empty() && !goodbye {
             let taken = session.tls.read_tls(&mut rest);
             goodbye = session.tls.process_new_packets()?.peer_has_closed();
+            // It came before all else.
+            while let Some(Ok(count @ 1..)) = session.tls.early_data().map(|mut early| early.read(scratch)) {
+                self.frames.feed(&scratch[..count], &mut each);
+            }
             while let Ok(count @ 1..) = session.tls.reader().read(scratch) {
                 self.frames.feed(&scratch[..count], &mut each);
             }
@@ -98,6 +102,12 @@ impl Connection {
             HandshakeKind::Resumed => Some(Handshake::Resumed),
             _ => Some(Handshake::Full),
         }
+    }
+
+    /// Whether queries came with the first flight of the handshake and were taken (0-RTT).
+    pub fn took_early_data(&mut self) -> bool {
+        let Layer::Tls(session) = &mut self.layer else { return false };
+        session.tls.early_data().is_some()
     }
 
     /// Sends framed messages as far as `to` takes them and keeps the rest. How much waits is for the caller to bound.

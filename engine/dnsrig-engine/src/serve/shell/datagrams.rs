@@ -1,6 +1,10 @@
 //! The UDP side of one thread: a batch in, a batch out.
 
-use std::{io, net::UdpSocket, os::fd::AsFd};
+use std::{
+    io,
+    net::{IpAddr, UdpSocket},
+    os::fd::AsFd,
+};
 
 use super::{
     service::{DATAGRAM_BYTES_MAX, Service},
@@ -16,13 +20,15 @@ pub struct Datagrams {
     socket: UdpSocket,
     receiver: Receiver,
     sender: Sender,
+    is_ipv6: bool,
 }
 
 impl Datagrams {
     /// Answers go out segmented where `segmentation` is on (`UDP_SEGMENT`, udp(7)).
     pub fn new(socket: UdpSocket, segmentation: bool) -> Self {
         let (receiver, sender) = (Receiver::new(DATAGRAM_BYTES_MAX), Sender::new(DATAGRAM_BYTES_MAX, segmentation));
-        Datagrams { socket, receiver, sender }
+        let is_ipv6 = socket.local_addr().is_ok_and(|address| address.is_ipv6());
+        Datagrams { socket, receiver, sender, is_ipv6 }
     }
 
     /// The socket, to wait for.
@@ -41,8 +47,8 @@ impl Datagrams {
             service.tick();
             for datagram in self.receiver.datagrams() {
                 let space = self.sender.space();
-                if let Some(length) = service.datagram(datagram.bytes, datagram.length, datagram.peer, space) {
-                    self.sender.push(length, datagram.peer);
+                if let Some(length) = service.datagram(datagram, space) {
+                    self.sender.push_from(length, datagram.peer, datagram.destination);
                 }
             }
             self.flush(service);
@@ -54,13 +60,18 @@ impl Datagrams {
         Ok(())
     }
 
+    /// Whether a peer has an address of this socket's family.
+    pub fn reaches(&self, peer: Peer) -> bool {
+        peer.is_none_or(|peer| peer.is_ipv6() == self.is_ipv6)
+    }
+
     /// Queues an answer that had to wait; it leaves with [`Datagrams::flush`] at the latest.
-    pub fn send(&mut self, answer: &[u8], peer: Peer, service: &mut impl Service) {
+    pub fn send(&mut self, answer: &[u8], peer: Peer, source: Option<IpAddr>, service: &mut impl Service) {
         if !self.sender.has_room() {
             self.flush(service);
         }
         self.sender.space()[..answer.len()].copy_from_slice(answer);
-        self.sender.push(answer.len(), peer);
+        self.sender.push_from(answer.len(), peer, source);
     }
 
     /// Sends what is queued. What the kernel does not take is lost, as datagrams are.

@@ -25,8 +25,9 @@ const PORTS_TRIED_MAX: u32 = 16;
 pub type Listener = (TcpListener, Option<Arc<ServerConfig>>);
 
 /// The sockets of one thread.
+#[derive(Default)]
 pub struct Sockets {
-    pub datagrams: Option<Datagrams>,
+    pub datagrams: Vec<Datagrams>,
     pub listeners: Vec<Listener>,
 }
 
@@ -86,7 +87,7 @@ impl Listeners {
         }
         let of_thread = |_| {
             let datagrams = self.datagrams(receive_bytes)?.map(|socket| Datagrams::new(socket, segmentation));
-            Ok(Sockets { datagrams, listeners: self.listeners(config)? })
+            Ok(Sockets { datagrams: datagrams.into_iter().collect(), listeners: self.listeners(config)? })
         };
         (0..threads).map(of_thread).collect()
     }

@@ -1,10 +1,12 @@
 //! The shell of every server: sockets, threads and connections around a [`Service`].
 //!
 //! [`service`] is what a server has to say; [`connection`] is the state of a stream, without a socket. [`listeners`]
-//! and [`sockets`] bind. [`worker`] is one thread's loop over its [`datagrams`] and [`streams`].
+//! and [`sockets`] bind; [`answers`] wait. [`worker`] is one thread's loop over its [`datagrams`] and [`streams`].
 
+pub mod answers;
 pub mod connection;
 pub mod datagrams;
+pub mod delayed;
 pub mod listeners;
 pub mod options;
 pub mod service;
@@ -12,7 +14,9 @@ pub mod sockets;
 pub mod streams;
 pub mod worker;
 
-use std::net::IpAddr;
+use std::{net::IpAddr, ops::AddAssign};
+
+use serde::Serialize;
 
 use super::error::ServeError;
 use crate::{
@@ -30,6 +34,24 @@ use listeners::Sockets;
 use options::Options;
 use service::Service;
 use worker::Worker;
+
+/// What a server says in the end.
+#[derive(Debug, Serialize)]
+pub struct Summary<C> {
+    elapsed_ns: i64,
+    #[serde(flatten)]
+    pub total: C,
+    threads: Vec<C>,
+}
+
+impl<C: Default + for<'a> AddAssign<&'a C>> Summary<C> {
+    /// Of a server that served for so long, with what each thread counted.
+    pub fn new(elapsed_ns: i64, threads: Vec<C>) -> Self {
+        let mut total = C::default();
+        threads.iter().for_each(|counts| total += counts);
+        Summary { elapsed_ns, total, threads }
+    }
+}
 
 /// The threads of a server; `C` is what each of them counts.
 pub struct Server<C> {

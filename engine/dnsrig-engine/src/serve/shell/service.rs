@@ -1,10 +1,13 @@
 //! What tells one server from another: what it does with messages, and what it counts. No socket.
 
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 
 use slotmap::DefaultKey;
 
-use crate::net::{connection::limits::Connections, udp_batch::Peer};
+use crate::net::{
+    connection::limits::Connections,
+    udp_batch::{Datagram, Peer},
+};
 
 /// No datagram is longer: the size that avoids fragments (RFC 9715).
 pub const DATAGRAM_BYTES_MAX: usize = 1232;
@@ -27,9 +30,8 @@ pub trait Service {
         None
     }
 
-    /// Takes a datagram of `length` bytes, of which `message` were received. If it has an answer now, that is written
-    /// to `space`, and its length returned.
-    fn datagram(&mut self, message: &[u8], length: usize, peer: Peer, space: &mut [u8]) -> Option<usize>;
+    /// Takes a datagram. If it has an answer now, that is written to `space`, and its length returned.
+    fn datagram(&mut self, datagram: Datagram<'_>, space: &mut [u8]) -> Option<usize>;
 
     /// The kernel took `sent` answers over UDP, and did not take `unsent`.
     fn datagrams_sent(&mut self, sent: u64, unsent: u64);
@@ -65,8 +67,8 @@ pub trait Service {
 /// Whom an answer is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Destination {
-    /// The sender of a datagram.
-    Datagram(Peer),
+    /// The sender of a datagram. The answer leaves from `source`; none: from the socket's own address.
+    Datagram { peer: Peer, source: Option<IpAddr> },
     /// A connection.
     Stream(Key),
 }

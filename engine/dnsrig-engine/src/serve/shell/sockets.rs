@@ -32,6 +32,9 @@ pub fn datagrams(address: SocketAddr, receive_bytes: usize) -> io::Result<UdpSoc
     // Forced needs CAP_NET_ADMIN; otherwise the kernel lowers it to net.core.rmem_max.
     setsockopt(&socket, sockopt::RcvBufForce, &receive_bytes)
         .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &receive_bytes))?;
+    if address.ip().is_unspecified() {
+        tell_destinations(&socket, address)?;
+    }
     bind_to(&socket, address)?;
     Ok(socket.into())
 }
@@ -75,7 +78,27 @@ fn unbound(kind: SockType, address: SocketAddr) -> io::Result<OwnedFd> {
         SocketAddr::V4(_) => AddressFamily::Inet,
         SocketAddr::V6(_) => AddressFamily::Inet6,
     };
-    Ok(socket(family, kind, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?)
+    let socket = socket(family, kind, SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC, None)?;
+    if address.is_ipv6() && address.ip().is_unspecified() {
+        // Otherwise it would take the place of the one for IPv4, too.
+        setsockopt(&socket, sockopt::Ipv6V6Only, &true)?;
+    }
+    Ok(socket)
+}
+
+/// Has datagrams come with the address that they were sent to, so that the answer can leave from there.
+fn tell_destinations(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {
+    if address.is_ipv4() {
+        return Ok(setsockopt(socket, sockopt::Ipv4PacketInfo, &true)?);
+    }
+    setsockopt(socket, sockopt::Ipv6RecvPacketInfo, &true)?;
+    // Addresses that are this host's by a route alone may be sent from, too (include/uapi/linux/in6.h).
+    let (on, bytes) = (1_i32, size_of::<i32>() as libc::socklen_t);
+    // SAFETY: the kernel reads `bytes` bytes of `on`, which is so long.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_FREEBIND, (&raw const on).cast(), bytes)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn bind_to(socket: &OwnedFd, address: SocketAddr) -> io::Result<()> {

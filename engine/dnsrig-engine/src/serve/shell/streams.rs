@@ -239,6 +239,7 @@ impl<C> Stream<C> {
         if let Some(handshake) = connection.handshake() {
             counts.handshakes += 1;
             counts.resumed += u64::from(handshake == Handshake::Resumed);
+            counts.early_data += u64::from(connection.took_early_data());
         }
         // Handshakes, and the alert after an error of TLS.
         connection.flush(&mut self.socket)?;

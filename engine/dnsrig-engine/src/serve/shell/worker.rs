@@ -6,6 +6,7 @@ use nix::sys::{epoll::EpollFlags, eventfd::EventFd};
 use slotmap::KeyData;
 
 use super::{
+    datagrams::Datagrams,
     listeners::Sockets,
     service::{DATAGRAM_BYTES_MAX, Destination, Service, ShellCounts},
     streams::{Context, Streams},
@@ -20,9 +21,8 @@ use crate::{
 
 // The poller's numbers for what is no connection: the keys of connections are 2^32 and above.
 const STOP: u64 = 0;
+/// The first socket of datagrams; the next ones count up, and the listeners behind them.
 const DATAGRAMS: u64 = 1;
-/// The first listener; the next ones count up.
-const LISTENER: u64 = 2;
 
 /// The last part of a wait for an exact time is spent looking at the clock: waking up takes as long.
 pub const SPIN_NS: i64 = 50_000;
@@ -45,10 +45,10 @@ impl<S: Service> Worker<S> {
     /// All that needs a descriptor is made here, before the thread starts.
     pub fn new(service: S, sockets: Sockets, limits: Limits) -> io::Result<Self> {
         let poller = Poller::new()?;
-        if let Some(datagrams) = &sockets.datagrams {
-            poller.add(datagrams.socket(), EpollFlags::EPOLLIN, DATAGRAMS)?;
+        for (datagrams, number) in sockets.datagrams.iter().zip(DATAGRAMS..) {
+            poller.add(datagrams.socket(), EpollFlags::EPOLLIN, number)?;
         }
-        for ((listener, _), number) in sockets.listeners.iter().zip(LISTENER..) {
+        for ((listener, _), number) in sockets.listeners.iter().zip(first_listener(&sockets)..) {
             poller.add(listener, EpollFlags::EPOLLIN, number)?;
         }
         Ok(Worker { service, sockets, streams: Streams::new(limits), poller, sweep_due_ns: 0, is_paused: false })
@@ -87,7 +87,7 @@ impl<S: Service> Worker<S> {
             self.sweep_due_ns = now_ns + i64::from(SWEEP_INTERVAL_MS) * 1_000_000;
             self.streams.sweep(now_ns, &mut self.service);
             if mem::take(&mut self.is_paused) {
-                for ((listener, _), number) in self.sockets.listeners.iter().zip(LISTENER..) {
+                for ((listener, _), number) in self.sockets.listeners.iter().zip(first_listener(&self.sockets)..) {
                     self.poller.change(listener, EpollFlags::EPOLLIN, number)?;
                 }
             }
@@ -96,12 +96,13 @@ impl<S: Service> Worker<S> {
     }
 
     fn on_event(&mut self, number: u64, happened: EpollFlags, now_ns: i64) -> io::Result<()> {
+        let first_listener = first_listener(&self.sockets);
         let Worker { service, sockets: Sockets { datagrams, listeners }, streams, poller, .. } = self;
-        if number == DATAGRAMS {
-            return datagrams.as_mut().map_or(Ok(()), |datagrams| datagrams.answer(service));
+        if let Some(datagrams) = datagrams.get_mut((number - DATAGRAMS) as usize) {
+            return datagrams.answer(service);
         }
         let mut context = Context { service, poller, now_ns };
-        match listeners.get((number - LISTENER) as usize) {
+        match listeners.get((number - first_listener) as usize) {
             Some((listener, config)) => {
                 if !streams.accept(listener, config.as_ref(), &mut context)? {
                     poller.change(listener, EpollFlags::empty(), number)?;
@@ -123,18 +124,20 @@ impl<S: Service> Worker<S> {
         service.tick();
         while let Some((to, length)) = service.take_due(&mut space) {
             let message = &space[..length];
-            match (to, datagrams.as_mut()) {
-                (Destination::Datagram(peer), Some(datagrams)) => datagrams.send(message, peer, service),
-                (Destination::Datagram(_), None) => {}
-                (Destination::Stream(key), _) => {
+            match to {
+                Destination::Datagram { peer, source } => {
+                    // One socket a family.
+                    if let Some(datagrams) = datagrams.iter_mut().find(|datagrams| datagrams.reaches(peer)) {
+                        datagrams.send(message, peer, source, service);
+                    }
+                }
+                Destination::Stream(key) => {
                     let now_ns = clock::monotonic_ns();
                     streams.resume(key, message, &mut Context { service, poller, now_ns })?;
                 }
             }
         }
-        if let Some(datagrams) = datagrams {
-            datagrams.flush(service);
-        }
+        datagrams.iter_mut().for_each(|datagrams| datagrams.flush(service));
         Ok(())
     }
 
@@ -153,9 +156,14 @@ impl<S: Service> Worker<S> {
     fn finish(self) -> S::Counts {
         let Worker { mut service, sockets: Sockets { datagrams, .. }, streams, .. } = self;
         let connections = streams.finish(&mut service);
-        let receive_buffer_drops = datagrams.map_or(0, |datagrams| datagrams.receive_buffer_drops());
+        let receive_buffer_drops = datagrams.iter().map(Datagrams::receive_buffer_drops).sum();
         service.finish(ShellCounts { connections, receive_buffer_drops, cpu_ns: clock::thread_cpu_ns() })
     }
+}
+
+/// The poller's number for the first listener.
+fn first_listener(sockets: &Sockets) -> u64 {
+    DATAGRAMS + sockets.datagrams.len() as u64
 }
 
 /// Sleeps until `end_ns`, the last of it awake; true if `stop` came first.

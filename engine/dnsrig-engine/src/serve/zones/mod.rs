@@ -47,7 +47,7 @@ use crate::{
     serve::{
         error::ServeError,
         shell::{
-            Server,
+            Server, Summary,
             listeners::{Asked, Listeners},
             sockets,
         },
@@ -79,12 +79,10 @@ struct Ready {
 }
 
 #[derive(Serialize)]
-struct Summary {
-    elapsed_ns: i64,
+struct Ended {
+    /// Of the threads the last is the one for changes and NOTIFY, where there is one.
     #[serde(flatten)]
-    total: Counts,
-    /// The last is the one for changes and NOTIFY, where there is one.
-    threads: Vec<Counts>,
+    counted: Summary<Counts>,
     changes: Option<Made>,
     /// What concerns zones that change since they do; the first thousand, by address.
     secondaries: Vec<Told>,
@@ -137,15 +135,14 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn summary(primary: &Primary, elapsed_ns: i64, threads: Vec<Counts>) -> Summary {
-    let mut total = Counts::default();
-    threads.iter().for_each(|counts| total += counts);
-    let (shape, secondaries) = (&primary.shape, total.secondaries.sorted());
+fn summary(primary: &Primary, elapsed_ns: i64, threads: Vec<Counts>) -> Ended {
+    let counted = Summary::new(elapsed_ns, threads);
+    let (shape, secondaries) = (&primary.shape, counted.total.secondaries.sorted());
     let told = secondaries.into_iter().take(SECONDARIES_TOLD_MAX).map(|(address, counts)| {
         let serial = counts.version.map(|version| shape.serial(version));
         Told { address, serial, counts }
     });
     let changes = primary.period.begin_ns().filter(|_| shape.changes.per_s > 0.0);
     let changes = changes.map(|begin_ns| shape.made(begin_ns, begin_ns + primary.period.elapsed_ns(i64::MAX)));
-    Summary { elapsed_ns, changes, secondaries: told.collect(), total, threads }
+    Ended { counted, changes, secondaries: told.collect() }
 }

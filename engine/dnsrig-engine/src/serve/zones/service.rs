@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     base::clock,
-    net::{framing::PREFIX_BYTES, udp_batch::Peer},
+    net::{framing::PREFIX_BYTES, udp_batch::Datagram},
     serve::shell::{
         service::{DATAGRAM_BYTES_MAX, Destination, Key, Next, Service, ShellCounts},
         streams::WRITE_BYTES,
@@ -44,9 +44,9 @@ impl Service for Answerer {
         self.now = Now { monotonic_ns: clock::monotonic_ns(), wall_s };
     }
 
-    fn datagram(&mut self, message: &[u8], _length: usize, peer: Peer, space: &mut [u8]) -> Option<usize> {
-        let via = Via::Datagram { peer: peer.map(|peer| peer.ip()) };
-        let mut answer = decide(message, via, &self.primary, self.now, &mut self.counts)?;
+    fn datagram(&mut self, datagram: Datagram<'_>, space: &mut [u8]) -> Option<usize> {
+        let via = Via::Datagram { peer: datagram.peer.map(|peer| peer.ip()) };
+        let mut answer = decide(datagram.bytes, via, &self.primary, self.now, &mut self.counts)?;
         // The length that a stream has before each message is written first and then left out.
         let mut bytes = [0; DATAGRAM_BYTES_MAX + PREFIX_BYTES];
         let mut to = MessageWriter::new(&mut bytes, 0);

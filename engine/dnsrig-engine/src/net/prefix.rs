@@ -24,6 +24,20 @@ impl Prefix {
         })
     }
 
+    /// Whose address it is.
+    pub fn number(&self, address: IpAddr) -> Option<u32> {
+        let bits = match address {
+            IpAddr::V4(address) => u128::from(address.to_bits()),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let base = match self.base {
+            IpAddr::V4(base) => u128::from(base.to_bits()),
+            IpAddr::V6(base) => base.to_bits(),
+        };
+        let number = u32::try_from(bits.checked_sub(base)?.checked_sub(1)?).ok()?;
+        (self.client(number) == Some(address)).then_some(number)
+    }
+
     /// For how many clients there are addresses; more than there can be numbers are not counted.
     pub fn clients(&self) -> u64 {
         let bits = self.bits() - self.length;
@@ -100,8 +114,15 @@ mod tests {
         let clients: Vec<_> = (0..8).map_while(|number| prefix.client(number)).collect();
         assert_eq!(clients, (1..7).map(|number| address(&format!("198.19.0.{number}"))).collect::<Vec<_>>());
         assert_eq!((prefix.clients(), prefix.length_for(6), prefix.length_for(7)), (6, 29, 28));
+        assert_eq!(
+            clients.iter().map(|&client| prefix.number(client)).collect::<Vec<_>>(),
+            (0..6).map(Some).collect::<Vec<_>>()
+        );
+        let others = ["198.19.0.0", "198.19.0.7", "198.18.255.255", "::1"];
+        assert!(others.iter().all(|other| prefix.number(address(other)).is_none()));
         let prefix = parse("2001:2::/48").unwrap();
         assert_eq!(prefix.client(0xffff), Some(address("2001:2::1:0")));
+        assert_eq!(prefix.number(address("2001:2::1:0")), Some(0xffff));
         assert_eq!(prefix.clients(), 1 << 32);
         assert_eq!(parse("0.0.0.0/0").unwrap().clients(), (1 << 32) - 2);
     }

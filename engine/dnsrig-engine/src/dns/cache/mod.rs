@@ -2,7 +2,9 @@
 //!
 //! A question is answered from the cache while its TTL lasts. Two caches are simulated: one that forgets nothing else,
 //! and one of so many entries, of which the least recently used goes first. A stream has no answers, so names that
-//! `generate` made not to exist are known by their form, and TTLs by a table, or as published over all names.
+//! `generate` made not to exist are known by their form, and TTLs are assumed ([`Ttls`]).
+
+mod answers;
 
 use std::{
     collections::{HashMap, hash_map::DefaultHasher},
@@ -13,16 +15,13 @@ use domain::base::iana::Rtype;
 use lru::LruCache;
 use serde::Serialize;
 
-use crate::dns::{
+use self::answers::{ANSWERS_MAX, Answers};
+pub use self::answers::{Found, HitRatio};
+use super::{
+    asked::Asked,
     dataset::{NEGATIVE_TTL_S, is_missing},
-    header::HEADER_BYTES,
-    name,
     name_table::{NameTable, ttl_of_s},
-    stream::Record,
 };
-
-/// The cache that forgets nothing has room for so many entries, in about 1.5 GB.
-const ENTRIES_MAX: usize = 1 << 24;
 
 /// The TTL of delegations: two days at the root and in .com.
 const DELEGATION_TTL_S: u32 = 172_800;
@@ -43,7 +42,7 @@ pub struct Minute {
     pub hits_limited: u64,
 }
 
-/// What came out.
+/// What came out where TTLs are known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Simulated {
     pub entries_limited: usize,
@@ -64,90 +63,152 @@ pub struct Simulated {
     pub names_existing_once: u64,
 }
 
-/// A name that was asked for.
-struct Name {
-    is_once: bool,
-    is_missing: bool,
+/// How long answers hold.
+#[derive(Clone, Copy)]
+pub enum Ttls<'t> {
+    /// As published over all names, each drawn by its name; those of negative answers as `generate` makes them.
+    Drawn,
+    /// Those of a table, where it has the name.
+    Table(&'t NameTable),
+    /// All so many seconds.
+    Same(u32),
 }
 
-/// Simulates both caches.
+/// Simulates the caches; without TTLs the one that forgets nothing.
 pub struct Simulation<'t> {
-    table: Option<&'t NameTable>,
+    answers: Answers,
+    timed: Option<Timed<'t>>,
+}
+
+impl<'t> Simulation<'t> {
+    /// TTLs are not known, so answers hold forever.
+    pub fn forever() -> Self {
+        Simulation { answers: Answers::default(), timed: None }
+    }
+
+    /// Of a stream of so long, with a limited cache of so many entries.
+    pub fn timed(duration_ns: i64, entries_max: usize, ttls: Ttls<'t>) -> Self {
+        let timed = Timed::new(duration_ns, entries_max, ttls);
+        Simulation { answers: Answers::default(), timed: Some(timed) }
+    }
+
+    pub fn add(&mut self, client: u32, due_ns: i64, asked: &Asked) -> Found {
+        let is_missing = is_missing(&asked.name);
+        // NXDOMAIN is of a name, whatever the type (RFC 2308 §5).
+        let key = hash(&asked.name, if is_missing { 0 } else { asked.rtype });
+        match &mut self.timed {
+            None => self.answers.ask(client, key, due_ns, None),
+            Some(timed) => {
+                let ttl_s = timed.ttl_s(asked, is_missing);
+                let found = self.answers.ask(client, key, due_ns, Some(ttl_s));
+                let limited = timed.limited.ask(key, due_ns, ttl_s);
+                let upstream =
+                    if found.holds { 0 } else { 1 + delegations(&mut self.answers, asked, is_missing, due_ns) };
+                timed.count_name(client, asked, is_missing);
+                timed.count(due_ns, found.holds, limited, is_missing, upstream);
+                found
+            }
+        }
+    }
+
+    pub fn questions(&self) -> u64 {
+        self.answers.questions()
+    }
+
+    pub fn hit_ratios(&self) -> Vec<HitRatio> {
+        self.answers.hit_ratios()
+    }
+
+    /// The names that were asked for; none where TTLs are not known.
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.timed.iter().flat_map(|timed| timed.names.values())
+    }
+
+    /// None where TTLs are not known.
+    pub fn finish(self) -> Option<Simulated> {
+        self.timed.map(Timed::finish)
+    }
+}
+
+/// How many delegations towards a name have to be asked for first.
+fn delegations(answers: &mut Answers, asked: &Asked, is_missing: bool, due_ns: i64) -> u64 {
+    let name = &asked.name;
+    let mut labels = vec![0];
+    while name[labels[labels.len() - 1]] != 0 {
+        let at = labels[labels.len() - 1];
+        labels.push(at + 1 + usize::from(name[at]));
+    }
+    // What does not exist is not delegated.
+    labels.drain(..usize::from(is_missing));
+    let root = labels.pop().unwrap_or(0);
+    let ends = labels.iter().rev().take(DELEGATION_LABELS_MAX);
+    let mut is_known =
+        |at: usize| answers.find(0, hash(&name[at..root], u16::MAX), due_ns, Some(DELEGATION_TTL_S)).holds;
+    ends.filter(|at| !is_known(**at)).count() as u64
+}
+
+/// A name that was asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Name {
+    pub queries: u32,
+    /// Who asked first, and whether for the name of an address.
+    pub client: u32,
+    pub is_reverse: bool,
+    pub is_missing: bool,
+}
+
+/// What is known with TTLs only.
+struct Timed<'t> {
+    ttls: Ttls<'t>,
     /// The number in the table by a name's hash.
     numbers: HashMap<u64, u32>,
-    unlimited: Cache,
-    limited: Cache,
+    limited: Limited,
     half_ns: i64,
     names: HashMap<u64, Name>,
     found: Simulated,
 }
 
-impl<'t> Simulation<'t> {
-    /// Of a stream of so long, with a limited cache of so many entries, and the TTLs of a table.
-    pub fn new(duration_ns: i64, entries_max: usize, table: Option<&'t NameTable>) -> Self {
-        let numbers =
-            |table: &NameTable| (0..table.count()).map(|number| (hash(table.wire(number), 0), number)).collect();
-        Simulation {
-            table,
-            numbers: table.map(numbers).unwrap_or_default(),
-            unlimited: Cache::new(ENTRIES_MAX),
-            limited: Cache::new(entries_max),
+impl<'t> Timed<'t> {
+    fn new(duration_ns: i64, entries_max: usize, ttls: Ttls<'t>) -> Self {
+        let numbers = match ttls {
+            Ttls::Table(table) => (0..table.count()).map(|number| (hash(table.wire(number), 0), number)).collect(),
+            _ => HashMap::new(),
+        };
+        Timed {
+            ttls,
+            numbers,
+            limited: Limited::new(entries_max),
             half_ns: duration_ns / 2,
             names: HashMap::new(),
             found: Simulated { entries_limited: entries_max, ..Simulated::default() },
         }
     }
 
-    pub fn add(&mut self, record: &Record) {
-        let message = record.message;
-        let Ok(behind) = name::skip_plain(message, HEADER_BYTES) else { return };
-        let Some(&[high, low]) = message.get(behind..).and_then(<[u8]>::first_chunk) else { return };
-        let rtype = u16::from_be_bytes([high, low]);
-        let asked = message[HEADER_BYTES..behind].to_ascii_lowercase();
-        let is_missing = is_missing(&asked);
-        let of_name = hash(&asked, 0);
-        self.count_name(of_name, is_missing);
-        // NXDOMAIN is of a name, whatever the type (RFC 2308 §5).
-        let key = if is_missing { of_name } else { hash(&asked, rtype) };
-        let ttl_s = if is_missing { NEGATIVE_TTL_S } else { self.ttl_s(&asked, of_name, rtype) };
-        let hit = self.unlimited.ask(key, record.due_ns, ttl_s);
-        let hit_limited = self.limited.ask(key, record.due_ns, ttl_s);
-        let upstream = if hit { 0 } else { 1 + self.delegations(&asked, is_missing, record.due_ns) };
-        self.count(record.due_ns, hit, hit_limited, is_missing, upstream);
-    }
-
-    /// How long an answer about a name that exists is kept.
-    fn ttl_s(&mut self, asked: &[u8], of_name: u64, rtype: u16) -> u32 {
-        match (self.table, self.numbers.get(&of_name)) {
-            (Some(table), Some(&number)) if table.has(number, Rtype::from_int(rtype)) => table.ttl_s(number),
-            (Some(_), Some(_)) => {
+    /// How long an answer is kept.
+    fn ttl_s(&mut self, asked: &Asked, is_missing: bool) -> u32 {
+        let table = match self.ttls {
+            Ttls::Same(ttl_s) => return ttl_s,
+            _ if is_missing => return NEGATIVE_TTL_S,
+            Ttls::Drawn => return ttl_of_s(&asked.name),
+            Ttls::Table(table) => table,
+        };
+        match self.numbers.get(&hash(&asked.name, 0)) {
+            Some(&number) if table.has(number, Rtype::from_int(asked.rtype)) => table.ttl_s(number),
+            Some(_) => {
                 self.found.no_data += 1;
                 NEGATIVE_TTL_S
             }
-            _ => ttl_of_s(asked),
+            None => ttl_of_s(&asked.name),
         }
     }
 
-    /// How many delegations towards a name have to be asked for first.
-    fn delegations(&mut self, asked: &[u8], is_missing: bool, due_ns: i64) -> u64 {
-        let mut labels = vec![0];
-        while asked[labels[labels.len() - 1]] != 0 {
-            let at = labels[labels.len() - 1];
-            labels.push(at + 1 + usize::from(asked[at]));
-        }
-        // What does not exist is not delegated.
-        labels.drain(..usize::from(is_missing));
-        let root = labels.pop().unwrap_or(0);
-        let ends = labels.iter().rev().take(DELEGATION_LABELS_MAX);
-        ends.filter(|at| !self.unlimited.ask(hash(&asked[**at..root], u16::MAX), due_ns, DELEGATION_TTL_S)).count()
-            as u64
-    }
-
-    fn count_name(&mut self, of_name: u64, is_missing: bool) {
+    fn count_name(&mut self, client: u32, asked: &Asked, is_missing: bool) {
+        let of_name = hash(&asked.name, 0);
         if let Some(name) = self.names.get_mut(&of_name) {
-            name.is_once = false;
-        } else if self.names.len() < ENTRIES_MAX {
-            self.names.insert(of_name, Name { is_once: true, is_missing });
+            name.queries = name.queries.saturating_add(1);
+        } else if self.names.len() < ANSWERS_MAX {
+            let is_reverse = asked.rtype == Rtype::PTR.to_int();
+            self.names.insert(of_name, Name { queries: 1, client, is_reverse, is_missing });
         }
     }
 
@@ -171,27 +232,27 @@ impl<'t> Simulation<'t> {
         }
     }
 
-    pub fn finish(self) -> Simulated {
+    fn finish(self) -> Simulated {
         let count = |holds: fn(&&Name) -> bool| self.names.values().filter(holds).count() as u64;
         Simulated {
             names: self.names.len() as u64,
-            names_once: count(|name| name.is_once),
+            names_once: count(|name| name.queries == 1),
             names_existing: count(|name| !name.is_missing),
-            names_existing_once: count(|name| !name.is_missing && name.is_once),
+            names_existing_once: count(|name| !name.is_missing && name.queries == 1),
             ..self.found
         }
     }
 }
 
-/// A cache: when each entry expires.
-struct Cache {
+/// A cache of limited size: when each entry expires.
+struct Limited {
     entries: LruCache<u64, i64>,
     entries_max: usize,
 }
 
-impl Cache {
+impl Limited {
     fn new(entries_max: usize) -> Self {
-        Cache { entries: LruCache::unbounded(), entries_max }
+        Limited { entries: LruCache::unbounded(), entries_max }
     }
 
     /// Whether there is an entry; if not, there is one now.
@@ -221,7 +282,7 @@ fn hash(name: &[u8], rtype: u16) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dns::{stream::Transport, testing::name};
+    use crate::dns::testing::name;
 
     const S: i64 = SECOND_NS;
 
@@ -231,14 +292,12 @@ mod tests {
         let path = directory.path().join("names");
         std::fs::write(&path, "a.example\t60\tA,AAAA\nb.example\t600\nc.example\t600\n").unwrap();
         let table = NameTable::read(&path).unwrap();
-        let mut simulation = Simulation::new(100 * S, entries_max, Some(&table));
+        let mut simulation = Simulation::timed(100 * S, entries_max, Ttls::Table(&table));
         for (due_s, text, rtype) in asked {
-            let message = [&[0; HEADER_BYTES][..], &name(text), &rtype.to_be_bytes(), &[0, 1]].concat();
-            let record =
-                Record { due_ns: due_s * S, client: 0, transport: Transport::Udp, flags: 0, message: &message };
-            simulation.add(&record);
+            let asked = Asked { name: name(text).to_ascii_lowercase(), rtype: *rtype, edns: None };
+            simulation.add(0, due_s * S, &asked);
         }
-        simulation.finish()
+        simulation.finish().unwrap()
     }
 
     fn hits(found: &Simulated) -> Vec<(u64, u64)> {

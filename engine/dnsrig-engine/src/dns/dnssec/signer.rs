@@ -1,0 +1,124 @@
+//! RRSIG records on demand.
+//!
+//! Each thread has a signer of its own, so none waits for another; it keeps the signatures it made.
+
+use std::mem;
+
+use domain::base::Rtype;
+use serde::Serialize;
+
+use super::{
+    cache::Cache,
+    fault::Fault,
+    key::Key,
+    rrset::{Rrset, Signed, Validity},
+    secret::Nonces,
+};
+use crate::dns::name::Wrong;
+
+/// A signed zone: its name in wire format, its keys, and when its signatures are valid.
+#[derive(Clone, Copy)]
+pub struct SignedZone<'a> {
+    pub name: &'a [u8],
+    /// It signs the keys, and the parent's DS record names it.
+    pub key_signing: &'a Key,
+    /// It signs all else; the same key where the zone has only one.
+    pub zone_signing: &'a Key,
+    pub validity: Validity,
+    /// What is wrong with the zone, if something is.
+    pub fault: Option<Fault>,
+}
+
+impl<'a> SignedZone<'a> {
+    /// The data of its DNSKEY records: one or two, or one less where the key is missing.
+    pub fn dnskeys(&self) -> impl Iterator<Item = &'a [u8]> {
+        let (keys, zone) = (self.key_signing.dnskey(), self.zone_signing.dnskey());
+        let is_published = self.fault != Some(Fault::MissingKey);
+        let key_signing = (keys != zone || is_published).then_some(keys);
+        key_signing.into_iter().chain((keys != zone && is_published).then_some(zone))
+    }
+
+    /// The data of its DS record.
+    pub fn ds(&self) -> Vec<u8> {
+        let mut data = self.key_signing.ds(self.name);
+        if let (Some(Fault::WrongDs), Some(last)) = (self.fault, data.last_mut()) {
+            *last ^= 1;
+        }
+        data
+    }
+
+    /// The key that signs records of a type.
+    fn key(&self, rtype: Rtype) -> &'a Key {
+        if rtype == Rtype::DNSKEY { self.key_signing } else { self.zone_signing }
+    }
+
+    fn validity(&self) -> Validity {
+        match self.fault {
+            Some(Fault::Expired) => self.validity.before(),
+            Some(Fault::NotYetValid) => self.validity.after(),
+            _ => self.validity,
+        }
+    }
+}
+
+/// How many signatures were given, and how many of them had to be made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    pub given: u64,
+    pub made: u64,
+}
+
+/// Makes signatures, and keeps them in bounded memory.
+#[derive(Clone)]
+pub struct Signer {
+    nonces: Nonces,
+    cache: Cache,
+    signed: Signed,
+    counts: Counts,
+}
+
+impl Signer {
+    /// A signer that keeps at most `cache_bytes_max` bytes of signatures.
+    pub fn new(nonces: Nonces, cache_bytes_max: usize) -> Self {
+        Signer { nonces, cache: Cache::new(cache_bytes_max), signed: Signed::default(), counts: Counts::default() }
+    }
+
+    /// How many signatures there were so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// How many there were so far; they are counted anew.
+    pub fn take_counts(&mut self) -> Counts {
+        mem::take(&mut self.counts)
+    }
+
+    /// Appends the data of the RRSIG record for an RRset of the zone, or nothing where signatures are missing.
+    ///
+    /// Returns whether there is one. Data that is not as its type asks for is [`Wrong::Form`].
+    pub fn rrsig<'a>(
+        &mut self,
+        zone: &SignedZone<'_>,
+        rrset: &Rrset<'_, impl IntoIterator<Item = &'a [u8]> + Clone>,
+        to: &mut Vec<u8>,
+    ) -> Result<bool, Wrong> {
+        if zone.fault == Some(Fault::MissingSignature) {
+            return Ok(false);
+        }
+        let key = zone.key(rrset.rtype);
+        let Signer { nonces, cache, signed, counts } = self;
+        signed.write(rrset, zone.name, key, zone.validity())?;
+        to.extend_from_slice(signed.rrsig());
+        let was_kept = cache.append(signed.bytes(), to, |to| key.sign(signed.bytes(), *nonces, to));
+        counts.given += 1;
+        counts.made += u64::from(!was_kept);
+        if let (Some(Fault::TurnedBit), Some(last)) = (zone.fault, to.last_mut()) {
+            *last ^= 1;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+#[path = "signer_tests.rs"]
+mod tests;

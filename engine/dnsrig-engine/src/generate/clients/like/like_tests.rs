@@ -1,0 +1,155 @@
+//! A population that a stream was made of is found again, and one that it was not made of is told.
+
+use std::path::Path;
+
+use super::{LikeError, Likeness, Model};
+use crate::{
+    dns::{
+        name_table::NameTable,
+        query_options::Options,
+        stream::{Record, StreamError, StreamWriter, Transport},
+        testing::name,
+    },
+    generate::clients::{generate, population_tests::arguments},
+};
+
+/// Unlike the defaults in everything.
+const UNUSUAL: &str = "--clients 3000 --qps 300 --duration-s 300 --seed 7 --names-count 20000 --exponent 0.9 --once 4% \
+    --missing 8% --missing-once 60% --missing-names 300 --spread 0.9 --page-share 70% --page-median 4 --page-mean 6 \
+    --page-gap-ms 40 --repeats 4% --types A=50,AAAA=30,HTTPS=20 --edns-share 60% --do-share 30% --tcp-share 3%";
+
+/// What a fit finds less exactly, because other exponents do as well with other numbers.
+const KNOWN: &str = "--names-count 20000 --missing-names 300";
+
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    #[error(transparent)]
+    Like(#[from] LikeError),
+}
+
+fn unusual(path: &Path) {
+    let mut arguments = arguments(UNUSUAL);
+    arguments.out = path.into();
+    generate(&arguments).unwrap();
+}
+
+/// What comes of `--like` with further arguments: each time of the same stream.
+fn likenesses(path: &Path, words: &[&str]) -> Result<Vec<Likeness>, Failed> {
+    let model = Model::read::<Failed>(path, 1, None)?;
+    let likeness = |words: &&str| {
+        let mut arguments = arguments(&format!("--like {} {words}", path.display()));
+        let parameters = model.fit(&mut arguments, None);
+        let table = NameTable::delegations(arguments.names.names_count.into(), 1, "example").unwrap();
+        model.test(&arguments, parameters, &table, false)
+    };
+    Ok(words.iter().map(likeness).collect())
+}
+
+fn likeness(path: &Path, words: &str) -> Result<Likeness, Failed> {
+    likenesses(path, &[words]).map(|mut all| all.remove(0))
+}
+
+fn is_inside(likeness: &Likeness, quantity: &str) -> bool {
+    likeness.quantity(quantity).is_inside
+}
+
+#[test]
+fn a_population_is_found_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("stream");
+    unusual(&path);
+    let found = likeness(&path, KNOWN).unwrap();
+    let near = |option: &str, value: f64, most: f64| {
+        let parameter: f64 = found.parameter(option).value.parse().unwrap();
+        assert!((parameter - value).abs() <= most, "--{option} {parameter}");
+    };
+    for (option, value, most) in [
+        ("clients", 3000.0, 300.0),
+        ("qps", 300.0, 30.0),
+        ("exponent", 0.9, 0.05),
+        ("once", 0.04, 0.01),
+        ("missing", 0.08, 0.01),
+        ("missing-once", 0.6, 0.05),
+        ("spread", 0.9, 0.1),
+        ("page-share", 0.7, 0.05),
+        ("page-median", 4.0, 0.4),
+        ("page-mean", 6.0, 0.5),
+        ("page-gap-ms", 40.0, 4.0),
+        ("repeats", 0.04, 0.005),
+        ("edns-share", 0.6, 0.05),
+        ("do-share", 0.3, 0.05),
+        ("tcp-share", 0.03, 0.005),
+    ] {
+        near(option, value, most);
+    }
+    assert_eq!(found.outside, 0, "{}", super::text(&found));
+}
+
+#[test]
+fn another_population_is_outside() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("stream");
+    unusual(&path);
+    let first = format!("{KNOWN} --exponent 1.3 --once 4% --page-share 10% --edns-share 30% --do-share 30%");
+    let second =
+        format!("{KNOWN} --once 10% --spread 2 --page-gap-ms 300 --repeats 0 --types A=1 --tcp-share 0 --missing 1%");
+    let found = likenesses(&path, &[&first, &second]).unwrap();
+    let outside = [
+        &["hit ratio, answers hold for their TTLs", "within 1 s", "EDNS"][..],
+        &[
+            "hit ratio, answers hold forever",
+            "queries of the heaviest 10 %",
+            "within 100 ms",
+            "sent again",
+            "AAAA",
+            "not over UDP",
+            "names that do not exist",
+        ],
+    ];
+    for (found, quantities) in found.iter().zip(outside) {
+        for quantity in quantities {
+            assert!(!is_inside(found, quantity), "{quantity}: {}", super::text(found));
+        }
+    }
+}
+
+/// Clients that all ask a name of their own each half a minute.
+fn regular(path: &Path, clients: u32, rounds: i64) {
+    let mut writer = StreamWriter::create(path).unwrap();
+    for round in 0..rounds {
+        for client in 0..clients {
+            let due_ns = 30_000_000_000 * round + 30_000_000_000 / i64::from(clients) * i64::from(client);
+            let options = Options { recursion_desired: true, edns: None };
+            let message = [&options.header()[..], &name(&format!("c{client}.example")), &[0, 1, 0, 1]].concat();
+            writer.push(Record { due_ns, client, transport: Transport::Udp, flags: 0, message: &message }).unwrap();
+        }
+    }
+    writer.finish(0, None::<[std::net::Ipv6Addr; 0]>).unwrap();
+}
+
+#[test]
+fn clients_that_are_no_population_are_outside() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("stream");
+    regular(&path, 400, 20);
+    let found = likeness(&path, "--names-count 1000").unwrap();
+    assert_eq!((found.parameter("page-share").value.as_str(), found.parameter("types").value.as_str()), ("0", "A=100"));
+    for quantity in ["queries of the heaviest 10 %", "variance by mean in 1 s"] {
+        assert!(!is_inside(&found, quantity), "{quantity}: {}", super::text(&found));
+    }
+    assert_eq!(found.parameter("missing").origin, super::parameters::Origin::Default);
+}
+
+#[test]
+fn a_stream_of_too_little_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("stream");
+    for (clients, rounds) in [(1, 1000), (0, 0), (90, 10), (300, 0)] {
+        regular(&path, clients, rounds);
+        let error = likeness(&path, "").err().unwrap().to_string();
+        assert!(error.contains("each needs 50 at least"), "{error}");
+    }
+    assert!(likeness(&directory.path().join("none"), "").is_err());
+}

@@ -1,0 +1,158 @@
+//! `generate world`: the specification of a simulated Internet, and what else can be written of one before it is
+//! served.
+
+mod asked;
+mod dump;
+mod names;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::value_parser;
+use serde::Serialize;
+use toml_edit::{DocumentMut, value};
+
+use self::{asked::Asking, names::Which};
+use super::error::{DatasetError, writing};
+use crate::world::{
+    World, names_file,
+    servers::{Prefix4, Prefix6, Prefixes},
+    spec::{self, Spec, ZONES_MAX},
+};
+
+/// Write the specification of a simulated Internet, which `serve world` answers for.
+///
+/// The file has every field, with its default and where that comes from. The world is a function of it. Second-level
+/// zones have the names of `generate tld`: with one TLD called example, `generate clients` asks for names that exist;
+/// for other worlds, give it the names that --names-out writes.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "Example: a million zones, of which all have a wildcard, and clients who ask for them:\n  \
+    dnsrig-engine generate world --zones 1000000 --set zones.wildcard=1.0 --out world.toml --names-out names\n  \
+    dnsrig-engine generate clients --names names --clients 1000 --qps 1000 --duration-s 60 --out clients.stream")]
+pub struct Arguments {
+    /// The file to make; what stands there is replaced
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Begin with this specification instead of the defaults
+    #[arg(long, value_name = "SPEC")]
+    pub from: Option<PathBuf>,
+    /// How many second-level zones
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..=i64::from(ZONES_MAX)))]
+    pub zones: Option<u32>,
+    /// Another seed gives other addresses, hosters and records
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Give a field another value, such as zones.wildcard=1.0; may be given again
+    #[arg(long, value_name = "FIELD=VALUE")]
+    pub set: Vec<String>,
+    /// Have all names that this stream asks for, with the types asked; the table of them is written beside the file
+    ///
+    /// A stream has no answers, so every name asked for exists, but for those that `generate clients` makes not to. The
+    /// table is NAME.asked.names where the file is NAME.toml.
+    #[arg(long, value_name = "STREAM")]
+    pub from_stream: Option<PathBuf>,
+    /// Write the names of the zones and their `www`, with TTLs and types, as `generate clients --names` reads them
+    #[arg(long, value_name = "FILE")]
+    pub names_out: Option<PathBuf>,
+    /// Write the names of zones with a fault to this file, and leave them out of --names-out
+    #[arg(long, value_name = "FILE")]
+    pub faulty_names_out: Option<PathBuf>,
+    /// Write every zone to a file in this directory, for other servers: a world that is not too large
+    #[arg(long, value_name = "DIR")]
+    pub dump: Option<PathBuf>,
+    /// The network of the servers' IPv4 addresses: it shows in the dump only
+    #[arg(long, value_name = "NETWORK", default_value = "198.18.64.0/18")]
+    pub ipv4: Prefix4,
+    /// The network of the servers' IPv6 addresses: it shows in the dump only
+    #[arg(long, value_name = "NETWORK", default_value = "2001:2:0:3::/64")]
+    pub ipv6: Prefix6,
+}
+
+/// What there is in the world.
+#[derive(Clone, Debug, Serialize)]
+pub struct Made {
+    tlds: u32,
+    second_level_zones: u32,
+    /// The highest place of an address in the networks, and one: so many addresses they must have.
+    addresses: u32,
+    /// What the stream asks for.
+    asking: Option<Asking>,
+    /// Names in the table for clients.
+    names: Option<u64>,
+    /// Names in that of zones with a fault.
+    faulty_names: Option<u64>,
+    /// Files in the dump.
+    dumped: Option<u64>,
+}
+
+/// Writes what is asked for.
+pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
+    let mut document = document(arguments)?;
+    let asking =
+        arguments.from_stream.as_deref().map(|stream| ask(stream, &arguments.out, &mut document)).transpose()?;
+    let text = document.to_string();
+    let spec = Spec::of(document).map_err(DatasetError::Arguments)?;
+    // That of another specification lies beside that.
+    let beside = arguments.from.as_deref().filter(|_| asking.is_none()).unwrap_or(&arguments.out);
+    let table = names_file::read(&spec, beside)?;
+    let copy = arguments.out.with_file_name(&spec.names.file);
+    if table.is_some() && !copy.exists() {
+        fs::copy(beside.with_file_name(&spec.names.file), &copy).map_err(writing(&copy))?;
+    }
+    let prefixes = Prefixes { ipv4: arguments.ipv4, ipv6: arguments.ipv6 };
+    let world = World::with_names(spec, prefixes, table.as_ref()).map_err(DatasetError::Arguments)?;
+    fs::write(&arguments.out, text).map_err(writing(&arguments.out))?;
+    let apart = arguments.faulty_names_out.as_deref();
+    let others = if apart.is_some() { Which::Faulty(false) } else { Which::All };
+    let names = arguments.names_out.as_deref().map(|path| names::write(&world, others, path)).transpose()?;
+    let faulty_names = apart.map(|path| names::write(&world, Which::Faulty(true), path)).transpose()?;
+    let dumped = arguments.dump.as_deref().map(|path| dump::write(&world, path)).transpose()?;
+    let count = |depth| world.zones().filter(|zone| zone.depth() == depth).count() as u32;
+    Ok(Made {
+        tlds: count(1),
+        second_level_zones: count(2),
+        addresses: world.places.count(),
+        asking,
+        names,
+        faulty_names,
+        dumped,
+    })
+}
+
+/// Writes the table of what a stream asks for, and has the specification refer to it.
+fn ask(stream: &Path, out: &Path, document: &mut DocumentMut) -> Result<Asking, DatasetError> {
+    let path = out.with_extension("asked.names");
+    let (asking, sha256) = asked::write(stream, &path)?;
+    let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let text = format!("names.file = {}\nnames.sha256 = {}", value(file), value(sha256));
+    let over: DocumentMut = text.parse().map_err(|error| DatasetError::Arguments(format!("--out: {error}")))?;
+    spec::lay_over(document.as_table_mut(), over.as_table());
+    Ok(asking)
+}
+
+/// The specification with what the arguments say.
+fn document(arguments: &Arguments) -> Result<DocumentMut, DatasetError> {
+    let mut document = spec::defaults();
+    let mut lay_over = |text: &str, what: &str| {
+        let over: DocumentMut = text.parse().map_err(|error| DatasetError::Arguments(format!("{what}: {error}")))?;
+        spec::lay_over(document.as_table_mut(), over.as_table());
+        Ok::<(), DatasetError>(())
+    };
+    if let Some(path) = &arguments.from {
+        lay_over(&read(path)?, &path.display().to_string())?;
+    }
+    if let Some(zones) = arguments.zones {
+        lay_over(&format!("zones.count = {zones}"), "--zones")?;
+    }
+    if let Some(seed) = arguments.seed {
+        lay_over(&format!("seed = {seed}"), "--seed")?;
+    }
+    arguments.set.iter().try_for_each(|field| lay_over(field, &format!("--set {field}")))?;
+    Ok(document)
+}
+
+fn read(path: &Path) -> Result<String, DatasetError> {
+    fs::read_to_string(path).map_err(|error| spec::SpecError::Read(path.into(), error).into())
+}

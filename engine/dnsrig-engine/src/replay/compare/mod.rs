@@ -1,0 +1,124 @@
+//! `replay compare`: how a stream arrived that was replayed.
+
+mod arrival;
+mod report;
+
+use std::{
+    collections::hash_map::DefaultHasher, hash::Hasher, net::IpAddr, path::PathBuf, process::ExitCode, time::Duration,
+};
+
+use self::{
+    arrival::{Arrivals, Query},
+    report::{Summary, text},
+};
+use crate::{
+    base::{clock, events, failure::Failure, units},
+    dns::stream::{Record, StreamReader, Transport},
+    net::prefix::{self, Prefix},
+    replay::error::ReplayError,
+};
+
+/// A query that comes so much earlier or later than when it was due is another one: where one of several equal queries
+/// is lost, the next ones would else be taken for those before them.
+const WINDOW_NS: i64 = 1_000_000_000;
+
+/// Say how a stream arrived: whether every query came, byte by byte, in which order and at which intervals.
+///
+/// Capture the packets of a replay where they arrive, make a stream of the capture with `replay prepare --addresses`,
+/// and compare it with the stream that was replayed. A query is the same if it comes from the client's address, is the
+/// same message but for its id, and is at most 1 s early or late. It counts as out of order if one behind it in the
+/// stream came before it (RFC 4737 §3). Intervals are those between queries that follow each other in the stream: no
+/// two clocks are compared.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:\n  \
+    tcpdump -i eth0 -s 0 -w arrived.pcap dst port 53      # during the replay, at the server\n  \
+    dnsrig-engine replay prepare arrived.pcap --addresses --out arrived.stream\n  \
+    dnsrig-engine replay compare clients.stream arrived.stream --clients-from 198.19.0.0/16")]
+pub struct Arguments {
+    /// The stream that was replayed
+    pub stream: PathBuf,
+    /// What arrived, as `replay prepare --addresses` makes it of a capture
+    #[arg(value_name = "ARRIVED")]
+    pub arrived: PathBuf,
+    /// The prefix that `replay play` gave its clients addresses of
+    #[arg(long, value_name = "PREFIX", value_parser = prefix::parse)]
+    pub clients_from: Prefix,
+    /// The replay went through the stream so many times as fast
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse_speed)]
+    pub speed: f64,
+    /// The replay ended after so long [default: the whole stream]
+    #[arg(long, value_name = "S", value_parser = units::parse_seconds)]
+    pub duration_s: Option<Duration>,
+}
+
+fn parse_speed(text: &str) -> Result<f64, String> {
+    units::parse_number(text, 0.001..=1_000.0, "a factor")
+}
+
+/// Reads both streams, and says how one arrived.
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let summary = compare(arguments)?;
+    events::say(text(&summary));
+    events::summary(clock::monotonic_ns(), &summary)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn compare(arguments: &Arguments) -> Result<Summary, ReplayError> {
+    let (mut sent, mut arrived) = (StreamReader::open(&arguments.stream)?, StreamReader::open(&arguments.arrived)?);
+    let numbers = numbers(&arrived, arguments)?;
+    let mut arrivals = Arrivals::default();
+    let mut due = next_due(&mut sent, arguments)?;
+    while let Some(record) = arrived.next()? {
+        let now_ns = record.due_ns;
+        let query = numbers[record.client as usize].map(|client| query(&record, client));
+        let length = record.message.len();
+        while let Some(next) = due.take_if(|next| next.due_ns <= now_ns.saturating_add(WINDOW_NS)) {
+            arrivals.due(next);
+            due = next_due(&mut sent, arguments)?;
+        }
+        arrivals.give_up(now_ns.saturating_sub(WINDOW_NS));
+        arrivals.arrived(now_ns, length, query.map(|query| query.key));
+    }
+    while let Some(next) = due {
+        arrivals.due(next);
+        due = next_due(&mut sent, arguments)?;
+    }
+    Ok(arrivals.finish())
+}
+
+/// The stream's number of each client that arrived; none: its address is no client's.
+fn numbers(arrived: &StreamReader, arguments: &Arguments) -> Result<Vec<Option<u32>>, ReplayError> {
+    let header = arrived.header();
+    if header.addresses_at == 0 && header.clients > 0 {
+        let name = arguments.arrived.display();
+        return Err(ReplayError::Arguments(format!(
+            "{name} has no addresses: make it with `replay prepare --addresses`"
+        )));
+    }
+    let number = |client| {
+        let address = arrived.address(client)?.map(|address| IpAddr::V6(address).to_canonical());
+        Ok(address.and_then(|address| arguments.clients_from.number(address)))
+    };
+    (0..header.clients as u32).map(number).collect()
+}
+
+/// The next query that the replay was to send.
+fn next_due(sent: &mut StreamReader, arguments: &Arguments) -> Result<Option<Query>, ReplayError> {
+    let Some(record) = sent.next()? else { return Ok(None) };
+    let due_ns = (record.due_ns as f64 / arguments.speed) as i64;
+    let is_over = arguments.duration_s.is_some_and(|longest| due_ns >= units::nanoseconds(longest));
+    Ok((!is_over).then(|| Query { due_ns, ..query(&record, record.client) }))
+}
+
+/// What a query is known by: who asks, and the message without its id.
+fn query(record: &Record, client: u32) -> Query {
+    let mut hasher = DefaultHasher::new();
+    hasher.write_u32(client);
+    hasher.write(&record.message[2..]);
+    Query {
+        due_ns: record.due_ns,
+        key: hasher.finish(),
+        bytes: record.message.len(),
+        is_encrypted: record.transport >= Transport::Dot,
+    }
+}

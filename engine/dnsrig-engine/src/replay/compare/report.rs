@@ -1,0 +1,77 @@
+//! What `replay compare` says.
+
+use serde::Serialize;
+
+use crate::stats::{format::grouped, histogram::Distribution};
+
+/// The `summary` event.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Summary {
+    /// Of the stream, and their bytes.
+    pub queries: u64,
+    pub bytes: u64,
+    pub arrived: u64,
+    pub arrived_bytes: u64,
+    /// Queries of the stream that did not arrive as they are.
+    pub missing: u64,
+    /// Those of them that were encrypted.
+    pub encrypted: u64,
+    /// What arrived and is no query of the stream: of others, changed, or once more.
+    pub unknown: u64,
+    /// Queries that one behind them in the stream overtook (RFC 4737 §3.3), and by how long at most (§4.2.2).
+    pub out_of_order: u64,
+    pub out_of_order_max_ns: u64,
+    /// Between queries that follow each other: in the stream, and as they came.
+    pub due_gap_ns: Distribution,
+    pub gap_ns: Distribution,
+    /// How much each interval between two that follow each other in both is longer or shorter than it was.
+    pub gap_deviation_ns: Distribution,
+}
+
+/// The summary for people.
+pub fn text(summary: &Summary) -> String {
+    let Summary { queries, arrived, missing, encrypted, unknown, out_of_order, .. } = *summary;
+    let percent = |part: u64, all: u64| format!("{:.4} %", 100.0 * part as f64 / all.max(1) as f64);
+    let same = queries - missing - encrypted;
+    let mut lines = vec![format!(
+        "{} of {} queries arrived byte by byte ({}); {} others did",
+        grouped(same),
+        grouped(queries - encrypted),
+        percent(same, queries - encrypted),
+        grouped(unknown)
+    )];
+    let mut row = |name: &str, text: String| lines.push(format!("  {name:<14}{text}"));
+    if encrypted > 0 {
+        row("encrypted", format!("{}: a capture does not show them", grouped(encrypted)));
+    }
+    row(
+        "bytes",
+        format!(
+            "{} in {} queries, of {} in {}",
+            grouped(summary.arrived_bytes),
+            grouped(arrived),
+            grouped(summary.bytes),
+            grouped(queries)
+        ),
+    );
+    row(
+        "out of order",
+        format!(
+            "{} ({}), by at most {}",
+            grouped(out_of_order),
+            percent(out_of_order, same),
+            microseconds(summary.out_of_order_max_ns)
+        ),
+    );
+    for (name, times) in
+        [("intervals", &summary.due_gap_ns), ("  arrived", &summary.gap_ns), ("  deviation", &summary.gap_deviation_ns)]
+    {
+        let cells = [("p50", times.p50), ("p99", times.p99), ("p99.9", times.p99_9), ("max", times.max)];
+        row(name, cells.map(|(percentile, ns)| format!("{percentile} {}", microseconds(ns))).join(", "));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn microseconds(ns: u64) -> String {
+    format!("{:.1} µs", ns as f64 / 1e3)
+}

@@ -1,0 +1,126 @@
+//! Signatures made before they are asked for.
+//!
+//! A real server has its signatures when it starts; a world makes them when someone asks, and one of RSA takes about a
+//! millisecond. A resolver's clients would wait for that. So each question of a stream is put to every zone that a
+//! resolver asks on its way, before anybody can ask.
+
+use std::{collections::HashSet, path::Path};
+
+use domain::base::Rtype;
+use serde::Serialize;
+
+use super::{counts::MINIMISED, reply::Reply, search, secure};
+use crate::{
+    dns::{
+        asked::Asked,
+        stream::{StreamError, StreamReader},
+    },
+    world::{World, Zone, hash::key, labels::Labels, signatures::Signatures},
+};
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Ahead {
+    /// Different questions.
+    questions: u64,
+    /// As far as there is room to keep them.
+    signatures: u64,
+}
+
+/// Makes the signatures that a resolver is given on its way to the answers of a stream.
+pub fn sign(world: &World, stream: &Path, signatures: &mut Signatures) -> Result<Ahead, StreamError> {
+    let mut resolution = Resolution::new(world, signatures);
+    let mut reader = StreamReader::open(stream)?;
+    while let Some(record) = reader.next()? {
+        let Some(asked) = Asked::read(record.message) else { continue };
+        if let Some(name) = Labels::read(&asked.name) {
+            resolution.resolve(name, Rtype::from_int(asked.rtype));
+        }
+    }
+    let questions = resolution.questions.len() as u64;
+    Ok(Ahead { questions, signatures: signatures.take_counts().made })
+}
+
+/// Goes the ways of a resolver with an empty cache, but each only once.
+struct Resolution<'w> {
+    world: &'w World,
+    signatures: &'w mut Signatures,
+    reply: Reply,
+    /// Hashes of the questions so far.
+    questions: HashSet<u64>,
+    zones: HashSet<Zone>,
+    /// Questions that an answer leads to.
+    next: Vec<(Labels, Rtype)>,
+}
+
+impl<'w> Resolution<'w> {
+    fn new(world: &'w World, signatures: &'w mut Signatures) -> Self {
+        let reply = Reply::default();
+        Resolution { world, signatures, reply, questions: HashSet::new(), zones: HashSet::new(), next: Vec::new() }
+    }
+
+    /// Asks a question, and all that its answers lead to.
+    fn resolve(&mut self, name: Labels, rtype: Rtype) {
+        self.next.push((name, rtype));
+        while let Some((name, rtype)) = self.next.pop() {
+            if self.questions.insert(key(name.wire()) ^ u64::from(rtype.to_int()).rotate_left(48)) {
+                self.descend(&name, rtype);
+            }
+        }
+    }
+
+    /// Asks all zones on the way from a name's own to the root.
+    fn descend(&mut self, name: &Labels, rtype: Rtype) {
+        let mut zone = self.world.deepest(name);
+        self.ask(zone, name, rtype);
+        let aliases = self.reply.answer.iter().filter(|set| set.rtype == Rtype::CNAME && rtype != Rtype::CNAME);
+        self.next.extend(aliases.filter_map(|set| Some((Labels::read(set.data().next()?)?, rtype))));
+        // With minimised names a resolver asks for those between, too (RFC 9156).
+        for labels in zone.depth() + 1..name.count() {
+            let between = name.suffix(labels);
+            self.ask_about(zone, between, Rtype::A);
+            self.ask_about(zone, &[MINIMISED, between].concat(), Rtype::A);
+        }
+        while let Some(parent) = self.world.parent(zone) {
+            self.lead_to(zone);
+            self.ask(parent, name, rtype);
+            zone = parent;
+        }
+        self.lead_to(zone);
+    }
+
+    /// What is asked about a zone itself: its keys, whether its parent vouches for them, and where its servers are.
+    fn lead_to(&mut self, zone: Zone) {
+        if !self.zones.insert(zone) {
+            return;
+        }
+        let name = self.world.name(zone);
+        self.ask_about(zone, &name, Rtype::DNSKEY);
+        self.ask_about(zone, &name, Rtype::NS);
+        if let Some(parent) = self.world.parent(zone) {
+            self.ask_about(parent, &name, Rtype::DS);
+        }
+        let next = &mut self.next;
+        self.world.name_servers(zone, &mut |server, _| {
+            let server = Labels::read(server);
+            next.extend(server.iter().flat_map(|server| [Rtype::A, Rtype::AAAA].map(|rtype| (server.clone(), rtype))));
+        });
+    }
+
+    fn ask_about(&mut self, zone: Zone, name: &[u8], rtype: Rtype) {
+        if let Some(name) = Labels::read(name) {
+            self.ask(zone, &name, rtype);
+        }
+    }
+
+    fn ask(&mut self, zone: Zone, name: &Labels, rtype: Rtype) {
+        self.reply.clear();
+        self.reply.zone = Some(zone);
+        search::answer_from(self.world, zone, name, rtype, &mut self.reply);
+        secure::add(self.world, &mut self.reply, self.signatures);
+    }
+}
+
+#[cfg(test)]
+#[path = "ahead_tests.rs"]
+mod tests;

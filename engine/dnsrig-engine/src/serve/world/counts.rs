@@ -1,0 +1,139 @@
+//! What a thread counts: queries by second and kind, and those for names that the world does not have.
+
+use std::{collections::HashMap, mem, ops::AddAssign};
+
+use domain::base::iana::{Rcode, Rtype};
+use serde::Serialize;
+
+use crate::{
+    dns::{dataset::is_missing, dnssec::signer},
+    net::connection::limits::Connections,
+    world::{faults::Fault, labels::Labels},
+};
+
+/// A thread remembers so many names that the world does not have.
+const UNKNOWN_MAX: usize = 10_000;
+
+/// The label that BIND before 9.20 puts before a minimised name (`_.example.com`, lib/dns/resolver.c): whoever asks
+/// with it wants a referral, and no such name.
+pub const MINIMISED: &[u8] = b"\x01_";
+
+/// What queries and their answers have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Kind {
+    /// Labels of the zone that answered: 0 is the root; none: no zone.
+    pub level: Option<u8>,
+    pub rtype: u16,
+    pub rcode: u16,
+    /// Of the zone that answered, if the server has it.
+    pub fault: Option<Fault>,
+    pub dnssec_ok: bool,
+    pub is_stream: bool,
+    pub is_ipv6: bool,
+}
+
+/// Queries of one kind.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Volume {
+    pub queries: u64,
+    /// Bytes of the answers.
+    pub bytes: u64,
+}
+
+/// The counts of a second.
+pub type Second = (i64, HashMap<Kind, Volume>);
+
+/// What a thread counts.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counts {
+    /// Queries that were answered.
+    pub answers: u64,
+    /// Answers by level: of the root, of TLDs, of second-level zones.
+    pub by_level: [u64; 3],
+    /// Queries for what the server that was asked does not have.
+    pub refused: u64,
+    /// Queries for names that do not exist, and are not made not to: the world does not cover them. What resolvers ask
+    /// by themselves is not among them.
+    pub not_in_world: u64,
+    /// Queries that fell upon a fault, and those among them that were not answered at all.
+    pub faulty: u64,
+    pub silent: u64,
+    /// Messages that are no query or cannot be read; the latter get FORMERR or NOTIMP.
+    pub ignored: u64,
+    pub malformed: u64,
+    /// Messages to addresses that are no server's.
+    pub elsewhere: u64,
+    /// Answers that the kernel or the connection did not take, and slow ones for which there was no room to wait.
+    pub unsent: u64,
+    pub receive_buffer_drops: u64,
+    /// Seconds whose counts found no room: the disk was too slow.
+    pub seconds_dropped: u64,
+    /// Signatures in answers, and how many of them were made for these.
+    pub signatures: signer::Counts,
+    pub connections: Connections,
+    pub cpu_ns: i64,
+    #[serde(skip)]
+    this_second: HashMap<Kind, Volume>,
+    #[serde(skip)]
+    second: i64,
+    #[serde(skip)]
+    pub unknown: HashMap<Box<[u8]>, u64>,
+}
+
+impl Counts {
+    pub fn count(&mut self, kind: Kind, bytes: usize, name: &Labels) {
+        let is_silent = kind.fault == Some(Fault::Silent);
+        self.answers += u64::from(!is_silent);
+        self.silent += u64::from(is_silent);
+        self.faulty += u64::from(kind.fault.is_some());
+        let volume = self.this_second.entry(kind).or_default();
+        volume.queries += 1;
+        volume.bytes += bytes as u64;
+        match kind.level {
+            Some(level) => self.by_level[usize::from(level)] += 1,
+            None => self.refused += 1,
+        }
+        // PowerDNS Recursor asks for a DS record at the owner of an NSEC3 record, which is no name (RFC 5155 §7.2.8).
+        let is_resolvers_own = name.wire().starts_with(MINIMISED) || kind.rtype == Rtype::DS.to_int();
+        let is_for_itself = !is_missing(name.wire()) && !is_resolvers_own;
+        if kind.rcode == u16::from(Rcode::NXDOMAIN.to_int()) && is_for_itself {
+            self.not_in_world += 1;
+            if let Some(queries) = self.unknown.get_mut(name.wire()) {
+                *queries += 1;
+            } else if self.unknown.len() < UNKNOWN_MAX {
+                self.unknown.insert(name.wire().into(), 1);
+            }
+        }
+    }
+
+    /// Begins a second, if it is another one: gives the counts of the one before, if there are any.
+    pub fn turn(&mut self, second: i64) -> Option<Second> {
+        if second == self.second {
+            return None;
+        }
+        let before = mem::replace(&mut self.second, second);
+        (!self.this_second.is_empty()).then(|| (before, mem::take(&mut self.this_second)))
+    }
+}
+
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, other: &Counts) {
+        self.answers += other.answers;
+        self.by_level.iter_mut().zip(other.by_level).for_each(|(sum, more)| *sum += more);
+        self.refused += other.refused;
+        self.not_in_world += other.not_in_world;
+        self.faulty += other.faulty;
+        self.silent += other.silent;
+        self.ignored += other.ignored;
+        self.malformed += other.malformed;
+        self.elsewhere += other.elsewhere;
+        self.unsent += other.unsent;
+        self.receive_buffer_drops += other.receive_buffer_drops;
+        self.seconds_dropped += other.seconds_dropped;
+        self.signatures.given += other.signatures.given;
+        self.signatures.made += other.signatures.made;
+        self.connections += other.connections;
+        self.cpu_ns += other.cpu_ns;
+        other.unknown.iter().for_each(|(name, queries)| *self.unknown.entry(name.clone()).or_default() += queries);
+    }
+}

@@ -1,0 +1,133 @@
+//! The files that a world writes for those who ask it: hints, the trust anchor, and what it is.
+
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use domain::{
+    base::Name,
+    utils::{base16, base64},
+};
+use serde::Serialize;
+
+use crate::{
+    dns::dnssec::{key::Role, rrset::Validity},
+    serve::error::ServeError,
+    world::{World, Zone, servers::Server},
+};
+
+/// The TTL of hints, as in those of the real root: 1,000 hours.
+const HINTS_TTL_S: u32 = 3_600_000;
+
+/// The TTL of the records of the trust anchor, which nobody reads: as those of the real root.
+const ANCHOR_TTL_S: u32 = 172_800;
+
+/// A name server and its addresses.
+#[derive(Serialize)]
+pub struct Told {
+    pub name: String,
+    pub ipv4: String,
+    pub ipv6: String,
+}
+
+#[derive(Serialize)]
+struct Manifest<'a> {
+    version: u32,
+    specification: &'a Path,
+    seed: u64,
+    tlds: usize,
+    second_level_zones: usize,
+    ipv4: String,
+    ipv6: String,
+    root_servers: Vec<Told>,
+    /// Beside the root.
+    signed_tlds: usize,
+    signed_second_level_zones: usize,
+    /// When signatures are valid, in seconds since 1970.
+    inception_s: u32,
+    expiration_s: u32,
+}
+
+/// Writes all files to a directory, which is made.
+pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<(), ServeError> {
+    let failed = |path: PathBuf| |error| ServeError::Write(path, error);
+    fs::create_dir_all(directory).map_err(failed(directory.into()))?;
+    let put = |name: &str, text: String| {
+        let path = directory.join(name);
+        fs::write(&path, text).map_err(failed(path))
+    };
+    put("root.hints", hints(world))?;
+    put("root.anchor", anchor(world))?;
+    let count = |depth| world.zones().filter(|zone| zone.depth() == depth).count();
+    let signed = |depth| world.zones().filter(|zone| zone.depth() == depth && world.signing(*zone).is_some()).count();
+    let Validity { inception_s, expiration_s } = world.validity();
+    let manifest = Manifest {
+        version: 1,
+        specification,
+        seed: world.spec.seed,
+        tlds: count(1),
+        second_level_zones: count(2),
+        ipv4: world.prefixes.ipv4.to_string(),
+        ipv6: world.prefixes.ipv6.to_string(),
+        root_servers: servers(world, Zone::Root),
+        signed_tlds: signed(1),
+        signed_second_level_zones: signed(2),
+        inception_s,
+        expiration_s,
+    };
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| failed(directory.into())(error.into()))?;
+    put("manifest.json", text + "\n")
+}
+
+/// The root's servers, as resolvers read them.
+fn hints(world: &World) -> String {
+    servers(world, Zone::Root).into_iter().fold(String::new(), |mut text, Told { name, ipv4, ipv6 }| {
+        // A string takes all that is written.
+        let _ = write!(
+            text,
+            ". {HINTS_TTL_S} IN NS {name}.\n{name}. {HINTS_TTL_S} IN A {ipv4}\n{name}. {HINTS_TTL_S} IN AAAA {ipv6}\n"
+        );
+        text
+    })
+}
+
+/// The key that the root's keys are signed with, and its DS record, as a zone file has them (RFC 4034 §2.2, §5.3).
+fn anchor(world: &World) -> String {
+    let root = world.name(Zone::Root);
+    world.signed(Zone::Root, &root).iter().fold(String::new(), |mut text, zone| {
+        let (key, ds) = (zone.key_signing, zone.key_signing.ds(&root));
+        let (algorithm, flags) = (key.algorithm().number(), Role::KeySigning.flags());
+        let (public, digest) = (base64::encode_string(&key.dnskey()[4..]), base16::encode_string(&ds[4..]));
+        let _ = write!(
+            text,
+            ". {ANCHOR_TTL_S} IN DNSKEY {flags} 3 {algorithm} {public}\n\
+             . {ANCHOR_TTL_S} IN DS {} {algorithm} {} {digest}\n",
+            key.tag(),
+            ds[3],
+        );
+        text
+    })
+}
+
+/// The name servers of a zone.
+pub fn servers(world: &World, zone: Zone) -> Vec<Told> {
+    let mut all = Vec::new();
+    world.name_servers(zone, &mut |name, server| all.push(told(world, name, server)));
+    all
+}
+
+fn told(world: &World, name: &[u8], server: Server) -> Told {
+    let place = world.places.of(server);
+    let (ipv4, ipv6) = (world.prefixes.ipv4(place).to_string(), world.prefixes.ipv6(place).to_string());
+    Told { name: text(name), ipv4, ipv6 }
+}
+
+/// A name as text, without the final dot but for the root.
+pub fn text(name: &[u8]) -> String {
+    match name {
+        [0] => ".".into(),
+        _ => Name::from_slice(name).map(Name::to_string).unwrap_or_default(),
+    }
+}
