@@ -4,7 +4,7 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 ENGINE_SOURCES := $(shell find engine -name target -prune -o \( -name '*.rs' -o -name Cargo.toml -o -name Cargo.lock \) -print)
-SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky
+SERVERS := bind@forky knot@forky nsd@forky powerdns@forky unbound@forky knot-resolver@forky powerdns-recursor@forky
 # A worker that has nothing left takes tests from another one, so none is alone at the end with the long ones.
 SIDE_BY_SIDE := --numprocesses 6 --dist worksteal
 # What downloads or waits, as the engine's tests mostly do, leaves the CPUs to something else.
@@ -13,12 +13,12 @@ AT_ONCE = $(MAKE) --no-print-directory --jobs 2 --output-sync=line
 # Trials and commands start Python hundreds of times: what it has compiled is kept.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: help demo setup prerequisites servers browser perf test test-full engine-tests unit python-unit-tests lint rig-lint engine-lint format docs bench clean
+.PHONY: help demo setup prerequisites servers browser observers test test-full engine-tests many-queries unit python-unit-tests lint rig-lint engine-lint format docs bench clean
 
 help:
 	@echo 'make demo        set up, then run the experiment "tour" and draw its report'
 	@echo 'make test        set up what is missing, then run the tests: some minutes'
-	@echo 'make test-full   every trap, every clean variant, every documented command: about an hour'
+	@echo 'make test-full   every trap, every clean variant, every documented command: more than an hour'
 	@echo 'make unit        only the tests that need neither root nor network: a minute'
 	@echo 'make lint        ruff, mypy, clippy, rustfmt'
 	@echo 'make docs        write the generated part of the reference again'
@@ -62,27 +62,32 @@ browser:
 	  echo 'setup: chromium from Debian, for the tests that look at the report' >&2; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; } >/dev/null; }
 
-# perf samples CPU stacks; without it one trap cannot tell, and its test is skipped. apt does one thing at a time.
-perf: | browser
-	@command -v perf >/dev/null || { \
-	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no perf: its tests are skipped' >&2; exit 0; }; \
-	  echo 'setup: perf (linux-perf) from Debian, for CPU profiles' >&2; \
-	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf; } >/dev/null; }
+# perf samples CPU stacks, tcpdump captures what arrives; without them tests are skipped. apt does one thing at a time.
+observers: | browser
+	@{ command -v perf && command -v tcpdump; } >/dev/null || { \
+	  test "$$(id -u)" = 0 && command -v apt-get >/dev/null || { echo 'setup: no perf or no tcpdump: their tests are skipped' >&2; exit 0; }; \
+	  echo 'setup: perf (linux-perf) and tcpdump from Debian, for CPU profiles and captures' >&2; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends linux-perf tcpdump; } >/dev/null; }
 
 # Trials wait most of their time, so more of them run at once than there are CPUs. What measures time runs afterwards, alone.
 test:
-	$(AT_ONCE) engine-tests python-unit-tests lint servers browser perf
+	$(AT_ONCE) engine-tests python-unit-tests lint servers browser observers
 	$(BIN)/pytest $(SIDE_BY_SIDE) --ignore tests/unit --durations 10 -m 'not alone and not full'
 	$(BIN)/pytest --ignore tests/unit --durations 10 -m 'alone and not full'
 
 test-full:
-	$(AT_ONCE) engine-tests lint servers browser perf
+	$(AT_ONCE) engine-tests lint servers browser observers
+	$(MAKE) --no-print-directory many-queries
 	$(BIN)/pytest $(SIDE_BY_SIDE) --durations 20 -m 'not alone'
 	$(BIN)/pytest --durations 20 -m alone
 
 # They need the engine as tests build it, and nothing of the set-up: both go on at once. Most wait, so six run at a time.
 engine-tests: prerequisites
 	cd engine && MAKEFLAGS= MFLAGS= RUST_TEST_THREADS=6 DNSRIG_ROOT_TESTS=$$(test "$$(id -u)" = 0 && echo 1) cargo test --quiet
+
+# Real, harmed and made-up queries to a simulated Internet: ten times as many as the engine's tests have.
+many-queries: prerequisites
+	cd engine && MAKEFLAGS= MFLAGS= PROPTEST_CASES=20000 cargo test --quiet --lib world::core::fuzz_tests
 
 unit:
 	$(AT_ONCE) engine-tests python-unit-tests
@@ -116,6 +121,8 @@ bench: setup
 	$(BIN)/python benches/load_speed.py
 	$(BIN)/python benches/transfer_speed.py
 	$(BIN)/python benches/link_speed.py
+	$(BIN)/python benches/world_speed.py
+	$(BIN)/python benches/bisect_simulated.py
 
 clean:
 	rm -rf $(VENV) engine/target dist

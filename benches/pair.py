@@ -161,11 +161,11 @@ class Pair:
 
 
 @contextmanager
-def pair(source_addresses: Sequence[str] = ()) -> Iterator[Pair]:
-    """``source_addresses``: more addresses of the instrument's host."""
+def pair(source_addresses: Sequence[str] = (), server_ranges: Sequence[str] = ()) -> Iterator[Pair]:
+    """``source_addresses``: more addresses of the instrument's host; ``server_ranges``: of the reflector's."""
     specs = {
         INSTRUMENT: HostSpec(address="198.18.0.1", cpus=[CPU_OF[INSTRUMENT]], source_addresses=list(source_addresses)),
-        REFLECTOR: HostSpec(address="198.18.0.2", cpus=[CPU_OF[REFLECTOR]]),
+        REFLECTOR: HostSpec(address="198.18.0.2", cpus=[CPU_OF[REFLECTOR]], server_ranges=list(server_ranges)),
     }
     with (
         tempfile.TemporaryDirectory(prefix="dnsrig-bench-") as folder,

@@ -1,10 +1,12 @@
-"""Checksums of the files of a trial: taken when it ends, held against the files when they are read.
+"""Checksums of files: those of a trial, taken when it ends and held against the files when they are read, and those by
+which inputs are known.
 
-A file has a CRC-32 for each piece of it, so that of a damaged file the beginning that is whole is known.
+A file of a trial has a CRC-32 for each piece of it, so that of a damaged file the beginning that is whole is known.
 """
 
 from __future__ import annotations
 
+import hashlib
 import zlib
 from pathlib import Path
 
@@ -41,6 +43,12 @@ def _sums(data: bytes, chunk: int) -> str:
     view = memoryview(data)
     sums = (zlib.crc32(view[start : start + chunk]) for start in range(0, len(data), chunk))
     return "".join(f"{value:0{_DIGITS}x}" for value in sums)
+
+
+def sha256(path: Path) -> str:
+    """Of all that the file contains, in hexadecimal."""
+    with path.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def whole_bytes(data: bytes, recorded: FileRecord) -> int:

@@ -4,12 +4,16 @@
 
     runs/<experiment>/<UTC time>-<4 letters>/
       manifest.json                    Manifest
+      bisect.json                      what `dnsrig bisect` looks for, in a run that is a search
       trials/<variant id>/<repeat>/
         trial.json                     TrialRecord
         zones.arrow                    one row a zone, from `probe`
         log-<host>.arrow               one row a zone, as that server's log tells it
         profile-<host>.folded          where a host's CPU time went: stacks, folded (outermost frame first) with a count
         samples.arrow                  what `watch` saw
+        statistics.arrow               a resolver's own counters, each second while it was measured
+        queries.arrow                  what a simulated Internet was asked, one row a second and kind of query
+        not-in-world.arrow             the names that it was asked for and does not have
         sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures
                                        that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
@@ -39,6 +43,7 @@ import json
 import os
 import re
 import tempfile
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -65,11 +70,13 @@ FORMER_PROCEDURES = {"carriers": "replication", "pull": "transfer-load"}
 """What procedures were called in earlier versions, and are called now."""
 ProcedureName = Annotated[str, AfterValidator(lambda name: FORMER_PROCEDURES.get(name, name))]
 Scalar = str | int | float | bool
+Address = IPv4Address | IPv6Address
+Family = Literal["ipv4", "ipv6"]
 Outcome = Literal["done", "timeout", "server-failed", "invalid", "error"]
 Verdict = Literal["found", "clear", "cannot-tell"]
-Role = Literal["primary", "secondary", "resolver", "database"]
-"""What a server does in a trial; a resolver asks the primaries and answers from its cache; a database carries zones for
-DNS servers."""
+Role = Literal["primary", "secondary", "resolver", "database", "world"]
+"""What a server does in a trial; a resolver asks the primaries, or a world, and answers from its cache; a database
+carries zones for DNS servers; a world is a simulated Internet."""
 OBSERVER = "observer"
 """The host of the instruments that stand in nobody's place, `load` and `probe` among them: every trial has it, and a
 link from it to each DNS server."""
@@ -116,6 +123,8 @@ class ServerSource(Record):
     packages: dict[str, str] = Field(default_factory=dict)
     fingerprint: str = ""
     """Of the program, for sources that packages do not pin down."""
+    commit: str = ""
+    """Full hash, of a server that was built from its repository; empty for others."""
 
     @model_validator(mode="before")
     @classmethod
@@ -158,6 +167,37 @@ class HostOptions(BaseModel):
     )
 
 
+Level = Literal["no-do", "do-unvalidated", "validating"]
+"""What a resolver does about DNSSEC: it does not ask for signatures (DO, RFC 3225); it asks and does not look at them;
+it validates (RFC 4035)."""
+
+
+class Resolving(BaseModel):
+    """How a resolver resolves, by names that mean the same for every kind: by default they are equal."""
+
+    level: Level = Field(
+        default="do-unvalidated",
+        description="what it does about DNSSEC: `no-do`, `do-unvalidated` or `validating`; not every resolver has each",
+    )
+    cache_mb: int = Field(default=256, ge=8, le=1 << 20, description="size of its cache in MiB")
+    recursions: int = Field(
+        default=4096, ge=16, le=1 << 20, description="client queries that may wait for authorities at once, a thread"
+    )
+    tcp_clients: int = Field(default=1000, ge=1, le=1 << 16, description="TCP and TLS connections of clients at once")
+    query_timeout_ms: int = Field(
+        default=10_000, ge=500, le=30_000, description="after which it gives a client's query up"
+    )
+    upstream: Literal["both", "ipv4", "ipv6"] = Field(
+        default="both", description="the address families of the authorities that it asks: `both`, `ipv4` or `ipv6`"
+    )
+    qname_minimisation: bool = Field(default=True, description="whether it minimises names (RFC 9156)")
+    prefetch: bool = Field(default=False, description="whether it asks again for what is about to expire")
+    serve_stale: bool = Field(default=False, description="whether it answers with what has expired (RFC 8767)")
+    aggressive_nsec: bool = Field(
+        default=True, description="whether it denies names by validated NSEC records in its cache (RFC 8198)"
+    )
+
+
 class HostDuties(BaseModel):
     """Of a host: what a procedure demands of it and a trial takes as it stands."""
 
@@ -172,20 +212,34 @@ class HostDuties(BaseModel):
     """Whether that database lies at another site: what passes between them then takes TLS where transfers do."""
 
 
+class ResolvingSpec(Resolving, Record):
+    """As `Resolving`, in a trial."""
+
+
 class HostSpec(HostOptions, HostDuties, Record):
     """A host of the small network, resolved for a trial: what is said and demanded of it, and what follows from
     both."""
 
     address: str
+    """At which it is asked, and from which it asks; it has another of the other family (``lab/addresses.py``)."""
     cpus: list[int]
     sysctls: dict[str, str] = Field(default_factory=dict)
     server: ServerSource | None = None
     settings: dict[str, Scalar] = Field(default_factory=dict)
     """Of the server."""
+    resolving: ResolvingSpec | None = None
+    """Of a resolver; None of other servers, and in runs of earlier versions."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
     client_range: str = ""
     """A prefix all of whose addresses are the host's, one for each client that it replays; empty: it replays none."""
+    server_ranges: list[str] = Field(default_factory=list)
+    """Prefixes all of whose addresses are the host's, for the servers of the simulated Internet that it is."""
+
+    @property
+    def ranges(self) -> list[str]:
+        """Prefixes all of whose addresses are the host's."""
+        return [prefix for prefix in (self.client_range, *self.server_ranges) if prefix]
 
 
 Transport = Literal["tcp", "tcp+tsig", "xot", "xot+tsig"]
@@ -219,6 +273,19 @@ class TransferSpec(Record):
         return self.transport.endswith("tsig")
 
 
+class FarSpec(Record):
+    """Delays that the far ends of packets have, each address its own and always the same."""
+
+    distribution: str
+    """Its name (``lab/rtts.py``)."""
+    rtt_classes: list[tuple[float, float, float]]
+    """(from so many milliseconds, to so many, weight) of round trips, of which each direction has half."""
+    prefixes: list[str]
+    """Whose addresses."""
+    seed: int
+    """Another one gives them other round trips. Repeats have the same."""
+
+
 class PathSpec(Record):
     """One direction of an emulated path."""
 
@@ -239,7 +306,15 @@ class PathSpec(Record):
     mtu_bytes: int | None = None
     """Of the path where it is less than the interfaces': larger packets are dropped."""
     icmp: bool = True
-    """Whether the sender of a packet that is too large is told so (RFC 1191)."""
+    """Whether the sender of a packet that is too large is told so (RFC 1191, RFC 8201)."""
+    far: FarSpec | None = None
+    """What far ends add to the delay; None: all packets are delayed alike."""
+
+    @property
+    def longest_ms(self) -> float:
+        """The longest delay that a packet may have, one way."""
+        own_ms = max((high_ms / 2 for _, high_ms, _ in self.far.rtt_classes), default=0.0) if self.far else 0.0
+        return self.delay_ms + self.jitter_ms + own_ms
 
     def loss_percent_at(self, after_s: float) -> float:
         """The loss in force ``after_s`` since the link began."""
@@ -326,6 +401,8 @@ class TrialSpec(Record):
     repeat: int
     link: str
     kernel: str
+    family: Family = "ipv4"
+    """Of the addresses over which everything goes that is measured."""
     hosts: dict[Name, HostSpec]
     links: list[LinkSpec]
     dataset: DatasetSpec
@@ -350,14 +427,20 @@ class TrialSpec(Record):
     def over_tls(self) -> bool:
         """Whether the server under test is asked over TLS (DoT, RFC 7858): a replay asks as clients did, those of DoH
         and DoQ over DoT."""
-        if self.stream is not None and self.options.get("transport") == "as-captured":
-            return not {"dot", "doh", "doq"}.isdisjoint(self.stream.transports)
-        return self.options.get("transport") == "dot"
+        classes = str(self.options.get("classes", ""))
+        asked = {self.options.get("transport"), *re.findall(r"transport=([\w-]+)", classes)}
+        captured = self.stream.transports if self.stream is not None and "as-captured" in asked else {}
+        return "dot" in asked or not {"dot", "doh", "doq"}.isdisjoint(captured)
 
     @property
     def primaries(self) -> list[str]:
         """The hosts that the subject has its zones or its answers from."""
         return [name for name, host in self.hosts.items() if host.role == "primary" and name != self.subject]
+
+    @property
+    def world(self) -> str | None:
+        """The host that is a simulated Internet; None without one."""
+        return next((name for name, host in self.hosts.items() if host.role == "world"), None)
 
 
 class ServerLimit(Record):

@@ -11,7 +11,7 @@ import sys
 import textwrap
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import picture
 import typer
@@ -24,6 +24,7 @@ from dnsrig.cli._exits import EVERY, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _checks, all_procedures
+from dnsrig.rundir import Level, Resolving
 from dnsrig.servers import all_drivers, feature_table
 from dnsrig.traps import all_traps
 
@@ -81,9 +82,9 @@ def _leaves(command: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 def _engine_commands(name: str) -> list[list[str]]:
     more = {
-        "generate": [["generate", "zones"], ["generate", "tld"], ["generate", "clients"]],
+        "generate": [["generate", "zones"], ["generate", "tld"], ["generate", "clients"], ["generate", "world"]],
         "probe": [["probe"], ["probe", "follow"]],
-        "replay": [["replay", "prepare"], ["replay", "describe"], ["replay", "play"]],
+        "replay": [["replay", "prepare"], ["replay", "describe"], ["replay", "play"], ["replay", "compare"]],
     }
     return more.get(name, [[name]])
 
@@ -104,12 +105,14 @@ def experiments() -> str:
     text += table(["key", "default", "meaning"], _fields(model.Document))
     text += "\nOf a host, under `[hosts.NAME]`:\n\n"
     text += table(["key", "default", "meaning"], _fields(model.HostDocument))
+    text += "\nOf a resolver, under `[hosts.resolver.resolving]`:\n\n"
+    text += table(["key", "default", "meaning"], _fields(model.ResolvingDocument))
     text += "\nOf the way of zones, under `[transfer]`:\n\n"
     text += table(["key", "default", "meaning"], _fields(model.TransferDocument))
     text += "\n## Datasets\n\n"
     for name, module in datasets.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
-        text += ", ".join(f"`{k}` ({v})" for k, v in module.DEFAULTS.items()) + ".\n\n"
+        text += ", ".join(f"`{k}`" + (f" ({v})" if v != "" else "") for k, v in module.DEFAULTS.items()) + ".\n\n"
     text += "## Streams\n\nWhat the procedure `replay` replays, under `[stream]`.\n\n"
     for name, module in streams.kinds().items():
         text += f"`{name}`: {module.DESCRIPTION}. Parameters: "
@@ -133,12 +136,13 @@ def _fields(part: type[model.Part]) -> list[list[object]]:
 
 
 def servers() -> str:
-    text = "# Servers\n\nNamed `KIND@SOURCE`: `system`, a Debian suite, or the prefix of your own build.\n"
+    text = "# Servers\n\nNamed `KIND@SOURCE`: `system`, a Debian suite, the prefix of your own build, or `git:REF`, a commit of its repository.\n"
     text += "\n## What they can do\n\nSince which version, by role; an experiment that asks for more is refused before it starts.\n\n"
     text += table(["as", "feature", *all_drivers()], [[role, what, *since] for role, what, since in feature_table()])
     for kind, driver in all_drivers().items():
         for role, clash in driver.never_together.items():
             text += f"\n{kind} as {role} does not have {' and '.join(sorted(clash))} together.\n"
+    text += _resolvers()
     for kind, driver in all_drivers().items():
         text += f"\n## {kind}: {driver.title}\n\n{(sys.modules[type(driver).__module__].__doc__ or '').strip()}\n\n"
         packages = (
@@ -147,6 +151,8 @@ def servers() -> str:
             else f"only as `{kind}@{driver.only_source}`"
         )
         text += f"Program `{driver.executable}`; {packages}. Roles: {', '.join(driver.roles)}. "
+        if driver.recipe is not None:
+            text += f"`{kind}@git:REF` is built from {driver.recipe.repository}. "
         text += f"Its log's clock has a resolution of {driver.log_clock_resolution_ns / 1e9:g} s.\n\n"
         text += "Settings that decide performance (any other is passed on as well):\n\n"
         text += table(
@@ -162,6 +168,22 @@ def servers() -> str:
             else:
                 text += "keeps it silent until all zones are there.\n"
     return text
+
+
+def _resolvers() -> str:
+    able = {kind: driver.as_resolver for kind, driver in all_drivers().items() if driver.as_resolver is not None}
+    text = "\n## Resolvers\n\nTheir words for the levels of DNSSEC, and for the settings that they have in common "
+    text += "([why](../explanation/resolvers.md)). What one cannot have is refused before a trial.\n\n"
+    rows = [
+        [f"`{level}`", *(r.levels.get(level) or f"no: {r.lacking_levels[level]}" for r in able.values())]
+        for level in get_args(Level)
+    ]
+    rows += [
+        [f"`{name}`", *(r.words.get(name) or f"fixed: {r.fixed[name]}" for r in able.values())]
+        for name in Resolving.model_fields
+        if name != "level"
+    ]
+    return text + table(["level, setting", *able], rows)
 
 
 def metrics() -> str:
@@ -211,6 +233,15 @@ def run_directory() -> str:
     return f"# The run directory\n\nSchema version {rundir.SCHEMA_VERSION}.\n\n{doc.strip()}\n"
 
 
+def world() -> str:
+    defaults = (ROOT / "engine/dnsrig-engine/src/world/defaults.toml").read_text()
+    return (
+        "# The specification of a world\n\nWhat `generate world` writes and `serve world` reads: every field with its "
+        "default and its source. [A simulated Internet](../explanation/world.md) says what is made of it.\n\n"
+        f"```toml\n{defaults}```\n"
+    )
+
+
 PAGES = {
     "commands.md": commands,
     "exit-status.md": exit_status,
@@ -220,6 +251,7 @@ PAGES = {
     "traps.md": traps,
     "checks.md": checks,
     "run-directory.md": run_directory,
+    "world.md": world,
 }
 
 WRITTEN_BY_HAND = ("stream.md",)

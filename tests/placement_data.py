@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
 from dnsrig.rundir import HostSpec, ServerSource, TransferSpec
@@ -27,7 +27,7 @@ def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
         host=HostSpec(
             address="198.18.0.2",
             cpus=[1],
-            server=ServerSource(kind=kind, source="forky", version="9.9.9", key="root"),
+            server=ServerSource(kind=kind, source="forky", version="99.9.9", key="root"),
             role=role,  # type: ignore[arg-type]
         ),
         root=root,
@@ -43,6 +43,7 @@ def placed(folder: Path, kind: str, role: str, **changes: object) -> Placement:
         seen_state="/mnt/state",
         dataset=folder / "dataset",
         seen_dataset="/mnt/dataset",
+        other_address=IPv6Address("2001:2::2"),
     )
     return changed(made, **changes)
 

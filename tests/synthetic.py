@@ -65,6 +65,7 @@ class Plan:
     """(server, zones, repeat) -> how many times as long it takes, the rest of it waiting for reads."""
     subject: str = "secondary"
     """``primary``: the run loads a zone, and has no secondary."""
+    run: str = "20250101T120000Z-test"
 
 
 def build(directory: Path, plan: Plan | None = None) -> Path:
@@ -80,7 +81,7 @@ def build(directory: Path, plan: Plan | None = None) -> Path:
     specs = {variant.id: _spec(plan, variant) for variant in variants}
     directory.mkdir(parents=True, exist_ok=True)
     manifest = Manifest(
-        run="20250101T120000Z-test",
+        run=plan.run,
         dnsrig_version="0.0.0",
         created="2025-01-01T12:00:00Z",
         experiment="synthetic",
@@ -127,8 +128,10 @@ def _conditions() -> dict[str, object]:
 
 
 def _server(name: str) -> ServerSource:
+    """``bind@9.18.1`` is of that version."""
     kind, _, source = name.partition("@")
-    return ServerSource(kind=kind, source=source, version="1.2.3", packages={kind: "1.2.3-1"})
+    version = source if source[0].isdigit() else "1.2.3"
+    return ServerSource(kind=kind, source=source, version=version, packages={kind: f"{version}-1"})
 
 
 def _spec(plan: Plan, variant: Variant) -> TrialSpec:
@@ -146,7 +149,7 @@ def _spec(plan: Plan, variant: Variant) -> TrialSpec:
     observer = HostSpec(address="198.18.0.3", cpus=[0])
     (primary if loads else secondary).profile = bool(plan.stacks)
     return TrialSpec(
-        run="20250101T120000Z-test",
+        run=plan.run,
         experiment="synthetic",
         procedure="zone-load" if loads else "transfer",
         main_metric="load_time_s" if loads else "transfer_time_s",

@@ -28,6 +28,34 @@ class Try(_Said):
     """Whether the instrument could not send the rate; None: earlier versions do not tell."""
 
 
+class ClassConnections(_Said):
+    """Of a class of clients."""
+
+    attempted: int = 0
+    established: int = 0
+    handshakes: int = 0
+    """Those with TLS, the resumed ones among them."""
+    resumed: int = 0
+    returning: int = 0
+    """Handshakes of clients that had made one before."""
+    early_accepted: int = 0
+    early_rejected: int = 0
+    """Queries that were sent as early data (0-RTT)."""
+
+
+class ClassResult(_Said):
+    """A class of clients of a replay, that of the clients without another one first."""
+
+    share: float = 0.0
+    resumption: bool = False
+    early_data: bool = False
+    clients: int = 0
+    answered: int = 0
+    unanswered: int = 0
+    latency_ns: Figures = Field(default_factory=dict)
+    connections: ClassConnections = ClassConnections()
+
+
 class LoadResult(_Said):
     """Of one load. What a generator does not know it leaves out."""
 
@@ -64,6 +92,8 @@ class LoadResult(_Said):
     """Of the time, in which the busiest thread had work."""
     real_time: bool = False
     intervals_lost: int = 0
+    classes: list[ClassResult] = Field(default_factory=list)
+    """Of a replay whose clients have classes."""
     steps: list[Try] = Field(default_factory=list)
     """Of a ramp, in the order in which they were tried."""
     capacity_qps: float | None = None

@@ -361,6 +361,16 @@ class Trial:
         rows = self.during_measure(host, source, name)
         return None if rows.height < 2 else float(rows["value"][-1] - rows["value"][0])
 
+    def udp_growth(self, host: str, name: str) -> float | None:
+        """The same of a counter of UDP, over both families; earlier versions sampled none of IPv6, and had no
+        traffic."""
+        found = self.growth(host, "udp", name)
+        return None if found is None else found + (self.growth(host, "udp6", name) or 0.0)
+
+    def links_growth(self, others: Iterable[str], *names: str) -> float | None:
+        """The same of these counters of the subject's interfaces towards other hosts, together; None without others."""
+        return total(self.growth(self.subject, f"link:{other}", name) for other in others for name in names)
+
     def peak(self, host: str, source: str, name: str) -> float | None:
         """The largest value of a gauge during `measure`; None without samples."""
         value = self.during_measure(host, source, name)["value"].max()

@@ -16,11 +16,11 @@ from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
 
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
-    *("dataset.key", "next_dataset.key", "hosts.*.server.key"),
+    *("dataset.key", "next_dataset.key", "hosts.*.server.key", "hosts.*.address"),
     *("machine.boot_id", "machine.clock_synchronised", "machine.clock_error_bound_us"),
 )
-"""Names, where things lie, and what every boot changes. The values on the matrix's axes are what variants are matched
-by."""
+"""Names, where things lie, what every boot changes, and addresses, of which the family tells. The values on the
+matrix's axes are what variants are matched by."""
 SAME_WITHIN = 0.01
 """Of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a little
 with every boot."""

@@ -88,6 +88,11 @@ class Stream:
         """Of the clients."""
         return float(self.parameters.get("keep_share", 1.0))
 
+    @property
+    def kept_queries_share(self) -> float:
+        """Of the queries of each client."""
+        return float(self.parameters.get("keep_queries", 1.0))
+
 
 def of(trial: Trial) -> Stream | None:
     """None where the trial replayed nothing."""

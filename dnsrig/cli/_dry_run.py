@@ -45,7 +45,7 @@ def show(request: preparation.Request) -> None:
         console.print(f"chance: {significance.reach(repeats, repeats, comparisons)} (after Holm)", markup=False)
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
-            console.print(f"{name} is not installed yet: its packages would be fetched first")
+            console.print(f"{name} is not installed yet: {sources.how(name)}")
 
 
 def _row(spec: TrialSpec) -> list[str]:

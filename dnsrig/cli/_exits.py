@@ -11,6 +11,9 @@ EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INCOMPLETE = 4
 """There is a result, but not all of it: something failed or was damaged, and is said to be missing."""
+EXIT_UNDECIDED = 3
+"""What was asked could not be told from what was measured."""
+EXIT_NO_DIFFERENCE = 5
 EXIT_SKIP = 125
 """`git bisect run` takes it as: cannot be told of this commit, go on with another."""
 EXIT_STOP = 128
@@ -35,6 +38,14 @@ STATUS: dict[str, dict[int, str]] = {
         EXIT_ERROR: "trials failed by a fault of dnsrig or the machine and are missing, or the run could not begin or go on",
         EXIT_INCOMPLETE: "all trials are there; of the report something failed and is left out, or a file is damaged",
     },
+    "history": {
+        EXIT_ERROR: "trials failed by a fault of dnsrig or the machine and are missing, or runs do not belong into one history"
+    },
+    "watch-branch": {
+        0: "nothing is worse than it was when it was looked before",
+        EXIT_ERROR: "a regression, told now for the first time",
+        3: "it could not be measured: the commit cannot be built, trials failed, bad input",
+    },
     "report": {
         EXIT_INCOMPLETE: "written, but a metric, trap, chart or section failed and is left out, or a file is damaged"
     },
@@ -50,6 +61,12 @@ STATUS: dict[str, dict[int, str]] = {
         1: "a regression: bad",
         EXIT_SKIP: "undecided: skip",
         EXIT_STOP: "the runs could not be compared: the search ends",
+    },
+    "bisect": {
+        0: "one commit",
+        EXIT_UNDECIDED: "undecided: a limit was reached before the answer was sure enough",
+        EXIT_INCOMPLETE: "a range of commits that cannot be told apart",
+        EXIT_NO_DIFFERENCE: "the ends do not differ as the criterion says",
     },
     "plan": {
         0: "an answer, and --within is kept",

@@ -22,6 +22,10 @@ from dnsrig.rundir import TrialSpec
 from dnsrig.text import visible
 
 PLAIN_EVERY_S = 20.0
+WIDE = 110
+"""Columns of a terminal that has room for a long bar."""
+COUNTS_WIDTH = 40
+"""What stands beside name and bar, with zones up to 9,999,999 and the spaces between."""
 
 
 def result_text(trial: Trial | None, reason: str) -> str:
@@ -55,7 +59,8 @@ class PlainProgress:
         self._last: dict[Key, float] = {}
 
     def note(self, text: str) -> None:
-        self.console.print(visible(text))
+        # Into a file or a pipe a line is a line, however long.
+        self.console.print(visible(text), soft_wrap=True)
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self._names[_key(spec)] = f"[{number}/{total}] {_name(spec)}"
@@ -70,14 +75,26 @@ class PlainProgress:
         self.note(f"{self._names[_key(spec)]}: {result_text(trial, reason)}")
 
 
+def fitted(name: str, phase: str, width: int) -> str:
+    """A trial's name and phase in so many columns: the name is cut, because the phase is what changes.
+
+    >>> fitted("server=bind@forky repeat 1", "measure", 20)
+    'server=bin…: measure'
+    """
+    room = max(1, width - len(phase) - 2)
+    return f"{name if len(name) <= room else name[: room - 1] + '…'}: {phase}"
+
+
 class LiveProgress:
     """One bar for the run, one for each trial that runs."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
+        bar_width = 30 if console.width >= WIDE else 10
+        self._room = console.width - bar_width - COUNTS_WIDTH
         self._bars = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
+            BarColumn(bar_width=bar_width),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
             TextColumn("left"),
@@ -99,12 +116,13 @@ class LiveProgress:
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self._bars.update(self._run, completed=number - 1 - len(self._trials), total=total)
-        self._trials[_key(spec)] = self._bars.add_task(f"{_name(spec)}: setup", total=spec.dataset.zones)
+        shown = fitted(_name(spec), "setup", self._room)
+        self._trials[_key(spec)] = self._bars.add_task(shown, total=spec.dataset.zones)
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
         bar = self._trials[_key(spec)]
         if event["event"] == "phase":
-            self._bars.update(bar, description=f"{_name(spec)}: {event['phase']}", completed=0)
+            self._bars.update(bar, description=fitted(_name(spec), event["phase"], self._room), completed=0)
         elif event["event"] == "progress" and "zones" in event:
             self._bars.update(bar, completed=event.get("seen", event.get("done", 0)))
 

@@ -12,7 +12,7 @@ from dnsrig.experiment import extend, plan, runner
 from dnsrig.rundir import Manifest, read_json
 from dnsrig.text import visible
 
-_OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale"}
+_OF_THE_EXPERIMENT = {"settings": "--set", "scale": "--scale", "debug": "--debug", "repositories": "--repository"}
 _OF_MORE_REPEATS = {"seed": "--seed", "max_trials": "--max-trials"}
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError, UsageError
@@ -58,6 +58,8 @@ def command(
         ),
     ] = 1,
     max_trials: Annotated[int, typer.Option(help="refuse a matrix that is larger, by mistake")] = 1000,
+    repositories: _repository.Option = None,
+    debug: _repository.Debug = "",
 ) -> None:
     """Execute EXPERIMENT: every variant of its matrix, repeated and interleaved; then its report.
 
@@ -80,7 +82,7 @@ def command(
         if dry_run:
             _resume.show(resume, repeats, seed, max_trials)
             return
-        _need_root()
+        need_root()
         _execute(_resume.prepare(resume, repeats, seed, max_trials), resume, console, at_once)
         return
     if experiment is None:
@@ -90,7 +92,8 @@ def command(
     if scale not in SCALES:
         raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
     check_folders(runs)
-    request = Request(experiment, scale, settings or [], repeats, seed, max_trials)
+    _repository.choose(repositories)
+    request = Request(experiment, scale, [*(settings or []), *_repository.settings(debug)], repeats, seed, max_trials)
     if dry_run:
         _dry_run(request)
         return
@@ -107,9 +110,9 @@ def _start(request: Request, runs: Path, console: Console, at_once: int) -> None
     from dnsrig.experiment import preparation, runner
 
     preparation.draft(request)  # bad input is told before anything is installed or made
-    _need_root()
+    need_root()
     try:
-        manifest = preparation.prepare(request, lambda text: console.print(visible(text)))
+        manifest = preparation.prepare(request, lambda text: console.print(visible(text), soft_wrap=True))
     except KeyboardInterrupt:
         complain("interrupted before the first trial; what was made for the cache is whole or absent")
         sys.exit(EXIT_INTERRUPTED)
@@ -119,14 +122,32 @@ def _start(request: Request, runs: Path, console: Console, at_once: int) -> None
     _execute(manifest, directory, console, at_once)
 
 
-def _need_root() -> None:
+def need_root() -> None:
     if os.geteuid() != 0:
         raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
 
 
 def _execute(manifest: Manifest, directory: Path, console: Console, at_once: int) -> None:
-    from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.cli.report import end
+
+    errors = measure(manifest, directory, console, at_once)
+    concluded = _conclude(directory)
+    if errors:
+        raise missing(errors, directory)
+    end(concluded)
+
+
+def missing(errors: int, directory: Path) -> DnsrigError:
+    """That trials of the run in ``directory`` are missing from the results."""
+    return DnsrigError(
+        f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
+        hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `dnsrig run --resume {directory}`",
+    )
+
+
+def measure(manifest: Manifest, directory: Path, console: Console, at_once: int = 1) -> int:
+    """Execute what the run lacks, with its progress on ``console``; returns how many trials failed by our own fault."""
+    from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.experiment import runner
     from dnsrig.lab import ledger, network
 
@@ -144,17 +165,10 @@ def _execute(manifest: Manifest, directory: Path, console: Console, at_once: int
         with contextlib.ExitStack() as stack:
             live = console.is_terminal
             progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
-            errors = runner.execute(manifest, directory, progress, at_once=at_once)
+            return runner.execute(manifest, directory, progress, at_once=at_once)
     except KeyboardInterrupt:
         complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
         sys.exit(EXIT_INTERRUPTED)
-    concluded = _conclude(directory)
-    if errors:
-        raise DnsrigError(
-            f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
-            hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `dnsrig run --resume {directory}`",
-        )
-    end(concluded)
 
 
 def _conclude(directory: Path) -> Run:

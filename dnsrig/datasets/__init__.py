@@ -3,8 +3,18 @@ kept in the cache.
 
 A kind is a module with ``DESCRIPTION``, ``DEFAULTS`` (parameter -> default, unit last in the name) and
 ``arguments(parameters) -> list[str]``, the arguments of ``dnsrig-engine generate``, and
-``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. A dataset is keyed by its kind,
-its parameters and the generator's version, so the same experiment meets the same zones on every machine.
+``size(parameters) -> (zones, records)``, approximately, for an estimate of the time. It may have
+
+- ``output(folder, parameters) -> list[str]`` (``--out FOLDER`` by default): the arguments that say where the engine
+  writes,
+- ``finish(folder, version)`` (nothing by default): writes ``zones.list`` and ``dataset.json``, where the engine does
+  not,
+- ``VERSION`` (1 by default): raised when the engine makes something else of the same arguments,
+- ``of_stream(stream) -> list[str]`` and the parameter ``from_stream`` (False by default): further arguments, where the
+  dataset is made from the experiment's stream.
+
+A dataset is keyed by its kind, its parameters, what the engine is told of them, the versions and the stream that it is
+made from, so the same experiment meets the same zones on every machine.
 """
 
 from __future__ import annotations
@@ -18,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, discovery, paths
+from dnsrig import cached, checksums, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.rundir import DatasetSpec, Scalar
 
@@ -43,7 +53,7 @@ def parameters(kind: str, chosen: Mapping[str, Scalar]) -> dict[str, Scalar]:
         if name not in defaults:
             raise UsageError(f"dataset {kind} has no {name!r}", hint=f"it has: {', '.join(defaults)}")
         if type(value) is not type(defaults[name]):
-            wanted = "a whole number" if isinstance(defaults[name], int) else "a text"
+            wanted = {bool: "true or false", int: "a whole number"}.get(type(defaults[name]), "a text")
             raise UsageError(f"dataset.{name} must be {wanted}, not {value!r}")
     return {**defaults, **chosen}
 
@@ -59,8 +69,17 @@ def next_version(values: Mapping[str, Scalar]) -> dict[str, Scalar]:
     return {**values, "serial": int(values["serial"]) + 1}
 
 
-def key_of(kind: str, values: Mapping[str, Scalar]) -> str:
-    text = json.dumps([FORMAT_VERSION, kind, sorted(values.items())])
+def is_from_stream(values: Mapping[str, Scalar]) -> bool:
+    """Whether a dataset with these parameters is made from the experiment's stream, and after it."""
+    return bool(values.get("from_stream", False))
+
+
+def key_of(kind: str, values: Mapping[str, Scalar], stream: Path | None = None) -> str:
+    """By what ``stream`` contains, wherever it lies."""
+    module = kinds()[kind]
+    source = checksums.sha256(stream) if stream is not None else None
+    versions = [FORMAT_VERSION, getattr(module, "VERSION", 1)]
+    text = json.dumps([versions, kind, sorted(values.items()), module.arguments(values), source])
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -69,14 +88,14 @@ def folder(key: str) -> Path:
     return paths.cache() / "datasets" / key
 
 
-def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
-    """The dataset, made now if it is not in the cache."""
+def provide(kind: str, chosen: Mapping[str, Scalar], stream: Path | None = None) -> DatasetSpec:
+    """The dataset, made now if it is not in the cache; from ``stream`` where it is given."""
     values = parameters(kind, chosen)
-    key = key_of(kind, values)
+    key = key_of(kind, values, stream)
     target = folder(key)
     with cached.locked(target.parent):
         if facts(target).get("version") != FORMAT_VERSION:
-            _generate(kind, values, target)
+            _generate(kind, values, target, stream)
     made = facts(target)
     return DatasetSpec(
         kind=kind,
@@ -86,6 +105,12 @@ def provide(kind: str, chosen: Mapping[str, Scalar]) -> DatasetSpec:
         serial=made["serial"],
         parameters=values,
     )
+
+
+def names(folder: Path) -> Path:
+    """The table of names that clients ask for, as `generate clients --names` reads it."""
+    table = folder / "names"
+    return table if table.exists() else folder / "zones.list"
 
 
 def catalog_of(path: Path) -> tuple[str, str]:
@@ -101,10 +126,15 @@ def facts(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _generate(kind: str, values: dict[str, Scalar], folder: Path) -> None:
+def _generate(kind: str, values: dict[str, Scalar], folder: Path, stream: Path | None) -> None:
     with cached.making(folder) as made:
-        command = [str(paths.engine()), "generate", *kinds()[kind].arguments(values), "--out", str(made)]
+        module = kinds()[kind]
+        output = getattr(module, "output", lambda folder, values: ["--out", str(folder)])
+        source = module.of_stream(stream) if stream is not None else []
+        command = [str(paths.engine()), "generate", *module.arguments(values), *source, *output(made, values)]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         if result.returncode != 0:
             detail = result.stderr.strip() or f"exit status {result.returncode}"
             raise DnsrigError(f"the dataset {kind} could not be made: {detail}")
+        if finish := getattr(module, "finish", None):
+            finish(made, FORMAT_VERSION)

@@ -8,11 +8,12 @@ from types import ModuleType
 
 from dnsrig import procedures
 from dnsrig.errors import UsageError
+from dnsrig.experiment import builds
 from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole
-from dnsrig.rundir import HostDuties, HostOptions, HostSpec, Scalar, ServerSource
+from dnsrig.rundir import HostDuties, HostOptions, HostSpec, ResolvingSpec, Scalar, ServerSource
 from dnsrig.servers import all_drivers
 
 
@@ -34,21 +35,27 @@ def resolve(
     blocks = itertools.count()
     for number, (name, role) in enumerate(roles.items(), start=1):
         said = document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
-        _check(name, said, available)
+        _check(name, said, available, resolves=role.role == "resolver")
         if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
         more = max(said.source_addresses, role.source_addresses)
-        server = servers[said.server].model_copy(update={"packages": {}}) if said.server else None
+        server = (
+            servers[wanted].model_copy(update={"packages": {}})
+            if (wanted := builds.server_of(document, said))
+            else None
+        )
         found[name] = HostSpec(
             **said.model_dump(include=set(HostOptions.model_fields)),
             **role.model_dump(include=set(HostDuties.model_fields)),
-            address=addresses.own(number),
+            address=addresses.own(number, document.family),
             cpus=said.cpus or by_default[name],
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind) if server else {},
-            source_addresses=addresses.sources(next(blocks), more) if more else [],
-            client_range=str(addresses.CLIENTS.ipv4) if role.replays else "",
+            resolving=_resolving(said) if role.role == "resolver" else None,
+            source_addresses=addresses.sources(next(blocks), more, document.family) if more else [],
+            client_range=str(addresses.CLIENTS.of(document.family)) if role.replays else "",
+            server_ranges=[str(addresses.INTERNET.ipv4), str(addresses.INTERNET.ipv6)] if role.role == "world" else [],
         )
     return found
 
@@ -79,6 +86,10 @@ def settings_of(said: HostDocument, kind: str) -> dict[str, Scalar]:
     return {**general, **tables.get(kind, {})}
 
 
+def _resolving(said: HostDocument) -> ResolvingSpec:
+    return ResolvingSpec(**(said.resolving.model_dump() if said.resolving is not None else {}))
+
+
 def _check_names(document: Document, roles: Mapping[str, HostRole], others: Iterable[str]) -> None:
     """``others``: hosts that the procedure has with other options; what a document says of them is for those."""
     known = list(dict.fromkeys([*(name for name, role in roles.items() if not role.inherits), *others]))
@@ -87,8 +98,10 @@ def _check_names(document: Document, roles: Mapping[str, HostRole], others: Iter
             raise UsageError(f"procedure {document.procedure} has no host {name!r}", hint=f"it has: {', '.join(known)}")
 
 
-def _check(name: str, said: HostDocument, available: list[int]) -> None:
+def _check(name: str, said: HostDocument, available: list[int], *, resolves: bool) -> None:
     """What can be known to be wrong before a host is made."""
+    if said.resolving is not None and not resolves:
+        raise UsageError(f"hosts.{name}.resolving: it is no resolver", hint="leave it out, or say it of the resolver")
     if missing := sorted(set(said.cpus or []) - set(available)):
         raise UsageError(
             f"hosts.{name}.cpus: there is no CPU {missing[0]} here", hint=f"there are {', '.join(map(str, available))}"

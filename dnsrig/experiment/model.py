@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dnsrig import old_names, paths
 from dnsrig.errors import UsageError
-from dnsrig.rundir import FORMER_PROCEDURES, HostOptions, ProcedureName, Scalar, TransferSpec
+from dnsrig.rundir import FORMER_PROCEDURES, Family, HostOptions, ProcedureName, Resolving, Scalar, TransferSpec
 
 SCALES = ("quick", "standard", "published")
 Raw = dict[str, Any]
@@ -43,13 +43,30 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
+class ResolvingDocument(Resolving, Part):
+    """What an experiment says of how a resolver resolves, under ``[hosts.resolver.resolving]``."""
+
+
 class HostDocument(HostOptions, Part):
     """What an experiment says of a host."""
 
-    server: str | None = Field(None, description="KIND@SOURCE, e.g. `bind@forky`; none for a host of instruments")
+    server: str | None = Field(
+        None,
+        description="KIND@SOURCE, e.g. `bind@forky` or `bind@git:v9.18.10`; a range such as `bind@git:v9.18.0..v9.18.13` is "
+        "an axis; none for a host of instruments",
+    )
+    build_options: str = Field(
+        "",
+        description="of a server that is built from its repository (`KIND@git:REF`): options for its `configure`, `+PACKAGE` "
+        "for a Debian package that they need, `suite=SUITE` for the toolchain; an axis like any other",
+    )
     settings: dict[str, Scalar | dict[str, Scalar]] = Field(
         default_factory=dict,
         description="settings of the server, by its own names; a table named as a kind of server is for that kind only",
+    )
+    resolving: ResolvingDocument | None = Field(
+        None,
+        description="of a resolver: its level of DNSSEC, cache, limits; by names that are the same for all",
     )
     sysctls: dict[str, str | int] = Field(
         default_factory=dict, description="`net.*` sysctls that a network namespace has of its own"
@@ -94,6 +111,12 @@ class PathDocument(DirectionDocument):
     """What an experiment says of its emulated path, under ``[path]``: where zones go, and by default back as well."""
 
     site: str | None = Field(None, description="a named site, whose values are the defaults of the others")
+    rtts: str | None = Field(
+        None,
+        description="a distribution of round trips: each address of a simulated Internet, or of clients, beyond the path "
+        "has one of its own, which comes on top of the delay",
+    )
+    rtts_seed: int = Field(1, ge=0, le=1 << 31, description="another one gives the addresses other round trips")
     interface_mtu_bytes: int = Field(1500, ge=68, le=65_535, description="MTU of the interfaces at both ends")
     seed: int = Field(1, ge=0, le=1 << 31, description="of loss and jitter; the number of the repeat is added")
     reverse: DirectionDocument = Field(
@@ -121,6 +144,11 @@ class Document(Part):
         description="the kernel that a trial runs under: this machine's, or a stock one in User-mode Linux; by default this "
         "machine's, unless a congestion control is asked for that it lacks",
     )
+    family: Family = Field(
+        "ipv4",
+        description="the address family over which servers are asked, transfer zones and send NOTIFY; hosts have "
+        "addresses of both",
+    )
     path: PathDocument | None = Field(None, description="an emulated path between the procedure's far hosts")
     storage: Literal["disk", "memory"] = Field(
         "disk", description="where servers store what they receive: the disk with the run directory, or memory (tmpfs)"
@@ -135,6 +163,10 @@ class Document(Part):
         description="transport, provisioning, IXFR, NOTIFY",
     )
     options: dict[str, Scalar] = Field(default_factory=dict, description="options of the procedure")
+    debug: Literal["", "symbols"] = Field(
+        "",
+        description="of servers that are built from their repositories: `symbols` keeps frame pointers and names, for profiles",
+    )
     matrix: dict[str, list[Scalar] | dict[str, Raw]] = Field(default_factory=dict, description="the axes")
     exclude: list[dict[str, Scalar | list[Scalar]]] = Field(
         default_factory=list, description="points of the matrix to leave out: axis label -> value or values"
@@ -258,7 +290,7 @@ def axes(document: Document) -> dict[str, list[Scalar]]:
 
 def labels(document: Document) -> list[str]:
     """Short names of the axes: as many parts from the end of the path as make it unique."""
-    parts = [_path(name) if isinstance(values, list) else (name,) for name, values in document.matrix.items()]
+    parts = [axis_path(name) if isinstance(values, list) else (name,) for name, values in document.matrix.items()]
 
     def short(part: tuple[str, ...]) -> str:
         for length in range(1, len(part) + 1):
@@ -282,10 +314,10 @@ def _choices(label: str, name: str, values: list[Scalar] | dict[str, Raw]) -> It
     if isinstance(values, dict):
         yield from ((label, value, overlay) for value, overlay in values.items())
     else:
-        yield from ((label, value, _nested(_path(name), value)) for value in values)
+        yield from ((label, value, _nested(axis_path(name), value)) for value in values)
 
 
-def _path(text: str) -> tuple[str, ...]:
+def axis_path(text: str) -> tuple[str, ...]:
     """A dotted path with TOML's rules, so that a part with dots in it can be quoted."""
     try:
         table: Any = tomllib.loads(f"{text} = 0")
@@ -312,21 +344,35 @@ def _with_setting(raw: Raw, setting: str) -> Raw:
     name, equals, text = setting.partition("=")
     if not equals or not name.strip():
         raise UsageError(f"--set {setting!r} is not PATH=VALUE", hint="e.g. --set dataset.zones=500")
-    path, value = _path(old_names.name(name.strip())), _value(text.strip())
+    path, value = axis_path(old_names.name(name.strip())), _value(text.strip())
     matrix = raw.get("matrix", {})
     for axis, values in matrix.items() if isinstance(matrix, dict) else ():
-        whole = _path(axis) if isinstance(values, list) else (axis,)
+        whole = axis_path(axis) if isinstance(values, list) else (axis,)
         if path in (whole, whole[-1:]):
             chosen = value if isinstance(value, list) else [value]
-            narrowed = (
-                {str(v): values[str(v)] for v in chosen if str(v) in values} if isinstance(values, dict) else chosen
-            )
+            narrowed = _overlays(values, chosen) if isinstance(values, dict) else chosen
             if len(narrowed) != len(chosen):
                 raise UsageError(f"axis {axis} has no {text}", hint=f"it has: {', '.join(values)}")
             return {**raw, "matrix": {**raw["matrix"], axis: narrowed}}
     if len(path) == 1 and value == {}:
         return {**raw, path[0]: {}}  # an empty table empties it, where merging would change nothing
     return merged(raw, _nested(path, value))
+
+
+def _overlays(known: Mapping[str, Raw], chosen: list[Any]) -> Raw:
+    """Those of ``known`` that are ``chosen``. Where overlays are named as the server that they give a host, any other
+    server can be chosen as well."""
+    hosts = {
+        host
+        for name, overlay in known.items()
+        for host, said in (overlay.get("hosts") or {}).items()
+        if isinstance(said, Mapping) and said.get("server") == name
+    }
+    found = {str(name): known[str(name)] for name in chosen if str(name) in known}
+    if len(hosts) == 1:
+        others = [str(name) for name in chosen if str(name) not in known and "@" in str(name)]
+        found |= {name: _nested(("hosts", *hosts, "server"), name) for name in others}
+    return {str(name): found[str(name)] for name in chosen if str(name) in found}
 
 
 def _value(text: str) -> Any:
@@ -365,6 +411,8 @@ def _described(location: list[str]) -> str:
 
 def _part(location: list[str]) -> type[Part]:
     """The part of a document that has the key at ``location``."""
+    if location[0] == "hosts" and "resolving" in location[2:-1]:
+        return ResolvingDocument
     if location[0] == "hosts" and len(location) > 2:
         return HostDocument
     if location[0] == "path" and len(location) > 1:

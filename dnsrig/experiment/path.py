@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from types import ModuleType
 
@@ -11,9 +11,9 @@ from dnsrig import procedures
 from dnsrig.errors import UsageError
 from dnsrig.experiment.executors import executor
 from dnsrig.experiment.model import DirectionDocument, Document, PathDocument, Point
-from dnsrig.lab import congestion, sites
+from dnsrig.lab import congestion, rtts, sites
 from dnsrig.lab.links import netem
-from dnsrig.rundir import FULL_PACKET_BYTES, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
+from dnsrig.rundir import FULL_PACKET_BYTES, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec, Scalar
 
 Ends = tuple[str, str]
 SEEDS_APART = 1 << 32
@@ -23,6 +23,8 @@ LEAST_LIMIT_PACKETS = 1000
 RATE_OF_MACHINE_MBIT = 1000.0
 """Assumed for the room of a queue where no rate is asked for."""
 MOST_FAR_LINKS = 16
+IPV6_LEAST_MTU_BYTES = 1280
+"""RFC 8200, 5: no link has less, or carries larger packets in pieces of its own, which no sender learns of."""
 MOST_AFTER_S = 2 * 86_400.0
 """Of a change of the loss: longer than any trial, whose limit is a day."""
 
@@ -69,10 +71,17 @@ def link_kind(document: Document, kernel: str) -> LinkKind:
             "this kernel has no netem, or this user may not ask it",
             hint='link = "tun" needs none; `modprobe sch_netem` loads it where there is one; kernel = "uml" has one',
         )
+    if document.link == "netem" and document.path is not None and document.path.rtts is not None:
+        raise UsageError(
+            "the kernel's netem delays all packets of a link alike, and path.rtts asks for one delay an address",
+            hint='link = "tun" has them',
+        )
     if document.link != "auto":
         return document.link
     if document.path is None:
         return "veth"
+    if document.path.rtts is not None:
+        return "tun"
     return "netem" if kernel == "uml" or netem.available() else "tun"
 
 
@@ -99,21 +108,27 @@ def links(
         )
     if len(far) > MOST_FAR_LINKS:
         raise UsageError(f"{len(far)} emulated links, more than {MOST_FAR_LINKS}", hint="take fewer hosts")
+    if document.path.rtts is not None and not any(hosts[name].ranges for ends in far for name in ends):
+        raise UsageError(
+            "path.rtts is for addresses of a simulated Internet or of clients, and no host beyond the path has any",
+            hint="leave it out; path.delay_ms delays all packets alike",
+        )
     forward, reverse = directions(document.path)
+    if document.family == "ipv6":
+        _check_ipv6(document.path, forward, reverse)
     by_ends = {frozenset(ends): (ends, document.path.seed + SEEDS_APART * place) for place, ends in enumerate(far)}
     return [
-        LinkSpec(
-            ends=by_ends[frozenset(link.ends)][0],
-            kind=kind,
-            mtu_bytes=document.path.interface_mtu_bytes,
-            forward=forward,
-            reverse=reverse,
-            seed=by_ends[frozenset(link.ends)][1],
-        )
-        if frozenset(link.ends) in by_ends
-        else link
+        _far_link(document.path, *by_ends[ends], hosts, kind) if (ends := frozenset(link.ends)) in by_ends else link
         for link in found
     ]
+
+
+def _far_link(path: PathDocument, ends: Ends, seed: int, hosts: Mapping[str, HostSpec], kind: LinkKind) -> LinkSpec:
+    prefixes = [prefix for name in ends for prefix in hosts[name].ranges]
+    forward, reverse = directions(path, prefixes)
+    return LinkSpec(
+        ends=ends, kind=kind, mtu_bytes=path.interface_mtu_bytes, forward=forward, reverse=reverse, seed=seed
+    )
 
 
 def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Mapping[str, Scalar]) -> list[Ends]:
@@ -131,13 +146,34 @@ def far_links(procedure: ModuleType, hosts: Mapping[str, HostSpec], options: Map
     return [ends for ends in chosen if frozenset(ends) in joined]
 
 
-def directions(path: PathDocument) -> tuple[PathSpec, PathSpec]:
-    """There and back, with the site's values where the document has none. Raises UsageError on what no link can be."""
+def directions(path: PathDocument, prefixes: Sequence[str] = ()) -> tuple[PathSpec, PathSpec]:
+    """There and back, with the site's values where the document has none; ``prefixes`` lie beyond it. Raises UsageError
+    on what no link can be."""
     site = sites.site(path.site) if path.site is not None else None
     own = _said(path)
     forward = {**(site.forward if site else {}), **own}
     reverse = {**(site.forward if site else {}), **(site.reverse if site else {}), **own, **_said(path.reverse)}
-    return _direction(forward, path), _direction(reverse, path)
+    far = _far(path, prefixes)
+    return _direction({**forward, "far": far}, path), _direction({**reverse, "far": far}, path)
+
+
+def _far(path: PathDocument, prefixes: Sequence[str]) -> FarSpec | None:
+    if path.rtts is None:
+        return None
+    classes = list(rtts.distribution(path.rtts).classes)
+    if not prefixes:
+        return None
+    return FarSpec(distribution=path.rtts, rtt_classes=classes, prefixes=list(prefixes), seed=path.rtts_seed)
+
+
+def _check_ipv6(path: PathDocument, *ways: PathSpec) -> None:
+    """Refuse an MTU that no path of IPv6 has. The interfaces' own is that of both families."""
+    least = min([path.interface_mtu_bytes, *(way.mtu_bytes for way in ways if way.mtu_bytes is not None)])
+    if least < IPV6_LEAST_MTU_BYTES:
+        raise UsageError(
+            f"an MTU of {least} bytes cannot be one of IPv6, which has {IPV6_LEAST_MTU_BYTES} at least (RFC 8200)",
+            hint='raise path.mtu_bytes or path.interface_mtu_bytes, or measure with family = "ipv4"',
+        )
 
 
 def _said(direction: DirectionDocument) -> dict[str, object]:
@@ -182,5 +218,5 @@ def _steps(said: object) -> list[tuple[float, float]]:
 def _room_packets(path: PathSpec) -> int:
     """Twice what is under way at the full rate, so that the queue is no limit that nobody asked for."""
     rate_mbit = RATE_OF_MACHINE_MBIT if path.rate_mbit is None else path.rate_mbit
-    nbytes = rate_mbit * 1e6 / 8 * (path.delay_ms + path.jitter_ms) / 1e3
+    nbytes = rate_mbit * 1e6 / 8 * path.longest_ms / 1e3
     return max(LEAST_LIMIT_PACKETS, math.ceil(2 * nbytes / FULL_PACKET_BYTES))

@@ -11,7 +11,7 @@ from types import ModuleType
 
 from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import hosts, path
+from dnsrig.experiment import builds, hosts, path
 from dnsrig.experiment.model import Document, Point
 from dnsrig.procedures import procedure
 from dnsrig.rundir import (
@@ -24,7 +24,7 @@ from dnsrig.rundir import (
     TrialSpec,
     Variant,
 )
-from dnsrig.servers import driver, sources
+from dnsrig.servers import driver, resolving, sources
 from dnsrig.servers.driver import wanted_features
 
 MAX_TRIALS = 1000
@@ -34,8 +34,23 @@ def variant(point: Point) -> Variant:
     """The point's identity: readable, safe as a folder name, and unique."""
     text = "-".join(f"{label}-{value}" for label, value in point.parameters.items()) or "only"
     slug = re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-.")[:60] or "variant"
-    apart = {"repeats", "title", "question", "sources", *(() if point.document.stream else ("stream",))}
-    key = json.dumps(point.document.model_dump(exclude=apart), sort_keys=True)
+    document = point.document
+    # What experiments had not always: without it a variant is called as it was before.
+    absent = {
+        name
+        for name, is_there in (
+            ("stream", document.stream),
+            ("family", document.family != "ipv4"),
+            ("debug", document.debug),
+        )
+        if not is_there
+    }
+    told = document.model_dump(exclude={"repeats", "title", "question", "sources", *absent})
+    for host in told["hosts"].values():
+        for name, usual in (("resolving", None), ("build_options", "")):
+            if host[name] == usual:
+                del host[name]
+    key = json.dumps(told, sort_keys=True)
     return Variant(id=f"{slug}-{hashlib.sha256(key.encode()).hexdigest()[:6]}", parameters=point.parameters)
 
 
@@ -68,6 +83,7 @@ def spec(
         repeat=0,
         link=link,
         kernel=kernel,
+        family=document.family,
         hosts=made,
         links=path.links(document, kind, made, options, link),
         dataset=versions[0],
@@ -103,8 +119,12 @@ def check_possible(spec: TrialSpec) -> None:
                 f"the variant {spec.variant.label}: {server.title} is no {host.role} (host {name})",
                 hint=f"it can be a {' or a '.join(server.roles)}",
             )
-        if host.role == "database":
-            continue  # it transfers nothing; which servers can use it is for the procedure to check
+        if host.resolving is not None and server.as_resolver is not None:
+            where = f"the variant {spec.variant.label} (host {name})"
+            resolving.check(where, server.title, server.as_resolver, host.resolving)
+            resolving.check_anchor(where, host.resolving, signed=spec.world is not None)
+        if host.role in ("database", "world"):
+            continue  # it transfers nothing; which servers can use a database is for the procedure to check
         wanted = wanted_features(
             spec.transfer,
             through_database=host.database is not None,
@@ -153,7 +173,8 @@ def order(variants: list[str], repeats: int, seed: int, *, first: int = 1) -> li
 
 
 def wanted_servers(points: list[Point]) -> list[str]:
-    return sorted({h.server for point in points for h in point.document.hosts.values() if h.server})
+    found = (builds.server_of(p.document, host) for p in points for host in p.document.hosts.values())
+    return sorted({name for name in found if name is not None})
 
 
 def wanted_dataset(document: Document) -> tuple[str, dict[str, Scalar]]:
@@ -198,6 +219,14 @@ def _check_stream(document: Document, kind: ModuleType) -> None:
         raise UsageError(
             f"procedure {document.procedure} replays nothing", hint="leave [stream] out, or take the procedure replay"
         )
+    if datasets.is_from_stream(document.dataset):
+        if not document.stream:
+            raise UsageError("dataset.from_stream: there is no stream", hint="say what is replayed under [stream]")
+        if streams.is_of_dataset(str(document.stream["kind"])):
+            raise UsageError(
+                f"dataset.from_stream: the stream {document.stream['kind']} is itself made from the dataset",
+                hint='leave from_stream out, or take stream.kind = "capture"',
+            )
 
 
 def _check_options(document: Document, kind: ModuleType) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import dnsrig
 from dnsrig import datasets, paths, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import model, path, plan
+from dnsrig.experiment import builds, model, path, plan
+from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
 from dnsrig.procedures import procedure, versions
@@ -37,12 +38,17 @@ class Request:
     repeats: int | None = None
     seed: int | None = None
     max_trials: int = plan.MAX_TRIALS
+    versions: list[str] = field(default_factory=list)
+    """Servers that take the place of those under test (`versions.of_versions`); empty: those of the experiment."""
 
 
 def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
     """Document, points and repeats: everything that needs neither root nor network. Raises on bad input."""
     check_name(request.experiment)
     document = model.load(model.find(request.experiment), request.scale, request.settings)
+    if request.versions:
+        document = versions_of_server.of_versions(document, request.versions)
+    document = builds.expand(document)
     repeats = request.repeats or document.repeats
     plan.check_size(model.count(document) * repeats, request.max_trials)
     points = path.under_one_kernel(model.points(document))
@@ -66,16 +72,21 @@ def check_name(experiment: str) -> None:
 def prepare(request: Request, note: Note) -> Manifest:
     """Everything up to the first trial."""
     document, points, repeats = draft(request)
-    name = Path(request.experiment).stem
+    seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
+    return assemble(Path(request.experiment).stem, request.scale, document, points, repeats, seed, note)
+
+
+def assemble(
+    name: str, scale: str, document: model.Document, points: list[model.Point], repeats: int, seed: int, note: Note
+) -> Manifest:
+    """The manifest of ``points`` of an experiment called ``name``: installs and makes what they need."""
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
-    servers = {server: _installed(server, note) for server in plan.wanted_servers(points)}
+    servers = _all_installed(plan.wanted_servers(points), note)
     made = []
     for point in points:
-        versions_made = _datasets(point.document, note)
-        stream = _stream(point.document, versions_made[0], note)
+        versions_made, stream = _data(point.document, note)
         made.append(plan.spec(run, name, point, servers, versions_made, own_cpus(), stream))
     specs = {spec.variant.id: spec for spec in made}
-    seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     return Manifest(
         run=run,
         dnsrig_version=dnsrig.__version__,
@@ -85,7 +96,7 @@ def prepare(request: Request, note: Note) -> Manifest:
         title=document.title,
         question=document.question,
         sources=document.sources,
-        scale=request.scale,
+        scale=scale,
         document=document.model_dump(),
         procedure=document.procedure,
         axes=model.axes(document),
@@ -104,31 +115,51 @@ def own_cpus() -> list[int]:
     return sorted(os.sched_getaffinity(0))
 
 
-def _installed(server: str, note: Note) -> ServerSource:
+def installed(server: str, note: Note, which: str = "") -> ServerSource:
+    """What ``server`` names, fetched or built if it is not there."""
     if (found := sources.find(server)) is not None:
         return found
-    note(f"installing {server}: its packages are fetched from this machine's Debian mirror into the cache, once")
+    note(f"installing {server}{which}: {sources.how(server)}")
     return sources.install(server)
 
 
-def _datasets(document: model.Document, note: Note) -> list[DatasetSpec]:
+def _all_installed(names: list[str], note: Note) -> dict[str, ServerSource]:
+    """All of them before the first trial: what is built meanwhile would take the CPU."""
+    return {
+        name: installed(name, note, f" ({number} of {len(names)})" if len(names) > 1 else "")
+        for number, name in enumerate(names, start=1)
+    }
+
+
+def _data(document: model.Document, note: Note) -> tuple[list[DatasetSpec], StreamSpec | None]:
+    """The dataset in each version, and the stream. That of which the other is made comes first."""
+    _, values = plan.wanted_dataset(document)
+    if datasets.is_from_stream(values):
+        stream = _stream(document, "", note)
+        assert stream is not None
+        return _datasets(document, streams.file(stream.key), note), stream
+    made = _datasets(document, None, note)
+    return made, _stream(document, made[0].key, note)
+
+
+def _datasets(document: model.Document, stream: Path | None, note: Note) -> list[DatasetSpec]:
     """The dataset in each version that the procedure needs."""
     kind, values = plan.wanted_dataset(document)
     measured_by = procedure(document.procedure)
     made = []
     for version in versions(measured_by, values, {**measured_by.OPTIONS, **document.options}):
-        if not datasets.folder(datasets.key_of(kind, version)).exists():
+        if not datasets.folder(datasets.key_of(kind, version, stream)).exists():
             note(f"making the dataset {kind} {' '.join(f'{k}={v}' for k, v in version.items())}, once")
-        made.append(datasets.provide(kind, version))
+        made.append(datasets.provide(kind, version, stream))
     return made
 
 
-def _stream(document: model.Document, dataset: DatasetSpec, note: Note) -> StreamSpec | None:
+def _stream(document: model.Document, dataset: str, note: Note) -> StreamSpec | None:
     """What is replayed; None where nothing is."""
     if not document.stream:
         return None
     kind, values = streams.wanted(document.stream)
-    if not streams.facts(streams.key_of(kind, values, dataset.key)):
+    if not streams.facts(streams.key_of(kind, values, dataset)):
         said = " ".join(f"{name}={value}" for name, value in document.stream.items() if name != "kind")
         note(f"making the stream {kind} {said}, once")
     return streams.provide(kind, values, dataset)

@@ -1,21 +1,31 @@
 """Whose each part of the ranges for benchmarks is: 198.18.0.0/15 (RFC 2544) and 2001:2::/48 (RFC 5180).
 
-The one table: no two parts overlap, and the engine sends to all of them without being told that it may. Hosts have no
-IPv6 yet; its parts are kept for when they do.
+The one table: no two parts overlap, and the engine sends to all of them without being told that it may. A host has an
+address of both families, and the same number in both: 198.18.0.7 is also 2001:2::7.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv4Network, IPv6Network
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from dnsrig.errors import UsageError
+from dnsrig.rundir import Address, Family
 
 
 @dataclass(frozen=True)
 class Part:
     ipv4: IPv4Network
     ipv6: IPv6Network
+
+    def of(self, family: Family) -> IPv4Network | IPv6Network:
+        return self.ipv4 if family == "ipv4" else self.ipv6
+
+    def other(self, address: Address) -> Address | None:
+        """That of the other family with the same number; None where ``address`` is not of this part."""
+        own, others = (self.ipv4, self.ipv6) if address.version == 4 else (self.ipv6, self.ipv4)
+        number = int(address) - int(own.network_address)
+        return others[number] if address in own and number < others.num_addresses else None
 
 
 def _part(ipv4: str, ipv6: str) -> Part:
@@ -30,7 +40,7 @@ ROUTERS = _part("198.18.1.0/24", "2001:2:0:1::/64")
 TRIED = _part("198.18.2.0/24", "2001:2:0:2::/64")
 """Hosts that exist for a moment, to see what the machine can do."""
 INTERNET = _part("198.18.64.0/18", "2001:2:0:3::/64")
-"""Kept for the name servers of a simulated Internet."""
+"""The name servers of a simulated Internet, all on one host; the first is one of the root's."""
 SOURCES = _part("198.18.128.0/17", "2001:2:0:4::/64")
 """More addresses of hosts."""
 CLIENTS = _part("198.19.0.0/16", "2001:2:0:5::/64")
@@ -45,16 +55,36 @@ PARTS = {
 }
 MOST_SOURCES = 2047
 """Of one host: they follow each other, so that a range names them, and each host has room for so many."""
-MOST_CLIENTS = CLIENTS.ipv4.num_addresses - 2
-"""The first and the last address of the range are nobody's."""
 
 
-def own(host: int) -> str:
+def own(host: int, family: Family = "ipv4") -> str:
     """Of the host with this number, the first of which is 1."""
-    return str(HOSTS.ipv4[host])
+    return str(HOSTS.of(family)[host])
 
 
-def sources(block: int, count: int) -> list[str]:
+def most_clients(client_range: str) -> int:
+    """For how many a range has addresses; its first and its last are nobody's.
+
+    >>> most_clients("198.19.0.0/16")
+    65534
+    """
+    return ip_network(client_range).num_addresses - 2
+
+
+def both(address: str) -> list[Address]:
+    """The addresses of a host that is asked at ``address``: that, and the one of the other family.
+
+    A host whose address is none of the table's has no other.
+
+    >>> [str(one) for one in both("2001:2::7")]
+    ['2001:2::7', '198.18.0.7']
+    """
+    asked = ip_address(address)
+    others = (part.other(asked) for part in (HOSTS, TRIED))
+    return [asked, *(other for other in others if other is not None)]
+
+
+def sources(block: int, count: int, family: Family = "ipv4") -> list[str]:
     """``count`` addresses, one after the other, for the host that has this block; the first is 0.
 
     >>> sources(1, 2)
@@ -67,4 +97,4 @@ def sources(block: int, count: int) -> list[str]:
             f"{block + 1} hosts have more addresses than one, and there is room for {block}",
             hint="give fewer hosts source_addresses",
         )
-    return [str(IPv4Address(int(SOURCES.ipv4[first]) + number)) for number in range(count)]
+    return [str(SOURCES.of(family)[first + number]) for number in range(count)]

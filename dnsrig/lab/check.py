@@ -168,6 +168,16 @@ def _governor() -> Iterator[Remark]:
         )
 
 
+def _autogroups() -> Iterator[Remark]:
+    if conditions.read(conditions.AUTOGROUPS) == "1":
+        yield Remark(
+            "autogroups",
+            "note",
+            "the kernel shares CPUs by session (sched(7)): a program of another one that is nice, or idle, is not",
+            "sysctl -w kernel.sched_autogroup_enabled=0, if something has to run beside a measurement",
+        )
+
+
 def _load() -> Iterator[Remark]:
     load = os.getloadavg()[0]
     if load > 0.5:
@@ -254,5 +264,5 @@ def _suites() -> Iterator[Remark]:
 
 
 LOOKS: tuple[Callable[[], Iterator[Remark]], ...] = (
-    _root, _engine, _network, _links, _congestion, _uml, _cpus, _cgroups, _pressure, _governor, _load, _virtual, _clock, _ports, _files, _disk, _suites,
+    _root, _engine, _network, _links, _congestion, _uml, _cpus, _cgroups, _pressure, _governor, _autogroups, _load, _virtual, _clock, _ports, _files, _disk, _suites,
 )  # fmt: skip

@@ -33,6 +33,9 @@ NETWORK_SYSCTLS = (
     "net.ipv4.tcp_window_scaling",
 )
 
+AUTOGROUPS = "/proc/sys/kernel/sched_autogroup_enabled"
+"""sched(7): 1 shares the CPUs evenly among sessions, and a nice value or SCHED_IDLE counts only within one."""
+
 
 def snapshot() -> dict[str, Any]:
     """The machine: constant while it is up, or nearly so. Taken at the start of a run."""
@@ -47,6 +50,7 @@ def snapshot() -> dict[str, Any]:
         "memory_total_bytes": _meminfo("MemTotal"),
         "virtualisation": _virtualisation(),
         "governor": read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+        "autogroups": read(AUTOGROUPS),
         "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "clock_synchronised": None if wall_clock is None else wall_clock.synchronised,
         "clock_error_bound_us": None if wall_clock is None else wall_clock.error_bound_us,

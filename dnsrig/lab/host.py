@@ -1,22 +1,21 @@
-"""A host: a network namespace with an address, a TCP stack, sysctls and a cgroup of its own."""
+"""A host: a network namespace with an address of both families, a TCP stack, sysctls and a cgroup of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import re
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 from pyroute2 import NetNS, netns
 
 from dnsrig.errors import UsageError
-from dnsrig.lab import cgroup, ledger
+from dnsrig.lab import addresses, cgroup, ledger
 from dnsrig.lab.ledger import Ledger
-from dnsrig.rundir import HostSpec
-
-Address = IPv4Address | IPv6Address
+from dnsrig.rundir import Address, HostSpec
 
 SYSCTL_NAME = re.compile(r"net(\.[a-z0-9_-]+)+")
 LOOPBACK = 1
@@ -37,13 +36,21 @@ TELLING_SYSCTLS = (
 )
 """Recorded of every host, set or not."""
 BASE_SYSCTLS = {
-    # No neighbour discovery or router solicitations among the packets that are counted.
-    "net.ipv6.conf.all.disable_ipv6": "1",
-    "net.ipv6.conf.default.disable_ipv6": "1",
+    "net.ipv6.conf.all.disable_ipv6": "0",
+    "net.ipv6.conf.default.disable_ipv6": "0",
+    # Among the packets that are counted are none that nobody asked for: a host has the addresses that it is given, uses
+    # them at once, and looks for no router (RFC 4862). Without an address of the link it joins no groups there either.
+    "net.ipv6.conf.default.addr_gen_mode": "1",
+    "net.ipv6.conf.default.accept_dad": "0",
+    "net.ipv6.conf.default.accept_ra": "0",
+    "net.ipv6.conf.default.use_tempaddr": "0",
     # Every poll of a port that nobody listens on is refused, so `probe` learns at once that a server has not started;
     # by default only the first few would be (icmp(7), icmp_ratemask).
     "net.ipv4.icmp_ratemask": "0",
+    "net.ipv6.icmp.ratelimit": "0",
 }
+IFA_F_NODAD = 0x02
+"""linux/if_addr.h: nobody is asked whether the address is taken (RFC 4862, 5.4)."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +67,18 @@ class Host:
 
     @property
     def address(self) -> Address:
+        """At which it is asked."""
         return ip_address(self.spec.address)
+
+    @property
+    def family(self) -> socket.AddressFamily:
+        """Of that address."""
+        return socket.AF_INET if self.address.version == 4 else socket.AF_INET6
+
+    @property
+    def by_version(self) -> dict[int, Address]:
+        """Its own address of each version of IP."""
+        return {address.version: address for address in addresses.both(self.spec.address)}
 
     @property
     def source_addresses(self) -> list[Address]:
@@ -69,8 +87,8 @@ class Host:
     @property
     def routed(self) -> list[str]:
         """Prefixes that lie behind its own address."""
-        more = [f"{address}/32" for address in self.spec.source_addresses]
-        return [*more, self.spec.client_range] if self.spec.client_range else more
+        more = [str(ip_network(address)) for address in self.spec.source_addresses]
+        return [*more, *self.spec.ranges]
 
     @property
     def namespace_path(self) -> Path:
@@ -92,12 +110,21 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
         read_back = {key: read_sysctl(key) for key in sorted({*BASE_SYSCTLS, *spec.sysctls, *TELLING_SYSCTLS})}
     with NetNS(namespace) as route:
         route.link("set", index=LOOPBACK, state="up")
-        for address in spec.source_addresses:
-            route.addr("add", index=LOOPBACK, address=address, prefixlen=32)
-        if spec.client_range:
+        for address in addresses.both(spec.address):
+            if address.version == 6:  # whatever the MTU of its links, it is there
+                add_address(route, str(address))
+        for text in spec.source_addresses:
+            add_address(route, text)
+        for prefix in spec.ranges:
             # All of its addresses are the host's, without one entry each: as `ip route add local RANGE dev lo`.
-            route.route("add", dst=spec.client_range, oif=LOOPBACK, type="local", table=LOCAL_TABLE, scope=HOST_SCOPE)
+            route.route("add", dst=prefix, oif=LOOPBACK, type="local", table=LOCAL_TABLE, scope=HOST_SCOPE)
     return Host(name, spec, namespace, tuple(folders), read_back)
+
+
+def add_address(route: NetNS, address: str) -> None:
+    """An address of the host itself, on no link."""
+    flags = {"flags": IFA_F_NODAD} if ip_address(address).version == 6 else {}
+    route.addr("add", index=LOOPBACK, address=address, prefixlen=ip_address(address).max_prefixlen, **flags)
 
 
 @contextlib.contextmanager

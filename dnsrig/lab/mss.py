@@ -18,8 +18,9 @@ from dnsrig.lab.host import Host, inside
 
 TABLE = "dnsrig"
 HOOKS = ("input", "output")
-PROTOCOL_OFFSET, TCP = 9, 6
-"""In the header of IPv4 (RFC 791, 3.1)."""
+PROTOCOL_OFFSETS = {socket.AF_INET: 9, socket.AF_INET6: 6}
+"""In the headers of IPv4 (RFC 791, 3.1) and IPv6 (RFC 8200, 3): what follows, for TCP without extension headers."""
+TCP = 6
 FLAGS_OFFSET, SYN = 13, 2
 MSS_OPTION = 2
 MSS_VALUE_OFFSET, MSS_VALUE_BYTES = 2, 2
@@ -36,14 +37,14 @@ ACCEPT = 1
 
 
 def clamp(host: Host, nbytes: int) -> None:
-    """No SYN that leaves or reaches ``host`` names more than ``bytes`` from now on."""
+    """No SYN that leaves or reaches ``host`` over the family of its trial names more than ``bytes`` from now on."""
     with inside(host.namespace):
-        tables = NFTables(nfgen_family=socket.AF_INET)
+        tables = NFTables(nfgen_family=host.family)
     try:
         tables.table("add", name=TABLE)
         for hook in HOOKS:
             tables.chain("add", table=TABLE, name=hook, hook=hook, priority=MANGLE_PRIORITY, policy=ACCEPT)
-            tables.rule("add", table=TABLE, chain=hook, expressions=[rule(nbytes)])
+            tables.rule("add", table=TABLE, chain=hook, expressions=[rule(nbytes, host.family)])
     except NetlinkError as error:
         raise UsageError(
             f"this kernel cannot lower the MSS of host {host.name}: {error}",
@@ -53,11 +54,11 @@ def clamp(host: Host, nbytes: int) -> None:
         tables.close()
 
 
-def rule(nbytes: int) -> list[dict[str, Any]]:
+def rule(nbytes: int, family: socket.AddressFamily = socket.AF_INET) -> list[dict[str, Any]]:
     """The expressions of: TCP, with SYN, so write ``bytes`` to the option maximum segment size."""
     value = struct.pack("!H", nbytes)
     return [
-        _expression("payload", dreg=REGISTER, base=NETWORK_HEADER, offset=PROTOCOL_OFFSET, len=1),
+        _expression("payload", dreg=REGISTER, base=NETWORK_HEADER, offset=PROTOCOL_OFFSETS[family], len=1),
         _expression("cmp", sreg=REGISTER, op=EQUAL, data=_data(bytes([TCP]))),
         _expression("payload", dreg=REGISTER, base=TRANSPORT_HEADER, offset=FLAGS_OFFSET, len=1),
         _expression("bitwise", sreg=REGISTER, dreg=REGISTER, len=1, mask=_data(bytes([SYN])), xor=_data(b"\0")),

@@ -53,7 +53,7 @@ def settle(host: Host, neighbours: Sequence[Host]) -> dict[str, Any]:
 
 def obtained_congestion(here: Host, there: Host) -> str:
     """What a connection of ``here`` to ``there`` has once its SYN is sent: it need not be answered."""
-    with inside(here.namespace), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+    with inside(here.namespace), socket.socket(here.family, socket.SOCK_STREAM) as sock:
         sock.setblocking(False)
         sock.connect_ex((str(there.address), PORT))
         return sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, NAME_BYTES).rstrip(b"\0").decode()

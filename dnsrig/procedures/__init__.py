@@ -9,8 +9,8 @@ A procedure is a module of this folder, or of another package (`dnsrig.discovery
   ``next_version(values, options)`` (one serial later by default): the parameters of the second,
 - ``OPTIONS``: name (unit last) -> default,
 - ``REPLAYS`` (False by default): whether it replays a stream,
-- ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, also
-  without an emulated path,
+- ``SOCKETS`` (False by default): whether the TCP connections of its hosts are listed one by one while it measures, as
+  they are where there is an emulated path and no replay,
 - ``WITHOUT_ANSWERS`` (False by default): whether it can measure a server that answers no queries,
 - ``expected_s(options)`` (0 by default): how long it measures whatever the dataset, for an estimate of the time,
 - ``checks(spec) -> [name]``: its manipulation checks (`dnsrig.analysis.checks`): what must be seen on the hosts while

@@ -96,7 +96,7 @@ def unsigned_transfer(context: TrialContext, primary: str) -> str:
     name = b"".join(bytes([len(label)]) + label for label in labels) + b"\0"
     query = b"\0\x01\0\0\0\x01\0\0\0\0\0\0" + name + AXFR_TYPE.to_bytes(2) + b"\0\x01"
     with host.inside(context.host(OBSERVER).namespace):
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection = socket.socket(context.host(primary).family, socket.SOCK_STREAM)
     with connection:
         connection.settimeout(ANSWER_LIMIT_S)
         try:

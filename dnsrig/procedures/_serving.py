@@ -6,14 +6,14 @@ import itertools
 import math
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dnsrig import datasets
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _transfer_options, _transfer_result
+from dnsrig.procedures import HostRole, _asking, _level, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import TrialSpec
@@ -114,6 +114,8 @@ def checks(spec: TrialSpec) -> list[str]:
         found += ["rate", "answers-good", "names-missing"]
     if options["serve_as"] == "resolver":
         found += ["cache"]
+    if _level.able(spec):
+        found += ["resolver-level"]
     server = spec.hosts[spec.subject].server
     if options["serve_as"] == "secondary" and server is not None and driver(server.kind).answers_zones:
         found += ["provisioning"]
@@ -124,15 +126,25 @@ def checks(spec: TrialSpec) -> list[str]:
     return found
 
 
-def bring_up(context: TrialContext) -> None:
-    """The phase `setup`: every server answers all its zones, the primary first."""
+def bring_up(context: TrialContext, refusal: Callable[[float], str] | None = None) -> str:
+    """The phase `setup`: every server answers all its zones, the primary first.
+
+    ``refusal`` is asked before the server under test starts, with the time that it may take to be ready in seconds; why
+    the trial is refused, if it is, is returned, and that server does not start.
+    """
     with context.phase("setup"):
         context.start_watch()
         if context.spec.options.get("changes", "none") != "none" and placing.changes_itself(context.spec):
             context.servers.own_changes["primary"] = _changes(context)
         for name, host in context.spec.hosts.items():
+            limit_s = float(context.option("ready_limit_s"))
+            if name == context.spec.subject and _level.able(context.spec):
+                _level.ask_twin(context, limit_s=limit_s)
+            if name == context.spec.subject and refusal is not None and (reason := refusal(limit_s)):
+                return reason
             if host.role is not None:
-                context.start_ready(name, limit_s=float(context.option("ready_limit_s")))
+                context.start_ready(name, limit_s=limit_s)
+    return ""
 
 
 def settle(context: TrialContext) -> None:
@@ -315,6 +327,7 @@ def _updates(context: TrialContext, duration_s: float) -> list[str]:
 def drain(context: TrialContext) -> None:
     """The phase `drain`."""
     with context.phase("drain"):
+        _level.ask_itself(context)
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
 

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import IPv4Address
+from ipaddress import ip_address
 from math import inf
 
 from dnsrig.lab import host
@@ -29,7 +29,8 @@ BUFFER_BYTES = 4 << 20
 """For some thousand packets; a change takes about three, and six over TLS."""
 KEPT_BYTES = 512
 """Of a packet: headers, and the name asked for."""
-IP_HEADER_BYTES, UDP_HEADER_BYTES, TCP_HEADER_BYTES, DNS_HEADER_BYTES = 20, 8, 20, 12
+IPV4_HEADER_BYTES, IPV6_HEADER_BYTES = 20, 40
+UDP_HEADER_BYTES, TCP_HEADER_BYTES, DNS_HEADER_BYTES = 8, 20, 12
 LENGTH_BYTES = 2
 """Before each message over TCP (RFC 1035, 4.2.2); who writes it apart from the message is not seen."""
 ANY_ZONE = b""
@@ -44,11 +45,15 @@ FILTER = [
     # header.
     (0x30, 0, 0, 0),  # IPv4?
     (0x54, 0, 0, 0xF0),
-    (0x15, 0, 21, 0x40),
+    (0x15, 0, 5, 0x40),
     (0x28, 0, 0, 6),  # a fragment but the first has no ports
-    (0x45, 19, 0, 0x1FFF),
+    (0x45, 23, 0, 0x1FFF),
     (0xB1, 0, 0, 0),  # X: length of the IP header
     (0x30, 0, 0, 9),
+    (0x05, 0, 0, 3),
+    (0x15, 0, 19, 0x60),  # IPv6, without extension headers
+    (0x01, 0, 0, IPV6_HEADER_BYTES),
+    (0x30, 0, 0, 6),
     (0x15, 6, 0, socket.IPPROTO_TCP),
     (0x15, 0, 15, socket.IPPROTO_UDP),
     (0x48, 0, 0, 2),  # UDP to port 53 ...
@@ -93,7 +98,7 @@ def watched(context: TrialContext) -> Iterator[None]:
         return
     with seen:
         yield
-        primaries = {IPv4Address(spec.hosts[name].address).packed for name in spec.primaries}
+        primaries = {ip_address(spec.hosts[name].address).packed for name in spec.primaries}
         with suppress(OSError):
             found = counted(_packets(seen, primaries))
             _, dropped = struct.unpack("II", seen.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
@@ -146,11 +151,21 @@ def packet_of(data: bytes, time_s: float, primaries: set[bytes]) -> Packet | Non
     >>> tcp = query[:9] + b"\\6" + query[10:20] + bytes.fromhex(f"{header} 0013")
     >>> packet_of(tcp + query[28:], 1.5, set())
     Packet(time_s=1.5, notify=True, zone=b'\\x01a', number=7)
+
+    Over IPv6:
+
+    >>> addresses = "20010002 00000000 00000000 00000001 20010002 00000000 00000000 00000002"
+    >>> packet_of(bytes.fromhex(f"60000000 0019 1140 {addresses}") + query[20:], 1.5, set())
+    Packet(time_s=1.5, notify=True, zone=b'\\x01a', number=7)
     """
-    if len(data) < IP_HEADER_BYTES:
+    if len(data) < IPV4_HEADER_BYTES:
         return None
-    is_question, start = data[16:20] in primaries, 4 * (data[0] & 15)
-    if data[9] == socket.IPPROTO_UDP:
+    if data[0] >> 4 == 4:
+        protocol, destination, start = data[9], data[16:20], 4 * (data[0] & 15)
+    else:
+        protocol, destination, start = data[6], data[24:40], IPV6_HEADER_BYTES
+    is_question = destination in primaries
+    if protocol == socket.IPPROTO_UDP:
         message = data[start + UDP_HEADER_BYTES :]
     elif is_question:
         return Packet(time_s, False, ANY_ZONE)

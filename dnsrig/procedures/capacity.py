@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.procedures import _asking, _kept_up, _serving
+from dnsrig.procedures import _asking, _kept_up, _serving, _statistics
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Overdue
 
@@ -45,6 +45,7 @@ def measure(context: TrialContext) -> Result:
         with (
             _serving.changing(context, duration_s=during_s, expected_s=_asking.ramp_expected_s(context.spec.options)),
             context.profiled(),
+            _statistics.sampled(context),
             context.phase("measure"),
         ):
             with _serving.transferring(context, duration_s=during_s):

@@ -42,8 +42,9 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 GENERATIONS_MAX = 100
-AHEAD_S = 0.2
-"""Probes begin so long before the primary is told, so that they are at work when it publishes."""
+AHEAD_S = 1.0
+"""Probes begin so long before the primary is told, so that they are at work when it publishes: two processes, which a
+busy machine took 0.8 s to start."""
 LATE_SHARE_MAX = 0.1
 """Of the cycle: so much later than due a generation may be made, after which the cycle before was longer by as much.
 Six trials with a small zone were late by 0.03 % at most; telling the primary and writing the next file of a large one

@@ -27,7 +27,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dnsrig.analysis.load_result import LoadResult
-from dnsrig.procedures import _asking, _kept_up, _serving
+from dnsrig.procedures import _asking, _kept_up, _serving, _statistics
 from dnsrig.procedures.context import Result, TrialContext
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
@@ -68,6 +68,7 @@ def measure(context: TrialContext) -> Result:
     with (
         _serving.changing(context, duration_s=limit_s, expected_s=duration_s),
         context.profiled(),
+        _statistics.sampled(context),
         context.phase("measure"),
     ):
         with _serving.transferring(context, duration_s=limit_s):

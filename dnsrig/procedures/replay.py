@@ -3,6 +3,8 @@
 The stream is the experiment's ``[stream]``. The server under test has all its zones before anything is asked. Options:
 
 - ``serve_as``: what the server under test is: ``primary``, ``secondary`` or ``resolver``; its host has that name
+- ``resolve_from``: where a resolver has its answers from: ``primaries``, the one host `primary`; or ``internet``, a
+  world on the host `internet`, of which it gets the hints and, where it validates, the trust anchor
 - ``duration_s``: the first so many seconds of the replay; 0: the whole stream. ``interval_s``: for which distributions
   are kept
 - ``warmup_s``: the first so many seconds are replayed before as well, and not counted; 0: none, so that a resolver's
@@ -13,6 +15,18 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
 - ``retransmissions``: ``as-captured``, or ``off``: queries that clients had sent again are left out
 - ``ports``: UDP sockets that the clients share; ``port``: ``fresh`` for each query, or ``kept`` by a client
 - ``connections`` that may be open at a time, ``idle_timeout_s`` after which one is closed
+- ``classes`` of clients with settings of their own, as `replay play --class` has them, with semicolons between them:
+  ``share=20%,transport=dot,early-data=yes; share=5%,transport=tcp,reuse=no``; ``class_seed``: another one puts other
+  clients into them
+- ``capture``: whether what comes to the server is captured, by tcpdump, and compared with the stream, byte by byte
+- ``ramp_s``: before the trial a twin of the server under test has a quarter of the rate, half of it, and all of it,
+  for so many seconds each, from the first seconds of the stream. Where the instrument does not keep up, or more than
+  ``ramp_loss_percent`` of the queries have no answer within ``timeout_s``, the trial is `invalid` with the reason, and
+  nothing is measured. 0: no ramp. It tells nothing of bursts that the stream has later on
+- ``of_capacity``: 0: the stream's own rate; else this share of the capacity, which a search finds in place of the ramp:
+  the highest share of the stream's rate at which no more of the first ``ramp_s`` seconds' queries are lost than above,
+  to a tenth. Each step has a twin of its own, so caches are empty at first, as when it is measured. The rate is rounded
+  down to two significant digits; time passes as much more slowly as the rate is lower
 - ``threads`` of the instrument
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
@@ -20,16 +34,30 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dnsrig import streams
 from dnsrig.analysis.load_result import LoadResult
+from dnsrig.datasets import world
 from dnsrig.errors import UsageError
 from dnsrig.lab import addresses
-from dnsrig.procedures import HostRole, _kept_up, _serving
+from dnsrig.procedures import (
+    HostRole,
+    _arrival,
+    _client_classes,
+    _kept_up,
+    _level,
+    _of_capacity,
+    _ramp,
+    _serving,
+    _statistics,
+)
 from dnsrig.procedures.context import Result, TrialContext
-from dnsrig.rundir import TrialSpec
+from dnsrig.procedures.instrument import Instrument
+from dnsrig.rundir import HostDuties, Scalar, TrialSpec
 from dnsrig.servers import driver
 
 DESCRIPTION = "a stream of clients' queries at its own timing, each client from its own address: latency of each query"
@@ -37,8 +65,11 @@ MAIN_METRIC = "p99_ms"
 REPLAYS = True
 CLIENTS = "clients"
 """The host that the instrument stands on."""
+INTERNET = "internet"
+"""The host that is a world."""
 OPTIONS: dict[str, int | float | str | bool] = {
     "serve_as": "primary",
+    "resolve_from": "primaries",
     "duration_s": 10.0,
     "interval_s": 1.0,
     "warmup_s": 0.0,
@@ -50,6 +81,11 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "port": "fresh",
     "connections": 2048,
     "idle_timeout_s": 10.0,
+    "classes": "",
+    "class_seed": 1,
+    "capture": False,
+    **_ramp.OPTIONS,
+    **_of_capacity.OPTIONS,
     "threads": 1,
     "settle_s": 0.5,
     "probe_rate_per_s": 1000,
@@ -57,6 +93,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "drain_s": 0.3,
 }
 CHOICES = {
+    "resolve_from": ("primaries", "internet"),
     "transport": ("as-captured", "udp", "tcp", "dot"),
     "retransmissions": ("as-captured", "off"),
     "port": ("fresh", "kept"),
@@ -66,54 +103,94 @@ GRACE_S = 30.0
 
 
 def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
-    """The servers as in `latency`, and the clients."""
+    """The servers as in `latency`, or a world and its resolver; and the clients."""
     for name, known in CHOICES.items():
         if options[name] not in known:
             raise UsageError(f"options.{name} = {options[name]!r}", hint=f"one of {', '.join(known)}")
     for name in ("speed", "timeout_s", "interval_s"):
         if float(options[name]) <= 0:
             raise UsageError(f"options.{name} = {options[name]}", hint="a number above 0")
-    return {**_serving.servers(options), CLIENTS: HostRole(replays=True)}
+    _client_classes.parse(str(options["classes"]))
+    _ramp.check(options)
+    _of_capacity.check(options)
+    return {**_servers(options), CLIENTS: HostRole(replays=True)}
+
+
+def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    if options["resolve_from"] == "primaries":
+        return _serving.servers(options)
+    if options["serve_as"] != "resolver":
+        raise UsageError(
+            f"options.resolve_from: a {options['serve_as']} resolves nothing", hint='set options.serve_as = "resolver"'
+        )
+    return {INTERNET: HostRole(role="world"), "resolver": HostRole(role="resolver", under_test=True)}
 
 
 def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    """The clients reach the server under test alone, which is the last one."""
+    """The clients reach the server under test alone, which is the last one; the first is whom it asks."""
     servers = [name for name in hosts if name != CLIENTS]
-    return [*(("primary", name) for name in servers if name != "primary"), (CLIENTS, servers[-1])]
+    return [*((servers[0], name) for name in servers[1:]), (CLIENTS, servers[-1])]
+
+
+def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[tuple[str, str]]:
+    """From the authorities to the server under test."""
+    subject = next(name for name, host in hosts.items() if host.under_test)
+    return [(name, subject) for name, host in hosts.items() if host.role in ("primary", "world") and name != subject]
 
 
 def check(spec: TrialSpec) -> None:
     assert spec.stream is not None
-    if spec.stream.clients > addresses.MOST_CLIENTS:
+    most = addresses.most_clients(spec.hosts[CLIENTS].client_range)
+    if spec.stream.clients > most:
         raise UsageError(
-            f"the stream has {spec.stream.clients:,} clients, and there are addresses for {addresses.MOST_CLIENTS:,}",
-            hint="keep a share of them: stream.keep_share = 0.5",
+            f"the stream has {spec.stream.clients:,} clients, and there are addresses for {most:,}",
+            hint='take IPv6, which has more: family = "ipv6"; or keep a share of them: stream.keep_share = 0.5',
+        )
+    if spec.options["capture"] and (spec.options["transport"] == "dot" or spec.options["retransmissions"] == "off"):
+        raise UsageError(
+            "options.capture compares all queries of the stream, and some are left out or encrypted",
+            hint='options.transport = "as-captured", options.retransmissions = "as-captured"',
         )
 
 
 def checks(spec: TrialSpec) -> list[str]:
     server = spec.hosts[spec.subject].server
     provisioned = spec.options["serve_as"] == "secondary" and server and driver(server.kind).answers_zones
-    return ["rate", "queries-arrived", *(["provisioning"] if provisioned else [])]
+    classes = str(spec.options["classes"])
+    found = {
+        "rate": True,
+        "queries-arrived": True,
+        "stream-arrived": spec.options["capture"],
+        "provisioning": provisioned,
+        "resolver-level": _level.able(spec),
+        "upstream-do": spec.world and _level.able(spec),
+        "names-in-world": spec.world,
+        "world-kept-up": spec.world,
+        "world-signed-ahead": spec.world,
+        "capacity-is-the-servers": spec.options["of_capacity"],
+        "sessions-resumed": _client_classes.asks_for(classes, "resumption", "early-data"),
+        "early-data": _client_classes.asks_for(classes, "early-data"),
+    }
+    return [name for name, applies in found.items() if applies]
 
 
 def expected_s(options: Mapping[str, Any]) -> float:
-    return float(options["warmup_s"]) + float(options["duration_s"])
+    before_s = _of_capacity.expected_s(options) if options["of_capacity"] else _ramp.expected_s(options)
+    return before_s + float(options["warmup_s"]) + float(options["duration_s"])
 
 
 def measure(context: TrialContext) -> Result:
+    if reason := bring_up(context):
+        return Result("invalid", reason)
     spec = context.spec
-    assert spec.stream is not None
-    context.summaries["stream"] = streams.facts(spec.stream.key)
-    _serving.bring_up(context)
-    with context.phase("warmup"):
-        _serving.settle(context)
-        if warmup_s := float(context.option("warmup_s")):
-            _play(context, "warmup", warmup_s)
-    with context.profiled(), context.phase("measure"):
-        load = _play(context, "load", float(context.option("duration_s")), out=context.directory)
+    duration_s = float(context.option("duration_s"))
+    capture = _arrival.compared(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
+    with capture, context.profiled(), _statistics.sampled(context), context.phase("measure"):
+        load = _play(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
         context.servers.count_threads()
     _serving.drain(context)
+    if spec.world is not None:
+        context.finish_server(spec.world, limit_s=0)
     if not load.answered:
         return Result("server-failed", f"none of {load.sent:,} queries was answered")
     if reason := _kept_up.why_not(load):
@@ -121,22 +198,56 @@ def measure(context: TrialContext) -> Result:
     return Result("done")
 
 
-def _play(context: TrialContext, name: str, duration_s: float, out: Path | None = None) -> LoadResult:
-    """Replay the first ``duration_s`` of the stream, or all of it where that is 0, as the instrument ``name``."""
-    stream = context.spec.stream
-    assert stream is not None
-    words = arguments(context.spec, duration_s)
+def bring_up(context: TrialContext) -> str:
+    """The phases `setup` and `warmup`; returns why the rate is refused, if it is, and then there is no warm-up."""
+    assert context.spec.stream is not None
+    context.summaries["stream"] = streams.facts(context.spec.stream.key)
+    if context.spec.world is not None:
+        context.summaries["signatures"] = world.signatures(context.workspace.dataset)
+
+    def refusal(limit_s: float) -> str:
+        if context.option("of_capacity"):
+            return _of_capacity.refusal(context, partial(_play, context), limit_s=limit_s)
+        return _ramp.refusal(context, partial(_play, context), limit_s=limit_s)
+
+    if reason := _serving.bring_up(context, refusal):
+        return reason
+    with context.phase("warmup"):
+        _serving.settle(context)
+        if warmup_s := float(context.option("warmup_s")):
+            _play(context, "warmup", warmup_s, _of_capacity.share(context))
+    return ""
+
+
+def _play(
+    context: TrialContext, name: str, duration_s: float, share: float = 1.0, out: Path | None = None
+) -> LoadResult:
+    return ended(context, start(context, name, duration_s, share, out), duration_s)
+
+
+def start(
+    context: TrialContext, name: str, duration_s: float, share: float = 1.0, out: Path | None = None
+) -> Instrument:
+    """Begin to replay the first ``duration_s`` of the stream, or all of it where that is 0, as the instrument ``name``;
+    at this share of the rate."""
+    words = arguments(context.spec, duration_s, share)
     if out is not None:
         words.append(f"--out={out}")
     context.instruments.let_watch_go_first()
-    play = context.instruments.start(name, ["replay", "play", *words, "--until-eof"], CLIENTS)
-    takes_s = duration_s or stream.span_s / float(context.option("speed"))
+    return context.instruments.start(name, ["replay", "play", *words, "--until-eof"], CLIENTS)
+
+
+def ended(context: TrialContext, play: Instrument, duration_s: float) -> LoadResult:
+    """Wait for the end of what `start` began."""
+    stream = context.spec.stream
+    assert stream is not None
+    takes_s = duration_s or stream.span_s / float(context.option("speed")) / _of_capacity.share(context)
     limit_s = takes_s + float(context.option("timeout_s")) + GRACE_S
     return LoadResult.model_validate(context.wait(play, limit_s=limit_s))
 
 
-def arguments(spec: TrialSpec, duration_s: float) -> list[str]:
-    """Of `replay play`."""
+def arguments(spec: TrialSpec, duration_s: float, share: float = 1.0) -> list[str]:
+    """Of `replay play`; ``share`` of the rate."""
     options, stream = spec.options, spec.stream
     assert stream is not None
     words = [
@@ -144,13 +255,15 @@ def arguments(spec: TrialSpec, duration_s: float) -> list[str]:
         f"--server={spec.hosts[spec.subject].address}",
         f"--clients-from={spec.hosts[CLIENTS].client_range}",
         f"--transport={options['transport']}",
-        f"--speed={options['speed']}",
+        f"--speed={float(options['speed']) * share}",
         f"--timeout-s={options['timeout_s']}",
         f"--retransmissions={options['retransmissions']}",
         f"--ports={options['ports']}",
         f"--port={options['port']}",
         f"--connections={options['connections']}",
         f"--idle-timeout-s={options['idle_timeout_s']}",
+        *_client_classes.arguments(str(options["classes"])),
+        f"--class-seed={options['class_seed']}",
         f"--threads={options['threads']}",
         f"--interval-s={min(float(options['interval_s']), duration_s or float(options['interval_s']))}",
         "--real-time",

@@ -81,7 +81,7 @@ class Sections:
 
 def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str:
     """The page as text. ``reports`` from ``gather``, ``drawings`` from ``draw_all``."""
-    template = _environment().get_template("report.html.j2")
+    template = environment().get_template("report.html.j2")
     known = Sections(run)
     rows = variant_table(run, main_metric(run))
     return template.render(
@@ -115,6 +115,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         servers=known.section("servers", ran.servers),
         document=conditions.flatten(run.manifest.document),
         settings=known.section("hosts", ran.settings),
+        signatures=known.section("signatures", ran.signatures),
         failures=list(run.failures),  # last: what failed above is among them
     )
 
@@ -164,7 +165,7 @@ def _folders(group: list[Rendered]) -> list[Folder]:
     return list(folders.values())
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("dnsrig.report", "template"),
         autoescape=True,

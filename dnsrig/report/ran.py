@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dnsrig.analysis.read import Run
 from dnsrig.report import conditions
 from dnsrig.rundir import ServerRecord, Variant
+
+OTHER = "RSA"
+"""The algorithm of signed zones that have neither P-256 nor Ed25519."""
 
 
 @dataclass(frozen=True)
@@ -65,16 +69,55 @@ def settings(run: Run) -> list[dict[str, str]]:
     rows: dict[tuple[str, str, str, str], list[str]] = {}
     for variant in run.manifest.variants:
         for name, host in run.manifest.specs[variant.id].hosts.items():
-            texts = (conditions.text(host.cpus), conditions.text(host.settings), conditions.text(host.sysctls))
+            # Of a resolver also what is by default equal for all.
+            chosen = {**(host.resolving.model_dump() if host.resolving else {}), **host.settings}
+            texts = (conditions.text(host.cpus), conditions.text(chosen), conditions.text(host.sysctls))
             rows.setdefault((name, *texts), []).append(variant.label)
     total = len(run.manifest.variants)
     return [
         {
             "host": host,
             "CPUs": cpus,
-            "settings": chosen,
+            "settings": said,
             "sysctls": sysctls,
             "variants": "all" if len(labels) == total else "; ".join(labels),
         }
-        for (host, cpus, chosen, sysctls), labels in rows.items()
+        for (host, cpus, said, sysctls), labels in rows.items()
     ]
+
+
+def signatures(run: Run) -> list[dict[str, str]]:
+    """What is signed in the simulated Internets of a run, and by which algorithms: what validation costs follows from
+    both. One entry for all variants alike."""
+    rows: dict[tuple[str, ...], dict[str, str]] = {}
+    for trial in run.trials:
+        told = trial.record.instruments.get("signatures")
+        if not told:
+            continue
+        raised = told.get("signed_share")
+        zones = told["zones"] if raised is None else {**told["zones"], "signed": raised}
+        texts = (_mix(told["tlds"]), _mix(zones), "no" if raised is None else "yes")
+        variant = trial.record.spec.variant
+        rows.setdefault(texts, {})[variant.id] = variant.label
+    total = len(run.manifest.variants)
+    return [
+        {
+            "TLDs": tlds,
+            "second-level zones": zones,
+            "the same share below all TLDs": same,
+            "variants": "all" if len(labels) == total else "; ".join(labels.values()),
+        }
+        for (tlds, zones, same), labels in rows.items()
+    ]
+
+
+def _mix(shares: Mapping[str, float]) -> str:
+    """
+    >>> _mix({"signed": 0.05, "p256": 0.6, "ed25519": 0.02})
+    '5 % signed: RSA 38 %, P-256 60 %, Ed25519 2 %'
+    """
+    others = max(0.0, 1 - shares["p256"] - shares["ed25519"])
+    algorithms = {OTHER: others, "P-256": shares["p256"], "Ed25519": shares["ed25519"]}
+    return f"{100 * shares['signed']:.3g} % signed: " + ", ".join(
+        f"{name} {100 * share:.3g} %" for name, share in algorithms.items() if round(share, 6)
+    )

@@ -10,8 +10,8 @@ from abc import abstractmethod
 from typing import ClassVar, Protocol
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Role, Scalar
-from dnsrig.servers.driver import Address, Driver
+from dnsrig.rundir import Address, Role, Scalar
+from dnsrig.servers.driver import Driver
 
 CONSOLE_LIMIT_S = 30.0
 """For one answer: a database that loads a large snapshot may be busy for seconds."""

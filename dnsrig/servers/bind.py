@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
-from dnsrig.servers import keys
+from dnsrig.servers import _bind_resolver, keys
+from dnsrig.servers._bind_options import BEGIN
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import (
     DNS_PORT,
@@ -22,6 +23,7 @@ from dnsrig.servers.driver import (
     utc_ns,
     yes_no,
 )
+from dnsrig.servers.recipes.bind import RECIPE
 
 PRIMARY_DEFAULTS = {"transfers-out": 100_000, "tcp-clients": 10_000, "tcp-listen-queue": 1_000}
 """The primary is not under test: its own limits are raised so that they do not bind."""
@@ -35,25 +37,20 @@ UPDATED_PRIMARY_DEFAULTS: Mapping[str, Scalar] = {
 UPDATE_INTERVAL = "min-update-interval"
 """A setting that stands in `catalog-zones`, not among the options."""
 
-CONFIGURATION = template("""\
+WORDS = {"primary": "primary", "secondary": "secondary", "primaries": "primaries"}
+FORMER_WORDS = {"primary": "master", "secondary": "slave", "primaries": "masters"}
+
+CONFIGURATION = template(
+    """\
 {% if p.transfer.tsig %}
 key "{{ keys.TSIG_NAME }}" { algorithm {{ keys.TSIG_ALGORITHM }}; secret "{{ p.keys.tsig_secret }}"; };
-{% endif %}
-{% if p.answers_over_tls %}
-tls served { key-file "{{ p.private_key }}"; cert-file "{{ p.certificate }}"; };
 {% endif %}
 {% if p.transfer.tls and p.role == "secondary" %}
 tls xot { ca-file "{{ p.certificate }}"; remote-hostname "{{ keys.TLS_NAME }}"; };
 {% endif %}
-options {
-    directory "{{ p.seen_state }}";
-    pid-file "{{ p.seen_state }}/named.pid";
-    session-keyfile "{{ p.seen_state }}/session.key";
-    listen-on port {{ port }} { {{ p.address }}; };
-{% if p.answers_over_tls %}
-    listen-on port {{ keys.XOT_PORT }} tls served { {{ p.address }}; };
-{% endif %}
-    listen-on-v6 { none; };
+"""
+    + BEGIN
+    + """\
     recursion no;
     dnssec-validation no;
 {% if p.transfer.notify and p.role == "primary" %}
@@ -66,7 +63,7 @@ options {
     allow-query { any; };
     allow-transfer { {{ "none" if p.role == "secondary" else 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; };
 {% if p.catalog and p.role == "secondary" %}
-    catalog-zones { zone "{{ p.catalog.name }}" {{ default_primaries }} { {{ primary(p.routes[0]) }} }{% if update_interval is not none %} min-update-interval {{ update_interval }}{% endif %}; };
+    catalog-zones { zone "{{ p.catalog.name }}" default-{{ words.primaries }} { {{ primary(p.routes[0]) }} }{% if update_interval is not none %} min-update-interval {{ update_interval }}{% endif %}; };
 {% endif %}
 {% for name, value in settings.items() %}
     {{ name }} {{ value }};
@@ -82,17 +79,18 @@ logging {
 };
 {% for zone in p.configured_zones %}
 {% if p.role == "primary" and p.transfer.updates %}
-zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; journal "{{ zone.name }}.jnl"; allow-update { {{ 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; }; };
+zone "{{ zone.name }}" { type {{ words.primary }}; file "{{ p.seen_zone_file(zone) }}"; journal "{{ zone.name }}.jnl"; allow-update { {{ 'key "' + keys.TSIG_NAME + '"' if p.transfer.tsig else "any" }}; }; };
 {% elif p.role == "primary" and p.transfer.ixfr %}
-zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; ixfr-from-differences yes; journal "{{ zone.name }}.jnl"; };
+zone "{{ zone.name }}" { type {{ words.primary }}; file "{{ p.seen_zone_file(zone) }}"; ixfr-from-differences yes; journal "{{ zone.name }}.jnl"; };
 {% elif p.role == "primary" %}
-zone "{{ zone.name }}" { type primary; file "{{ p.seen_zone_file(zone) }}"; };
+zone "{{ zone.name }}" { type {{ words.primary }}; file "{{ p.seen_zone_file(zone) }}"; };
 {% else %}
 {% set route = p.route_of(loop.index0) %}
-zone "{{ zone.name }}" { type secondary; primaries { {{ primary(route) }} }; file "{{ zone.name }}.db";{% if route.source %} transfer-source {{ route.source }};{% endif %} };
+zone "{{ zone.name }}" { type {{ words.secondary }}; {{ words.primaries }} { {{ primary(route) }} }; file "{{ zone.name }}.db";{% if route.source %} transfer-source{{ "-v6" if route.source.version == 6 }} {{ route.source }};{% endif %} };
 {% endif %}
 {% endfor %}
-""")
+"""
+)
 
 LOG_TIME = re.compile(r"^(?P<time>\d\d-[A-Z][a-z]{2}-\d{4} \d\d:\d\d:\d\d)\.(?P<ms>\d{3})")
 
@@ -101,7 +99,9 @@ class Bind(Driver):
     kind = "bind"
     title = "BIND 9"
     executable = "named"
+    recipe = RECIPE
     packages = ("bind9", "bind9-utils")
+    roles = ("primary", "secondary", "resolver")
     version_arguments = ("-v",)
     version_pattern = r"BIND (\d+\.\d+\.\d+\S*)"
     settings = (
@@ -127,7 +127,7 @@ class Bind(Driver):
     features: ClassVar[Mapping[Feature, Support]] = {
         "TSIG": Support("9.0", "9.0"),
         "XoT": Support("9.18", "9.18"),
-        "DoT": Support("9.18", "9.18"),
+        "DoT": Support("9.18", "9.18", "9.18"),
         # Serving one is serving any zone; schema version 2 is followed since 9.18.3, version 1 since there are any.
         "catalog zones": Support("9.0", "9.18.3"),
         "catalog zones of schema 1": Support("9.0", "9.11"),
@@ -149,6 +149,7 @@ class Bind(Driver):
     as_primary = AsPrimary(
         "BIND", {"one": 186, "reused": 91.8, "pipelined": 115}, {"one": 627, "reused": 147, "pipelined": 98.7}
     )
+    as_resolver = _bind_resolver.AS_RESOLVER
     remedies = {
         "blocked-thread": "9.18.13 mended it for catalogs",
         "client-rate-limit": "rate-limit, off by default; ipv4-prefix-length 32 counts each client",
@@ -172,6 +173,9 @@ class Bind(Driver):
     }
 
     def configure(self, placement: Placement) -> None:
+        if placement.role == "resolver":
+            (placement.directory / "named.conf").write_text(_bind_resolver.configuration(placement))
+            return
         defaults: dict[str, Scalar] = dict(PRIMARY_DEFAULTS) if placement.role == "primary" else {}
         if placement.role == "primary" and placement.transfer.updates:
             defaults |= UPDATED_PRIMARY_DEFAULTS
@@ -183,9 +187,7 @@ class Bind(Driver):
             settings=settings,
             keys=keys,
             primary=lambda route: _primary(route, placement.transfer),
-            default_primaries="default-primaries"
-            if _speaks_of_primaries(placement.source.version)
-            else "default-masters",
+            words=WORDS if _speaks_of_primaries(placement.source.version) else FORMER_WORDS,
         )
         (placement.directory / "named.conf").write_text(text)
 
@@ -214,7 +216,8 @@ class Bind(Driver):
 
 
 def _speaks_of_primaries(version: str) -> bool:
-    """Since 9.18 a catalog has `default-primaries`; what an older version does not know it does not start with."""
+    """Since 9.18 a catalog has `default-primaries`, and 9.11 has none of the new words; a server does not start with
+    what it does not know."""
     return not numbers(version) or numbers(version) >= (9, 18)
 
 

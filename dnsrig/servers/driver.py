@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import signal
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import ip_address
 from pathlib import Path
 from typing import ClassVar, Literal
 
 import jinja2
 
-from dnsrig.rundir import HostSpec, Role, Scalar, ServerLimit, ServerSource, TransferSpec
+from dnsrig.rundir import Address, HostSpec, Resolving, Role, Scalar, ServerLimit, ServerSource, TransferSpec
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
+from dnsrig.servers.builds.recipe import Recipe
 from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
+from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, Anchor, AsResolver, read_anchor
 
-Address = IPv4Address | IPv6Address
 Feature = Literal[
     "TSIG",
     "XoT",
@@ -33,6 +35,8 @@ Feature = Literal[
 ]
 CATALOG_TRANSFER = "transfer of the catalog"
 DNS_PORT = 53
+SOCKET_FOLDER_MOST_BYTES = 80
+"""Of 108, with room for the socket's own name."""
 HEAD_BYTES = 4096
 """Of a zone file: a signed one has the signature of its SOA there."""
 
@@ -116,6 +120,10 @@ class Placement:
     seen_state: str
     dataset: Path
     seen_dataset: str
+    shown: Mapping[str, Path] = field(default_factory=dict)
+    """Folders of the machine that its programs see beside ``root``: a build of its source, where there is one."""
+    other_address: Address | None = None
+    """The host's in the other family."""
     over_tls: bool = False
     """Whether it also answers queries over TLS (DoT, RFC 7858), on the port that XoT has too; of a database: whether it
     also listens for TLS."""
@@ -124,6 +132,11 @@ class Placement:
     database: of which it is a replica."""
     changes: Changes | None = None
     """Of a primary that can (`Driver.changes_itself`)."""
+    stream: Path | None = None
+    """What clients will ask, in a trial that replays."""
+    from_hints: bool = False
+    """Whether a resolver resolves from the hints in ``directory``, and validates by the trust anchor there; else it
+    asks the primaries by ``routes``."""
 
     @property
     def source(self) -> ServerSource:
@@ -137,17 +150,48 @@ class Placement:
 
     @property
     def address(self) -> Address:
+        """At which it is asked, and from which it asks."""
         return ip_address(self.host.address)
+
+    @property
+    def addresses(self) -> Sequence[Address]:
+        """At which it listens: that, and the one of the other family."""
+        return [self.address, *([self.other_address] if self.other_address else [])]
 
     @property
     def settings(self) -> Mapping[str, Scalar]:
         return self.host.settings
 
     @property
+    def holds_sockets(self) -> bool:
+        """Whether a Unix socket may lie in the state folder, as the server sees it: names of them are short
+        (unix(7))."""
+        return len(self.seen_state) < SOCKET_FOLDER_MOST_BYTES
+
+    @property
+    def resolving(self) -> Resolving:
+        """As a resolver."""
+        return self.host.resolving or Resolving()
+
+    @property
+    def anchor(self) -> Anchor | None:
+        """The trust anchor, where a resolver validates."""
+        if self.resolving.level != "validating" or not self.from_hints:
+            return None
+        return read_anchor(self.directory / ANCHOR_FILE)
+
+    @property
+    def suffix(self) -> str:
+        """The longest name at or below which all its zones lie; the root where they share nothing."""
+        labels = [zone.name.rstrip(".").split(".")[::-1] for zone in self.zones]
+        shared = itertools.takewhile(lambda level: len(set(level)) == 1, zip(*labels))
+        return ".".join(level[0] for level in [*shared][::-1]) or "."
+
+    @property
     def tree(self) -> Path:
-        """Below which the files of its source lie, as the rig sees them: a root file system, the prefix of the user's
-        own build, or /."""
-        return self.root or Path(self.source.prefix or "/")
+        """Below which the files of its source lie, as the rig sees them: a build, a root file system, the prefix of the
+        user's own build, or /."""
+        return next(iter(self.shown.values()), None) or self.root or Path(self.source.prefix or "/")
 
     @property
     def answers_over_tls(self) -> bool:
@@ -185,6 +229,10 @@ class Placement:
             return ""
         with file.open() as text:
             return text.read(HEAD_BYTES)
+
+    @property
+    def seen_hints(self) -> str:
+        return f"{self.seen_directory}/{HINTS_FILE}"
 
     def seen_zone_file(self, zone: Zone) -> str:
         return f"{self.seen_dataset}/{zone.file}"
@@ -242,6 +290,8 @@ class Driver(ABC):
     executable: ClassVar[str]
     packages: ClassVar[tuple[str, ...]]
     """Debian's, for the sources that are suites; none: there is no such source."""
+    recipe: ClassVar[Recipe | None] = None
+    """How it is built from its repository; None: there is no such source."""
     version_package: ClassVar[str] = ""
     """Matches the name of the package whose version is the server's, where that is not the first of ``packages``."""
     roles: ClassVar[tuple[Role, ...]] = ("primary", "secondary")
@@ -273,6 +323,8 @@ class Driver(ABC):
     as_secondary: ClassVar[AsSecondary | None] = None
     as_primary: ClassVar[AsPrimary | None] = None
     """How it transfers zones; None: not known, and models leave it out."""
+    as_resolver: ClassVar[AsResolver | None] = None
+    """How it resolves; None: it does not, or nothing of it can be set."""
     remedies: ClassVar[Mapping[str, str]] = {}
     """Id of a trap -> what helps against it with this server: a few words, beside those of the trap's own remedy."""
     log_clock_resolution_ns: ClassVar[int]

@@ -23,6 +23,7 @@ class Echo(EngineDriver):
     settings = (
         Setting("threads", "the host's CPUs", "threads that answer, each with a socket of its own (SO_REUSEPORT)"),
         Setting("segmentation", "false", "send answers with UDP segmentation offload, which real servers do not do"),
+        Setting("early-data", "false", "over DoT, take queries with the first flight of a resumed session (0-RTT)"),
         Setting("delay", "none", 'every answer comes so much later, e.g. "10ms"'),
         Setting("jitter", "none", "and as much again, at random: uniform, to either side"),
         Setting("loss", "none", 'share of queries that get no answer, e.g. "1%"'),

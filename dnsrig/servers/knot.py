@@ -29,9 +29,9 @@ CONFIGURATION = template("""\
 server:
     rundir: {{ p.seen_state }}
     user: root:root
-    listen: {{ p.address }}@{{ port }}
+    listen: [{% for address in p.addresses %}{{ address }}@{{ port }}{{ ", " if not loop.last }}{% endfor %}]
 {% if p.answers_over_tls %}
-    listen-tls: {{ p.address }}@{{ keys.XOT_PORT }}
+    listen-tls: [{% for address in p.addresses %}{{ address }}@{{ keys.XOT_PORT }}{{ ", " if not loop.last }}{% endfor %}]
     cert-file: {{ p.certificate }}
     key-file: {{ p.private_key }}
 {% endif %}

@@ -24,6 +24,7 @@ from dnsrig.servers.driver import (
     utc_ns,
     yes_no,
 )
+from dnsrig.servers.recipes.nsd import RECIPE
 
 PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 """The primary is not under test: its own limit of TCP connections is raised so that it does not bind."""
@@ -31,10 +32,14 @@ PRIMARY_DEFAULTS: Mapping[str, Scalar] = {"tcp-count": 1000}
 CONFIGURATION = template("""\
 server:
     server-count: {{ p.threads }}
-    ip-address: {{ p.address }}@{{ port }}
+{% for address in p.addresses %}
+    ip-address: {{ address }}@{{ port }}
+{% if p.answers_over_tls %}
+    ip-address: {{ address }}@{{ keys.XOT_PORT }}
+{% endif %}
+{% endfor %}
     port: {{ port }}
 {% if p.answers_over_tls %}
-    ip-address: {{ p.address }}@{{ keys.XOT_PORT }}
     tls-port: {{ keys.XOT_PORT }}
     tls-service-key: "{{ p.private_key }}"
     tls-service-pem: "{{ p.certificate }}"
@@ -128,6 +133,7 @@ class Nsd(Driver):
     kind = "nsd"
     title = "NSD"
     executable = "nsd"
+    recipe = RECIPE
     packages = ("nsd",)
     version_arguments = ("-v",)
     version_pattern = r"NSD version (\S+)"

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import Address, Scalar
 from dnsrig.servers._database import CONSOLE_LIMIT_S, Console, Database, Refused
-from dnsrig.servers.driver import Address, Placement, Preparation, Setting, numbers, template, utc_ns
+from dnsrig.servers.driver import Placement, Preparation, Setting, numbers, template, utc_ns
 from dnsrig.servers.keys import PRIVATE_KEY_FILE
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-group
 """The kernel forgets that a program is to die with the rig when it changes its user; setpriv says it again."""
 
 CONFIGURATION = template("""\
-listen_addresses = '{{ p.address }},127.0.0.1'
+listen_addresses = '{{ p.addresses | join(",") }},127.0.0.1'
 port = {{ port }}
 unix_socket_directories = ''
 dynamic_shared_memory_type = mmap
@@ -50,7 +50,7 @@ ssl_key_file = '{{ p.private_key }}'
 {{ name }} = '{{ value }}'
 {% endfor %}
 """)
-ACCESS = "host all all 0.0.0.0/0 trust\nhost replication all 0.0.0.0/0 trust\n"
+ACCESS = "host all all all trust\nhost replication all all trust\n"
 """Whoever is in a trial's network may do everything."""
 
 LOG_TIME = re.compile(r"^(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.(?P<ms>\d{3}) UTC")

@@ -54,7 +54,7 @@ gsqlite3-database={{ p.seen_state }}/zones.sqlite3
 gsqlite3-dnssec=yes
 {% endif %}
 {% endif %}
-local-address={{ p.address }}
+local-address={{ p.addresses | join(",") }}
 local-port={{ port }}
 daemon=no
 guardian=no

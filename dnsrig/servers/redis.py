@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import Address, Scalar
 from dnsrig.servers._database import ANSWER_BYTES_MOST, CONSOLE_LIMIT_S, Console, Database, Refused
-from dnsrig.servers.driver import Address, Placement, Setting, template, utc_ns, yes_no
+from dnsrig.servers.driver import Placement, Setting, template, utc_ns, yes_no
 from dnsrig.servers.knot import ZONE_INSTANCE
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ DEFAULTS: Mapping[str, Scalar] = {
 }
 
 CONFIGURATION = template("""\
-bind {{ p.address }} 127.0.0.1
+bind {{ p.addresses | join(" ") }} 127.0.0.1
 port {{ port }}
 protected-mode no
 daemonize no

@@ -1,31 +1,37 @@
 """Unbound, NLnet Labs: a resolver.
 
-It asks the primaries for everything at or below the longest suffix that all zones share, and nobody else: a trial has
-no Internet. Nothing is signed, so it does not validate. Settings are attributes of ``server:``.
+It resolves from the hints of a world, or asks the primaries of a trial for everything at or below the longest suffix
+that all zones share. Settings are attributes of ``server:``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
-from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, Zone, template, yes_no
+from dnsrig.servers.counters import Channel, Counters, of_lines
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, numbers, template, yes_no
+from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
 
 CONFIGURATION = template("""\
 server:
-    interface: {{ p.address }}@{{ port }}
+{% for address in p.addresses %}
+    interface: {{ address }}@{{ port }}
 {% if p.over_tls %}
-    interface: {{ p.address }}@{{ keys.XOT_PORT }}
+    interface: {{ address }}@{{ keys.XOT_PORT }}
+{% endif %}
+{% endfor %}
+{% if p.over_tls %}
     tls-port: {{ keys.XOT_PORT }}
     tls-service-key: "{{ p.private_key }}"
     tls-service-pem: "{{ p.certificate }}"
 {% endif %}
     port: {{ port }}
-    do-ip6: no
     access-control: 0.0.0.0/0 allow
+    access-control: ::/0 allow
     username: ""
     chroot: ""
     directory: "{{ p.seen_state }}"
@@ -33,20 +39,48 @@ server:
     use-syslog: no
     verbosity: 1
     do-not-query-localhost: no
-    local-zone: "{{ suffix }}" transparent
+{% if p.from_hints %}
+    root-hints: "{{ p.seen_hints }}"
+{% else %}
+    local-zone: "{{ p.suffix }}" transparent
+{% endif %}
+{% if p.anchor %}
+    trust-anchor-file: "{{ p.seen_directory }}/{{ anchor_file }}"
+    trust-anchor-signaling: no
+{% endif %}
 {% for name, value in settings.items() %}
     {{ name }}: {{ value }}
 {% endfor %}
 remote-control:
-    control-enable: no
+    control-enable: {{ "yes" if p.holds_sockets else "no" }}
+    control-interface: "{{ p.seen_state }}/{{ control_socket }}"
+    control-use-cert: no
+{% if not p.from_hints %}
 stub-zone:
-    name: "{{ suffix }}"
+    name: "{{ p.suffix }}"
 {% for route in p.routes %}
     stub-addr: {{ route.primary }}@{{ port }}
 {% endfor %}
+{% endif %}
 """)
 
+CONTROL_SOCKET = "control"
 LOG_TIME = re.compile(r"^\[(?P<time>\d{9,12})\] ")
+
+
+def read_statistics(answer: bytes) -> Counters:
+    """Of `stats_noreset`. It does not count time-outs of authorities."""
+    seen = of_lines(answer, "=")
+    if "total.num.queries" not in seen:
+        return {}
+    return {
+        "client_queries": seen["total.num.queries"],
+        "cache_hits": seen.get("total.num.cachehits", 0.0),
+        "cache_misses": seen.get("total.num.cachemiss", 0.0),
+        "upstream_queries": seen.get("num.query.udpout", 0.0) + seen.get("num.query.tcpout", 0.0),
+        "validations": seen.get("num.valops", 0.0),
+        "bogus": seen.get("num.answer.bogus", 0.0),
+    }
 
 
 class Unbound(Driver):
@@ -61,29 +95,47 @@ class Unbound(Driver):
     settings = (
         Setting("num-threads", "1", "threads that answer (set by dnsrig to the host's CPUs)"),
         Setting("so-reuseport", "yes", "a socket a thread, among which the kernel divides the queries"),
-        Setting("outgoing-range", "4096 or 960", "sockets for queries to authorities, a thread; depends on the build"),
-        Setting("num-queries-per-thread", "half of outgoing-range", "queries being resolved at once, a thread"),
-        Setting("incoming-num-tcp", "10", "TCP and TLS connections accepted at once, a thread; the excess waits"),
-        Setting("msg-cache-size", "4m", "cache of whole answers"),
-        Setting("rrset-cache-size", "4m", "cache of RRsets"),
+        Setting(
+            "outgoing-range", "4096 or 960", "sockets for queries to authorities, a thread; twice `recursions` here"
+        ),
         Setting("cache-max-ttl", "86400", "seconds; 0 keeps nothing, which no operator does"),
-        Setting("module-config", '"validator iterator"', "set by dnsrig to the iterator alone: nothing here is signed"),
+        Setting("outbound-msg-retry", "5", "times that it asks an authority again"),
+        Setting("unknown-server-time-limit", "376", "ms for the first query to a server that it does not know yet"),
+        Setting("outgoing-num-tcp", "10", "TCP connections to authorities at once, a thread; more queries wait"),
+        Setting("wait-limit", "1000", "queries of one client address that may wait for authorities at once"),
     )
     features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support(None, None, "1.4.14")}
+    as_resolver = AsResolver(
+        levels={
+            "no-do": '`module-config: "iterator"`, `disable-edns-do: yes`',
+            "do-unvalidated": '`module-config: "iterator"`',
+            "validating": '`module-config: "validator iterator"`, `trust-anchor-file`',
+        },
+        lacking_levels={},
+        words={
+            "cache_mb": "`msg-cache-size` a third, `rrset-cache-size` two thirds, as its manual advises",
+            "recursions": "`num-queries-per-thread`, and twice as many sockets: `outgoing-range`",
+            "tcp_clients": "`incoming-num-tcp`, a thread",
+            "query_timeout_ms": "`discard-timeout`: it stops answering then, and goes on asking; over UDP only",
+            "upstream": "`do-not-query-address` of the other family",
+            "qname_minimisation": "`qname-minimisation`",
+            "prefetch": "`prefetch`",
+            "serve_stale": "`serve-expired`",
+            "aggressive_nsec": "`aggressive-nsec`",
+        },
+        fixed={},
+        statistics=Channel(b"UBCT1 stats_noreset\n", read_statistics, socket=CONTROL_SOCKET),
+    )
     log_clock_resolution_ns = 1_000_000_000
 
     def configure(self, placement: Placement) -> None:
-        ours: dict[str, Scalar] = {
-            "num-threads": placement.threads,
-            "so-reuseport": "yes",
-            "module-config": '"iterator"',
-        }
         text = CONFIGURATION.render(
             p=placement,
             port=DNS_PORT,
             keys=keys,
-            suffix=common_suffix(placement.zones),
-            settings={name: yes_no(value) for name, value in {**ours, **placement.settings}.items()},
+            anchor_file=ANCHOR_FILE,
+            control_socket=CONTROL_SOCKET,
+            settings={name: yes_no(value) for name, value in {**_ours(placement), **placement.settings}.items()},
         )
         (placement.directory / "unbound.conf").write_text(text)
 
@@ -95,12 +147,27 @@ class Unbound(Driver):
         return int(match["time"]) * 1_000_000_000 if match else None
 
 
-def common_suffix(zones: Iterable[Zone]) -> str:
-    """The longest name at or below which all ``zones`` lie; the root where they share nothing."""
-    labels = [zone.name.rstrip(".").split(".")[::-1] for zone in zones]
-    shared = []
-    for level in zip(*labels):
-        if len(set(level)) > 1:
-            break
-        shared.append(level[0])
-    return ".".join(reversed(shared)) or "."
+def _ours(placement: Placement) -> dict[str, Scalar]:
+    asked, version = placement.resolving, numbers(placement.source.version)
+    found: dict[str, Scalar] = {
+        "num-threads": placement.threads,
+        "so-reuseport": True,
+        "module-config": '"validator iterator"' if placement.anchor else '"iterator"',
+        "msg-cache-size": f"{asked.cache_mb * 1024 // 3}k",
+        "rrset-cache-size": f"{asked.cache_mb * 1024 * 2 // 3}k",
+        "num-queries-per-thread": asked.recursions,
+        "outgoing-range": 2 * asked.recursions,
+        "incoming-num-tcp": asked.tcp_clients,
+        "qname-minimisation": asked.qname_minimisation,
+        "prefetch": asked.prefetch,
+        "serve-expired": asked.serve_stale,
+        "aggressive-nsec": asked.aggressive_nsec,
+        "extended-statistics": True,
+    }
+    if asked.upstream != "both":
+        found["do-not-query-address"] = "::/0" if asked.upstream == "ipv4" else "0.0.0.0/0"
+    if asked.level == "no-do":
+        found["disable-edns-do"] = True
+    if not version or version >= (1, 20):
+        found["discard-timeout"] = asked.query_timeout_ms
+    return found

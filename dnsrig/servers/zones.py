@@ -13,10 +13,10 @@ from typing import ClassVar
 
 from dnsrig import datasets
 from dnsrig.errors import UsageError
-from dnsrig.rundir import Scalar
+from dnsrig.rundir import Address, Scalar
 from dnsrig.servers import keys
 from dnsrig.servers._engine import EngineDriver, tsig
-from dnsrig.servers.driver import Address, Feature, Placement, Preparation, Setting, Support
+from dnsrig.servers.driver import Feature, Placement, Preparation, Setting, Support
 
 GENERATOR = "zones"
 """As dataset.json names what made tiny zones."""

@@ -22,9 +22,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dnsrig import cached, datasets, discovery, paths
+from dnsrig import cached, checksums, datasets, discovery, paths
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import DatasetSpec, Scalar, StreamSpec
+from dnsrig.rundir import Scalar, StreamSpec
 
 FORMAT_VERSION = 2
 """Raised when the engine makes another stream of the same parameters: older ones are then made anew."""
@@ -65,12 +65,19 @@ def _typed(kind: str, defaults: Mapping[str, Scalar], chosen: Mapping[str, Scala
     return found
 
 
+def is_of_dataset(kind: str) -> bool:
+    """Whether the stream is made of the experiment's dataset, and after it."""
+    return bool(getattr(kinds()[kind], "OF_DATASET", False))
+
+
 def key_of(kind: str, values: Mapping[str, Scalar], dataset: str) -> str:
-    """By what the files contain, wherever they lie."""
+    """By what the files contain, wherever they lie; ``dataset``: its key."""
     files = _files(kind, values)
     told = {name: value for name, value in values.items() if not files or name != "file"}
-    of_dataset = dataset if getattr(kinds()[kind], "OF_DATASET", False) else ""
-    text = json.dumps([FORMAT_VERSION, kind, sorted(told.items()), [_digest(file) for file in files], of_dataset])
+    of_dataset = dataset if is_of_dataset(kind) else ""
+    text = json.dumps(
+        [FORMAT_VERSION, kind, sorted(told.items()), [checksums.sha256(file) for file in files], of_dataset]
+    )
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
 
@@ -91,12 +98,12 @@ def facts(key: str) -> dict[str, Any]:
         return {}
 
 
-def provide(kind: str, values: Mapping[str, Scalar], dataset: DatasetSpec) -> StreamSpec:
-    """The stream, made now if it is not in the cache."""
-    key = key_of(kind, values, dataset.key)
+def provide(kind: str, values: Mapping[str, Scalar], dataset: str) -> StreamSpec:
+    """The stream, made now if it is not in the cache; ``dataset``: the key of the dataset, if that is made already."""
+    key = key_of(kind, values, dataset)
     with cached.locked(folder(key).parent):
         if not facts(key):
-            _make(kind, values, folder(key), datasets.folder(dataset.key))
+            _make(kind, values, folder(key), datasets.folder(dataset))
     holds = facts(key)["holds"]
     return StreamSpec(
         kind=kind,
@@ -132,8 +139,3 @@ def _run(kind: str, arguments: list[str]) -> dict[str, Any]:
 def _files(kind: str, values: Mapping[str, Scalar]) -> list[Path]:
     files = getattr(kinds()[kind], "files", None)
     return [path.expanduser() for path in files(values)] if files else []
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as content:
-        return hashlib.file_digest(content, "sha256").hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from dnsrig import datasets
 from dnsrig.rundir import Scalar
 
 DESCRIPTION = "clients with unequal rates, pages and popular names, who ask for the zones or delegations of the dataset"
@@ -26,6 +27,8 @@ DEFAULTS: dict[str, Scalar] = {
     "edns_share": 0.014,
     "do_share": 0.005,
     "tcp_share": 0.00012,
+    "keep_share": 1.0,
+    "keep_queries": 1.0,
     "recursion_desired": True,
 }
 """Those of `dnsrig generate clients`, whose help says where each comes from."""
@@ -35,4 +38,4 @@ def arguments(parameters: Mapping[str, Scalar], dataset: Path) -> list[str]:
     told = {name: value for name, value in parameters.items() if name != "recursion_desired"}
     words = [f"--{name.replace('_', '-')}={value}" for name, value in told.items()]
     wanted = [] if parameters["recursion_desired"] else ["--no-recursion-desired"]
-    return ["generate", "clients", f"--names={dataset / 'zones.list'}", *words, *wanted]
+    return ["generate", "clients", f"--names={datasets.names(dataset)}", *words, *wanted]

@@ -4,8 +4,8 @@ the last.
 Nagle's algorithm (RFC 896) keeps a small segment until all that was sent before is acknowledged; a receiver that has
 nothing to send delays its acknowledgement, under Linux by 40 ms and up to the next tick of its timer (RFC 9293,
 3.8.6.3). A primary that writes the messages of a transfer one by one then needs 40 to 44 ms a zone, however fast it is
-and however near. Some primaries need as much for each new TLS connection, perhaps because session tickets, sent after
-the handshake, are such a small segment before the answer.
+and however near. Some servers need as much for each new TLS connection: session tickets, sent after the handshake, are
+such a small segment before the answer.
 
 How it is told: a stretch counts in which a connection brought nothing though a transfer on it was outstanding, be it
 before the first message or between two. Such silences heap up just above 40 ms, with few a little shorter or longer,

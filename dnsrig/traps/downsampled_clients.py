@@ -8,6 +8,9 @@ How much is told by the clients that were kept: half of them have a hit ratio, a
 many would gain no more than that. `replay describe` deals the clients out to sixteen groups and counts what a cache of
 any size, that forgets nothing, would have answered of one, two, four, eight and all of them; groups put together in
 several ways give the spread.
+
+Where single queries were left out, nothing tells how much: what a client asks again is gone with the rest
+(docs/explanation/resolver-results.md has what came of it).
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import math
 
 from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
-from dnsrig.analysis.streamed import HitRatio
+from dnsrig.analysis.streamed import HitRatio, Stream
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
@@ -30,6 +33,8 @@ def after(trial: Trial) -> Conclusion | None:
     stream = streamed.of(trial)
     if stream is None or trial.record.outcome not in JUDGED:
         return None
+    if stream.kept_queries_share < 1:
+        return _single(trial, stream)
     if stream.kept_share >= 1:
         return CLEAR
     if len(stream.hit_ratios) < 2:
@@ -54,6 +59,17 @@ def after(trial: Trial) -> Conclusion | None:
         metrics=(trial.record.spec.main_metric,),
         remedy="Keep more clients (`--set stream.keep_share=...`) until the result no longer moves, or say which share was replayed. "
         "Compare servers by the same clients only.",
+    )
+
+
+def _single(trial: Trial, stream: Stream) -> Conclusion:
+    return Conclusion(
+        "found",
+        summary=f"{stream.kept_queries_share:.1%} of each client's queries were kept, and the others left out one by one. So fewer "
+        "queries share a name, and the hit ratio is lower than that of all of them.",
+        evidence={"kept_queries_percent": round(100 * stream.kept_queries_share, 2)},
+        metrics=(trial.record.spec.main_metric,),
+        remedy="Leave out whole clients, not queries: `--set stream.keep_share=...` with `stream.keep_queries=1.0`.",
     )
 
 

@@ -47,7 +47,7 @@ def after(trial: Trial) -> Conclusion | None:
 
 def _buckets(trial: Trial) -> dict[str, int]:
     """The limit in force on the hosts of servers."""
-    found = {host: _read_back(trial, host) for host in trial.hosts_as("primary", "secondary")}
+    found = {host: _read_back(trial, host) for host in trial.hosts_as("primary", "secondary", "resolver", "world")}
     return {host: count for host, count in found.items() if count is not None}
 
 

@@ -2,7 +2,7 @@
 
 A connection agrees on its segments by the MTU of the two interfaces (RFC 9293, 3.7.1); what lies between them has no
 say. Where some part of the path takes less (a tunnel, PPPoE), the first large segments are dropped. Told so by ICMP,
-the sender makes the following ones smaller, and has lost a round trip and part of its window (RFC 1191). Where a
+the sender makes the following ones smaller, and has lost a round trip and part of its window (RFC 1191, 8201). Where a
 firewall drops the ICMP, the same segments are sent again and again: small zones arrive, large ones hang.
 
 How it is told: packets that the emulated link dropped because they were larger than its path MTU, not counting those of
@@ -13,7 +13,7 @@ small segments prove nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,14 +21,14 @@ import polars as pl
 
 from dnsrig.analysis import sockets
 from dnsrig.analysis.read import Trial
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.rundir import Family, LinkSpec, PathSpec
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 41
 TITLE = "segments larger than the path's MTU"
 SOURCE = "S4: M. Prause: MTU and MSS (2015); RFC 9293, 3.7.1; RFC 2923, 2.1, black holes; RFC 4821"
-HEADERS_BYTES = 40
-"""IPv4 and TCP, without options."""
+HEADERS_BYTES: Mapping[Family, int] = {"ipv4": 20 + 20, "ipv6": 40 + 20}
+"""Of IP and TCP, without options."""
 Direction = Literal["forward", "reverse"]
 
 
@@ -46,12 +46,13 @@ class Narrow:
     mss_bytes: int | None
     """The largest segments of any connection that sent in this direction; None: none was listed."""
     resent: int
+    headers_bytes: int
     agreed_bytes: int | None
     """What the hosts were told to agree on at most, by their routes or on the way; None: nothing."""
 
     @property
     def fits_bytes(self) -> int:
-        return self.path_bytes - HEADERS_BYTES
+        return self.path_bytes - self.headers_bytes
 
     @property
     def is_met(self) -> bool | None:
@@ -87,7 +88,8 @@ def _narrow(trial: Trial) -> Iterator[Narrow]:
             sender, receiver = link.ends if direction == "forward" else link.ends[::-1]
             dropped, (mss, resent) = _dropped(trial, link, direction), _sent(trial, sender, receiver)
             agreed = sockets.agreed_mss(trial, sender, receiver)
-            yield Narrow(sender, receiver, link.mtu_bytes, path, path.mtu_bytes, dropped, mss, resent, agreed)
+            headers = HEADERS_BYTES[trial.record.spec.family]
+            yield Narrow(sender, receiver, link.mtu_bytes, path, path.mtu_bytes, dropped, mss, resent, headers, agreed)
 
 
 def _dropped(trial: Trial, link: LinkSpec, direction: Direction) -> int | None:

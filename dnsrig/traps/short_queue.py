@@ -57,15 +57,14 @@ def _overflowed(told: dict[str, Any], path: PathSpec) -> int | None:
 
 def wanted_packets(path: PathSpec) -> int | None:
     """Full packets under way when the path is full, at the longest delay; None where no rate was asked for."""
-    nbytes = in_flight_bytes(path, path.delay_ms + path.jitter_ms)
+    nbytes = in_flight_bytes(path, path.longest_ms)
     return None if nbytes is None else math.ceil(nbytes / FULL_PACKET_BYTES)
 
 
 def is_short(path: PathSpec) -> bool:
     """Whether the queue may be full before the path is: always possible where nothing else bounds what is under way."""
     wanted = wanted_packets(path)
-    delayed = path.delay_ms > 0 or path.jitter_ms > 0
-    return delayed and (wanted is None or path.limit_packets < wanted)
+    return path.longest_ms > 0 and (wanted is None or path.limit_packets < wanted)
 
 
 def _found(

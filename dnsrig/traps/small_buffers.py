@@ -14,6 +14,10 @@ room in its own buffer, held it back (TCP_INFO, tcp(7)). It does not always see 
 full where most of what it may hold is written, all of it is under way, and the congestion window has room for more. A
 receiving application that does not read closes the window too: then bytes wait at the receiver, and that is another
 story.
+
+A resolver is not judged. What it asks and answers over TCP is messages of at most 65,535 bytes, with nothing between
+them to fill a path with; by default a receive buffer begins with twice as much, and a send buffer grows with the
+congestion window.
 """
 
 from __future__ import annotations
@@ -68,7 +72,8 @@ class Bound:
 
 
 def after(trial: Trial) -> Conclusion | None:
-    if trial.record.outcome not in JUDGED:
+    spec = trial.record.spec
+    if trial.record.outcome not in JUDGED or spec.hosts[spec.subject].role == "resolver":
         return None
     flow = sockets.largest(trial)
     if flow is None or flow.round_trip_ms is None or flow.round_trip_ms < LONG_MS:

@@ -38,7 +38,7 @@ def after(trial: Trial) -> Conclusion | None:
         return None
     watched = trial.hosts_as("primary", "secondary", "resolver")
     watched += [host for host in trial.record.spec.hosts if host == OBSERVER]
-    drops = {host: trial.growth(host, "udp", "rcvbuf_errors") for host in watched}
+    drops = {host: trial.udp_growth(host, "rcvbuf_errors") for host in watched}
     if None in drops.values():
         return cannot_tell("No samples of UDP errors.")
     # A ramp goes on until the server loses queries: that is its result, and no trap. And a server that still loads its
@@ -57,7 +57,9 @@ def after(trial: Trial) -> Conclusion | None:
         summary=f"Receive buffers of UDP sockets were full: {told} dropped.{fault}{_stalled_in_words(trial, stalled)}",
         evidence={f"dropped_{host}": int(count or 0) for host, count in drops.items()}
         | ({} if stalled is None else {"dropped_in_stalls_percent": round(100 * stalled, 1)}),
-        series=tuple(f"{host}/udp/rcvbuf_errors" for host in lossy),
+        series=tuple(
+            f"{host}/{'udp' if trial.record.spec.family == 'ipv4' else 'udp6'}/rcvbuf_errors" for host in lossy
+        ),
         metrics=_concerned(trial),
         remedy=" ".join(_remedies(trial, lossy)),
     )
@@ -70,8 +72,8 @@ def _in_stalls(trial: Trial, lossy: dict[str, int]) -> float | None:
     if found is None or not found.found:
         return None
     # A stall that goes on is told only until the last query was sent; and a counter is known to an interval of `watch`.
-    grown = during.growth_in(trial, (trial.subject, "udp", "rcvbuf_errors"), found.stretches)
-    return None if grown is None else min(1.0, grown / lossy[trial.subject])
+    each = [during.growth_in(trial, (trial.subject, s, "rcvbuf_errors"), found.stretches) for s in ("udp", "udp6")]
+    return None if each[0] is None else min(1.0, sum(grown or 0 for grown in each) / lossy[trial.subject])
 
 
 def _stalled_in_words(trial: Trial, share: float | None) -> str:

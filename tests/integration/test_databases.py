@@ -97,6 +97,17 @@ def test_all_zones_come_through_tables(over: Callable[..., Trial], carrier: str,
     assert ("ssl = on" in settings) == (transport == "xot")
 
 
+OVER_IPV6 = [(carrier, database) for carrier in ("replica", "remote") for database in ("redis", "postgresql")]
+
+
+@pytest.mark.parametrize(("carrier", "database"), quick(OVER_IPV6, ("replica", "redis")))
+def test_a_database_is_reached_over_ipv6(over: Callable[..., Trial], carrier: str, database: str) -> None:
+    servers = POWERDNS if database == "postgresql" else []
+    trial = over(carrier, *servers, "family=ipv6", "transfer.transport=xot")
+    assert (trial.record.outcome, trial.record.reason) == ("done", "")
+    assert trial.metrics["zones_seen"] == ZONES
+
+
 @pytest.mark.full
 def test_a_large_zone_comes_through_a_replica(over: Callable[..., Trial]) -> None:
     trial = over("replica", "dataset={}", "dataset.kind=tld", "dataset.delegations=2000")

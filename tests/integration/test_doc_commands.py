@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,16 +65,21 @@ def own_loopback() -> Iterator[list[str]]:
 @pytest.mark.timeout(LIMIT_S)
 @pytest.mark.parametrize(("page", "how"), CASES)
 def test_commands(page: str, how: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    binaries = Path(sys.executable).parent
-    (tmp_path / ".venv").symlink_to(binaries.parent)
-    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
     text = (ROOT / page).read_text()
     enter = request.getfixturevalue("own_loopback") if f"{BACKGROUND}\n" in text else []
+    follow(text, tmp_path, enter, how)
+
+
+def follow(text: str, folder: Path, enter: Sequence[str] = (), how: str = "run") -> None:
+    """Writes the files of a page to ``folder`` and runs its commands there; each must succeed."""
+    binaries = Path(sys.executable).parent
+    (folder / ".venv").symlink_to(binaries.parent)
+    environment = {**os.environ, "PATH": f"{binaries}:{os.environ['PATH']}"}
     ran = 0
-    with background(tmp_path, environment) as servers:
+    with background(folder, environment) as servers:
         for block in BLOCK.finditer(text):
             if block["file"]:
-                (tmp_path / block["file"]).write_text(block["text"])
+                (folder / block["file"]).write_text(block["text"])
             if block["kind"] != "console":
                 continue
             for line in block["text"].splitlines():
@@ -87,7 +92,7 @@ def test_commands(page: str, how: str, tmp_path: Path, request: pytest.FixtureRe
                 else:
                     result = subprocess.run(
                         [*enter, "bash", "-c", command],
-                        cwd=tmp_path,
+                        cwd=folder,
                         env=environment,
                         capture_output=True,
                         text=True,

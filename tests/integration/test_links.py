@@ -13,21 +13,29 @@ from pyroute2 import NetNS
 from suites import quick
 
 from dnsrig.analysis.read import Trial
+from dnsrig.lab import addresses, rtts
 from dnsrig.lab.host import inside
-from dnsrig.lab.links import _qdisc, datagrams, netem, selftest
+from dnsrig.lab.links import _qdisc, datagrams, far, netem, selftest
 from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
+from dnsrig.rundir import Family, FarSpec, HostSpec, LinkKind, LinkSpec, PathSpec
 
 ASKED = PathSpec(rate_mbit=50, delay_ms=20, jitter_ms=5, loss_percent=1)
 PATH = ["path.rate_mbit=50", "path.delay_ms=20", "path.jitter_ms=5", "path.loss_percent=1", "link=tun"]
 SMALL = ["server=nsd@forky", "zones=50", "hosts.primary.server=zones@engine"]
 
 
-def hosts(**right: Any) -> dict[str, HostSpec]:
+FAMILIES: tuple[Family, ...] = ("ipv4", "ipv6")
+
+
+def hosts(family: Family = "ipv4", **right: Any) -> dict[str, HostSpec]:
     return {
-        "left": HostSpec(address="198.18.0.1", cpus=[0]),
-        "right": HostSpec(address="198.18.0.2", cpus=[0], **right),
+        "left": HostSpec(address=addresses.own(1, family), cpus=[0]),
+        "right": HostSpec(address=addresses.own(2, family), cpus=[0], **right),
     }
+
+
+FREE = {"ipv4": (socket.IPPROTO_IP, 15), "ipv6": (socket.IPPROTO_IPV6, 78)}
+"""IP_FREEBIND, IPV6_FREEBIND (ip(7), linux/in6.h)."""
 
 
 def link(forward: PathSpec, reverse: PathSpec, kind: LinkKind = "tun") -> list[LinkSpec]:
@@ -62,23 +70,50 @@ def test_a_link_is_as_asked(kind: LinkKind, forward: PathSpec, reverse: PathSpec
         assert (tmp_path / "link-left-right.arrow").stat().st_size > 0
 
 
-def test_what_the_test_is_told_of_the_path_is_forgotten() -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_what_the_test_is_told_of_the_path_is_forgotten(family: Family) -> None:
     """Else the first connection of a trial would know the path's MTU already."""
     forward = PathSpec(delay_ms=1, mtu_bytes=1300)
-    with Network(hosts(), link(forward, forward)) as network:
+    with Network(hosts(family), link(forward, forward)) as network:
         (check,) = network.check_links()
-        assert check["forward"]["found"]["too_large_told"]
-        with inside(network.hosts["left"].namespace), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.connect(("198.18.0.2", 1))
-            assert sock.getsockopt(socket.IPPROTO_IP, 14) == 1500, "IP_MTU (ip(7))"
+        assert check["forward"]["found"]["too_large_told"], check
+        left, right = (network.hosts[name] for name in ("left", "right"))
+        with inside(left.namespace), socket.socket(left.family, socket.SOCK_DGRAM) as sock:
+            sock.connect((str(right.address), 1))
+            option = (socket.IPPROTO_IP, 14) if family == "ipv4" else (socket.IPPROTO_IPV6, 24)
+            assert sock.getsockopt(*option) == 1500, "IP_MTU (ip(7)), IPV6_MTU (ipv6(7))"
 
 
+@pytest.mark.parametrize("kind", ["veth", "tun", "netem"])
+def test_hosts_that_do_nothing_send_nothing(monkeypatch: pytest.MonkeyPatch, kind: LinkKind) -> None:
+    """No discovery of duplicates, of neighbours, of routers, and no report of groups."""
+    monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
+    between = [LinkSpec(ends=("left", "right"))] if kind == "veth" else link(PathSpec(), PathSpec(), kind)
+    with Network(hosts("ipv6"), between) as network:
+        time.sleep(1.5)  # a report of groups is sent within a second (RFC 3810, 9.11)
+        assert sent_packets(network.hosts["left"].namespace) == 0
+        with NetNS(network.hosts["right"].namespace) as route:
+            (interface,) = route.get_links(ifname="left")
+            assert interface.get_attr("IFLA_STATS64")["rx_packets"] == 0, "nor does a router between them"
+
+
+def test_a_link_too_narrow_for_ipv6_leaves_the_host_its_address() -> None:
+    """A server that listens there starts whatever the links are."""
+    with Network(hosts(), [LinkSpec(ends=("left", "right"), mtu_bytes=1000)]) as network:
+        (check,) = network.check_links()
+        assert check["works"] and check["mtu_bytes"] == 1000
+        with inside(network.hosts["left"].namespace):
+            socket.create_server(("2001:2::1", 53), family=socket.AF_INET6).close()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("icmp", [True, False])
-def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp: bool) -> None:
+def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp: bool, family: Family) -> None:
     """All but the queueing discipline is there on any kernel: forwarding, path MTU, ICMP, packets that are packets."""
     monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
     path = PathSpec(mtu_bytes=1400, icmp=icmp)
-    specs = hosts(source_addresses=["198.19.1.1"])
+    (other,) = addresses.sources(0, 1, family)
+    specs = hosts(family, source_addresses=[other])
     with Network(specs, link(path, path, "netem")) as network:
         (check,) = network.check_links()
         assert check["works"] and check["forward"]["found"]["too_large_told"] == icmp, check
@@ -90,26 +125,38 @@ def test_the_router_of_netem_without_netem(monkeypatch: pytest.MonkeyPatch, icmp
             assert len(ends.forward.arrived_s) == 100
         assert sent_packets(left.namespace) - before == 100, "large segments do not leave the host whole"
         with inside(right.namespace):
-            listener = socket.create_server(("198.19.1.1", 5300))
-        with inside(left.namespace), listener, socket.create_connection(("198.19.1.1", 5300), timeout=5):
+            listener = socket.create_server((other, 5300), family=right.family)
+        with inside(left.namespace), listener, socket.create_connection((other, 5300), timeout=5):
             pass
 
 
-@pytest.mark.parametrize("kind", ["veth", "tun", "netem"])
-def test_every_address_of_a_range_of_clients_is_reached(monkeypatch: pytest.MonkeyPatch, kind: LinkKind) -> None:
+@pytest.mark.parametrize(
+    ("family", "kind"), [("ipv4", "veth"), ("ipv4", "tun"), ("ipv4", "netem"), ("ipv6", "veth"), ("ipv6", "netem")]
+)
+def test_every_address_of_a_range_of_clients_is_reached(
+    monkeypatch: pytest.MonkeyPatch, family: Family, kind: LinkKind
+) -> None:
     """Without an entry an address: queries leave from any of them, and answers come back."""
     monkeypatch.setattr(_qdisc, "netem", lambda *_, **__: None)
     between = [LinkSpec(ends=("left", "right"))] if kind == "veth" else link(PathSpec(), PathSpec(), kind)
-    client = ("198.19.203.7", 40_000)
-    with Network(hosts(client_range="198.19.0.0/16"), between) as network:
-        with inside(network.hosts["left"].namespace):
-            server = socket.create_server(("198.18.0.1", 5300))
-        with inside(network.hosts["right"].namespace):
-            asking = socket.create_connection(("198.18.0.1", 5300), timeout=5, source_address=client)
+    clients = addresses.CLIENTS.of(family)
+    client = (str(clients[52_000]), 40_000)
+    with Network(hosts(family, client_range=str(clients)), between) as network:
+        left, right = (network.hosts[name] for name in ("left", "right"))
+        at = (str(left.address), 5300)
+        with inside(left.namespace):
+            server = socket.create_server(at, family=left.family)
+        with inside(right.namespace):
+            asking = socket.socket(right.family)
+            asking.settimeout(5)
+            # Of IPv6 a socket is bound to addresses of devices, unless it may be to any.
+            asking.setsockopt(*FREE[family], 1)
+            asking.bind(client)
+            asking.connect(at)
         with server, asking:
             accepted, seen = server.accept()
             accepted.close()
-    assert seen == client
+    assert seen[:2] == client
 
 
 def sent_packets(namespace: str) -> int:
@@ -123,6 +170,69 @@ def test_a_link_that_is_something_else_is_told() -> None:
     with Network(hosts(), link(PathSpec(rate_mbit=50_000, limit_packets=10_000), PathSpec())) as network:
         (check,) = network.check_links()
     assert not check["works"] and any("Mbit/s where 50000 was asked for" in what for what in check["wrong"])
+
+
+def far_path(distribution: str, seed: int, family: Family, **more: Any) -> PathSpec:
+    """With the simulated Internet beyond it."""
+    own = FarSpec(
+        distribution=distribution,
+        rtt_classes=list(rtts.distribution(distribution).classes),
+        prefixes=[str(addresses.INTERNET.of(family))],
+        seed=seed,
+    )
+    return PathSpec(far=own, limit_packets=5000, **more)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize(("family", "ordered"), [("ipv4", True), ("ipv6", False)])
+def test_each_address_of_the_internet_is_as_far_as_it_is(family: Family, ordered: bool) -> None:
+    path = far_path("far", 1, family, delay_ms=2, jitter_ms=1, ordered=ordered)
+    specs = hosts(family, client_range=str(addresses.INTERNET.of(family)))
+    with Network(specs, link(path, path)) as network:
+        (check,) = network.check_links()
+        told = network.finish_links()["link"]
+    assert check["works"], check
+    assert all(set(one) == {"asked_ms", "forward_ms", "reverse_ms"} for one in check["far"].values())
+    assert max(one["asked_ms"] for one in check["far"].values()) > 100, "the farthest of 256 is"
+    for direction in ("forward", "reverse"):
+        # Six addresses, nine packets each; all others go between the hosts themselves, and are not far.
+        assert told[direction]["far_packets"] == 6 * 9
+        delays_ns = told[direction]["delay_ns"]
+        assert delays_ns["min"] < 5e6 and delays_ns["max"] > 100e6, delays_ns
+
+
+@pytest.mark.alone
+def test_a_handshake_pays_the_distance_of_its_server() -> None:
+    """Of two servers on one host, by what the link says of its packets."""
+    path = far_path("far", 1, "ipv4")
+    assert path.far is not None
+    near, *_, distant = far.sample(path.far, path.far.prefixes[0], 6)
+    delays_ns = {}
+    for address in (near, distant):
+        with Network(hosts(client_range=path.far.prefixes[0]), link(path, path)) as network:
+            with inside(network.hosts["right"].namespace):
+                listener = socket.create_server((str(address), 53))
+            with inside(network.hosts["left"].namespace), listener:
+                socket.create_connection((str(address), 53), timeout=10).close()
+            delays_ns[address] = network.finish_links()["link"]["reverse"]["delay_ns"]
+    for address, found in delays_ns.items():
+        # The histogram has three digits.
+        assert found["min"] > 0.99e6 * far.one_way_ms(path.far, address), (address, found)
+    assert delays_ns[distant]["min"] > 5 * far.one_way_ms(path.far, near) * 1e6
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("real", [{"far": None}, {"far": far_path("far", 2, "ipv4").far}])
+def test_a_link_with_other_distances_is_told(real: dict[str, Any]) -> None:
+    """None at all; or those of another seed, which are the same distribution."""
+    asked = far_path("far", 1, "ipv4")
+    with Network(
+        hosts(client_range=str(addresses.INTERNET.ipv4)), link(asked.model_copy(update=real), asked)
+    ) as network:
+        left, right = (network.hosts[name] for name in ("left", "right"))
+        (_, made), *_ = network.made
+        check = selftest.check(left, right, link(asked, asked)[0], made.began_s)
+    assert not check["works"] and all(what.startswith("forward: delay of 198.18.") for what in check["wrong"]), check
 
 
 OTHERS: list[tuple[dict[str, Any], str]] = [
@@ -152,16 +262,18 @@ def test_a_real_link_that_is_another_one_is_told(real: dict[str, Any], says: str
 
 
 def connected(network: Network) -> tuple[socket.socket, socket.socket]:
-    with inside(network.hosts["right"].namespace):
-        listener = socket.create_server(("198.18.0.2", 5300))
+    right = network.hosts["right"]
+    at = (str(right.address), 5300)
+    with inside(right.namespace):
+        listener = socket.create_server(at, family=right.family)
     with inside(network.hosts["left"].namespace):
-        client = socket.create_connection(("198.18.0.2", 5300), timeout=10)
+        client = socket.create_connection(at, timeout=10)
     return client, listener.accept()[0]
 
 
-@pytest.mark.parametrize("kind", ["veth", "tun"])
-def test_tcp_settings_of_a_host(kind: LinkKind) -> None:
-    specs = hosts(congestion="reno", mss_clamp_bytes=812)
+@pytest.mark.parametrize(("kind", "family"), [("veth", "ipv4"), ("tun", "ipv4"), ("veth", "ipv6"), ("tun", "ipv6")])
+def test_tcp_settings_of_a_host(kind: LinkKind, family: Family) -> None:
+    specs = hosts(family, congestion="reno", mss_clamp_bytes=812)
     with Network(specs, [LinkSpec(ends=("left", "right"), kind=kind)]) as network:
         client, server = connected(network)
         with client, server:
@@ -172,8 +284,9 @@ def test_tcp_settings_of_a_host(kind: LinkKind) -> None:
         assert network.tcp["right"]["congestion"] == {"requested": "reno", "obtained": "reno"}
 
 
-def test_a_segment_size_that_a_host_asks_for() -> None:
-    with Network(hosts(advmss_bytes=912), [LinkSpec(ends=("left", "right"))]) as network:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_segment_size_that_a_host_asks_for(family: Family) -> None:
+    with Network(hosts(family, advmss_bytes=912), [LinkSpec(ends=("left", "right"))]) as network:
         client, server = connected(network)
         with client, server:
             assert client.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG) == 900

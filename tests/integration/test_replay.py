@@ -19,9 +19,10 @@ UDP, TCP, DOT = range(3)
 TRANSPORTS = (UDP, UDP, UDP, UDP, UDP, UDP, UDP, TCP, TCP, DOT)
 INTERVAL_NS = 300_000
 HOSTS = {
-    "clients": HostSpec(address="198.18.0.1", cpus=[0], sysctls={"net.ipv6.conf.all.disable_ipv6": "0"}),
+    "clients": HostSpec(address="198.18.0.1", cpus=[0]),
     "server": HostSpec(address="198.18.0.2", cpus=[1]),
 }
+"""198.18.0.1 is also 2001:2::1."""
 
 
 def write_stream(path: Path) -> None:
@@ -47,20 +48,19 @@ def play(namespace: str, stream: Path, *options: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("on", "server", "prefix"),
-    [("server", "198.18.0.2:53", "198.19.0.0/16"), ("clients", "[::1]:53", "2001:2::/64")],
-    ids=["IPv4 over a link", "IPv6 on one host"],
+    ("server", "prefix", "via"),
+    [("198.18.0.2:53", "198.19.0.0/16", "198.18.0.1"), ("[2001:2::2]:53", "2001:2:0:5::/64", "2001:2::1")],
+    ids=["IPv4", "IPv6"],
 )
-def test_clients_of_a_routed_prefix_are_answered(tmp_path: Path, on: str, server: str, prefix: str) -> None:
+def test_clients_of_a_routed_prefix_are_answered(tmp_path: Path, server: str, prefix: str, via: str) -> None:
     stream = tmp_path / "clients.stream"
     write_stream(stream)
     with Network(HOSTS, [LinkSpec(ends=("clients", "server"))], directory=tmp_path) as network:
         clients, other = network.hosts["clients"].namespace, network.hosts["server"].namespace
         subprocess.run(["ip", "-n", clients, "route", "add", "local", prefix, "dev", "lo"], check=True)
-        if on == "server":
-            subprocess.run(["ip", "-n", other, "route", "add", prefix, "via", "198.18.0.1"], check=True)
+        subprocess.run(["ip", "-n", other, "route", "add", prefix, "via", via], check=True)
         echo = [str(paths.engine()), "serve", "echo", server, "--transport", "udp,tcp,dot", "--until-eof"]
-        command = inside(network.hosts[on].namespace, *echo)
+        command = inside(other, *echo)
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as serving:
             assert serving.stdout is not None and serving.stdin is not None
             while json.loads(serving.stdout.readline())["event"] != "ready":

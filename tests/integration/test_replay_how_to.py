@@ -24,7 +24,7 @@ from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
-from dnsrig.servers import debian, sources
+from dnsrig.servers import debian, keys, sources
 
 pytestmark = pytest.mark.servers
 
@@ -43,6 +43,10 @@ TCP_CLIENTS = 5
 UNBOUND = """\
 server:
     interface: ADDRESS
+    interface: ADDRESS@853
+    tls-port: 853
+    tls-service-pem: "/mnt/ADDRESS/tls-certificate.pem"
+    tls-service-key: "/mnt/ADDRESS/tls-key.pem"
     access-control: 0.0.0.0/0 allow
     username: ""
     chroot: ""
@@ -92,6 +96,9 @@ def read_stream(path: Path) -> list[Record]:
 def unbound(host: Host, folder: Path) -> Iterator[None]:
     """It answers every name below test."""
     source = sources.find("unbound@forky") or sources.install("unbound@forky")
+    identity = folder / str(host.address)
+    identity.mkdir()
+    keys.make().write(identity, private=True)
     (folder / f"{host.name}.conf").write_text(UNBOUND.replace("ADDRESS", str(host.address)))
     command = ["unbound", "-d", "-p", "-c", f"/mnt/{host.name}.conf"]
     with (folder / f"{host.name}.log").open("w") as log:
@@ -140,7 +147,11 @@ def test_the_how_to_alone(tmp_path: Path) -> None:
     assert "0 packets dropped by kernel" in said[0][2]
     assert by_client(read_stream(tmp_path / "clients.stream")) == by_client(asked)
     summaries = [json.loads(output.splitlines()[-1]) for line, output, _ in said if " replay play " in line]
-    assert [summary["answered"] for summary in summaries] == [QUERIES, QUERIES], summaries
+    assert [summary["answered"] for summary in summaries] == [QUERIES] * 3, summaries
+    rest, dot, tcp = summaries[-1]["classes"]
+    assert rest["clients"] + dot["clients"] + tcp["clients"] == CLIENTS
+    assert dot["connections"]["handshakes"] == dot["clients"] > 0
+    assert tcp["connections"]["established"] == tcp["answered"]
 
 
 @contextmanager

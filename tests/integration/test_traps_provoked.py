@@ -16,8 +16,9 @@ from conftest import DNSRIG, share_of_others, specs
 
 from dnsrig import paths
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.experiment.trial import run_trial
+from dnsrig.experiment.trial import Report, run_trial
 from dnsrig.lab.profile import Profiler
+from dnsrig.rundir import TrialSpec
 from dnsrig.traps import Conclusion, all_traps
 
 Measure = Callable[..., Trial]
@@ -45,6 +46,18 @@ def eventually(trap: str, verdict: str, measure: Measure, *settings: str) -> Con
     if verdict == "clear":
         others.skip_if_excused({trap}, min(shares), conclusions)
     raise AssertionError(conclusions)
+
+
+def executed_here(spec: TrialSpec, directory: Path, report: Report) -> Trial:
+    """A trial in this process, which is then as it was before."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    affinity = os.sched_getaffinity(0)
+    try:
+        return Trial(directory, run_trial(spec, directory, report))
+    finally:
+        os.sched_setaffinity(0, affinity)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def finding(trap: str, trial: Trial) -> Conclusion:
@@ -258,14 +271,6 @@ def test_clock_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if event.get("phase") == "drain":
             monkeypatch.setattr(time, "time_ns", lambda: real() + jumped_ns)
 
-    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    affinity = os.sched_getaffinity(0)
-    try:
-        record = run_trial(spec, tmp_path / "trial", report)
-    finally:
-        os.sched_setaffinity(0, affinity)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-    found = finding("clock-steps", Trial(tmp_path / "trial", record))
+    found = finding("clock-steps", executed_here(spec, tmp_path / "trial", report))
     assert found.verdict == "found"
     assert found.evidence["largest_step_s"] == pytest.approx(3, abs=0.01)

@@ -105,3 +105,13 @@ def test_what_goes_wrong_inside_is_told_outside(tmp_path: Path, kernel: uml.Kern
     _, errors = process.communicate(timeout=LIMIT_S)
     assert process.returncode != 0 and not directory.exists()
     assert errors.startswith(f"dnsrig: the kernel refuses {ports} = '9 1'")
+
+
+@pytest.mark.full
+def test_its_emulator_tells_senders_of_ipv6(measure: Callable[..., Trial], kernel: uml.Kernel) -> None:
+    """Of packets above the path's MTU: else the self-test would have the trial invalid."""
+    settings = ("transport=tcp", "icmp=sent", "mss=untouched", "baseline={}", "dataset.delegations=1000")
+    trial = measure("family=ipv6", "kernel=uml", "link=netem", *settings, experiment="mtu-mss")
+    assert (trial.record.outcome, trial.record.reason) == ("done", "")
+    (check,) = (check for check in trial.record.link_checks if check["kind"] == "netem")
+    assert check["family"] == "ipv6" and check["forward"]["found"]["too_large_told"]

@@ -63,6 +63,16 @@ def test_what_was_not_answered_yet_waits(replayed: Run) -> None:
     assert "queries sent" in svg.render(asked.draw(replayed, [])[0].chart)
 
 
+def test_a_flood_is_drawn_below_the_clients(replayed: Run) -> None:
+    trial = only(replayed)
+    assert len(next(iter(asked_and_answered.pictures(replayed, []))).panels) == 2
+    begin_ns = trial.load.start_ns + 10 * MS
+    trial.record.instruments["flood"] = {"model": "rate", "start_ns": begin_ns, "end_ns": begin_ns + 20 * MS, "sent": 8}
+    *_, panel = next(iter(asked_and_answered.pictures(replayed, []))).panels
+    assert panel.rows["value"].to_list() == [0, 400, 0, 0] and panel.rows["time_s"].to_list()[1:3] == [0.01, 0.03]
+    assert "flood" in svg.render(asked.draw(replayed, [])[0].chart)
+
+
 def test_a_long_replay_is_drawn_in_wider_stretches_without_gaps(replayed: Run) -> None:
     trial = only(replayed)
     rows = {"time_ns": [1_000 * MS, 61_000 * MS - 1], "sent": [7, 9], "answered": [7, 9]}

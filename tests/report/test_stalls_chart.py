@@ -17,10 +17,10 @@ STALLED = {"main;update;isc_ht_find": 60, "main;update;isc_ht_find;memcmp": 30, 
 OTHERWISE = {"main;recv": 90, "main;send": 10}
 
 
-def still(trial: Trial, stalled: dict[str, int]) -> None:
+def still(trial: Trial, stalled: dict[str, int], *, for_s: int = 10) -> None:
     """From its second to its third second it answers nothing, and 200 samples are taken."""
     start_ns = trial.load.start_ns
-    rows = [(start_ns + n * 10 * MS, 50, 0 if 200 <= n < 300 else 50) for n in range(1_000)]
+    rows = [(start_ns + n * 10 * MS, 50, 0 if 200 <= n < 300 else 50) for n in range(100 * for_s)]
     frame = pl.DataFrame(rows, schema=["time_ns", "sent", "answered"], orient="row")
     times = (pl.when(pl.col("answered") > 0).then(pl.col("time_ns") + ms * MS).otherwise(0) for ms in (1, 9))
     first_ns, last_ns = times
@@ -55,6 +55,14 @@ def test_only_variants_that_stood_still_are_drawn_with_what_ran(stalling: Run) -
     assert "isc_ht_find" in facts.text and "60% (60 of 100)" in facts.text
     used = {value for _, name, value in facts.attributes if name in ("fill", "stroke")}
     assert used <= {*_look.NEUTRALS.values(), *_look.COLOURS, "none", "transparent"}
+
+
+def test_ten_minutes_are_drawn_in_as_few_steps_as_one(stalling: Run) -> None:
+    trial = next(t for t in stalling.trials if t.record.spec.variant.parameters["server"] == "bind@system")
+    still(trial, STALLED, for_s=600)
+    (drawing,) = stalls.draw(Run.open(stalling.directory))
+    longest = max(map(len, drawing.chart.to_dict()["datasets"].values()))
+    assert stalls.STEPS / 2 < longest <= stalls.STEPS
 
 
 def test_frames_say_how_wide_they_are_otherwise() -> None:

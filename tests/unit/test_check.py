@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dnsrig.cli import check as command
-from dnsrig.lab import check, congestion, network, uml
+from dnsrig.lab import check, conditions, congestion, network, uml
 from dnsrig.lab.check import Remark
 from dnsrig.lab.links import netem, tun
 
@@ -38,6 +38,13 @@ def test_congestion_controls_that_are_lacking_are_named(monkeypatch: pytest.Monk
     (found,) = check._congestion()
     assert found.grade == "note" and "not hybla, illinois" in found.says
     assert "tcp_hybla tcp_illinois" in found.remedy and 'kernel = "uml"' in found.remedy
+
+
+@pytest.mark.parametrize(("says", "remarks"), [("1", 1), ("0", 0), (None, 0)])
+def test_autogroups(monkeypatch: pytest.MonkeyPatch, says: str | None, remarks: int) -> None:
+    monkeypatch.setattr(conditions, "read", lambda path: says if path == conditions.AUTOGROUPS else None)
+    found = list(check._autogroups())
+    assert len(found) == remarks and all(one.grade == "note" and "=0" in one.remedy for one in found)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 import socket_data
 import trial_data
-from trial_data import clean_trial, series
+import world_data
+from trial_data import SECOND, clean_trial, series
 
 from dnsrig.analysis import checks
 from dnsrig.analysis.checks import all_checks
@@ -20,7 +21,7 @@ from dnsrig.analysis.row_files.probe import PROPAGATION
 from dnsrig.analysis.row_files.transfer import CONNECTIONS, TRANSFERS
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import _at_end, _checks
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.rundir import Level, LinkSpec, PathSpec, ResolvingSpec
 
 ELSEWHERE = {"changes-made", "changes-served", "change-delay"}
 """Provoked in test_checks.py."""
@@ -223,6 +224,19 @@ def replayed(arrived: int) -> Make:
     return both(make, told("load", sent=1000), counted(secondary__link_clients__rx_packets=[0, arrived, arrived]))
 
 
+def captured(missing: int, dropped: int | None = 0, encrypted: int = 0) -> Make:
+    """Of a thousand queries."""
+    times = {name: {} for name in ("due_gap_ns", "gap_ns", "gap_deviation_ns")}
+    counts = {"queries": 1000, "arrived": 1000 - missing, "missing": missing, "encrypted": encrypted, "unknown": 0}
+    return told("arrival", **counts, **times, out_of_order=0, dropped=dropped)
+
+
+def classes(**connections: int) -> Make:
+    """Two classes of clients, one of which resumes sessions, with early data."""
+    rest = {"resumption": False, "early_data": False, "connections": {"returning": 0}}
+    return told("load", classes=[rest, {"resumption": True, "early_data": True, "connections": connections}])
+
+
 def settings(named: dict[str, Any], **shown: str) -> Make:
     def make(trial: Trial) -> None:
         trial.record.spec.hosts[trial.subject].settings = named
@@ -250,7 +264,78 @@ def notified(notify: bool, notifies: int, followed: int, unprompted: int = 0, se
 
 
 XOT = {"transport": "xot"}
+ANSWER = {"rcode": 0, "ad": False, "records": 1}
 NOTHING: Make = lambda trial: None  # noqa: E731
+
+
+def leveled(
+    level: Level, *, ad: bool = False, broken: int | None = 0, do: int = 3, rcode: int = 0, **more: Any
+) -> Make:
+    """A resolver that was asked for ``level``, and its answers, the same from its twin and from itself."""
+
+    def make(trial: Trial) -> None:
+        trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec(level=level)
+        answers: dict[str, Any] = {"good": {"rcode": rcode, "ad": ad, "records": 1}}
+        if broken is not None:
+            answers["broken"] = {"rcode": broken, "ad": False, "records": more.get("records", int(not broken))}
+        queries = {} if more.get("queries", 3) is None else {"queries": more.get("queries", 3), "edns": 3, "do": do}
+        told("level", twin={**answers, **queries}, server=more.get("server", answers))(trial)
+
+    return make
+
+
+def in_world(
+    *, cpu_percent: int = 10, waited_percent: int = 0, level: Level = "do-unvalidated", do: int = 100, **told_of: Any
+) -> Make:
+    """A resolver that sent a hundred queries to a world, so many with DO; the world's host used this share of its
+    CPU, and waited for it."""
+
+    def make(trial: Trial) -> None:
+        spec, phase = trial.record.spec, trial.measure
+        assert phase is not None
+        trial_data.measured(trial, 10)
+        spec.hosts["internet"] = spec.hosts["primary"].model_copy(update={"role": "world", "cpus": [0]})
+        spec.hosts[trial.subject].resolving = ResolvingSpec(level=level)
+        used, waited = ([second * share * 10_000 for second in range(12)] for share in (cpu_percent, waited_percent))
+        counted(internet__cgroup__cpu_usage_us=used, internet__psi__cpu_some_us=waited)(trial)
+        begun_ns = phase.start.monotonic_ns
+        early = {"time_ns": 0, "dnssec_ok": level == "no-do", "queries": 1_000}
+        with_do = {"time_ns": begun_ns, "queries": do}
+        world_data.write_queries(trial, early, with_do, {**with_do, "dnssec_ok": False, "queries": 100 - do})
+        world_data.write_not_in_world(trial, absent=3)
+        told("world", **{"not_in_world": 0, **told_of})(trial)
+
+    return make
+
+
+def met(*faults: str) -> Make:
+    """A query to a server with each of these faults, and one before `measure`."""
+
+    def make(trial: Trial) -> None:
+        begun_ns = trial_data.measured(trial, 10)
+        rows = [{"time_ns": begun_ns, "queries": 1, "fault": fault} for fault in faults]
+        world_data.write_queries(trial, {"time_ns": 0, "queries": 1, "fault": "wrong-ds"}, *rows)
+
+    return make
+
+
+def searched(percent: int, *, waited_percent: int = 0, holds: bool = False) -> Make:
+    """Three seconds of a search of the capacity, in the second of which the server used so much of its CPU and waited
+    for it, and held the rate or did not."""
+
+    def make(trial: Trial) -> None:
+        trial.record.spec.hosts[trial.subject].cpus = [1]
+        begun_ns = trial_data.measured(trial, 10)
+        used, waited = ([0, 0, share * 10_000, share * 10_000] for share in (percent, waited_percent))
+        name = trial.subject
+        counted(**{f"{name}__cgroup__cpu_usage_us": used, f"{name}__psi__cpu_some_us": waited})(trial)
+        step = {"holds": True, "instrument_failed": False, "start_ns": begun_ns, "end_ns": begun_ns + SECOND}
+        second = {"start_ns": begun_ns + SECOND, "end_ns": begun_ns + 2 * SECOND, "holds": holds}
+        told("ramp", steps=[step, {**step, **second}])(trial)
+
+    return make
+
+
 CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
     # name: where it passes, where it fails, where nothing tells
     "answers-good": (
@@ -264,17 +349,80 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [with_options(told("load"), missing_share=1.0)],
     ),
     "rate": ([told("load", due=100, sent=100)], [told("load", due=100, sent=90)], [told("load")]),
+    "flood-sent": (
+        [told("flood", due=100, sent=90, rcodes={"NXDOMAIN": 50, "SERVFAIL": 9})],
+        [told("flood", due=100, sent=89), told("flood", due=100, sent=100, answered=50, rcodes={"NOERROR": 26})],
+        [NOTHING],
+    ),
+    "faults-met": ([met("lame"), met("none", "silent")], [met("none"), met()], [NOTHING]),
+    "capacity-is-the-servers": (
+        [searched(90), searched(50, waited_percent=40)],
+        [searched(70), searched(40, waited_percent=30)],
+        [NOTHING, searched(90, holds=True)],
+    ),
     "queries-arrived": ([replayed(1000)], [replayed(500)], [told("load", sent=1000)]),
+    "stream-arrived": (
+        [captured(0), captured(10)],
+        [captured(11)],
+        [NOTHING, captured(0, dropped=1), captured(0, dropped=None), captured(0, encrypted=1000)],
+    ),
     "query-transport": (
         [
             with_options(counted(secondary__tcp__passive_opens=[0, 16, 16]), transport="tcp"),
             with_options(counted(secondary__tcp__passive_opens=[0, 0, 0])),
+            with_options(both(counted(secondary__tcp__passive_opens=[0, 3, 3]), told("statistics", connections=3))),
         ],
         [
             with_options(counted(secondary__tcp__passive_opens=[0, 0, 0]), transport="tcp"),
             with_options(counted(secondary__tcp__passive_opens=[0, 16, 16])),
         ],
         [with_options(counted(other__tcp__passive_opens=[0, 1, 1]))],
+    ),
+    "resolver-level": (
+        [
+            leveled("no-do", do=0),
+            leveled("do-unvalidated"),
+            leveled("do-unvalidated", broken=None),
+            leveled("validating", ad=True, broken=2),
+        ],
+        [
+            leveled("no-do"),
+            leveled("do-unvalidated", do=0),
+            leveled("validating"),
+            leveled("do-unvalidated", ad=True, broken=2),
+            leveled("validating", ad=True, broken=0),
+            leveled("validating", ad=False, broken=2),
+            leveled("validating", ad=True, broken=None),
+            leveled("do-unvalidated", broken=3),
+            leveled("do-unvalidated", records=0),
+            leveled("validating", ad=True, broken=2, server={}),
+            leveled("validating", ad=True, broken=2, server={"good": ANSWER, "broken": ANSWER}),
+            leveled("do-unvalidated", queries=0, do=0),
+            leveled("do-unvalidated", rcode=2),
+        ],
+        [NOTHING, leveled("no-do", queries=None)],
+    ),
+    "world-signed-ahead": (
+        [in_world(signatures={"given": 200, "made": 2}), in_world(signatures={"given": 0, "made": 0})],
+        [in_world(signatures={"given": 200, "made": 3})],
+        [NOTHING],
+    ),
+    "names-in-world": ([in_world()], [in_world(not_in_world=3)], [NOTHING]),
+    "upstream-do": (
+        [in_world(), in_world(do=90), in_world(level="no-do", do=0), in_world(level="validating")],
+        [in_world(do=89), in_world(level="no-do", do=1)],
+        [NOTHING],
+    ),
+    "world-kept-up": (
+        [in_world(), in_world(cpu_percent=69), in_world(cpu_percent=30, waited_percent=39)],
+        [
+            in_world(cpu_percent=72),
+            in_world(cpu_percent=30, waited_percent=42),
+            in_world(unsent=1),
+            in_world(receive_buffer_drops=1),
+            in_world(seconds_dropped=1),
+        ],
+        [NOTHING, both(in_world(), counted(internet__cgroup__cpu_usage_us=[0]))],
     ),
     "cache": (
         [resolved(10, 0.0), resolved(1000, 1.0)],
@@ -307,12 +455,23 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
         [
             with_options(transferred(["full", *["resumed"] * 9], **XOT), resumption=True),
             with_options(transferred(["full"] * 10, **XOT), resumption=False),
+            classes(returning=20, resumed=20),
         ],
         [
             with_options(transferred(["full"] * 10, **XOT), resumption=True),
             with_options(transferred(["full", *["resumed"] * 9], **XOT), resumption=False),
+            classes(returning=20, resumed=0),
         ],
-        [with_options(transferred(["full"], **XOT), resumption=True), with_options(NOTHING, resumption=True)],
+        [
+            with_options(transferred(["full"], **XOT), resumption=True),
+            with_options(NOTHING, resumption=True),
+            classes(returning=2, resumed=2),
+        ],
+    ),
+    "early-data": (
+        [classes(resumed=20, early_accepted=20)],
+        [classes(resumed=20, early_rejected=20), classes(resumed=20)],
+        [classes(resumed=2, early_accepted=2), NOTHING],
     ),
     "transfer-port": (
         [listed(p53=10), both(listed(p853=10), over(**XOT))],

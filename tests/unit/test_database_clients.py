@@ -88,7 +88,7 @@ def test_an_answer_without_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "more than 65,536 bytes" in str(caught.value)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.binary(min_size=1, max_size=40))
 def test_any_bytes_are_no_redis_or_refused(data: bytes) -> None:
     """Only the two exceptions that a console may raise; an answer that is whole and says PONG is none."""

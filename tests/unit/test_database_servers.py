@@ -151,7 +151,7 @@ def test_postgresql_runs_as_nobody(tmp_path: Path, owners: dict[str, int]) -> No
     assert "--reuid=65534" in initdb.command and "/usr/lib/postgresql/18/bin/initdb" in initdb.command
     assert server.command(place)[0] == "setpriv" and "--pdeathsig=KILL" in server.command(place)
     text = (place.directory / "postgresql.conf").read_text()
-    assert "listen_addresses = '198.18.0.4,127.0.0.1'" in text and "wal_compression = 'on'" in text
+    assert "listen_addresses = '198.18.0.4,2001:2::2,127.0.0.1'" in text and "wal_compression = 'on'" in text
     assert "ssl" not in text
 
 

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import base64
+import struct
+import tomllib
 from pathlib import Path
 
+import captures
 import dns.dnssec
+import dns.message
 import dns.rdatatype
 import dns.zone
 import pytest
 
 from dnsrig import datasets
+from dnsrig.errors import UsageError
+from dnsrig.experiment import preparation
 from dnsrig.rundir import DatasetSpec, Scalar
 
 KINDS: list[tuple[str, dict[str, Scalar]]] = [
     ("tiny-zones", {"zones": 1001, "serial": 7}),
     ("tld", {"delegations": 3, "serial": 7}),
 ]
+
+EXPERIMENT = """\
+title = "A world of a stream"
+question = "Is the stream made first?"
+procedure = "replay"
+limit_s = 60
+dataset = { kind = "world", zones = 30, from_stream = true }
+stream = { kind = "capture", file = "FILE" }
+hosts.primary.server = "echo@engine"
+"""
 
 
 @pytest.fixture
@@ -59,6 +75,69 @@ def test_a_dataset_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     made_ns = (datasets.folder(first.key) / "dataset.json").stat().st_mtime_ns
     assert datasets.provide("tiny-zones", {"zones": 2}) == first
     assert (datasets.folder(first.key) / "dataset.json").stat().st_mtime_ns == made_ns
+
+
+def test_a_world_is_a_specification_and_a_table_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
+    chosen: dict[str, Scalar] = {"zones": 30, "seed": 5, "names_seed": 6, "set": "tlds.count = 12\nzones.ipv6 = 1.0"}
+    folder = datasets.folder(datasets.provide("world", chosen).key)
+    made = tomllib.loads((folder / "world.toml").read_text())
+    assert (made["seed"], made["zones"]["count"], made["zones"]["names_seed"]) == (5, 30, 6)
+    assert (made["tlds"]["count"], made["zones"]["ipv6"]) == (12, 1.0)
+    # A zone has its own name and perhaps `www`.
+    assert 30 < len(datasets.names(folder).read_text().splitlines()) <= 2 * (30 + 12 + 1)
+    tiny = datasets.folder(datasets.provide("tiny-zones", {"zones": 2}).key)
+    assert datasets.names(tiny) == tiny / "zones.list"
+
+
+def test_a_dataset_is_made_anew_where_the_engine_is_told_something_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind, values = datasets.kinds()["world"], datasets.parameters("world", {"zones": 30})
+    keys = [datasets.key_of("world", values), datasets.key_of("world", values)]
+    arguments = kind.arguments
+    monkeypatch.setattr(kind, "arguments", lambda values: [*arguments(values), "--set=zones.ipv6 = 1.0"])
+    keys.append(datasets.key_of("world", values))
+    monkeypatch.setattr(kind, "VERSION", 2, raising=False)
+    keys.append(datasets.key_of("world", values))
+    assert keys[0] == keys[1] and len(set(keys)) == 3
+
+
+def write_stream(path: Path, name: str) -> Path:
+    """One query for the address of ``name``: docs/reference/stream.md."""
+    message = dns.message.make_query(name, "A", id=7).to_wire()
+    record = struct.pack("<qIHBB", 0, 0, len(message), 0, 0) + message
+    header = struct.pack("<8sIIQQqqQQ", b"DNSRSTRM", 1, 64, 1, 1, 0, 0, 0, 0)
+    path.write_bytes(header + record + bytes(-len(record) % 8))
+    return path
+
+
+def test_a_world_of_a_stream_has_its_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+    chosen: dict[str, Scalar] = {"zones": 30, "from_stream": True}
+    stream, same = (write_stream(tmp_path / name, "a.b.shop.example") for name in ("one", "same"))
+    made = datasets.provide("world", chosen, stream)
+    assert "a.b.shop.example.\t" in (datasets.folder(made.key) / "world.asked.names").read_text()
+    assert datasets.provide("world", chosen, same) == made
+    other = datasets.provide("world", chosen, write_stream(tmp_path / "other", "other.example"))
+    drawn = datasets.provide("world", {"zones": 30})
+    assert len({made.key, other.key, drawn.key}) == 3
+    assert not (datasets.folder(drawn.key) / "world.asked.names").exists()
+
+
+def test_an_experiment_makes_its_stream_before_the_world_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+    query = captures.Query(captures.START_NS, "203.0.113.1", 4000, captures.message("a.b.shop.example"))
+    capture, experiment = tmp_path / "clients.pcap", tmp_path / "own.toml"
+    capture.write_bytes(captures.pcap([(query.time_ns, captures.frame(captures.datagram(query)))]))
+    experiment.write_text(EXPERIMENT.replace("FILE", str(capture)))
+    (spec,) = preparation.prepare(preparation.Request(str(experiment)), lambda _: None).specs.values()
+    assert spec.stream is not None and spec.stream.queries == 1
+    assert spec.dataset.parameters["from_stream"] is True
+    assert "a.b.shop.example." in (datasets.folder(spec.dataset.key) / "world.asked.names").read_text()
+
+
+def test_from_stream_is_true_or_false() -> None:
+    with pytest.raises(UsageError, match="true or false"):
+        datasets.parameters("world", {"from_stream": "clients.stream"})
 
 
 def test_the_hashes_of_a_tld_with_nsec3_are_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,14 @@ import synthetic
 from command_line import status
 
 from dnsrig import discovery, paths
-from dnsrig.cli import _exits, compare, plan
+from dnsrig.cli import _exits, bisect, compare, plan
 from dnsrig.cli._exits import EVERY, EXIT_SKIP, EXIT_STOP, STATUS
 from dnsrig.cli.engine import SUBCOMMANDS
 from dnsrig.errors import DnsrigError, UsageError
 
 
 def test_each_command_of_the_table_is_one() -> None:
-    names = {module.__name__.rpartition(".")[2] for module in discovery.modules("dnsrig.cli")} | set(SUBCOMMANDS)
+    names = {discovery.name_of(module) for module in discovery.modules("dnsrig.cli")} | set(SUBCOMMANDS)
     assert {command.split()[0] for command in STATUS if command != EVERY} <= names
 
 
@@ -27,6 +27,7 @@ def test_each_status_in_the_code_is_in_the_table() -> None:
     assert set(compare.EXIT_STATUS.values()) | {compare.EXIT_NOT_COMPARED} == set(STATUS["compare"])
     assert set(compare.BISECT_STATUS.values()) | {EXIT_STOP} == set(STATUS["compare --bisect"])
     assert {0, plan.EXIT_TOO_LONG, plan.EXIT_NO_ANSWER, plan.EXIT_UNDECIDED} == set(STATUS["plan"])
+    assert set(bisect.STATUS.values()) == set(STATUS["bisect"])
     named = {value for name, value in vars(_exits).items() if name.startswith("EXIT_")}
     assert named <= {code for told in STATUS.values() for code in told}
     for path in Path(_exits.__file__).parent.glob("*.py"):

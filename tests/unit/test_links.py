@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import socket
 import statistics
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,10 +19,10 @@ from dnsrig.errors import DnsrigError
 from dnsrig.experiment import trial
 from dnsrig.lab import links, mss, tcp
 from dnsrig.lab.host import Host
-from dnsrig.lab.links import _qdisc, expectation, netem, schedule, selftest, tun
+from dnsrig.lab.links import _ends, _qdisc, expectation, netem, schedule, selftest, tun
 from dnsrig.lab.links.datagrams import Way
 from dnsrig.procedures import _kept_up
-from dnsrig.rundir import HostSpec, LinkSpec, PathSpec
+from dnsrig.rundir import FarSpec, HostSpec, LinkSpec, PathSpec
 
 S3 = PathSpec(rate_mbit=20, delay_ms=125, jitter_ms=50, loss_percent=0.1, limit_packets=5000)
 
@@ -54,6 +55,13 @@ def test_directions_as_link_takes_them() -> None:
     varying = PathSpec(delay_ms=0.00001, ordered=False, loss_over_time=[(0, 1), (60, 5.5)], mtu_bytes=1400, icmp=False)
     assert tun.direction(varying) == (
         "delay=0.00001ms,jitter=0ms,order=free,loss=1%,loss-at=60s:5.5%,limit=1000,mtu=1400,icmp=blocked"
+    )
+
+
+def test_far_ends_as_link_takes_them() -> None:
+    own = FarSpec(distribution="near", rtt_classes=[(1, 10, 76.7), (500, 1000, 0.04)], prefixes=["::/64"], seed=3)
+    assert tun.direction(PathSpec(delay_ms=1, far=own)).endswith(
+        ",limit=1000,far=::/64,far-delay=0.5ms..5ms:76.7+250ms..500ms:0.04,far-seed=3"
     )
 
 
@@ -145,6 +153,16 @@ def test_the_rule_writes_the_segment_size_of_a_syn() -> None:
     assert names == ["payload", "cmp", "payload", "bitwise", "cmp", "immediate", "exthdr"]
     immediate = dict(dict(mss.rule(1160)[5]["attrs"])["NFTA_EXPR_DATA"]["attrs"])
     assert immediate["NFTA_IMMEDIATE_DATA"]["attrs"] == [("NFTA_DATA_VALUE", b"\x04\x88")]
+
+
+@pytest.mark.parametrize(("family", "offset"), [(socket.AF_INET, 9), (socket.AF_INET6, 6)])
+def test_the_rule_looks_for_tcp_where_the_family_has_it(family: socket.AddressFamily, offset: int) -> None:
+    payload = dict(dict(mss.rule(1160, family)[0]["attrs"])["NFTA_EXPR_DATA"]["attrs"])
+    assert payload["NFTA_PAYLOAD_OFFSET"] == offset
+
+
+def test_a_link_too_narrow_for_ipv6_has_none() -> None:
+    assert (_ends.versions(1280), _ends.versions(1279)) == ((4, 6), (4,))
 
 
 # The model

@@ -9,10 +9,10 @@ import pytest
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan, preparation
 from dnsrig.experiment.executors.uml import check_congestion
-from dnsrig.lab import congestion, sites
+from dnsrig.lab import addresses, congestion, rtts, sites
 from dnsrig.lab.links import netem
 from dnsrig.procedures import procedure
-from dnsrig.rundir import DatasetSpec, LinkSpec, PathSpec, TrialSpec
+from dnsrig.rundir import DatasetSpec, FarSpec, LinkSpec, PathSpec, TrialSpec
 
 
 @pytest.fixture(autouse=True)
@@ -118,6 +118,9 @@ def test_a_queue_has_room_for_what_is_under_way() -> None:
         (["link=tun"], "without a"),
         (["path.delay_ms=1", "path.jitter_ms=2"], "more than the delay of 1 ms"),
         (["path.mtu_bytes=1501"], "above the interfaces' 1500"),
+        (["path.mtu_bytes=1279", "family=ipv6"], "MTU of 1279 bytes cannot be one of IPv6"),
+        (["path.interface_mtu_bytes=1000", "family=ipv6"], "MTU of 1000 bytes"),
+        (["family=ipv5"], "family = 'ipv5'"),
         (["path.site=soul"], "there is no site 'soul'"),
         (["path.loss_over_time=[[5, 1], [2, 1]]"], "rising times"),
         (["path.loss_over_time=[[5]]"], "rising times"),
@@ -136,6 +139,47 @@ def test_what_makes_no_sense_is_told(settings: list[str], message: str) -> None:
     with pytest.raises(UsageError, match=message) as caught:
         spec("tour", *settings)
     assert caught.value.hint
+
+
+def far_link(*settings: str) -> LinkSpec:
+    """The far link of a document whose primary has the addresses of the simulated Internet."""
+    document = model.load(model.find("tour"), "quick", list(settings))
+    hosts = dict(spec().hosts)
+    hosts["primary"] = hosts["primary"].model_copy(update={"client_range": str(addresses.INTERNET.ipv4)})
+    kind = path.link_kind(document, "running")
+    return next(link for link in path.links(document, procedure("transfer"), hosts, {}, kind) if link.emulated)
+
+
+def test_far_ends_have_round_trips_of_their_own() -> None:
+    made = far_link("path.rtts=near", "path.delay_ms=1", "path.rtts_seed=5")
+    assert made.kind == "tun" and made.forward is not None and made.reverse is not None
+    assert (
+        made.forward.far
+        == made.reverse.far
+        == FarSpec(
+            distribution="near",
+            rtt_classes=list(rtts.DISTRIBUTIONS["near"].classes),
+            prefixes=["198.18.64.0/18"],
+            seed=5,
+        )
+    )
+    assert made.forward.longest_ms == 501, "half of the longest, and what all have"
+    assert made.forward.limit_packets == 2 * 1000e6 / 8 * 0.501 / 1500, "there is room for what is under way"
+    assert LinkSpec.model_validate_json(made.model_dump_json()) == made
+
+
+def test_far_ends_that_no_link_can_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    for settings, message in (
+        (["path.rtts=nearby"], "no distribution of round trips 'nearby'"),
+        (["path.rtts=near", "link=netem"], "delays all packets of a link alike"),
+    ):
+        monkeypatch.setattr(netem, "available", lambda: True)
+        with pytest.raises(UsageError, match=message) as caught:
+            far_link(*settings)
+        assert caught.value.hint
+    with pytest.raises(UsageError, match="no host beyond the path has any"):
+        spec("tour", "path.rtts=near")
+    assert far_link("path.rtts=near").kind == "tun", "though the kernel has netem"
 
 
 def test_a_procedure_without_far_links_takes_no_path() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,27 @@ def test_variants_are_unique_and_stable() -> None:
     assert len(set(first)) == len(first) == 8
     assert first == [plan.variant(point).id for point in points("repeats=7")], "repeats are not part of the identity"
     assert first != [plan.variant(point).id for point in points("limit_s=61")]
+
+
+def test_a_variant_is_called_as_it_was_before_there_were_families() -> None:
+    assert [plan.variant(point).id for point in points("family=ipv4")] == [plan.variant(point).id for point in points()]
+    assert {plan.variant(point).id for point in points("family=ipv6")}.isdisjoint(plan.variant(p).id for p in points())
+
+
+def test_the_family_is_an_axis_of_any_experiment() -> None:
+    both = points("server=bind@forky", "zones=3", 'matrix.family=["ipv4", "ipv6"]')
+    assert (
+        [point.parameters["family"] for point in both] == [point.document.family for point in both] == ["ipv4", "ipv6"]
+    )
+    assert len({plan.variant(point).id for point in both}) == 2
+
+
+def test_everything_goes_over_the_family_asked_for() -> None:
+    (point,) = points("server=bind@forky", "zones=100", "hosts.secondary.source_addresses=3", "family=ipv6")
+    made = plan.provisional("tour", point, [0, 1])
+    secondary = made.hosts["secondary"]
+    assert made.family == "ipv6" and spec().family == "ipv4"
+    assert {ip_address(text).version for text in (secondary.address, *secondary.source_addresses)} == {6}
 
 
 def test_a_host_has_all_that_is_said_and_demanded_of_it() -> None:

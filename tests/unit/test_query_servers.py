@@ -12,7 +12,6 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource, TransferSpec
 from dnsrig.servers import driver, keys, sources
 from dnsrig.servers.driver import Zone, wanted_features
-from dnsrig.servers.unbound import common_suffix
 
 
 @pytest.mark.parametrize(("kind", "file"), [("bind", "named.conf"), ("knot", "knot.conf"), ("nsd", "nsd.conf")])
@@ -49,8 +48,8 @@ def test_unbound_answers_over_tls_when_asked_to(tmp_path: Path) -> None:
         (["one.example", "two.invalid"], "."),
     ],
 )
-def test_what_the_names_of_zones_share(names: list[str], suffix: str) -> None:
-    assert common_suffix(Zone(name, "") for name in names) == suffix
+def test_what_the_names_of_zones_share(tmp_path: Path, names: list[str], suffix: str) -> None:
+    assert placed(tmp_path, "unbound", "resolver", zones=[Zone(name, "") for name in names]).suffix == suffix
 
 
 def test_echo_takes_the_options_of_serve_echo(tmp_path: Path) -> None:

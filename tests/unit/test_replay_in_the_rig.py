@@ -11,7 +11,10 @@ from dnsrig import streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, plan
 from dnsrig.procedures import replay
-from dnsrig.rundir import DatasetSpec, Scalar, ServerSource, StreamSpec, TrialSpec
+from dnsrig.procedures.context.instruments import lists_sockets
+from dnsrig.rundir import DatasetSpec, PathSpec, Scalar, ServerSource, StreamSpec, TrialSpec
+
+WORLD_CHECKS = {"names-in-world", "upstream-do", "world-kept-up", "world-signed-ahead"}
 
 DOCUMENT: dict[str, Any] = {
     "title": "t",
@@ -33,8 +36,13 @@ def capture(tmp_path: Path) -> Path:
     return path
 
 
-def spec(stream: StreamSpec | None = STREAM, **options: Scalar) -> TrialSpec:
-    document = {**DOCUMENT, "options": options, "stream": {"kind": "capture", "file": "x"} if stream else {}}
+def spec(stream: StreamSpec | None = STREAM, more: dict[str, Any] | None = None, /, **options: Scalar) -> TrialSpec:
+    document = {
+        **DOCUMENT,
+        **(more or {}),
+        "options": options,
+        "stream": {"kind": "capture", "file": "x"} if stream else {},
+    }
     point = model.Point({}, model.validate(document, "test"))
     return plan.spec("run", "test", point, {"echo@engine": ECHO}, [DATASET], [0, 1], stream)
 
@@ -54,10 +62,63 @@ def test_the_clients_of_a_resolver_reach_the_resolver() -> None:
     assert found == [("primary", "resolver"), ("clients", "resolver")]
 
 
+WORLD = ServerSource(kind="world", source="engine", version="1")
+UNBOUND = ServerSource(kind="unbound", source="forky", version="1.22")
+
+
+def in_world(level: str = "do-unvalidated", **options: Scalar) -> TrialSpec:
+    hosts = {
+        "internet": {"server": "world@engine"},
+        "resolver": {"server": "unbound@forky", "resolving": {"level": level}},
+    }
+    chosen: dict[str, Scalar] = {"serve_as": "resolver", "resolve_from": "internet", **options}
+    document = {**DOCUMENT, "hosts": hosts, "dataset": {"kind": "world"}, "options": chosen}
+    point = model.Point({}, model.validate({**document, "stream": {"kind": "population"}}, "test"))
+    dataset = DatasetSpec(kind="world", key="w", zones=1, records=0, serial=0)
+    servers = {"world@engine": WORLD, "unbound@forky": UNBOUND}
+    return plan.spec("run", "test", point, servers, [dataset], [0, 1], STREAM)
+
+
+def test_a_resolver_resolves_from_a_world_on_a_host_of_its_own() -> None:
+    made = in_world()
+    assert (made.world, made.subject, made.primaries) == ("internet", "resolver", [])
+    assert made.hosts["internet"].server_ranges == ["198.18.64.0/18", "2001:2:0:3::/64"]
+    assert not any(host.server_ranges for name, host in made.hosts.items() if name != "internet")
+    assert {frozenset(link.ends) for link in made.links} == {
+        frozenset(ends)
+        for ends in [
+            ("internet", "resolver"),
+            ("clients", "resolver"),
+            ("observer", "internet"),
+            ("observer", "resolver"),
+        ]
+    }
+    assert replay.far(made.hosts, made.options) == [("internet", "resolver")]
+    assert set(replay.checks(made)) >= WORLD_CHECKS
+    assert not WORLD_CHECKS & set(replay.checks(spec()))
+
+
+def test_connections_over_a_far_path_are_listed_but_those_of_clients() -> None:
+    made = in_world()
+    far = [link.model_copy(update={"forward": PathSpec(delay_ms=10.0)}) for link in made.links]
+    assert not lists_sockets(made.model_copy(update={"links": far}))
+    assert lists_sockets(made.model_copy(update={"links": far, "stream": None}))
+    assert not lists_sockets(made.model_copy(update={"stream": None}))
+
+
+def test_only_a_resolver_resolves() -> None:
+    with pytest.raises(UsageError, match="a primary resolves nothing"):
+        in_world(serve_as="primary")
+
+
 def test_a_server_listens_for_tls_where_clients_used_it() -> None:
     assert spec().over_tls
     assert not spec(transport="udp").over_tls
-    assert not spec(STREAM.model_copy(update={"transports": {"udp": 100}})).over_tls
+    over_udp = STREAM.model_copy(update={"transports": {"udp": 100}})
+    assert not spec(over_udp).over_tls
+    assert spec(over_udp, classes="share=10%,transport=dot").over_tls
+    assert spec(transport="udp", classes="share=10%,transport=as-captured").over_tls
+    assert not spec(over_udp, transport="udp", classes="share=10%,transport=as-captured").over_tls
 
 
 def test_options_become_arguments() -> None:
@@ -68,9 +129,36 @@ def test_options_become_arguments() -> None:
     assert not any(word.startswith("--duration-s") for word in replay.arguments(spec(), 0))
 
 
+def test_classes_become_arguments_and_are_looked_at() -> None:
+    classes = "share=20%, transport=dot, early-data=yes; share=5%,transport=tcp,reuse=no"
+    words = replay.arguments(spec(classes=classes, class_seed=7), 0)
+    given = [word for word in words if word.startswith("--class")]
+    assert given == [
+        "--class=share=20%,transport=dot,early-data=yes",
+        "--class=share=5%,transport=tcp,reuse=no",
+        "--class-seed=7",
+    ]
+    assert replay.checks(spec(classes=classes))[-2:] == ["sessions-resumed", "early-data"]
+    assert "sessions-resumed" in replay.checks(spec(classes="share=20%,transport=dot,resumption=yes"))
+    assert replay.checks(spec()) == replay.checks(spec(classes="share=20%")) == ["rate", "queries-arrived"]
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
-    [({"transport": "doh"}, "options.transport"), ({"speed": 0.0}, "above 0"), ({"port": "any"}, "fresh, kept")],
+    [
+        ({"transport": "doh"}, "options.transport"),
+        ({"speed": 0.0}, "above 0"),
+        ({"port": "any"}, "fresh, kept"),
+        ({"classes": "share=60%; share=50%"}, "110 %"),
+        ({"classes": "transport=dot"}, "needs a share"),
+        ({"classes": "share=0"}, "above 0"),
+        ({"classes": "share=many"}, "above 0"),
+        ({"classes": "share=1%,colour=red"}, "'colour' is none of share, idle"),
+        ({"classes": "share=1%,share=2%"}, "twice"),
+        ({"classes": "share=1%,transport=doq"}, "transport is one of"),
+        ({"classes": "share=1%,transport=tcp,early-data=yes"}, "transport=dot"),
+        ({"classes": ";".join(["share=1%"] * 16)}, "15 classes"),
+    ],
 )
 def test_bad_options_are_refused(options: dict[str, Scalar], says: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -78,9 +166,21 @@ def test_bad_options_are_refused(options: dict[str, Scalar], says: str) -> None:
     assert says in f"{caught.value.message} {caught.value.hint}"
 
 
-def test_more_clients_than_addresses_are_refused() -> None:
-    with pytest.raises(UsageError, match="65,534"):
-        spec(STREAM.model_copy(update={"clients": 65_535}))
+@pytest.mark.parametrize("other", [{"transport": "dot"}, {"retransmissions": "off"}])
+def test_what_arrives_is_compared_where_all_of_it_can_be(other: dict[str, Scalar]) -> None:
+    assert "stream-arrived" in replay.checks(spec(capture=True))
+    with pytest.raises(UsageError, match="compares all queries"):
+        spec(capture=True, **other)
+
+
+def test_more_clients_than_addresses_need_ipv6() -> None:
+    stream = STREAM.model_copy(update={"clients": 65_535})
+    with pytest.raises(UsageError, match="65,534") as caught:
+        spec(stream)
+    assert 'family = "ipv6"' in caught.value.hint
+    made = spec(stream, {"family": "ipv6"})
+    assert made.hosts["clients"].client_range == "2001:2:0:5::/64"
+    assert "--server=2001:2::1" in replay.arguments(made, 0)
 
 
 def test_a_replay_needs_a_stream_and_nothing_else_takes_one() -> None:
@@ -89,6 +189,17 @@ def test_a_replay_needs_a_stream_and_nothing_else_takes_one() -> None:
     other = model.validate({**DOCUMENT, "procedure": "latency", "stream": {"kind": "capture"}}, "test")
     with pytest.raises(UsageError, match="replays nothing"):
         plan.spec("run", "test", model.Point({}, other), {"echo@engine": ECHO}, [DATASET], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("stream", "says"), [({"kind": "population"}, "itself made from the dataset"), ({}, "there is no stream")]
+)
+def test_a_world_of_a_stream_needs_one_that_is_there_before(stream: dict[str, Any], says: str) -> None:
+    dataset = {"kind": "world", "from_stream": True}
+    procedure = "replay" if stream else "latency"
+    document = model.validate({**DOCUMENT, "procedure": procedure, "dataset": dataset, "stream": stream}, "test")
+    with pytest.raises(UsageError, match=says):
+        plan.spec("run", "test", model.Point({}, document), {"echo@engine": ECHO}, [DATASET], [0, 1])
 
 
 def test_a_stream_is_part_of_a_variant_and_none_is_not() -> None:

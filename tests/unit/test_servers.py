@@ -6,7 +6,7 @@ import re
 import sqlite3
 import stat
 from datetime import UTC, datetime
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, ip_address
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ CREATE TABLE domainmetadata (id INTEGER PRIMARY KEY, domain_id INTEGER, kind TEX
 CREATE TABLE tsigkeys (id INTEGER PRIMARY KEY, name TEXT, algorithm TEXT, secret TEXT);
 """
 ZONE_SERVERS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
+OWN_IPV4 = IPv4Address("198.18.0.2")
 CATALOG = Zone("catalog.example", "catalog.zone")
 
 
@@ -123,6 +124,39 @@ def test_zones_are_divided_among_routes(tmp_path: Path, kind: str) -> None:
     text = configuration(place)
     assert all(str(address) in text for address in (one, two, own, other))
     assert [place.route_of(number).number for number in range(4)] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ZONE_SERVERS)
+@pytest.mark.parametrize("role", ["primary", "secondary"])
+def test_a_server_listens_at_both_its_addresses(tmp_path: Path, kind: str, role: str) -> None:
+    """Whichever it is asked at; and for TLS as well."""
+    ipv4 = listening(configuration(placement(tmp_path / "a", kind, role)))
+    ipv6 = listening(configuration(placement(tmp_path / "b", kind, role, address="2001:2::2", other_address=OWN_IPV4)))
+    assert len(ipv4) == len(ipv6) > 0
+    for lines in (ipv4, ipv6):
+        assert all(any(address in line for line in lines) for address in ("198.18.0.2", "2001:2::2"))
+    if driver(kind).support("XoT").since(role):  # type: ignore[arg-type]
+        over_tls = placement(tmp_path / "c", kind, "primary", transfer=TransferSpec(transport="xot"))
+        tls = [line for line in listening(configuration(over_tls)) if "853" in line]
+        assert all(any(address in line for line in tls) for address in ("198.18.0.2", "2001:2::2"))
+
+
+def listening(text: str) -> list[str]:
+    return re.findall(r"^ *(?:listen|ip-address|local-address).*$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("version", "new"), [("9.11.37", False), ("9.16.50", False), ("9.18.10", True)])
+def test_bind_is_spoken_to_in_words_that_it_knows(tmp_path: Path, version: str, new: bool) -> None:
+    source = ServerSource(kind="bind", source="git:v1", version=version, key="bind-1")
+    for role in ("primary", "secondary"):
+        text = configuration(placement(tmp_path / role, "bind", role, server=source))
+        assert (f"type {role};" in text) == new and bool(re.search(r"type (master|slave);|masters", text)) != new
+
+
+def test_bind_asks_from_an_address_of_either_family(tmp_path: Path) -> None:
+    routes = [Route(1, ip_address("2001:2::1"), ip_address("2001:2:0:4::1"))]
+    text = configuration(placement(tmp_path, "bind", "secondary", routes=routes))
+    assert "primaries { 2001:2::1 port 53; };" in text and "transfer-source-v6 2001:2:0:4::1;" in text
 
 
 def test_what_a_driver_lacks() -> None:
@@ -324,14 +358,14 @@ def test_source_names() -> None:
         sources.parse("tinydns@forky")
 
 
-@pytest.mark.parametrize("source", ["system", "engine", "forky", "/opt/bind", "~/bind", "./bind"])
+@pytest.mark.parametrize("source", ["system", "engine", "forky", "/opt/bind", "~/bind", "./bind", "git:v1"])
 def test_a_source_is_of_one_kind(source: str) -> None:
     assert sum(kind.takes(source) for kind in sources.all_sources().values()) == 1
 
 
 def test_what_is_no_source_is_refused() -> None:
-    with pytest.raises(UsageError, match="'git:v1' is not the name of a source"):
-        sources.find("bind@git:v1")
+    with pytest.raises(UsageError, match="'ftp:v1' is not the name of a source"):
+        sources.find("bind@ftp:v1")
 
 
 def test_a_root_file_system_is_where_the_cache_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

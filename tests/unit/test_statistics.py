@@ -121,7 +121,7 @@ def test_known_rank_tests(a: list[int], b: list[int], p: float) -> None:
     assert rank_test(list(a), list(b)) == pytest.approx(p, abs=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.lists(st.integers(0, 6), min_size=5, max_size=6),
     st.lists(st.integers(0, 6), min_size=5, max_size=6),

@@ -406,9 +406,10 @@ def test_a_slower_server_is_told_apart_from_the_echo_server(qps: float) -> None:
 # --- udp-buffer-drops, the side of the instrument ---
 
 
-def drops(trial: Trial, server: int, instrument: int) -> None:
+def drops(trial: Trial, server: int, instrument: int, source: str = "udp") -> None:
     start, grown = measured(trial, 3), {"primary": 0, "secondary": server, "observer": instrument}
-    columns = {f"{host}__udp__rcvbuf_errors": [2, 2, 2 + n, 2 + n, 2 + n] for host, n in grown.items()}
+    columns = {f"{host}__udp__rcvbuf_errors": [2] * 5 for host in grown}
+    columns |= {f"{host}__{source}__rcvbuf_errors": [2, 2, 2 + n, 2 + n, 2 + n] for host, n in grown.items()}
     use(trial, series(start - SECOND, **columns))
 
 
@@ -426,6 +427,14 @@ def test_queries_that_the_server_dropped(trial: Trial) -> None:
     found = judge("udp-buffer-drops", trial)
     assert "7 on the secondary" in found.summary and "fault" not in found.summary
     assert "rmem_max" not in found.remedy and "SOA" not in found.remedy
+
+
+def test_what_was_dropped_over_ipv6_counts_as_well(trial: Trial) -> None:
+    trial.record.spec.family = "ipv6"
+    drops(trial, 7, 0, source="udp6")
+    found = judge("udp-buffer-drops", trial)
+    assert "7 on the secondary" in found.summary and list(found.series) == ["secondary/udp6/rcvbuf_errors"]
+    assert trial.value("udp_buffer_errors") == 7
 
 
 def test_a_ramp_looks_for_the_rate_at_which_the_server_drops(trial: Trial) -> None:

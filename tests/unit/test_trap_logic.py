@@ -19,7 +19,7 @@ import transfer_rows
 from trial_data import SECOND, clean_trial, judge, log_of, measured, series, use
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.rundir import LogDrilldown, PathSpec, ServerLimit
+from dnsrig.rundir import LogDrilldown, PathSpec, ResolvingSpec, ServerLimit
 from dnsrig.servers import all_drivers
 from dnsrig.traps import all_traps, examine
 
@@ -283,8 +283,8 @@ def test_one_repeat_has_no_range() -> None:
 
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
-    """Those of query load of trials that have some, those of the instrument's transfers, of replays, of far paths and
-    of a zone's cycle likewise, the others of servers' transfers."""
+    """Those of query load of trials that have some, those of the instrument's transfers, of replays, of resolvers,
+    of far paths and of a zone's cycle likewise, the others of servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:
@@ -308,7 +308,13 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     replayed = Run.open(synthetic.build(tmp_path / "replayed", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in replayed.trials:
         replay_data.put(trial)
-    findings = [finding for some in (run, loaded, pulled, sites, far, narrow, replayed) for finding in examine(some)]
+    resolved = Run.open(synthetic.build(tmp_path / "resolved", synthetic.Plan(servers=["knot@system"], zones=[100])))
+    for trial in resolved.trials:
+        replay_data.put(trial)
+        trial.record.spec.hosts["internet"] = trial.record.spec.hosts["primary"].model_copy(update={"role": "world"})
+        trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec()
+    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved)
+    findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]
         assert mine, f"{trap.id} is silent: silence is not an answer"

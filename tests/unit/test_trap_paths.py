@@ -47,6 +47,15 @@ def test_packets_that_were_too_large(trial: Trial, icmp: bool, words: str) -> No
     assert "hosts.secondary.advmss_bytes = 1260" in found.remedy
 
 
+def test_over_ipv6_less_fits_behind_the_headers(trial: Trial) -> None:
+    trial.record.spec.family = "ipv6"
+    over_path(trial, NARROW, kind="netem")
+    trial.record.spec.hosts["secondary"].mss_clamp_bytes = 1260
+    sockets(trial, 1248)
+    found = judge("mss-above-path-mtu", trial)
+    assert (found.verdict, found.evidence["mss_fits_bytes"]) == ("found", 1240)
+
+
 def test_segments_that_fit(trial: Trial) -> None:
     over_path(trial, NARROW)
     link_rows(trial, packets=1000)

@@ -202,6 +202,13 @@ def test_lowered_tw_buckets_without_samples(trial: Trial) -> None:
     assert judge("lowered-tw-buckets", trial).verdict == "cannot-tell"
 
 
+def test_a_resolver_has_buckets_too(trial: Trial) -> None:
+    """With a simulated Internet there is neither a primary nor a secondary."""
+    for spec, role in zip(trial.record.spec.hosts.values(), ("resolver", "world", None)):
+        spec.role = role  # type: ignore[assignment]
+    assert judge("lowered-tw-buckets", trial).verdict == "clear"
+
+
 def test_lowered_tw_buckets_where_nothing_was_recorded(trial: Trial) -> None:
     trial.record.conditions = {}
     assert judge("lowered-tw-buckets", trial).verdict == "cannot-tell"

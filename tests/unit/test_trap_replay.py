@@ -228,6 +228,13 @@ def test_downsampled_clients(trial: Trial, half: float, whole: float, kept: floa
     said(judge("downsampled-clients", trial), says)
 
 
+def test_single_queries_that_are_left_out_are_told(trial: Trial) -> None:
+    assert trial.record.spec.stream
+    trial.record.spec.stream.parameters["keep_queries"] = 0.125
+    holds(trial, hit_ratios=[ratio(0.5, 0.897), ratio(1, 0.9)])
+    said(judge("downsampled-clients", trial), "12.5% of each client's queries")
+
+
 def test_a_stream_with_too_many_questions_leaves_the_hit_ratio_open(trial: Trial) -> None:
     assert trial.record.spec.stream
     trial.record.spec.stream.parameters["keep_share"] = 0.1

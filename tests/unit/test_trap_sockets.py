@@ -111,6 +111,8 @@ def test_small_buffers(trial: Trial, limit: str, host: str, sysctl: str) -> None
     assert found.evidence["in_flight_max_bytes"] == 44 * socket_data.MSS_BYTES
     assert found.evidence["bandwidth_delay_bytes"] == 750_000, "20 Mbit/s over 300 ms"
     assert f"net.ipv4.{sysctl} on the {host}" in found.remedy
+    trial.record.spec.hosts[trial.subject].role = "resolver"
+    assert all_traps()["small-buffers"].after(trial) is None, "single messages"
 
 
 @pytest.mark.parametrize(

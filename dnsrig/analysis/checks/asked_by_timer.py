@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from dnsrig.analysis import sockets
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.read import Trial
 
@@ -17,10 +18,9 @@ UNIT = "for a change that was served"
 
 
 def look(trial: Trial) -> Seen:
-    told, address = trial.record.instruments.get("told"), trial.record.spec.hosts[trial.subject].address
-    served = trial.propagation.filter(
-        pl.col("seen_ns").is_not_null() & pl.col("secondary").str.starts_with(address)
-    ).height
+    told = trial.record.instruments.get("told")
+    seen = trial.propagation.filter(pl.col("seen_ns").is_not_null())
+    served = sum(sockets.host_of(trial, secondary) == trial.subject for secondary in seen["secondary"])
     if told is None or not served:
         return cannot_tell("it served no change, or nothing watched its packets")
     return Seen(told["unprompted"] / served, least=1.0, why=f"{told['unprompted']:,} for {served:,} changes")

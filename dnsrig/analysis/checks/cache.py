@@ -19,10 +19,10 @@ COLD_LEAST = 0.9
 def look(trial: Trial) -> Seen:
     answered, missing = trial.load.answered, float(trial.record.spec.options["missing_share"])
     primaries = trial.record.spec.primaries
-    sent = [trial.growth(trial.subject, f"link:{primary}", "tx_packets") for primary in primaries]
-    if not answered or not sent or None in sent:
+    sent = trial.links_growth(primaries, "tx_packets")
+    if not answered or sent is None:
         return cannot_tell("there are no answers, or no samples of the link to the authority")
-    seen = sum(packets or 0.0 for packets in sent) / answered
+    seen = sent / answered
     series = tuple(f"{trial.subject}/link:{primary}/tx_packets" for primary in primaries)
     asked = "uncached" if missing else "cached"
     if missing:

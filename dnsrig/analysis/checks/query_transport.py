@@ -2,7 +2,8 @@
 a client.
 
 As the kernel of its host counts them (`PassiveOpens` of RFC 1213), so it does not hang on what the load says of itself.
-Of a secondary or a primary that transfers meanwhile only the lower limit holds.
+Of a secondary or a primary that transfers meanwhile only the lower limit holds. Connections by which the rig asked a
+resolver for its counters are left out.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ def look(trial: Trial) -> Seen:
     opened = trial.growth(trial.subject, "tcp", "passive_opens")
     if opened is None:
         return cannot_tell("there are no samples of TCP (samples.arrow)")
+    opened = max(0.0, opened - trial.record.instruments.get("statistics", {}).get("connections", 0))
     options = trial.record.spec.options
     series = (f"{trial.subject}/tcp/passive_opens",)
     if options["transport"] == "udp":

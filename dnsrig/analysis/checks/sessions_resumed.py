@@ -1,14 +1,15 @@
 """Of the TLS handshakes that could resume a session (RFC 8446, 2.2), how many did: at least half where sessions are to
 be resumed, none where not.
 
-One could, if the same secondary had a connection established when it began. A server that gives no tickets makes the
-resumed case the same as the new one, and a comparison of the two one of a thing with itself.
+One could, if the same secondary, or client of a replay, had a connection established when it began. A server that gives
+no tickets makes the resumed case the same as the new one, and a comparison of the two one of a thing with itself.
 """
 
 from __future__ import annotations
 
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.handshakes import FEWEST, handshakes_of
+from dnsrig.analysis.load_result import ClassConnections
 from dnsrig.analysis.read import Trial
 
 TITLE = "TLS sessions resumed"
@@ -17,6 +18,8 @@ LEAST_PERCENT = 50.0
 
 
 def look(trial: Trial) -> Seen:
+    if classes := trial.load.classes:
+        return _replayed([one.connections for one in classes if one.resumption])
     if trial.connections.is_empty():
         return cannot_tell("there are no rows of connections (connections.arrow)")
     found = handshakes_of(trial.connections)
@@ -26,3 +29,11 @@ def look(trial: Trial) -> Seen:
     if trial.record.spec.options["resumption"]:
         return Seen(seen, least=LEAST_PERCENT, asked="resumed")
     return Seen(seen, most=0.0, asked="new")
+
+
+def _replayed(classes: list[ClassConnections]) -> Seen:
+    could = sum(one.returning for one in classes)
+    if could < FEWEST:
+        return cannot_tell(f"{could} handshakes could have resumed a session, too few to judge by")
+    resumed = sum(one.resumed for one in classes)
+    return Seen(100 * resumed / could, least=LEAST_PERCENT, asked="resumed")

@@ -17,13 +17,13 @@ LEAST = 8.0
 
 def look(trial: Trial) -> Seen:
     spec, told = trial.record.spec, trial.record.instruments
-    came = [trial.growth(trial.subject, f"link:{primary}", "rx_bytes") for primary in spec.primaries]
+    came = trial.links_growth(spec.primaries, "rx_bytes")
     probe, transfer = told.get("probe", {}), told.get("transfer", {})
     zones = probe.get("seen", transfer.get("done"))
-    if zones is None or not came or None in came:
+    if zones is None or came is None:
         return cannot_tell("there are no samples of the links to the primaries, or nobody saw the zones arrive")
     if not zones:
         return cannot_tell("no zone arrived")
     records = spec.dataset.records * zones / max(1, spec.dataset.zones)
     series = tuple(f"{trial.subject}/link:{primary}/rx_bytes" for primary in spec.primaries)
-    return Seen(sum(nbytes or 0.0 for nbytes in came) / max(1.0, records), least=LEAST, series=series)
+    return Seen(came / max(1.0, records), least=LEAST, series=series)

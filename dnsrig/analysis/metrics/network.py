@@ -6,13 +6,6 @@ from dnsrig.analysis.metrics import metric
 from dnsrig.analysis.read import Trial, total
 
 
-def _over_links(trial: Trial, *names: str) -> float | None:
-    """Growth of these counters of the interfaces towards the primaries; None where there is no primary to transfer
-    from."""
-    links = [f"link:{primary}" for primary in trial.record.spec.primaries]
-    return total(trial.growth(trial.subject, link, name) for link in links for name in names)
-
-
 def _over_servers(trial: Trial, source: str, name: str, *roles: str) -> float | None:
     return total(trial.growth(host, source, name) for host in trial.hosts_as(*roles))
 
@@ -41,7 +34,7 @@ def time_wait_overflows(trial: Trial) -> float | None:
 def transfer_bytes(trial: Trial) -> float | None:
     """Bytes of all frames between primaries and secondary, both directions, Ethernet headers included, during
     `measure`, to within 0.2 s at either end."""
-    return _over_links(trial, "rx_bytes", "tx_bytes")
+    return trial.links_growth(trial.record.spec.primaries, "rx_bytes", "tx_bytes")
 
 
 @metric(title="packets", unit="packets", better="lower", order=33)
@@ -49,7 +42,7 @@ def transfer_packets(trial: Trial) -> float | None:
     """Packets between primaries and secondary as the interfaces count them, both directions, during `measure`, to
     within 0.2 s at either end. Segmentation offload makes one packet of up to 64 kB, so this is fewer than on a
     wire."""
-    return _over_links(trial, "rx_packets", "tx_packets")
+    return trial.links_growth(trial.record.spec.primaries, "rx_packets", "tx_packets")
 
 
 @metric(title="retransmissions", unit="segments", better="lower", order=34)
@@ -63,7 +56,7 @@ def retransmissions(trial: Trial) -> float | None:
 def udp_buffer_errors(trial: Trial) -> float | None:
     """Datagrams that the hosts of primaries, secondary and resolver dropped for a full socket buffer during `measure`,
     to within 0.2 s at either end."""
-    return _over_servers(trial, "udp", "rcvbuf_errors", "primary", "secondary", "resolver")
+    return total(trial.udp_growth(host, "rcvbuf_errors") for host in trial.hosts_as("primary", "secondary", "resolver"))
 
 
 @metric(title="listen drops", unit="connections", better="lower", order=36)

@@ -141,6 +141,9 @@ def held_against(run: Run) -> list[Measured]:
         experiment, hold = _holds.get((figure.experiment, figure.variant, figure.metric), ("", None))
         if hold is not None and experiment == run.manifest.experiment:
             found += hold(run, figure)
+    if all(spec.family == "ipv6" for spec in run.manifest.specs.values()):
+        for one in found:
+            one.differs.append("Measured over IPv6 here.")
     return found
 
 

@@ -30,10 +30,11 @@ limit."""
 _OF_REPLAYS = {
     **dict.fromkeys(("timeouts", "truncated", "authenticated", "nxdomain", "servfail"), pl.UInt32),
     **dict.fromkeys(("p50_ns", "p99_ns"), pl.Int64),
+    "class": pl.UInt32,
 }
 REPLAYED_CLIENTS = RowFile("clients.arrow", {**CLIENTS.schema, **_OF_REPLAYS}, later=tuple(_OF_REPLAYS))
 """One row a client of a replay, over all of it. ``timeouts``: of those unanswered; ``p50_ns``, ``p99_ns``: the upper
-bounds of classes a quarter wide."""
+bounds of steps a quarter wide. ``class``: the number of the client's ``--class``, 0 without."""
 ANSWERS = RowFile(
     "answers.arrow",
     {

@@ -100,8 +100,9 @@ def needed(spec: TrialSpec) -> list[Path]:
     zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
     servers = [host.server for host in spec.hosts.values() if host.server is not None]
     roots = [Path(place) for server in servers for place in (sources.root(server), server.prefix) if place is not None]
+    built = [folder for server in servers for folder in sources.shown(server).values()]
     replayed = [streams.folder(spec.stream.key)] if spec.stream is not None else []
-    return [*programs, paths.engine(), *zones, *replayed, *roots]
+    return [*programs, paths.engine(), *zones, *replayed, *roots, *built]
 
 
 def modules(spec: TrialSpec) -> list[str]:

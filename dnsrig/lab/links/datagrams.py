@@ -17,15 +17,19 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from dnsrig.lab.host import Host, inside
+from dnsrig.rundir import Address
 
 PORT = 9
 """discard (RFC 863): nothing else has it on a fresh host."""
 HEADER = struct.Struct("!4sI")
 MARK = b"drig"
-IP_UDP_BYTES = 28
-"""The headers of IPv4 (RFC 791) and UDP (RFC 768)."""
-IP_MTU_DISCOVER, IP_PMTUDISC_PROBE = 10, 3
-"""DF is set, and what is known of the path's MTU does not matter (ip(7))."""
+HEADERS_BYTES = {socket.AF_INET: 20 + 8, socket.AF_INET6: 40 + 8}
+"""Of IPv4 (RFC 791) or IPv6 (RFC 8200), and UDP (RFC 768)."""
+PROBING = {socket.AF_INET: (socket.IPPROTO_IP, 10, 3), socket.AF_INET6: (socket.IPPROTO_IPV6, 23, 3)}
+"""IP_PMTUDISC_PROBE of IP_MTU_DISCOVER (ip(7)), and the same of IPv6: no packet is cut, and what is known of the path's
+MTU does not matter."""
+FREEBIND = {socket.AF_INET: (socket.IPPROTO_IP, 15), socket.AF_INET6: (socket.IPPROTO_IPV6, 78)}
+"""IP_FREEBIND (ip(7)), IPV6_FREEBIND (linux/in6.h): an address may be that of a range, which no interface has."""
 SO_TIMESTAMPNS = 35
 SO_RCVBUFFORCE, SO_SNDBUFFORCE = 33, 32
 BUFFER_BYTES = 16 << 20
@@ -66,7 +70,7 @@ class Probe:
         """One datagram that makes an IP packet of ``bytes``."""
         sender = self.left if way is self.forward else self.right
         head = HEADER.pack(MARK, len(way.sent_s))
-        content = head.ljust(nbytes - IP_UDP_BYTES, b"\0")
+        content = head.ljust(nbytes - HEADERS_BYTES[sender.family], b"\0")
         way.nbytes.append(nbytes)
         way.sent_s.append(time.clock_gettime(time.CLOCK_REALTIME))
         try:
@@ -76,7 +80,8 @@ class Probe:
 
     def send_at_once(self, way: Way, packets: int, nbytes: int) -> None:
         """So many alike, as fast as the kernel makes them of a few large ones (UDP_SEGMENT, udp(7))."""
-        sender, size = self.left if way is self.forward else self.right, nbytes - IP_UDP_BYTES
+        sender = self.left if way is self.forward else self.right
+        size = nbytes - HEADERS_BYTES[sender.family]
         most = max(1, min(MOST_SEGMENTS, LARGEST_BYTES // 2 // size))
         control = [(socket.IPPROTO_UDP, UDP_SEGMENT, struct.pack("H", size))]
         while packets > 0:
@@ -125,11 +130,25 @@ class Probe:
 
 
 @contextlib.contextmanager
-def probe(left: Host, right: Host) -> Iterator[Probe]:
-    """Sockets on both hosts, gone afterwards."""
+def probe(
+    left: Host, right: Host, *, at_left: Address | None = None, at_right: Address | None = None
+) -> Iterator[Probe]:
+    """Sockets on both hosts, gone afterwards; where an address is given, of all of a host's, that end is at it, and the
+    other at a free port."""
+    ends = ((left, at_left), (right, at_right))
+    given = at_left or at_right
     with ExitStack() as stack:
-        one, other = (stack.enter_context(_socket(here, there)) for here, there in ((left, right), (right, left)))
+        one, other = (stack.enter_context(_socket(*_end(here, at, given))) for here, at in ends)
+        one.connect(other.getsockname()[:2])
+        other.connect(one.getsockname()[:2])
         yield Probe(one, other)
+
+
+def _end(here: Host, at: Address | None, given: Address | None) -> tuple[Host, Address, int]:
+    """Host, address and port of an end that is ``at`` some address, or not; ``given``: that of either end."""
+    if given is None:
+        return here, here.address, PORT
+    return (here, at, PORT) if at is not None else (here, here.by_version[given.version], 0)
 
 
 def _send_parts(sender: socket.socket, parts: Sequence[bytes], control: Sequence[tuple[int, int, bytes]]) -> None:
@@ -147,16 +166,17 @@ def _send_parts(sender: socket.socket, parts: Sequence[bytes], control: Sequence
             sender.send(part)
 
 
-def _socket(here: Host, there: Host) -> socket.socket:
+def _socket(here: Host, at: Address, port: int) -> socket.socket:
+    family = socket.AF_INET if at.version == 4 else socket.AF_INET6
     with inside(here.namespace):
-        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock = socket.socket(family, socket.SOCK_DGRAM)
     sock.setblocking(False)
     for option in (SO_RCVBUFFORCE, SO_SNDBUFFORCE):
         sock.setsockopt(socket.SOL_SOCKET, option, BUFFER_BYTES)
     sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-    sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_PROBE)
-    sock.bind((str(here.address), PORT))
-    sock.connect((str(there.address), PORT))
+    sock.setsockopt(*PROBING[family])
+    sock.setsockopt(*FREEBIND[family], 1)
+    sock.bind((str(at), port))
     return sock
 
 

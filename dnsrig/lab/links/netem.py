@@ -4,19 +4,21 @@ The packets of a host pass a router that has nothing else to do: a veth pair on 
 leave it. Shaped on its own interface a sender would learn of a full queue at once, from its own kernel, and keep less
 in flight (TCP small queues); and what it hands over are segments of up to 64 kB, which netem would lose and delay as
 one packet. So the hosts' interfaces do no segmentation offload, and the queue is elsewhere. Neighbours are static, so
-that ARP is not delayed.
+that nothing is asked before the first packet.
 
-A path MTU is that of the router's route, locked; the router says so by ICMP, unless what it says itself is sent
-nowhere. It fragments packets without DF, as routers do, where the engine's `link` drops them. The kernel draws its
+A path MTU is that of the router's route, locked; the router says so by ICMP or ICMPv6, unless what it says itself is
+sent nowhere. It fragments packets without DF, as routers do, where the engine's `link` drops them. The kernel draws its
 random numbers itself: the seed of the link does not reach it.
 """
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from dataclasses import dataclass, field
 from functools import cache
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from pyroute2 import NetNS, netns
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses, ledger
-from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, inside, set_sysctl
+from dnsrig.lab.host import BASE_SYSCTLS, LOOPBACK, Host, add_address, inside, set_sysctl
 from dnsrig.lab.ledger import Ledger
 from dnsrig.lab.links import Place, _ends, _qdisc, veth
 from dnsrig.rundir import LinkSpec, PathSpec
@@ -125,6 +127,8 @@ class NetemLink:
 
 def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
     """Join two hosts by a router that delays and loses what passes."""
+    if any(way is not None and way.far is not None for way in (spec.forward, spec.reverse)):
+        raise DnsrigError("netem delays all packets of a link alike, not each far end's as asked for")
     router = f"{ledger.PREFIX}{place.ledger.tag}-{left.name}-{right.name}"
     place.ledger.add(network_namespace=router)
     netns.create(router)
@@ -133,10 +137,14 @@ def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> NetemLink:
             set_sysctl(name, value)
     with NetNS(router) as route:
         route.link("set", index=LOOPBACK, state="up")
-        route.addr("add", index=LOOPBACK, address=str(addresses.ROUTERS.ipv4[place.number + 1]), prefixlen=32)
+        for part in (addresses.ROUTERS.ipv4, addresses.ROUTERS.ipv6):
+            add_address(route, str(part[place.number + 1]))
     forward, reverse = spec.forward or PathSpec(), spec.reverse or PathSpec()
     for host, other, way in ((left, right, reverse), (right, left, forward)):
         _connect(host, other, router, spec, way)
+    with inside(router):
+        # Not before: an interface that forwards from the beginning tells its link that a router joins (RFC 3810).
+        set_sysctl("net.ipv6.conf.all.forwarding", "1")
     _silence(router, forward, reverse)
     exits = {"forward": Exit(router, right.name, forward), "reverse": Exit(router, left.name, reverse)}
     for one in exits.values():
@@ -156,13 +164,15 @@ def _connect(host: Host, other: Host, router: str, spec: LinkSpec, way: PathSpec
     hardware = _ends.hardware_address(host.namespace, other.name)
     metrics = {} if way.mtu_bytes is None else {"mtu": way.mtu_bytes, "lock": MTU_LOCK}
     with NetNS(router) as route:
-        index = route.link_lookup(ifname=host.name)[0]
-        route.link("set", index=index, mtu=spec.mtu_bytes)
-        route.link("set", index=index, state="up")
-        route.neigh("replace", dst=str(host.address), lladdr=hardware, ifindex=index, state="permanent")
-        route.route("add", dst=f"{host.address}/32", oif=index, scope=_ends.LINK_SCOPE, metrics=metrics)
+        index = _ends.bring_up(route, host.name, spec.mtu_bytes)
+        for version in _ends.versions(spec.mtu_bytes):
+            if (own := host.by_version.get(version)) is not None:
+                route.neigh("replace", dst=str(own), lladdr=hardware, ifindex=index, state="permanent")
+                scope = {"scope": _ends.LINK_SCOPE} if version == 4 else {}
+                route.route("add", dst=str(ip_network(own)), oif=index, metrics=metrics, **scope)
         for prefix in host.routed:
-            route.route("add", dst=prefix, gateway=str(host.address), oif=index, metrics=metrics)
+            gateway = host.by_version[ip_network(prefix).version]
+            route.route("add", dst=prefix, gateway=str(gateway), oif=index, metrics=metrics)
 
 
 def _silence(router: str, forward: PathSpec, reverse: PathSpec) -> None:
@@ -176,7 +186,8 @@ def _silence(router: str, forward: PathSpec, reverse: PathSpec) -> None:
         )
     if quiet:
         with NetNS(router) as route:
-            route.rule("add", iifname="lo", priority=RULE_PREFERENCE, action=BLACKHOLE)
+            for family in (socket.AF_INET, socket.AF_INET6):
+                route.rule("add", family=family, iifname="lo", priority=RULE_PREFERENCE, action=BLACKHOLE)
 
 
 def disciplines(path: PathSpec, after_s: float = 0.0) -> list[tuple[int, int | None, dict[str, Any]]]:

@@ -33,7 +33,7 @@ def steady(path: PathSpec) -> Steady:
     per_s = MOST_PER_S
     if path.rate_mbit is not None:
         per_s = min(per_s, SHARE_OF_RATE * path.rate_mbit * 1e6 / 8 / SMALL_BYTES)
-    if longest_s := (path.delay_ms + path.jitter_ms) / 1e3:
+    if longest_s := path.longest_ms / 1e3:
         per_s = min(per_s, SHARE_OF_LIMIT * path.limit_packets / longest_s)
     per_s = max(per_s, LEAST_PER_S)
     return Steady(int(per_s * STEADY_S), 1 / per_s)
@@ -53,7 +53,7 @@ def burst(path: PathSpec, interface_mtu_bytes: int) -> list[int]:
 def longest_wait_s(path: PathSpec) -> float:
     """After which what has not arrived is lost."""
     slack_s = 0.1
-    return (path.delay_ms + path.jitter_ms) / 1e3 + slack_s
+    return path.longest_ms / 1e3 + slack_s
 
 
 def burst_s(path: PathSpec, nbytes: list[int]) -> float:

@@ -2,27 +2,31 @@
 
 A plain link must let packets through. On an emulated one datagrams go both ways at once: small ones, evenly spaced, for
 delay, jitter, loss and order; where a rate was asked for, then a burst; where a path MTU was, packets of that size and
-larger. What they meet is held against what the same datagrams meet on a link as asked (``expectation.py``). It takes at
-most about 2 s and the round trip.
+larger; where far ends have delays of their own, packets from and to some of them (``fartest.py``). What they meet is
+held against what the same datagrams meet on a link as asked (``expectation.py``). It takes at most about 2 s and the
+round trip, which with far ends is paid twice.
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 import platform
 import socket
 import statistics
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from pyroute2 import NetNS
 
-from dnsrig.lab.host import Host, inside, set_sysctl
-from dnsrig.lab.links import expectation, schedule
+from dnsrig.lab.host import Host, inside, read_sysctl, set_sysctl
+from dnsrig.lab.links import expectation, fartest, schedule
 from dnsrig.lab.links.datagrams import PORT, Probe, Way, probe
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.rundir import Family, LinkSpec, PathSpec
 
 PING_ROUNDS = 21
 PING_TIMEOUT_S = 2.0
@@ -30,6 +34,8 @@ ATTEMPTS = 2
 """A machine that was busy elsewhere for a moment gets another chance."""
 MTU_COPIES = 8
 PLAIN = PathSpec()
+IPV6_KEPT = "net.ipv6.route.mtu_expires"
+"""How long the kernel keeps what it learnt of a path's MTU (ip-sysctl of Linux)."""
 
 
 def check(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[str, Any]:
@@ -37,14 +43,16 @@ def check(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[str, 
 
     ``began_s``: CLOCK_REALTIME when the link began, from which changes of the loss over time count.
     """
+    family: Family = "ipv4" if left.address.version == 4 else "ipv6"
+    about = {"kind": spec.kind, "family": family, "kernel": platform.release()}
     if not spec.emulated:
-        return plain(left, right) | {"kind": spec.kind, "kernel": platform.release()}
+        return plain(left, right) | about
     found: dict[str, Any] = {}
     for attempt in range(1, ATTEMPTS + 1):
-        found = _emulated(left, right, spec, began_s) | {"attempts": attempt}
+        found = _far(left, right, spec, began_s, _emulated(left, right, spec, began_s)) | {"attempts": attempt}
         if found["works"]:
             break
-    return {"from": left.name, "to": right.name, "kind": spec.kind, "kernel": platform.release(), **found}
+    return {"from": left.name, "to": right.name, **about, **found}
 
 
 def plain(here: Host, there: Host) -> dict[str, Any]:
@@ -55,7 +63,7 @@ def plain(here: Host, there: Host) -> dict[str, Any]:
     rtts_us = []
     with inside(here.namespace):
         for _ in range(PING_ROUNDS):
-            with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as sock:
+            with socket.socket(here.family, socket.SOCK_STREAM) as sock:
                 sock.settimeout(PING_TIMEOUT_S)
                 start = time.monotonic_ns()
                 # Nothing listens there, so it is refused at once.
@@ -81,7 +89,10 @@ def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[s
     forward, reverse = (
         _direction(name, path or PLAIN, spec) for name, path in (("forward", spec.forward), ("reverse", spec.reverse))
     )
-    with probe(left, right) as link:
+    with ExitStack() as stack:
+        link = stack.enter_context(probe(left, right))
+        if any(d is not None and d.mtu_bytes is not None for d in (spec.forward, spec.reverse)):
+            stack.enter_context(_path_mtu_forgotten(left, right))
         ways = ((forward, link.forward), (reverse, link.reverse))
         _send_steady(link, ways)
         for direction, way in ways:
@@ -94,8 +105,6 @@ def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[s
         for direction, way in ways:
             if direction.path.mtu_bytes is not None:
                 _send_large(link, direction, way, judged[direction.name], round_trip_s)
-    if any(d.path.mtu_bytes is not None for d, _ in ways):
-        _forget_path_mtu(left, right)
     wrong = [f"{name}: {what}" for name, one in judged.items() for what in one.pop("wrong")]
     rtts_us = _rtts_us(link, min(forward.steady.packets, reverse.steady.packets))
     return {
@@ -105,6 +114,15 @@ def _emulated(left: Host, right: Host, spec: LinkSpec, began_s: float) -> dict[s
         **judged,
         **({"wrong": wrong} if wrong else {}),
     }
+
+
+def _far(left: Host, right: Host, spec: LinkSpec, began_s: float, found: dict[str, Any]) -> dict[str, Any]:
+    """``found``, and with it what was found of far ends where they have delays of their own."""
+    if not any(way is not None and way.far is not None for way in (spec.forward, spec.reverse)):
+        return found
+    far = fartest.check(left, right, spec, began_s, tick_s=tick_s())
+    wrong = [*found.get("wrong", []), *far.pop("wrong")]
+    return found | {"works": not wrong, "far": far["addresses"], **({"wrong": wrong} if wrong else {})}
 
 
 def _direction(name: str, path: PathSpec, spec: LinkSpec) -> Direction:
@@ -207,11 +225,25 @@ def _send_large(link: Probe, direction: Direction, way: Way, judged: dict[str, A
         judged["wrong"].append("the sender is not told of packets that are too large")
 
 
-def _forget_path_mtu(*hosts: Host) -> None:
-    """The trial is to find out for itself: what ICMP told the self-test is in the routes' cache."""
+@contextlib.contextmanager
+def _path_mtu_forgotten(*hosts: Host) -> Iterator[None]:
+    """The trial is to find out for itself: what ICMP tells the self-test is not kept.
+
+    A flush leaves what IPv6 learnt of a path until it expires, which here it does at once.
+    """
+    kept_s = {}
     for host in hosts:
         with inside(host.namespace):
-            set_sysctl("net.ipv4.route.flush", "1")
+            kept_s[host.name] = read_sysctl(IPV6_KEPT)
+            set_sysctl(IPV6_KEPT, "0")
+    try:
+        yield
+    finally:
+        for host in hosts:
+            with inside(host.namespace):
+                set_sysctl(IPV6_KEPT, kept_s[host.name])
+                set_sysctl("net.ipv4.route.flush", "1")
+                set_sysctl("net.ipv6.route.flush", "1")
 
 
 def tick_s() -> float:

@@ -16,7 +16,7 @@ from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.links import Place, _ends
 from dnsrig.lab.process import Process
-from dnsrig.rundir import LinkSpec, PathSpec
+from dnsrig.rundir import FarSpec, LinkSpec, PathSpec
 
 READY_LIMIT_S = 10.0
 STOP_LIMIT_S = 10.0
@@ -132,7 +132,15 @@ def direction(path: PathSpec) -> str:
     words.append(f"limit={path.limit_packets}")
     if path.mtu_bytes is not None:
         words += [f"mtu={path.mtu_bytes}", f"icmp={'sent' if path.icmp else 'blocked'}"]
-    return ",".join(words)
+    return ",".join(words + (_far(path.far) if path.far is not None else []))
+
+
+def _far(far: FarSpec) -> list[str]:
+    """Each direction has half of a round trip."""
+    classes = (
+        f"{_number(low / 2)}ms..{_number(high / 2)}ms:{_number(weight)}" for low, high, weight in far.rtt_classes
+    )
+    return [*(f"far={prefix}" for prefix in far.prefixes), f"far-delay={'+'.join(classes)}", f"far-seed={far.seed}"]
 
 
 def _number(value: float) -> str:

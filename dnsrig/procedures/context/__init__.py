@@ -81,7 +81,8 @@ class TrialContext:
         self.servers.prepare(name)
         self.servers.start(name)
         ready = self.instruments.start_probe(f"probe-{name}", name, limit_s=limit_s)
-        if not driver(self.servers.placements[name].source.kind).answers_zones:
+        placement = self.servers.placements[name]
+        if placement.role == "resolver" or not driver(placement.source.kind).answers_zones:
             answered = self.wait(ready, limit_s=limit_s + 10, until="first-answer")["event"] == "first-answer"
             self.instruments.stop(ready.name)
             if not answered:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from dnsrig.lab import addresses
 from dnsrig.procedures import _transfer_options, procedure
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.procedures.instrument import STOP_LIMIT_S, Instrument
-from dnsrig.rundir import OBSERVER, Scalar
+from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
 from dnsrig.servers import keys
 
 
@@ -36,13 +37,12 @@ class Instruments:
         """Sample every host until the trial ends; the first thing to be done in `setup`."""
         spec, directory = self.workspace.spec, self.workspace.directory
         arguments = ["watch", "--out", str(directory / "samples.arrow"), "--until-eof"]
-        emulated = any(link.emulated for link in spec.links)
-        lists_sockets = emulated or bool(getattr(procedure(spec.procedure), "SOCKETS", False))
-        if lists_sockets:
+        is_listed = lists_sockets(spec)
+        if is_listed:
             arguments += ["--sockets-out", str(directory / "sockets.arrow")]
         for host in self.workspace.network.hosts.values():
             parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
-            if lists_sockets and host.name != OBSERVER:  # its own connections say nothing of the trial
+            if is_listed and host.name != OBSERVER:  # its own connections say nothing of the trial
                 parts += ",sockets"
             arguments += ["--host", f"{host.name},netns={host.namespace_path}{parts}"]
         self.start("watch", arguments)
@@ -74,10 +74,10 @@ class Instruments:
             arguments.append(f"--out={out}")
         return self.start(name, arguments)
 
-    def start_load(self, name: str, target: str, arguments: list[str]) -> Instrument:
-        """Put queries on the server of host ``target``, as the ``arguments`` of `load` say."""
+    def start_load(self, name: str, target: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
+        """Put queries on the server of host ``target``, from ``host``, as the ``arguments`` of `load` say."""
         self.let_watch_go_first()  # a load leaves others little time on a CPU that they share
-        return self.start(name, ["load", self._address(target), *arguments, "--until-eof"])
+        return self.start(name, ["load", self._address(target), *arguments, "--until-eof"], host)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
@@ -148,8 +148,22 @@ class Instruments:
             watch.process.go_first()
 
     def _address(self, host: str) -> str:
+        """At which a host is asked: a world at the first of its servers' addresses."""
+        spec = self.workspace.spec
+        if host == spec.world:
+            return str(addresses.INTERNET.of(spec.family)[1])
         return str(self.workspace.host(host).address)
 
     @property
     def _zones(self) -> str:
         return f"--zones={self.workspace.dataset / 'zones.list'}"
+
+
+def lists_sockets(spec: TrialSpec) -> bool:
+    """Where there is an emulated path, whose connections tell what it did, or the procedure wants it.
+
+    A replay has thousands of connections of clients: a listing took 7 ms there, for which nothing else ran on its CPU,
+    five times a second, and the queries left late.
+    """
+    emulated = any(link.emulated for link in spec.links) and spec.stream is None
+    return emulated or bool(getattr(procedure(spec.procedure), "SOCKETS", False))

@@ -8,14 +8,16 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from dnsrig import datasets, paths
+from dnsrig import datasets, paths, streams
 from dnsrig.errors import DnsrigError
+from dnsrig.lab import addresses
 from dnsrig.lab.process import Bind
 from dnsrig.procedures.context.workspace import Workspace
-from dnsrig.rundir import HostSpec, TrialSpec
+from dnsrig.rundir import Address, HostSpec, TrialSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers._database import Database
-from dnsrig.servers.driver import Address, Endpoint, Placement, Route, Zone
+from dnsrig.servers.driver import Endpoint, Placement, Route, Zone
+from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE
 
 
 def place(workspace: Workspace, name: str) -> Placement:
@@ -51,9 +53,23 @@ def place(workspace: Workspace, name: str) -> Placement:
         seen_state="/mnt/state" if root else str(stored.resolve()),
         dataset=dataset,
         seen_dataset="/mnt/dataset" if root else str(dataset),
+        shown=sources.shown(host.server),
+        other_address=next(iter(addresses.both(host.address)[1:]), None),
         over_tls=over_tls,
         database=database_of(spec, host),
+        stream=streams.file(spec.stream.key) if spec.stream else None,
+        from_hints=host.role == "resolver" and _hints_laid_out(workspace, folder),
     )
+
+
+def _hints_laid_out(workspace: Workspace, folder: Path) -> bool:
+    """Whether there is a world to resolve from. Its hints and its trust anchor are then in ``folder``, too."""
+    if (world := workspace.spec.world) is None:
+        return False
+    for name in (HINTS_FILE, ANCHOR_FILE):
+        if (file := workspace.directory / "servers" / world / name).exists():
+            shutil.copyfile(file, folder / name)
+    return True
 
 
 def _listens_for_tls(spec: TrialSpec, name: str) -> bool:
@@ -103,6 +119,7 @@ def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
             Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
             Bind(placement.state.resolve(), placement.seen_state),
             Bind(placement.dataset, placement.seen_dataset, read_only=not _changes(spec, placement.role)),
+            *(Bind(folder, seen, read_only=True) for seen, folder in placement.shown.items()),
         ],
     }
 

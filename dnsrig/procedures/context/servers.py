@@ -79,6 +79,11 @@ class Servers:
         # Else its next start would seem to have this moment until it has written its own.
         (server.placement.directory / "exec.json").unlink(missing_ok=True)
 
+    def forget(self, name: str) -> Placement:
+        """End the server of host ``name``, as if there had been none; return where it was, for who cleans up."""
+        self.started.pop(name).process.stop()
+        return self.placements.pop(name)
+
     def signal(self, name: str, number: signal.Signals) -> None:
         self.started[name].process.popen.send_signal(number)
 

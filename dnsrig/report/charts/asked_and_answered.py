@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import polars as pl
 
+from dnsrig.analysis import flood
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.report.charts import _latency, _split
 from dnsrig.report.charts._over_time import MOST_POINTS, Panel, Picture, TimeSeries
@@ -28,7 +29,7 @@ def pictures(run: Run, findings: Sequence[Finding]) -> Iterable[Picture]:
         variant = trial.record.spec.variant
         yield Picture(
             variant.id,
-            [Panel("A second", rates(trial)), Panel("Sent and not answered yet", waiting(trial))],
+            [Panel("A second", rates(trial)), Panel("Sent and not answered yet", waiting(trial)), *_flood(trial)],
             [ASKED, ANSWERED],
             "the first query was due",
             variant.label if number == 0 else "",
@@ -55,6 +56,17 @@ def waiting(trial: Trial) -> pl.DataFrame:
     rows = _binned(trial)
     open_ = rows["sent"].cum_sum().cast(pl.Int64) - rows["answered"].cum_sum().cast(pl.Int64)
     return rows.select(pl.lit("").alias("line"), "time_s", value=open_)
+
+
+def _flood(trial: Trial) -> list[Panel]:
+    """When others flooded the server, and with how much; nothing where nobody did."""
+    load = flood.of(trial)
+    if not load.ran or load.span_s <= 0:
+        return []
+    begin_s, end_s = ((at_ns - trial.load.start_ns) / 1e9 for at_ns in (load.start_ns, load.end_ns))
+    times = [0.0, begin_s, end_s, trial.load.span_s]
+    values = [0.0, load.sent / load.span_s, 0.0, 0.0]
+    return [Panel("Queries of the flood a second", pl.DataFrame({"line": [""] * 4, "time_s": times, "value": values}))]
 
 
 def _binned(trial: Trial) -> pl.DataFrame:

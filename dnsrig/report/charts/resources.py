@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.report.charts import Drawing, _look, _series, _split
+from dnsrig.report.charts import Drawing, _counters, _look, _series, _split
 from dnsrig.rundir import Variant
 
 TITLE = "Resources over time"
@@ -23,6 +23,11 @@ METRICS = (
     "time_wait_peak",
     "transfer_bytes",
     "transfer_packets",
+    "resolver_cpu_s",
+    "resolver_memory_peak_bytes",
+    "cache_hits_percent",
+    "upstream_a_query",
+    "validations_per_s",
 )
 
 COLUMNS = 3
@@ -60,6 +65,8 @@ def _resources(run: Run) -> list[Resource]:
             lambda t: _scaled(_series.rate(t, t.subject, "psi", "io_some_us"), 1e4),
         ),
     ]
+    if any(spec.world for spec in run.manifest.specs.values()):
+        return [*resources, *_of_a_resolver()]
     if not primaries:  # nothing is transferred
         return resources
     return [
@@ -69,6 +76,23 @@ def _resources(run: Run) -> list[Resource]:
             "Received from the primary, MB/s" if primaries == 1 else "Received from the primaries, MB/s",
             lambda t: _scaled(_series.total([_received(t, primary) for primary in t.record.spec.primaries]), 1e6),
         ),
+    ]
+
+
+def _of_a_resolver() -> list[Resource]:
+    """What S5 draws, and what a resolver counts itself."""
+    return [
+        Resource("TIME_WAIT on the resolver", lambda t: _series.gauge(t, t.subject, "sockets", "tcp_time_wait")),
+        Resource(
+            "Packets to the authorities, 1/s",
+            lambda t: _series.rate(t, t.subject, f"link:{t.record.spec.world}", "tx_packets"),
+        ),
+        Resource(
+            "Cache hits, % of the queries",
+            lambda t: _scaled(_counters.share(t, "cache_hits", "cache_hits", "cache_misses"), 0.01),
+        ),
+        Resource("Upstream queries a client query", lambda t: _counters.share(t, "upstream_queries", "client_queries")),
+        Resource("Validations, 1/s", lambda t: _counters.rate(t, "validations")),
     ]
 
 

@@ -20,8 +20,8 @@ TITLE = "While the server stood still"
 ORDER = 33
 METRICS = ("p99_ms", "p99_9_ms", "max_ms")
 
-STEP_S = 0.1
-"""Answers are counted by this along the axis of time."""
+STEP_S, STEPS = 0.1, 600
+"""Answers are counted by this along the axis of time, or by more, so that there are at most so many steps."""
 TIMELINE_PX = 90
 FUNCTIONS = 8
 """That are named beside the flame graph."""
@@ -91,10 +91,13 @@ def in_words(found: Stalls) -> str:
 
 def _timeline(trial: Trial, found: Stalls) -> alt.LayerChart | alt.FacetChart:
     end_s = found.span_ns / 1e9
-    second = ((pl.col("time_ns") - found.start_ns) / (STEP_S * 1e9)).floor() * STEP_S
-    counted = dict(trial.answers.group_by(second.round(3).alias("s")).agg(pl.col("answered").sum()).iter_rows())
-    steps = [round(step * STEP_S, 3) for step in range(max(1, round(end_s / STEP_S)))]
-    rows = pl.DataFrame({"second": steps, "qps": [counted.get(step, 0) / STEP_S for step in steps]})
+    step_s = max(STEP_S, end_s / STEPS)
+    number = ((pl.col("time_ns") - found.start_ns) / (step_s * 1e9)).floor().cast(pl.Int64)
+    counted = dict(trial.answers.group_by(number.alias("step")).agg(pl.col("answered").sum()).iter_rows())
+    steps = range(max(1, round(end_s / step_s)))
+    rows = pl.DataFrame(
+        {"second": [step * step_s for step in steps], "qps": [counted.get(step, 0) / step_s for step in steps]}
+    )
     bands = pl.DataFrame(
         [{"from": (s.start_ns - found.start_ns) / 1e9, "to": (s.end_ns - found.start_ns) / 1e9} for s in found.found]
     )

@@ -1,7 +1,7 @@
 """Where a server's binaries come from: ``KIND@SOURCE`` resolved to exact versions. One file a kind of source.
 
-SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, the path of the user's own build, or
-``engine`` (what dnsrig brings along itself).
+SOURCE is ``system`` (what is installed), a Debian suite such as ``forky``, the path of the user's own build,
+``git:REF`` (a commit of the server's repository, built here), or ``engine`` (what dnsrig brings along itself).
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
 from dnsrig.servers import all_drivers, driver
 from dnsrig.servers.driver import Driver
-from dnsrig.servers.sources import engine, prefix, suite, system
+from dnsrig.servers.sources import engine, git, prefix, suite, system
 from dnsrig.servers.sources._program import fingerprint as fingerprint
 
 
 class Source(Protocol):
     """A kind of source: a module of this folder, or of another package (`dnsrig.discovery`)."""
+
+    @property
+    def HOW(self) -> str:
+        """How `install` comes by a server: the end of a sentence, for who waits."""
 
     def takes(self, source: str) -> bool:
         """Whether SOURCE names one of this kind; at most one kind takes it."""
@@ -40,18 +44,24 @@ class Source(Protocol):
     def root(self, found: ServerSource) -> Path | None:
         """The root file system that its programs are run in; None: that of the machine."""
 
+    def shown(self, found: ServerSource) -> dict[str, Path]:
+        """Folders of the machine that its programs see beside that: where they see one -> where it is."""
+
     def program(self, found: ServerSource, name: str) -> str:
         """What starts the program ``name``: its path, or its name where PATH leads to it."""
 
 
-_: tuple[Source, ...] = (engine, prefix, suite, system)  # for mypy: a module has what the protocol says
+_: tuple[Source, ...] = (engine, git, prefix, suite, system)  # for mypy: a module has what the protocol says
+
+
+_PARTS = ("HOW", "takes", "find", "install", "installed", "root", "shown", "program")
 
 
 @cache
 def all_sources() -> dict[str, Source]:
     return cast(
         dict[str, Source],
-        discovery.plugins(__name__, discovery.having("takes", "find", "install", "installed", "root", "program")),
+        discovery.plugins(__name__, discovery.having(*_PARTS)),
     )
 
 
@@ -79,6 +89,41 @@ def install(name: str) -> ServerSource:
     return _kind(source).install(server, source)
 
 
+def how(name: str) -> str:
+    """How `install` comes by a server: the end of a sentence, for who waits."""
+    return _kind(parse(name)[1]).HOW
+
+
+def with_options(name: str, options: str, *, symbols: bool) -> str:
+    """``bind@git:v9.18.10`` with more build options. Raises UsageError where there is nothing to build.
+
+    ``symbols`` is for what is built only: it changes no other name.
+    """
+    server, source = parse(name)
+    if git.takes(source):
+        return f"{server.kind}@{git.with_options(source, options, symbols=symbols)}"
+    if options:
+        raise UsageError(
+            f"{name} is not built here, so it has no build options",
+            hint=f"they are for {server.kind}@git:REF; leave build_options out",
+        )
+    return name
+
+
+def is_range(name: object) -> bool:
+    """Whether it is the name of a range of commits."""
+    _, at, source = str(name).partition("@")
+    return bool(at) and git.takes(source) and git.is_range(source)
+
+
+def expand(name: str) -> list[str]:
+    """The servers that ``bind@git:FIRST..LAST`` stands for, from the first on; any other name stands for itself."""
+    server, source = parse(name)
+    if not git.takes(source):
+        return [name]
+    return [f"{server.kind}@{single}" for single in git.expand(server, source)]
+
+
 def installed() -> dict[str, list[ServerSource]]:
     """Per kind of server, every source that is usable without installing anything."""
     return {
@@ -98,6 +143,11 @@ def root(found: ServerSource) -> Path | None:
     return _kind(found.source).root(found)
 
 
+def shown(found: ServerSource) -> dict[str, Path]:
+    """Folders of the machine that its programs see beside that root file system: where they see one -> where it is."""
+    return _kind(found.source).shown(found)
+
+
 def executable(found: ServerSource, command: list[str]) -> list[str]:
     """``command`` with the program that its source has."""
     return [_kind(found.source).program(found, command[0]), *command[1:]]
@@ -109,5 +159,5 @@ def _kind(source: str) -> Source:
             return kind
     raise UsageError(
         f"{source!r} is not the name of a source of servers",
-        hint="e.g. system, a Debian suite such as forky, or a path",
+        hint="e.g. system, a Debian suite such as forky, git:v9.18.10, or a path",
     )

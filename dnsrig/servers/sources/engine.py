@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import dnsrig
 from dnsrig import paths
 from dnsrig.rundir import ServerSource
@@ -9,6 +11,8 @@ from dnsrig.servers.driver import Driver
 from dnsrig.servers.sources._program import fingerprint
 
 NAME = "engine"
+
+HOW = "it is a part of dnsrig"
 
 
 def takes(source: str) -> bool:
@@ -30,6 +34,10 @@ def installed(server: Driver) -> list[ServerSource]:
 
 def root(found: ServerSource) -> None:
     return None
+
+
+def shown(found: ServerSource) -> dict[str, Path]:
+    return {}
 
 
 def program(found: ServerSource, name: str) -> str:

@@ -11,6 +11,8 @@ from dnsrig.servers.sources._program import fingerprint, version
 
 FOLDERS = ("sbin", "bin", "usr/sbin", "usr/bin", "")
 
+HOW = "it is your own build"
+
 
 def takes(source: str) -> bool:
     return source.startswith(("/", ".", "~"))
@@ -38,6 +40,10 @@ def installed(server: Driver) -> list[ServerSource]:
 
 def root(found: ServerSource) -> None:
     return None
+
+
+def shown(found: ServerSource) -> dict[str, Path]:
+    return {}
 
 
 def program(found: ServerSource, name: str) -> str:

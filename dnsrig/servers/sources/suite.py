@@ -11,6 +11,8 @@ from dnsrig.servers import debian
 from dnsrig.servers.driver import Driver
 from dnsrig.servers.sources import engine, system
 
+HOW = "its packages are fetched from this machine's Debian mirror into the cache, once"
+
 
 def takes(source: str) -> bool:
     return debian.SUITE.fullmatch(source) is not None and source not in (engine.NAME, system.NAME)
@@ -34,6 +36,10 @@ def installed(server: Driver) -> list[ServerSource]:
 
 def root(found: ServerSource) -> Path:
     return debian.folder(found.source) / found.key
+
+
+def shown(found: ServerSource) -> dict[str, Path]:
+    return {}
 
 
 def program(found: ServerSource, name: str) -> str:

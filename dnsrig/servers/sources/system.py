@@ -13,6 +13,8 @@ from dnsrig.servers.sources._program import fingerprint, version
 NAME = "system"
 FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
+HOW = "it is what this machine has installed"
+
 
 def takes(source: str) -> bool:
     return source == NAME
@@ -42,6 +44,10 @@ def installed(server: Driver) -> list[ServerSource]:
 
 def root(found: ServerSource) -> None:
     return None
+
+
+def shown(found: ServerSource) -> dict[str, Path]:
+    return {}
 
 
 def program(found: ServerSource, name: str) -> str:

@@ -1,0 +1,15 @@
+"""Noisy bisection: which commit changed a metric, when every trial is noisy.
+
+Pure functions of what was measured: no clock, no file, no process. ``search.next_step`` takes all that is known
+(`State`) and says what to measure next, or the answer. The rule and what it assumes: docs/explanation/bisect.md.
+
+- ``criterion``   what makes a commit bad, as a person writes it
+- ``state``       what is known: rounds of trials, commits that cannot be measured
+- ``scale``       on which trials are held against each other
+- ``difference``  whether the two ends differ at all
+- ``drift``       what drifts from round to round, as both ends tell it
+- ``bins``        into which trials are sorted, as both ends set them
+- ``evidence``    how much the trials of a commit say that it is like the bad end
+- ``posterior``   how probable it is that each commit is the one
+- ``search``      what to measure next, or the answer
+"""

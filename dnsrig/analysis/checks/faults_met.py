@@ -1,0 +1,24 @@
+"""How many queries reached the servers of faulty zones: what others ask for is to lead there.
+
+A resolver that has learned that a server is dead need not ask it again, so there is no least share; that none arrived
+would mean that nobody met the fault. Of a zone that is a baseline, because nothing is wrong with it (`slow` by 0 ms),
+the queries are counted as well.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis import upstream
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files.world import QUERIES
+
+TITLE = "queries to servers of faulty zones"
+
+
+def look(trial: Trial) -> Seen:
+    if trial.rows(QUERIES).is_empty():
+        return cannot_tell("the world counted nothing")
+    met = upstream.queries(trial).filter(pl.col("fault") != "none")
+    return Seen(int(met["queries"].sum()), least=1, series=(QUERIES.name,))

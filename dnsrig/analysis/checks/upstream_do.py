@@ -1,0 +1,30 @@
+"""The share of the resolver's queries to authorities that asked for signatures (DO, RFC 3225), as the world counted
+them.
+
+A level without DO has none. The others set it in all, but a query without EDNS may follow where one with it was not
+answered in time: so a tenth may lack it.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from dnsrig.analysis import upstream
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files.world import QUERIES
+
+TITLE = "queries to authorities with DO"
+UNIT = "%"
+LEAST_PERCENT = 90.0
+MOST_PERCENT = 0.0
+
+
+def look(trial: Trial) -> Seen:
+    asked = trial.record.spec.hosts[trial.subject].resolving
+    seen = upstream.percent(upstream.queries(trial), pl.col("dnssec_ok"))
+    if asked is None or seen is None:
+        return cannot_tell("the world counted no query")
+    if asked.level == "no-do":
+        return Seen(seen, most=MOST_PERCENT, asked=asked.level, series=(QUERIES.name,))
+    return Seen(seen, least=LEAST_PERCENT, asked=asked.level, series=(QUERIES.name,))

@@ -1,0 +1,58 @@
+"""What a resolver counted of itself during `measure`."""
+
+from __future__ import annotations
+
+from dnsrig.analysis.metrics import metric
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files.statistics import STATISTICS
+
+
+def growth(trial: Trial, counter: str) -> tuple[float, float] | None:
+    """By how much a counter grew from the first sample to the last, and in how many seconds; None without two of
+    them, or where the server was started anew between."""
+    rows = trial.rows(STATISTICS)
+    rows = rows.filter(rows["counter"] == counter).sort("time_ns")
+    if rows.height < 2:
+        return None
+    grown = float(rows["value"][-1]) - float(rows["value"][0])
+    return (grown, (rows["time_ns"][-1] - rows["time_ns"][0]) / 1e9) if grown >= 0 else None
+
+
+def _share(trial: Trial, part: str, *whole: str) -> float | None:
+    counted, of = growth(trial, part), [growth(trial, name) for name in whole]
+    if counted is None or any(one is None for one in of):
+        return None
+    total = sum(one[0] for one in of if one is not None)
+    return counted[0] / total if total else None
+
+
+@metric(title="cache hits", unit="%", better="higher", order=16)
+def cache_hits_percent(trial: Trial) -> float | None:
+    """Queries of clients that the resolver answered without asking anybody, of all, as it counted them itself from just
+    before `measure` to just after."""
+    share = _share(trial, "cache_hits", "cache_hits", "cache_misses")
+    return None if share is None else 100 * share
+
+
+@metric(title="upstream queries a client query", unit="", better="lower", order=16)
+def upstream_a_query(trial: Trial) -> float | None:
+    """Queries that the resolver sent to authorities, divided by those of clients, as it counted both itself from just
+    before `measure` to just after."""
+    return _share(trial, "upstream_queries", "client_queries")
+
+
+@metric(title="upstream time-outs", unit="%", better="lower", order=17)
+def upstream_timeouts_percent(trial: Trial) -> float | None:
+    """Queries to authorities that had no answer in time, of all that the resolver sent, as it counted both itself.
+    Unbound does not count them."""
+    share = _share(trial, "upstream_timeouts", "upstream_queries")
+    return None if share is None else 100 * share
+
+
+@metric(title="validations", unit="1/s", better="neither", order=17)
+def validations_per_s(trial: Trial) -> float | None:
+    """Checks by DNSSEC a second, as the resolver counted them from just before `measure` to just after, in its own
+    unit: BIND `ValAttempt`, Unbound `num.valops`, PowerDNS `dnssec-validations`. Not to be compared between kinds; Knot
+    Resolver has none."""
+    grown = growth(trial, "validations")
+    return None if grown is None or not grown[1] else grown[0] / grown[1]

@@ -1,0 +1,62 @@
+"""What a branch's newest versions brought, told once: change points that were not there when it was looked before."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from dnsrig.analysis import statistics
+from dnsrig.analysis.history import Change, History, Series, of_one_metric
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.statistics import ALPHA
+
+Key = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class News:
+    """A change that was not told yet."""
+
+    series: Series
+    change: Change
+    key: Key
+    """Metric, series, first version with the change and what it is, of this experiment."""
+
+    @property
+    def is_regression(self) -> bool:
+        return self.change.kind == "worse"
+
+
+def news(history: History, told: Collection[Key]) -> list[News]:
+    """The changes of ``history`` but those in ``told``, regressions first.
+
+    A change is the same as one that was told where it has the same direction and begins at the same version. More
+    trials may move it by a version: then it is told again.
+    """
+    found = [
+        News(series, change, _key(history, series, change)) for series in history.series for change in series.changes
+    ]
+    return sorted((one for one in found if one.key not in told), key=lambda one: not one.is_regression)
+
+
+def shows_again(one: News, run: Run) -> bool:
+    """Whether ``run``, in which both versions were measured, tells the same apart from chance, in the same direction.
+
+    Never below five repeats.
+    """
+    found = of_one_metric(run, one.series.metric.name)
+    same = next((series for series in found if series.label == one.series.label), None)
+    if same is None:
+        return False
+    points = {point.version.id: point for point in same.points}
+    before, after = (points.get(point.version.id) for point in (one.change.last, one.change.first))
+    if before is None or after is None or not before.counts or not after.counts:
+        return False
+    compared = statistics.compare(after.numbers, before.numbers, one.series.metric.better)
+    again = Change([before], [after], 1.0 if compared.p is None else compared.p, compared)
+    return again.p < ALPHA and again.kind == one.change.kind
+
+
+def _key(history: History, series: Series, change: Change) -> Key:
+    version = change.first.version
+    return (history.experiment, series.metric.name, series.label, version.commit or "/".join(version.id), change.kind)

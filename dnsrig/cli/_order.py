@@ -1,0 +1,46 @@
+"""In which order versions of a server stand, as commands ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dnsrig.errors import UsageError
+
+if TYPE_CHECKING:
+    from dnsrig.analysis.history import Order
+    from dnsrig.analysis.versions import Version
+
+ORDERS = ("auto", "number", "given")
+
+
+def check(name: str) -> None:
+    if name not in ORDERS:
+        raise UsageError(f"there is no order {name!r}", hint=f"orders are {', '.join(ORDERS)}")
+
+
+def order(name: str, named: Sequence[str] = ()) -> Order:
+    """Of the versions of one kind of server. ``named``: as they were given, for the order of that name."""
+    from dnsrig.analysis import versions
+    from dnsrig.servers import sources
+
+    if name == "given":
+        known = [versions.of(server).id for text in named if (server := sources.find(text)) is not None]
+        places = {identity: place for place, identity in enumerate(known)}
+        return lambda found: sorted(found, key=lambda version: places.get(version.id, len(places)))
+    return _by_commit_or_number if name == "auto" else versions.by_number
+
+
+def _by_commit_or_number(found: Sequence[Version]) -> list[Version]:
+    from dnsrig.analysis import versions
+    from dnsrig.servers import driver
+    from dnsrig.servers.builds import repository
+
+    commits = [version.commit for version in found]
+    recipe = driver(found[0].server.kind).recipe if found else None
+    if recipe is None or not all(commits):
+        return versions.by_number(found)
+    origin = repository.of(found[0].server.kind, recipe.repository)
+    if not origin.is_there:
+        return versions.by_number(found)
+    return versions.by_commit(found, versions.places_in(origin.place, commits))

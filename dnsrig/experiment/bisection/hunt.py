@@ -1,0 +1,139 @@
+"""One round after the other: what to measure is computed from the trials that are there, and nothing else is kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Protocol
+
+from dnsrig import cached
+from dnsrig.analysis.bisection.search import Answer, Measure, next_step
+from dnsrig.analysis.bisection.state import GOOD, Round, State, Value
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.analysis.summary import describe
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import runner
+from dnsrig.experiment.bisection import manifest as growing
+from dnsrig.experiment.bisection import record
+from dnsrig.experiment.bisection.record import Search
+from dnsrig.rundir import Manifest, read_json, write_json
+from dnsrig.servers.builds.errors import BuildFailed
+
+ATTEMPTS = 3
+"""To measure a trial that fails by our own fault."""
+
+
+class Progress(runner.Progress, Protocol):
+    """Who watches a search."""
+
+    def step(self, search: Search, state: State, step: Measure) -> None: ...
+
+
+class Hunt:
+    """The search in ``directory``."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.search = read_json(record.path(directory), Search)
+        self.manifest = read_json(directory / "manifest.json", Manifest)
+        self._values: dict[tuple[str, int], Value] = {}
+        """Variant and round -> what is known of a finished trial."""
+
+    def run(self, progress: Progress) -> Answer:
+        """Measure until there is an answer. One process at a time."""
+        trials = self.directory / "trials"
+        trials.mkdir(exist_ok=True)
+        with cached.only_one(trials, "somebody else is executing this search already"):
+            while True:
+                self._finish(progress)
+                state = self.state()
+                step = next_step(state)
+                if isinstance(step, Answer):
+                    return step
+                progress.step(self.search, state, step)
+                if self._provide(step.commits, progress):
+                    self._write(growing.with_round(self.manifest, self.search, step.commits))
+
+    def state(self) -> State:
+        """Of the trials that are there. Raises UsageError where all of the ends lack the metric."""
+        self._read_new()
+        positions = growing.position_of(self.manifest, self.search)
+        rounds: dict[int, Round] = {}
+        for key in self.manifest.order:
+            if (key.variant, key.repeat) in self._values:
+                rounds.setdefault(key.repeat, {})[positions[key.variant]] = self._values[key.variant, key.repeat]
+        return State(
+            commits=len(self.search.candidates) - 1,
+            criterion=self.search.criterion,
+            seed=self.search.seed,
+            limits=self.search.limits,
+            unmeasurable=sorted(self.search.failed),
+            rounds=[rounds[number] for number in sorted(rounds)],
+        )
+
+    def _read_new(self) -> None:
+        known = set(self._values)
+        left = [key for key in self.manifest.order if (key.variant, key.repeat) not in known]
+        new = Run(self.directory, self.manifest.model_copy(update={"order": left})).trials
+        metric = self.search.criterion.metric
+        for trial in new:
+            self._values[trial.key.variant, trial.key.repeat] = value_of(trial, metric)
+        done = [trial for trial in new if trial.record.outcome == "done"]
+        if not known and done and all(trial.value(metric) is None for trial in done):
+            raise UsageError(
+                f"trials of {self.manifest.experiment} have no {metric}",
+                hint=f"its own metric is {done[0].record.spec.main_metric}; `dnsrig list metrics` shows all",
+            )
+
+    def _finish(self, progress: Progress) -> None:
+        """Execute the trials of rounds that were begun. A candidate whose trials fail again and again is given up."""
+        self._write(growing.without_failed(self.manifest, self.search, self.directory))
+        for _ in range(ATTEMPTS):
+            if not runner.missing(self.manifest, self.directory):
+                return
+            runner.execute(self.manifest, self.directory, progress)
+        positions = growing.position_of(self.manifest, self.search)
+        for position in {positions[key.variant] for key in runner.missing(self.manifest, self.directory)}:
+            self._give_up(position, f"its trials failed {ATTEMPTS} times by a fault of dnsrig or the machine", progress)
+        self._write(growing.without_failed(self.manifest, self.search, self.directory))
+
+    def _provide(self, positions: tuple[int, ...], progress: Progress) -> bool:
+        """Build or install what the next round needs; whether all of it is there."""
+        for position in positions:
+            try:
+                self._write(growing.with_candidate(self.manifest, self.search, position, progress.note))
+            except BuildFailed as error:
+                self._give_up(position, error.message.splitlines()[0], progress)
+                return False
+        return True
+
+    def _give_up(self, position: int, why: str, progress: Progress) -> None:
+        """Step around the candidate at ``position`` from now on. Raises DnsrigError where it is an end."""
+        name = self.search.candidates[position].name
+        if position in (GOOD, len(self.search.candidates) - 1):
+            raise DnsrigError(f"{name}, an end of the search, cannot be measured: {why}", hint="choose another end")
+        progress.note(f"{name} is stepped around: {why}")
+        self.search.failed[position] = why
+        write_json(record.path(self.directory), self.search)
+
+    def _write(self, manifest: Manifest) -> None:
+        if manifest != self.manifest:
+            write_json(self.directory / "manifest.json", manifest)
+            self.manifest = manifest
+
+
+def value_of(trial: Trial, metric: str) -> Value:
+    """What ``trial`` says of the metric: nothing where it is invalid or lacks it."""
+    value = trial.value(metric)
+    if value is not None and describe(metric).counts(trial):
+        return value
+    return "unfinished" if trial.record.outcome in ("timeout", "server-failed") else None
+
+
+def start(search: Search, experiment: str, scale: str, runs: Path, progress: runner.Progress) -> Path:
+    """The directory of a new search, with both ends in its manifest and no trials."""
+    runner.check_folders(runs)
+    manifest = growing.begun(search, experiment, scale, progress.note)
+    manifest = growing.with_candidate(manifest, search, len(search.candidates) - 1, progress.note)
+    directory = runner.create(manifest, runs)
+    write_json(record.path(directory), search)
+    return directory

@@ -1,0 +1,77 @@
+"""Classes of clients of a replay, as an option says them: shares of the clients that ask in a way of their own. Pure.
+
+``share=20%,transport=dot,early-data=yes; share=5%,transport=tcp,reuse=no``: the settings are those of `replay play
+--class`, and semicolons stand between classes.
+"""
+
+from __future__ import annotations
+
+from dnsrig.errors import UsageError
+
+YES_OR_NO = ("yes", "no")
+CHOICES = {
+    "transport": ("as-captured", "udp", "tcp", "dot"),
+    "reuse": YES_OR_NO,
+    "resumption": YES_OR_NO,
+    "early-data": YES_OR_NO,
+}
+SETTINGS = ("share", "idle", *CHOICES)
+MOST = 15
+ROUNDING = 1e-9
+"""By so much floating point may make shares more than all."""
+
+
+def parse(text: str) -> list[dict[str, str]]:
+    """The settings of each class.
+
+    >>> parse("share=20%,transport=dot; share=0.05,reuse=no")
+    [{'share': '20%', 'transport': 'dot'}, {'share': '0.05', 'reuse': 'no'}]
+    """
+    found = [_settings(one) for one in text.split(";") if one.strip()]
+    if len(found) > MOST:
+        raise _wrong(text, f"there may be {MOST} classes")
+    if (total := sum(_share(one["share"], text) for one in found)) > 1 + ROUNDING:
+        raise _wrong(text, f"the shares are {100 * total:.6g} % of the clients together: lower them to 100 % at most")
+    return found
+
+
+def arguments(text: str) -> list[str]:
+    """Of `replay play`."""
+    return ["--class=" + ",".join(f"{key}={value}" for key, value in one.items()) for one in parse(text)]
+
+
+def asks_for(text: str, *settings: str) -> bool:
+    """Whether any class says yes to one of these."""
+    return any(one.get(setting) == "yes" for one in parse(text) for setting in settings)
+
+
+def _settings(text: str) -> dict[str, str]:
+    pairs = [setting.partition("=") for setting in text.strip().split(",")]
+    found = {key.strip(): value.strip() for key, _, value in pairs}
+    if unknown := sorted(found.keys() - set(SETTINGS)):
+        raise _wrong(text, f"{unknown[0]!r} is none of {', '.join(SETTINGS)}")
+    if len(found) < len(pairs):
+        raise _wrong(text, "a setting is given twice")
+    if "share" not in found:
+        raise _wrong(text, "a class needs a share of the clients, such as share=20%")
+    for key, known in CHOICES.items():
+        if found.get(key, known[0]) not in known:
+            raise _wrong(text, f"{key} is one of {', '.join(known)}")
+    no_tls = found.get("transport") in ("udp", "tcp")
+    if found.get("early-data") == "yes" and (no_tls or found.get("resumption") == "no"):
+        raise _wrong(text, "early data goes with a resumed session of TLS: transport=dot, and not resumption=no")
+    return found
+
+
+def _share(text: str, classes: str) -> float:
+    try:
+        share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        share = 0.0
+    if not 0 < share <= 1:
+        raise _wrong(classes, "a share is above 0 and at most 100%, such as 20% or 0.2")
+    return share
+
+
+def _wrong(text: str, hint: str) -> UsageError:
+    return UsageError(f"options.classes: {text.strip()!r}", hint=hint)

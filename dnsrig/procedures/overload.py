@@ -1,0 +1,150 @@
+"""Overload: a resolver whose clients are replayed, while others ask for what costs it most: names that do not exist, or
+names of zones that are broken.
+
+`measure` replays the stream as `replay` does, whose options it has but for ``capture``. From ``flood_after_s`` on, for
+``flood_s`` seconds, another host asks as well; then it ends. How many of the clients' queries are answered meanwhile,
+and how long after the flood their latency is what it was before, are the results. Options beside those of `replay`:
+
+- ``flood_names``: ``missing``: random names below the zones of the dataset, none twice, so that the resolver has to ask
+  for each; or ``faulty``: addresses of the names of zones with a fault, of a world with ``faulty_apart``
+- ``flood_qps``: queries a second of the flood; ``flood_clients``: sockets from which they come
+- ``flood_after_s``, ``flood_s``: when it begins, in seconds since the replay began, and how long it lasts
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dnsrig.analysis.load_result import LoadResult
+from dnsrig.datasets import world
+from dnsrig.errors import UsageError
+from dnsrig.procedures import HostRole, _asking, _kept_up, _of_capacity, _serving, _statistics, replay
+from dnsrig.procedures.context import Result, TrialContext
+from dnsrig.rundir import TrialSpec
+
+DESCRIPTION = "a replayed stream while others ask for names that do not exist or are broken, and the time after"
+MAIN_METRIC = "goodput_percent"
+REPLAYS = True
+FLOOD = "flood"
+"""The host from which it comes, and its instrument."""
+OPTIONS: dict[str, int | float | str | bool] = {
+    **replay.OPTIONS,
+    "serve_as": "resolver",
+    "interval_s": 0.1,
+    "warmup_s": 2.0,
+    "flood_names": "missing",
+    "flood_qps": 20_000.0,
+    "flood_clients": 256,
+    "flood_after_s": 3.0,
+    "flood_s": 3.0,
+}
+FLOOD_NAMES = ("missing", "faulty")
+GRACE_S = 30.0
+SEED = 21
+"""Of the flood's names: not those that another instrument asks."""
+FLOOD_TIMEOUT_S = 1.0
+expected_s = replay.expected_s
+
+
+def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
+    """Those of `replay`, and the host that floods."""
+    if options["flood_names"] not in FLOOD_NAMES:
+        raise UsageError(f"options.flood_names = {options['flood_names']!r}", hint=f"one of {', '.join(FLOOD_NAMES)}")
+    for name in ("flood_qps", "flood_s", "flood_after_s", "flood_clients"):
+        if float(options[name]) <= 0:
+            raise UsageError(f"options.{name} = {options[name]}", hint="a number above 0")
+    if options["capture"]:
+        raise UsageError(
+            "options.capture: what comes to the server is not the stream alone", hint="set capture = false"
+        )
+    if 0 < float(options["duration_s"]) <= float(options["flood_after_s"]) + float(options["flood_s"]):
+        raise UsageError(
+            "the replay ends before the flood does, so nothing would show how the server recovers",
+            hint="raise options.duration_s above flood_after_s + flood_s",
+        )
+    return {**replay.hosts(options), FLOOD: HostRole()}
+
+
+def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+    """The flood reaches the server under test, as the clients do."""
+    names = list(hosts)
+    found = replay.links([name for name in names if name != FLOOD])
+    return [*found, (FLOOD, found[-1][1])]
+
+
+far = replay.far
+
+
+def check(spec: TrialSpec) -> None:
+    replay.check(spec)
+    if spec.options["flood_names"] == "faulty" and not spec.dataset.parameters.get("faulty_apart"):
+        raise UsageError(
+            'options.flood_names = "faulty" needs a world that tells the names of faulty zones apart',
+            hint='set dataset.kind = "world", dataset.faulty_apart = true',
+        )
+
+
+def checks(spec: TrialSpec) -> list[str]:
+    """Those of `replay`, but for that of signatures that were made ahead: what the flood will ask no stream tells."""
+    found = [name for name in replay.checks(spec) if name != "world-signed-ahead"]
+    return [*found, "flood-sent", *(["faults-met"] if spec.options["flood_names"] == "faulty" else [])]
+
+
+def measure(context: TrialContext) -> Result:
+    duration_s = float(context.option("duration_s"))
+    if reason := replay.bring_up(context):
+        return Result("invalid", reason)
+    with context.profiled(), _statistics.sampled(context), context.phase("measure"):
+        play = replay.start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
+        context.rest(float(context.option("flood_after_s")))
+        flood = _flood(context)
+        load = replay.ended(context, play, duration_s)
+        context.servers.count_threads()
+    _serving.drain(context)
+    if context.spec.world is not None:
+        context.finish_server(context.spec.world, limit_s=0)
+    if not load.answered:
+        return Result("server-failed", f"none of {load.sent:,} queries was answered")
+    if reason := _kept_up.why_not(load):
+        return Result("invalid", reason)
+    if flood.end_ns > load.end_ns:
+        return Result("invalid", "the flood ended after the replay, so nothing shows how the server recovers")
+    return Result("done")
+
+
+def _flood(context: TrialContext) -> LoadResult:
+    """Ask, whatever becomes of it, and wait for the end."""
+    flood_s, flood_qps = float(context.option("flood_s")), float(context.option("flood_qps"))
+    asked: dict[str, Any] = {
+        **_asking.OPTIONS,
+        "missing_share": float(context.option("flood_names") == "missing"),
+        "clients": context.option("flood_clients"),
+        "timeout_s": FLOOD_TIMEOUT_S,
+    }
+    words = [
+        *_asking.queries(asked, _zones(context), seed=SEED, recursive=True),
+        f"--sequence={math.ceil(flood_qps * flood_s) + 1}",  # so that no missing name is asked twice
+        *_asking.clients(asked),
+        *_asking.fixed_rate(flood_qps, duration_s=flood_s, interval_s=flood_s, poisson=False),
+    ]
+    load = context.instruments.start_load(FLOOD, context.spec.subject, words, host=FLOOD)
+    return LoadResult.model_validate(context.wait(load, limit_s=flood_s + FLOOD_TIMEOUT_S + GRACE_S))
+
+
+def _zones(context: TrialContext) -> Path:
+    """The list of what is asked for, or of the zones below which names are made up: those of the dataset; of a
+    simulated Internet those of the second level."""
+    if context.spec.world is None:
+        return context.workspace.dataset / "zones.list"
+    listed = context.workspace.state / "flooded.list"
+    listed.parent.mkdir(parents=True, exist_ok=True)
+    is_faulty = context.option("flood_names") == "faulty"
+    table = world.FAULTY_NAMES_FILE if is_faulty else world.NAMES_FILE
+    with (context.workspace.dataset / table).open() as names:
+        owners = (line.partition("\t")[0] for line in names)
+        asked = owners if is_faulty else (owner.removeprefix("www.") for owner in owners)
+        listed.write_text("".join(f"{owner}\n" for owner in dict.fromkeys(asked)))
+    return listed

@@ -1,0 +1,129 @@
+"""How slow the slowest queries are in the first minute of a resolver, and in the last: as S5 draws it.
+
+Both axes are logarithmic. A line is the mean of all repeats, a band goes from the smallest to the largest. Colours are
+the levels of DNSSEC where those are an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import get_args
+
+import altair as alt
+import polars as pl
+
+from dnsrig.analysis import minutes
+from dnsrig.analysis.metrics.latency import timeout_ms
+from dnsrig.analysis.minutes import Which
+from dnsrig.analysis.read import Run, Trial
+from dnsrig.report import figures
+from dnsrig.report.charts import Drawing, _latency, _look, _split
+from dnsrig.report.charts.slowest_percentile import grid
+from dnsrig.rundir import Variant
+
+TITLE = "Latency in the first minute and in the last"
+ORDER = 6
+METRICS = ("first_minute_p99_ms", "last_minute_p99_ms")
+LEVEL = "level"
+HEADINGS = {"first": "first minute", "last": "last minute"}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A variant in one of both minutes."""
+
+    variant: Variant
+    which: Which
+    rows: pl.DataFrame
+    """Columns percent, mean, low, high: milliseconds over the repeats."""
+
+
+def applies(run: Run) -> bool:
+    return any(minutes.latencies(trial, "first") for trial in run.trials if trial.record.outcome == "done")
+
+
+def caption(run: Run) -> str:
+    return (
+        "At 1 %, read: the slowest 1 % of the queries took longer than this. A replay of less than two minutes has halves for"
+        " minutes. Line: mean of the repeats; band: smallest to largest. Times count from the moment at which a query was due, and"
+        " a query without an answer counts as the client's timeout. Look for lines that part in the first minute, when the cache"
+        " is empty, and meet in the last."
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    curves = [curve for variant in run.manifest.variants for curve in _curves(run, variant)]
+    axis = _colour_axis(run)
+    others = [name for name in _split.varying_axes(run) if name != axis]
+    groups: dict[str, list[Curve]] = {}
+    for curve in curves:
+        groups.setdefault(_split.label(curve.variant, others), []).append(curve)
+    rows = [
+        alt.hconcat(*(_panel(run, axis, label, which, group, curves) for which in get_args(Which)), spacing=24)
+        for label, group in groups.items()
+    ]
+    return [Drawing("all", _look.stack(rows))]
+
+
+def _colour_axis(run: Run) -> str | None:
+    return LEVEL if LEVEL in _split.varying_axes(run) else _split.colour_axis(run)
+
+
+def _curves(run: Run, variant: Variant) -> list[Curve]:
+    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+    found = ((which, _rows(trials, which)) for which in get_args(Which))
+    return [Curve(variant, which, rows) for which, rows in found if not rows.is_empty()]
+
+
+def _rows(trials: Sequence[Trial], which: Which) -> pl.DataFrame:
+    known = [(trial, found) for trial in trials if (found := minutes.latencies(trial, which))]
+    if not known:
+        return pl.DataFrame()
+    percents = grid(min(found.total for _, found in known))
+    lines = [
+        [_latency.shown_ms(ns, timeout_ms(trial)) for ns in found.percentiles([100 - percent for percent in percents])]
+        for trial, found in known
+    ]
+    points = list(zip(*lines))
+    return pl.DataFrame(
+        {
+            "percent": percents,
+            "mean": [fmean(point) for point in points],
+            "low": [min(point) for point in points],
+            "high": [max(point) for point in points],
+        }
+    )
+
+
+def _panel(
+    run: Run, axis: str | None, label: str, which: Which, group: Sequence[Curve], everything: Sequence[Curve]
+) -> alt.LayerChart | alt.FacetChart:
+    """All panels have the axes of the whole."""
+    names = [figures.parameter(value) for value in run.manifest.axes[axis]] if axis else [_split.ONLY]
+    frames = [
+        curve.rows.with_columns(colour=pl.lit(_split.label(curve.variant, [axis] if axis else [])))
+        for curve in group
+        if curve.which == which
+    ]
+    values = [value for curve in everything for column in ("low", "high") for value in curve.rows[column]]
+    last = min(float(curve.rows["percent"].to_list()[-1]) for curve in everything)
+    ticks = [tick for tick in (100, 10, 1, 0.1, 0.01, 0.001) if tick >= last]
+    x = alt.X(
+        "percent:Q",
+        title="slowest queries (log scale)",
+        scale=alt.Scale(type="log", domain=[100, last], nice=False),
+        axis=alt.Axis(values=ticks, labelExpr="format(datum.value, '~r') + ' %'"),
+    )
+    title, scale, y_axis = _latency.milliseconds(values, "latency, ms")
+    legend = alt.Legend(symbolType="stroke", symbolSize=300) if len(names) > 1 else None
+    colour = alt.Color("colour:N", scale=_look.colours(names), legend=legend)
+    dash = alt.StrokeDash("colour:N", scale=_look.dashes(names), legend=legend)
+    base = alt.Chart(pl.concat(frames) if frames else pl.DataFrame(schema={"percent": pl.Float64, "colour": pl.String}))
+    band = base.mark_area(opacity=0.18).encode(
+        x, alt.Y("low:Q", title=title, scale=scale, axis=y_axis), alt.Y2("high:Q"), colour
+    )
+    line = base.mark_line(strokeWidth=2).encode(x, alt.Y("mean:Q", title=title, scale=scale, axis=y_axis), colour, dash)
+    heading = HEADINGS[which] if label == _split.ONLY else [label, HEADINGS[which]]
+    return alt.layer(band, line).properties(width=(_look.WIDTH - 60) // 2, height=190, title=_look.heading(heading))

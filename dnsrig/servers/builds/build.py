@@ -1,0 +1,253 @@
+"""Makes a build: the files of a commit, a script in a root file system, what it installed; whole or not at all.
+
+A build is known by the hash of everything that it depends on: the files of the commit, the recipe's script, the root
+file system with its compiler, the options. Where that is there, nothing is made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from dnsrig import cached
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.servers.builds import isolated, kept, repository, toolchain
+from dnsrig.servers.builds.errors import BuildFailed, explain
+from dnsrig.servers.builds.isolated import Shown
+from dnsrig.servers.builds.kept import BuildRecord
+from dnsrig.servers.builds.recipe import Method, Recipe, Tree
+from dnsrig.servers.builds.reference import Reference
+from dnsrig.servers.builds.repository import Repository
+from dnsrig.servers.debian import Root
+from dnsrig.servers.driver import Driver
+
+LAYOUT_VERSION = 1
+"""Raised when this file makes builds differently: old ones are then not used."""
+SEEN = "/mnt/installed"
+"""Where what was installed lies, for the build and for the server."""
+WORK_SEEN = "/mnt/build"
+CCACHE_SEEN = "/mnt/ccache"
+FOLDERS = ("sbin", "bin", "libexec")
+"""With programs, below `SEEN`."""
+BUILD_LIMIT_S = 7200
+VERSION_LIMIT_S = 20
+LEAST_FREE_BYTES = 2_000_000_000
+"""Before a build: C++ with symbols takes as much."""
+CCACHE_SIZE = "5G"
+PLAIN_FLAGS = "-O2"
+SYMBOLS_FLAGS = "-O2 -g -fno-omit-frame-pointer"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build that is there or can be made: all that it depends on."""
+
+    server: Driver
+    recipe: Recipe
+    reference: Reference
+    repository: Repository
+    commit: str
+    method: Method
+    root: Root
+
+    @property
+    def name(self) -> str:
+        return f"{self.server.kind}@{self.reference.source}"
+
+    @property
+    def flags(self) -> str:
+        return SYMBOLS_FLAGS if self.reference.symbols else PLAIN_FLAGS
+
+    @property
+    def key(self) -> str:
+        """Of its folder among all builds."""
+        tree = self.repository.tree(self.commit)
+        depends = [LAYOUT_VERSION, self.server.kind, tree, self.method.script, self.root.suite, self.root.path.name]
+        text = json.dumps([*depends, self.reference.options, self.flags])
+        return f"{self.server.kind}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def method(server: Driver, recipe: Recipe, tree: Tree) -> Method:
+    """How a commit is built. Raises UsageError where it is no commit of that server."""
+    if not recipe.is_its(tree):
+        raise UsageError(
+            f"{tree.repository.title}: commit {tree.commit[:12]} is not {server.title}, or too old to be built: it has no "
+            f"{' and no '.join(recipe.markers)}",
+            hint=f"--repository {server.kind}=FOLDER names the server's own repository",
+        )
+    return recipe.method(tree)
+
+
+def make(plan: Plan) -> str:
+    """Make the build, and return its key. Raises `BuildFailed` where the commit or the options are the cause."""
+    kept.folder().mkdir(parents=True, exist_ok=True)
+    key = plan.key
+    with cached.locked(kept.folder()):
+        if kept.read(key) is None:
+            _check_disk()
+            with cached.making(kept.folder() / key) as made:
+                _make(plan, made, kept.failed_log(key))
+            kept.make_room(key)
+    return key
+
+
+def _check_disk() -> None:
+    free_bytes = shutil.disk_usage(kept.folder()).free
+    if free_bytes < LEAST_FREE_BYTES:
+        raise DnsrigError(
+            f"a build needs {LEAST_FREE_BYTES / 1e9:g} GB of disk, and {kept.folder()} has {free_bytes / 1e9:.1f}",
+            hint="free some space, or let fewer builds be kept: DNSRIG_BUILDS_GB",
+        )
+
+
+def _make(plan: Plan, made: Path, failed: Path) -> None:
+    began_s = time.monotonic()
+    work = made.with_name("work")
+    for folder in (made, work / "tmp"):
+        folder.mkdir(parents=True)
+    log = work / kept.LOG
+    try:
+        _lay_out(plan, work)
+        status = _run_script(plan, made, work, log)
+    except subprocess.TimeoutExpired:
+        raise BuildFailed(
+            f"{plan.name} cannot be built: it took longer than {BUILD_LIMIT_S / 3600:g} h", log=_keep(log, failed)
+        ) from None
+    if status != 0:
+        raise explain(plan.name, status, _keep(log, failed))
+    _take_over(made)
+    program = program_in(made, plan.server.executable)
+    version = _version(plan, f"{SEEN}/{program.relative_to(made)}", made, work) if program else None
+    if program is None or version is None:
+        what = "does not tell its version" if program else f"has no {plan.server.executable}"
+        raise BuildFailed(f"{plan.name} was built, but {what}", log=_keep(log, failed))
+    shutil.move(log, made / kept.LOG)
+    record = BuildRecord(
+        kind=plan.server.kind,
+        source=plan.reference.source,
+        commit=plan.commit,
+        version=version,
+        fingerprint=hashlib.sha256(program.read_bytes()).hexdigest()[:16],
+        suite=plan.root.suite,
+        root=plan.root.path.name,
+        packages=plan.root.packages,
+        repository=plan.repository.title,
+        took_s=round(time.monotonic() - began_s, 1),
+        size_bytes=kept.size_bytes(made),
+    )
+    (made / kept.RECORD).write_text(record.model_dump_json(indent=1))
+
+
+def _lay_out(plan: Plan, work: Path) -> None:
+    """The sources with their submodules, tools and the script, in the hands of the user who builds."""
+    source = work / "source"
+    plan.repository.check_out(plan.commit, source, plan.recipe.left_out)
+    for path in plan.recipe.submodules:
+        if (found := plan.repository.submodule(plan.commit, path)) is not None:
+            _submodule(*found, source / path)
+    toolchain.lay_out_tools(plan.root.path, work)
+    (work / "script").write_text(plan.method.script)
+    kept.ccache().mkdir(parents=True, exist_ok=True)
+    _give(work)
+    os.chown(kept.ccache(), isolated.USER, isolated.USER)
+
+
+def _submodule(url: str, commit: str, folder: Path) -> None:
+    origin = repository.of_url(url)
+    if not origin.is_there or origin.resolve(commit) is None:
+        origin.fetch()
+    if origin.resolve(commit) is None:
+        raise DnsrigError(
+            f"{origin.title} has no commit {commit[:12]}, which the server needs at {folder.name}",
+            hint=f"bring that mirror up to date, or name another folder of mirrors with {repository.FOLDER_VARIABLE}",
+        )
+    origin.check_out(commit, folder)
+
+
+def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
+    _give(made)
+    environment = {
+        "PATH": f"{WORK_SEEN}/ccache:{WORK_SEEN}/alternatives:/usr/sbin:/usr/bin",
+        "HOME": f"{WORK_SEEN}/tmp",
+        "TMPDIR": f"{WORK_SEEN}/tmp",
+        "LC_ALL": "C",
+        "PYTHONUTF8": "1",
+        "TZ": "UTC",
+        "PREFIX": SEEN,
+        "JOBS": str(len(os.sched_getaffinity(0))),
+        "CFLAGS": plan.flags,
+        "CXXFLAGS": plan.flags,
+        "SOURCE_DATE_EPOCH": str(plan.repository.commit(plan.commit).time_s),
+        "CCACHE_DIR": CCACHE_SEEN,
+        "CCACHE_MAXSIZE": CCACHE_SIZE,
+        # The compiler is known by its root; files of a fresh check-out are new whatever is in them.
+        "CCACHE_COMPILERCHECK": f"string:{plan.root.path.name}",
+        "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime",
+    }
+    shown = [Shown(work, WORK_SEEN), Shown(made, SEEN), Shown(kept.ccache(), CCACHE_SEEN)]
+    with log.open("wb") as output:
+        return isolated.run(
+            ["sh", "-eu", f"{WORK_SEEN}/script", *plan.reference.options],
+            root=plan.root.path,
+            shown=shown,
+            workdir=f"{WORK_SEEN}/source",
+            environment=environment,
+            output=output,
+            limit_s=BUILD_LIMIT_S,
+        )
+
+
+def _version(plan: Plan, program: str, made: Path, work: Path) -> str | None:
+    """As the program says, run where it will be run."""
+    with tempfile.TemporaryFile(dir=work) as output:
+        isolated.run(
+            [program, *plan.server.version_arguments],
+            root=plan.root.path,
+            shown=[Shown(made, SEEN, read_only=True)],
+            workdir="/",
+            environment={"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C"},
+            output=output,
+            limit_s=VERSION_LIMIT_S,
+        )
+        output.seek(0)
+        match = re.search(plan.server.version_pattern, output.read(1 << 16).decode(errors="replace"))
+    return match[1] if match else None
+
+
+def program_in(built: Path, name: str) -> Path | None:
+    """Where a build has the program ``name``."""
+    inside = built.resolve()
+    places = (built / folder / name for folder in FOLDERS)
+    return next((place for place in places if place.is_file() and place.resolve().is_relative_to(inside)), None)
+
+
+def _give(folder: Path) -> None:
+    """Everything below to the user who builds, before the script runs."""
+    _own(folder, isolated.USER)
+
+
+def _take_over(folder: Path) -> None:
+    """Everything below to us, when every process of the script has ended. A file that is another one's would stay
+    writable for it."""
+    _own(folder, os.geteuid())
+
+
+def _own(folder: Path, user: int) -> None:
+    for here, folders, files in os.walk(folder):
+        for name in (".", *folders, *files):
+            os.chown(Path(here, name), user, user, follow_symlinks=False)
+
+
+def _keep(log: Path, kept_at: Path) -> Path:
+    kept_at.parent.mkdir(parents=True, exist_ok=True)
+    if log.exists():
+        shutil.move(log, kept_at)
+    return kept_at

@@ -1,0 +1,100 @@
+"""What a server needs to be built: its repository, the toolchain that fits a commit, and a script.
+
+A recipe looks at the files of a commit and at its date, and chooses a `Method`: an old commit gets the compiler and the
+libraries of an old Debian suite. The script is run by ``sh -eu`` in the folder of the sources, with the build options
+as its arguments, and with
+
+``PREFIX``              where everything is to be installed
+``JOBS``                how many processes may compile at once
+``CFLAGS CXXFLAGS``     what the compiler is to be given
+``SOURCE_DATE_EPOCH``   when the commit was made, in seconds since 1970
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from dnsrig.servers.builds.repository import Repository
+
+TOOLS = (
+    *("build-essential", "ccache", "pkg-config", "perl", "python3-minimal", "util-linux"),
+    *(
+        "bash",
+        "bzip2",
+        "coreutils",
+        "dash",
+        "debianutils",
+        "diffutils",
+        "file",
+        "findutils",
+        "grep",
+        "gzip",
+        "hostname",
+    ),
+    *("mawk", "sed", "tar", "xz-utils"),
+)
+"""Debian's, for every build."""
+AUTOTOOLS = ("autoconf", "automake", "libtool")
+MESON = ("meson", "ninja-build", "python3")
+
+
+@dataclass(frozen=True)
+class Method:
+    """How one commit is built."""
+
+    suite: str
+    packages: tuple[str, ...]
+    """Debian's, beside `TOOLS`."""
+    script: str
+
+
+@dataclass(frozen=True)
+class Tree:
+    """The files of a commit, for a recipe to look at."""
+
+    repository: Repository
+    commit: str
+
+    def has(self, path: str) -> bool:
+        return self.repository.has(self.commit, path)
+
+    def text(self, path: str) -> str:
+        """The content of a file; empty where there is none."""
+        return self.repository.text(self.commit, path)
+
+    @property
+    def date(self) -> str:
+        """When it was committed: ``2022-12-12``, UTC."""
+        return datetime.fromtimestamp(self.repository.commit(self.commit).time_s, UTC).date().isoformat()
+
+    def release(self, pattern: str) -> str:
+        """The nearest tag at or before it that matches the glob ``pattern``; empty where there is none."""
+        return self.repository.describe(self.commit, pattern)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How one kind of server is built, whichever commit."""
+
+    repository: str
+    """URL of the public one."""
+    markers: tuple[str, ...]
+    """Files of which every commit that can be built has one, and no other server's has any."""
+    release: str
+    """Matches the tag of a release whole; group ``version`` has its numbers."""
+    method: Callable[[Tree], Method]
+    submodules: tuple[str, ...] = ()
+    """Paths of those that the build needs, where a commit has them."""
+    left_out: tuple[str, ...] = ()
+    """Large folders that no build looks at, such as tests."""
+
+    def is_its(self, tree: Tree) -> bool:
+        return any(tree.has(path) for path in self.markers)
+
+    def version_of_tag(self, tag: str) -> tuple[int, ...] | None:
+        """None: it is no tag of a release."""
+        match = re.fullmatch(self.release, tag)
+        return tuple(map(int, re.findall(r"\d+", match["version"]))) if match else None

@@ -1,0 +1,101 @@
+"""What follows the @ of ``bind@git:v9.18.10 --with-x``: a commit, or a range of commits, and how it is built.
+
+After REF or FIRST..LAST come words, as a shell separates them:
+
+``debug=symbols``   compiled with ``-O2 -g -fno-omit-frame-pointer``, so that profiles have names
+``suite=SUITE``     the Debian suite whose compiler and libraries are used; by default the recipe chooses by the commit
+``+PACKAGE``        one more Debian package of that suite, for what a build option needs
+``steps=STEPS``     of a range: ``tags``, ``commits``, or how many commits
+any other word      a build option: given to the server's own ``configure`` or ``meson setup``
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, replace
+
+from dnsrig.errors import UsageError
+from dnsrig.servers import debian
+
+PREFIX = "git:"
+REF = r"[A-Za-z0-9_][\w./+@^~-]*?"
+"""A tag, a branch or a hash, perhaps with what gitrevisions(7) puts behind it. git refuses the rest."""
+MOST_WORDS = 50
+_COMMIT = re.compile(rf"(?P<ref>{REF})(\.\.(?P<last>{REF}))?")
+_PACKAGE = re.compile(r"\+(?P<name>[a-z0-9][a-z0-9.+-]+)")
+_STEPS = re.compile(r"tags|commits|[1-9]\d{0,2}")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """One build, or with ``last`` a range of them."""
+
+    ref: str
+    last: str = ""
+    options: tuple[str, ...] = ()
+    """For the server's own ``configure``."""
+    packages: tuple[str, ...] = ()
+    suite: str = ""
+    symbols: bool = False
+    steps: str = ""
+
+    @property
+    def is_range(self) -> bool:
+        return bool(self.last)
+
+    @property
+    def source(self) -> str:
+        """As in ``KIND@SOURCE``, in one order of words: two texts that mean the same build are the same."""
+        words = [f"+{name}" for name in self.packages]
+        words += [f"suite={self.suite}"] if self.suite else []
+        words += ["debug=symbols"] if self.symbols else []
+        words += [f"steps={self.steps}"] if self.steps else []
+        commits = f"{self.ref}..{self.last}" if self.last else self.ref
+        return " ".join([PREFIX + commits, *words, *([shlex.join(self.options)] if self.options else [])])
+
+    def at(self, ref: str) -> Reference:
+        """The same build of another commit."""
+        return replace(self, ref=ref, last="", steps="")
+
+
+def takes(source: str) -> bool:
+    return source.startswith(PREFIX)
+
+
+def parse(source: str) -> Reference:
+    """Reads ``git:REF WORD…`` or ``git:FIRST..LAST WORD…``. Raises UsageError on what is neither."""
+    try:
+        first, *words = shlex.split(source.removeprefix(PREFIX))
+    except ValueError as error:
+        what = f"{source!r} names no commit" if source.strip() == PREFIX else f"{source!r}: {error}"
+        raise UsageError(what, hint="write e.g. git:v9.18.10, and quote a word that has spaces in it") from error
+    commits = _COMMIT.fullmatch(first)
+    if commits is None or len(words) > MOST_WORDS:
+        raise UsageError(f"{first!r} is no commit", hint="a tag, a branch or a hash: git:v9.18.10; a range: git:v1..v2")
+    found = Reference(commits["ref"], commits["last"] or "")
+    for word in words:
+        found = _with(found, word)
+    if found.steps and not found.is_range:
+        raise UsageError(f"{source!r}: steps are of a range", hint=f"write git:FIRST..LAST steps={found.steps}")
+    return found
+
+
+def _with(found: Reference, word: str) -> Reference:
+    name, _, value = word.partition("=")
+    if package := _PACKAGE.fullmatch(word):
+        return replace(found, packages=tuple(sorted({*found.packages, package["name"]})))
+    if name == "suite":
+        return replace(found, suite=_known(word, debian.SUITE, value, "suite=bookworm"))
+    if name == "debug":
+        _known(word, re.compile("symbols"), value, "debug=symbols")
+        return replace(found, symbols=True)
+    if name == "steps":
+        return replace(found, steps=_known(word, _STEPS, value, "steps=tags, steps=commits or steps=5"))
+    return replace(found, options=(*found.options, word))
+
+
+def _known(word: str, pattern: re.Pattern[str], value: str, example: str) -> str:
+    if not pattern.fullmatch(value):
+        raise UsageError(f"{word!r} is no word of a build", hint=f"write {example}")
+    return value

@@ -1,0 +1,170 @@
+"""Knot Resolver 6, CZ.NIC: a resolver.
+
+The process `kresd` is started directly, with a configuration in Lua: the manager of version 6, which would write that,
+takes five seconds to start and needs a supervisor. What it adds, several processes that share one cache, is not here,
+so a host has one CPU. The cache is a file (LMDB) in the folder that a trial removes. Settings are functions of one
+argument, e.g. ``"cache.max_ttl" = 3600``, and options, e.g. ``"option.NO_0X20" = true``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import ClassVar
+
+from dnsrig.errors import UsageError
+from dnsrig.rundir import Scalar
+from dnsrig.servers import keys
+from dnsrig.servers.counters import Channel, Counters, nested
+from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, template
+from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
+
+CONFIGURATION = template("""\
+log_target('stderr')
+log_level('notice')
+{% if p.over_tls %}
+net.tls('{{ p.certificate }}', '{{ p.private_key }}')
+{% endif %}
+{% for address in p.addresses %}
+net.listen('{{ address }}', {{ port }}, { kind = 'dns' })
+{% if p.over_tls %}
+net.listen('{{ address }}', {{ keys.XOT_PORT }}, { kind = 'tls' })
+{% endif %}
+{% endfor %}
+{% if p.holds_sockets %}
+net.listen('{{ p.seen_state }}/{{ control_socket }}', nil, { kind = 'control' })
+{% endif %}
+cache.open({{ p.resolving.cache_mb }} * MB, 'lmdb://{{ p.seen_state }}/cache')
+modules.load('stats')
+{% if p.resolving.prefetch %}
+modules.load('prefetch')
+{% endif %}
+{% if p.resolving.serve_stale %}
+modules.load('serve_stale < cache')
+{% endif %}
+{% if p.resolving.upstream != "both" %}
+option('{{ "NO_IPV6" if p.resolving.upstream == "ipv4" else "NO_IPV4" }}', true)
+{% endif %}
+option('NO_MINIMIZE', {{ "false" if p.resolving.qname_minimisation else "true" }})
+modules.unload('ta_signal_query')
+trust_anchors.remove('.')
+{% if p.from_hints %}
+modules.load('hints')
+hints.root_file('{{ p.seen_hints }}')
+{% else %}
+modules.unload('priming')
+policy.rule_forward_add('{{ p.suffix }}', { dnssec = false, auth = true }, { {% for route in p.routes %}{ '{{ route.primary }}' }, {% endfor %}})
+{% endif %}
+{% if p.anchor %}
+trust_anchors.add_file('{{ p.seen_directory }}/{{ anchor_file }}', true)
+{% endif %}
+{% for name, value in settings %}
+{{ name }}{{ value }})
+{% endfor %}
+""")
+
+
+CONTROL_SOCKET = "control.socket"
+
+
+def read_statistics(answer: bytes) -> Counters:
+    """Of its control socket: a prompt, the length in four bytes, JSON. It does not count validations.
+
+    Of answers it counts also those that it gave itself (priming, refreshing), and so its hits are slightly too many.
+    """
+    try:
+        seen = json.loads(answer[answer.find(b"{") :])
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(seen, dict) or "stats" not in seen:
+        return {}
+    answers, hits = nested(seen, "stats", "answer", "total"), nested(seen, "stats", "answer", "cached")
+    return {
+        "client_queries": nested(seen, "stats", "request", "total") - nested(seen, "stats", "request", "internal"),
+        "cache_hits": hits,
+        "cache_misses": max(0.0, answers - hits),
+        "upstream_queries": sum(nested(seen, "worker", transport) for transport in ("udp", "tcp", "tls")),
+        "upstream_timeouts": nested(seen, "worker", "timeout"),
+    }
+
+
+class KnotResolver(Driver):
+    kind = "knot-resolver"
+    title = "Knot Resolver"
+    executable = "kresd"
+    packages = ("knot-resolver6",)
+    version_arguments = ("-V",)
+    version_pattern = r"version (\d+\.\d+\.\d+\S*)"
+    roles = ("resolver",)
+    answers_zones = False
+    settings = (
+        Setting("cache.max_ttl", "518400", "seconds that a record is kept at most"),
+        Setting("net.tcp_pipeline", "100", "queries of one TCP connection that are resolved at once"),
+        Setting("option.NO_0X20", "false", "whether it does not mix the case of letters in the names it asks for"),
+        Setting("modules.load", "none", "a module to load, e.g. `predict`"),
+    )
+    features: ClassVar[Mapping[Feature, Support]] = {"DoT": Support(None, None, "6.0")}
+    as_resolver = AsResolver(
+        levels={
+            "do-unvalidated": "`trust_anchors.remove('.')`",
+            "validating": "`trust_anchors.add_file`, read-only",
+        },
+        lacking_levels={
+            "no-do": "it sets DO in every query that it sends, unless it only forwards them (`policy.STUB`)"
+        },
+        words={
+            "cache_mb": "`cache.open`: a file that the kernel counts as file cache",
+            "upstream": "`option('NO_IPV4', …)`, `option('NO_IPV6', …)`",
+            "qname_minimisation": "`option('NO_MINIMIZE', …)`",
+            "prefetch": "the module `prefetch`",
+            "serve_stale": "the module `serve_stale`",
+        },
+        fixed={
+            "recursions": "it has no limit of its own",
+            "tcp_clients": "it has no limit of its own",
+            "query_timeout_ms": "10 s are compiled in",
+            "aggressive_nsec": "it always does when it validates, by NSEC and NSEC3",
+        },
+        statistics=Channel(
+            b"__json\n{stats=stats.list(),worker=worker.stats()}\n",
+            read_statistics,
+            socket=CONTROL_SOCKET,
+            ends_request=True,
+        ),
+    )
+    log_clock_resolution_ns = 1_000_000_000
+
+    def configure(self, placement: Placement) -> None:
+        if placement.threads > 1:
+            raise UsageError(
+                "Knot Resolver answers by one thread a process, and dnsrig starts one process",
+                hint="give its host one CPU: hosts.resolver.cpus = [1]",
+            )
+        settings = [(_function(name), _lua(value)) for name, value in placement.settings.items()]
+        text = CONFIGURATION.render(
+            p=placement,
+            port=DNS_PORT,
+            keys=keys,
+            anchor_file=ANCHOR_FILE,
+            control_socket=CONTROL_SOCKET,
+            settings=settings,
+        )
+        (placement.directory / "kresd.conf").write_text(text)
+
+    def command(self, placement: Placement) -> list[str]:
+        return [self.executable, "-n", "-c", f"{placement.seen_directory}/kresd.conf", placement.seen_state]
+
+    def log_time_ns(self, line: str) -> int | None:
+        """Its lines bear no time on standard error."""
+        return None
+
+
+def _function(name: str) -> str:
+    """What a setting calls, up to its value."""
+    group, _, option = name.partition(".")
+    return f"option('{option}', " if group == "option" else f"{name}("
+
+
+def _lua(value: Scalar) -> str:
+    """As JSON writes it, so does Lua."""
+    return json.dumps(value)

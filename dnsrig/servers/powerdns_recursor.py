@@ -1,0 +1,153 @@
+"""PowerDNS Recursor, PowerDNS: a resolver.
+
+Its settings are of the YAML form of version 5, each by its section and its name, e.g.
+``"outgoing.network_timeout" = 1000``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from dnsrig.rundir import Level
+from dnsrig.servers.counters import Channel, Counters, of_lines
+from dnsrig.servers.driver import (
+    DNS_PORT,
+    Driver,
+    Feature,
+    Placement,
+    Setting,
+    Support,
+    utc_ns_without_year,
+)
+from dnsrig.servers.resolving import AsResolver
+
+VALIDATION: Mapping[Level, str] = {
+    "no-do": "off",
+    "do-unvalidated": "process-no-validate",
+    "validating": "validate",
+}
+SOURCES = {"both": ["0.0.0.0", "::"], "ipv4": ["0.0.0.0"], "ipv6": ["::"]}
+ENTRIES_PER_MB = 1024
+"""Its caches are limited by entries, not by bytes: we take a KiB for one, record and packet cache together."""
+STALE_EXTENSIONS = 2880
+"""Of 30 s each: a day, as the others serve what has expired."""
+PREFETCH_PERCENT = 10
+"""Of the TTL that is left, as in Unbound."""
+REQUEST = b"get-all"
+"""As rec_control asks: after a status of four bytes and a length of eight, in the machine's order."""
+LOG_TIME = re.compile(r"^(?P<time>[A-Z][a-z]{2} \d\d \d\d:\d\d:\d\d) ")
+
+
+def read_statistics(answer: bytes) -> Counters:
+    """Of `get-all`, after a status and a length. Threads hand their counts in ten times a second."""
+    seen = of_lines(answer[struct.calcsize("=iQ") :], "\t")
+    if "questions" not in seen:
+        return {}
+    return {
+        "client_queries": seen["questions"],
+        "cache_hits": seen.get("packetcache-hits", 0.0) + seen.get("cache-hits", 0.0),
+        "cache_misses": seen.get("cache-misses", 0.0),
+        "upstream_queries": seen.get("all-outqueries", 0.0),
+        "upstream_timeouts": seen.get("outgoing-timeouts", 0.0),
+        "validations": seen.get("dnssec-validations", 0.0),
+        "bogus": seen.get("dnssec-result-bogus", 0.0),
+    }
+
+
+class PowerDnsRecursor(Driver):
+    kind = "powerdns-recursor"
+    title = "PowerDNS Recursor"
+    executable = "pdns_recursor"
+    packages = ("pdns-recursor",)
+    version_arguments = ("--version",)
+    version_pattern = r"Recursor[^0-9]*(\d+\.\d+\.\d+\S*)"
+    roles = ("resolver",)
+    answers_zones = False
+    settings = (
+        Setting("recursor.threads", "2", "threads that answer (set by dnsrig to the host's CPUs)"),
+        Setting("outgoing.network_timeout", "1500", "ms for an answer of an authority"),
+        Setting("incoming.max_concurrent_requests_per_tcp_connection", "10", "queries resolved at once"),
+        Setting("incoming.tcp_timeout", "2", "seconds that a connection of a client may be idle"),
+        Setting("packetcache.disable", "false", "whether whole answers are not kept"),
+    )
+    features: ClassVar[Mapping[Feature, Support]] = {}
+    as_resolver = AsResolver(
+        levels={level: f"`dnssec.validation: {word}`" for level, word in VALIDATION.items()},
+        lacking_levels={},
+        words={
+            "cache_mb": "`recordcache.max_entries` two thirds, `packetcache.max_entries` a third, at one KiB an entry: "
+            "it counts no bytes",
+            "recursions": "`recursor.max_mthreads`, a thread",
+            "tcp_clients": "`incoming.max_tcp_clients`",
+            "query_timeout_ms": "`recursor.max_total_msec`",
+            "upstream": "`outgoing.source_address`",
+            "qname_minimisation": "`recursor.qname_minimization`",
+            "prefetch": f"`recordcache.refresh_on_ttl_perc` {PREFETCH_PERCENT} or 0",
+            "serve_stale": f"`recordcache.serve_stale_extensions` {STALE_EXTENSIONS} or 0",
+            "aggressive_nsec": "`dnssec.aggressive_nsec_cache_size` 100000 or 0",
+        },
+        fixed={},
+        statistics=Channel(
+            struct.pack("=iQ", 0, len(REQUEST)) + REQUEST, read_statistics, socket="pdns_recursor.controlsocket"
+        ),
+    )
+    log_clock_resolution_ns = 1_000_000_000
+
+    def configure(self, placement: Placement) -> None:
+        chosen = {**_ours(placement), **placement.settings}
+        sections: dict[str, dict[str, Any]] = {}
+        for name, value in chosen.items():
+            section, _, setting = name.partition(".")
+            sections.setdefault(section, {})[setting] = value
+        # JSON is YAML.
+        (placement.directory / "recursor.yml").write_text(json.dumps(sections, indent=1) + "\n")
+
+    def command(self, placement: Placement) -> list[str]:
+        return [self.executable, f"--config-dir={placement.seen_directory}"]
+
+    def log_time_ns(self, line: str) -> int | None:
+        return utc_ns_without_year(line, LOG_TIME, "%b %d %H:%M:%S", near=datetime.now(UTC))
+
+
+def _ours(placement: Placement) -> dict[str, Any]:
+    asked, anchor = placement.resolving, placement.anchor
+    entries = asked.cache_mb * ENTRIES_PER_MB
+    found: dict[str, Any] = {
+        "incoming.listen": [str(address) for address in placement.addresses],
+        "incoming.port": DNS_PORT,
+        "incoming.allow_from": ["0.0.0.0/0", "::/0"],
+        "incoming.max_tcp_clients": asked.tcp_clients,
+        "outgoing.dont_query": [],
+        "outgoing.source_address": SOURCES[asked.upstream],
+        "recursor.daemon": False,
+        "recursor.threads": placement.threads,
+        "recursor.socket_dir": ".",  # where it is started: the whole path may be too long for a socket
+        "recursor.security_poll_suffix": "",
+        "recursor.max_mthreads": asked.recursions,
+        "recursor.max_total_msec": asked.query_timeout_ms,
+        "recursor.qname_minimization": asked.qname_minimisation,
+        "recordcache.max_entries": entries * 2 // 3,
+        "recordcache.refresh_on_ttl_perc": PREFETCH_PERCENT if asked.prefetch else 0,
+        "recordcache.serve_stale_extensions": STALE_EXTENSIONS if asked.serve_stale else 0,
+        "packetcache.max_entries": entries // 3,
+        "dnssec.validation": VALIDATION[asked.level],
+        "dnssec.aggressive_nsec_cache_size": 100_000 if asked.aggressive_nsec else 0,
+        "logging.disable_syslog": True,
+        "logging.quiet": True,
+        "logging.loglevel": 4,
+        "logging.structured_logging": True,
+    }
+    if placement.from_hints:
+        found["recursor.hint_file"] = placement.seen_hints
+    else:
+        found["recursor.forward_zones"] = [
+            {"zone": placement.suffix, "forwarders": [str(route.primary) for route in placement.routes]}
+        ]
+    if anchor is not None:
+        found["dnssec.trustanchors"] = [{"name": ".", "dsrecords": list(anchor.ds)}]
+    return found

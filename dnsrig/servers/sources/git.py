@@ -1,0 +1,195 @@
+"""Any commit of a server's repository, built here (`dnsrig.servers.builds`): ``bind@git:v9.18.10``.
+
+For what works on versions, such as a bisection or a history:
+
+``commit(server, ref)``               the full hash of a tag, branch or hash
+``commits(server, first, last)``      the commits between two, each after its parents
+``releases(server)``                  the tags of releases, by version
+``expand(name)``                      ``bind@git:v9.18.0..v9.18.13 steps=5`` as single names, from the first on
+``sources.install(name)``             one build, from the cache or made now: ``bind@git:HASH``. Raises `BuildFailed` of
+                                      `dnsrig.servers.builds.errors` where that commit cannot be built: skip it. Every
+                                      other DnsrigError (disk full, killed, no such commit) says nothing of the commit.
+``sources.find(name)``                the same, without making it: None where it is not built yet
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from dnsrig import paths
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.rundir import ServerSource
+from dnsrig.servers import debian
+from dnsrig.servers.builds import build, kept, reference, repository, steps, toolchain
+from dnsrig.servers.builds.build import Plan
+from dnsrig.servers.builds.recipe import Recipe, Tree
+from dnsrig.servers.builds.reference import Reference
+from dnsrig.servers.builds.repository import HASH, Commit, Repository
+from dnsrig.servers.driver import Driver
+
+HOW = "it is built from its repository, once; that takes minutes"
+
+
+def takes(source: str) -> bool:
+    return reference.takes(source)
+
+
+def find(server: Driver, source: str) -> ServerSource | None:
+    wanted, recipe = _single(server, source), _recipe(server)
+    origin = repository.of(server.kind, recipe.repository)
+    if not origin.is_there or (found := origin.resolve(wanted.ref)) is None:
+        return None
+    method = build.method(server, recipe, Tree(origin, found))
+    packages = toolchain.wanted(method, wanted.packages)
+    if (root := toolchain.find(server.kind, wanted.suite or method.suite, packages)) is None:
+        return None
+    return _kept(Plan(server, recipe, wanted, origin, found, method, root).key, wanted)
+
+
+def install(server: Driver, source: str) -> ServerSource:
+    wanted, recipe = _single(server, source), _recipe(server)
+    origin = _fetched(server, recipe, wanted.ref)
+    found = _resolved(server, origin, wanted.ref)
+    method = build.method(server, recipe, Tree(origin, found))
+    packages = toolchain.wanted(method, wanted.packages)
+    root = toolchain.provide(server.kind, wanted.suite or method.suite, packages)
+    made = _kept(build.make(Plan(server, recipe, wanted, origin, found, method, root)), wanted)
+    assert made is not None
+    return made
+
+
+def installed(server: Driver) -> list[ServerSource]:
+    if server.recipe is None:
+        return []
+    records = ((key, record) for key in kept.keys(server.kind) if (record := kept.read(key)) is not None)
+    return [_found(key, record, record.source) for key, record in records]
+
+
+def root(found: ServerSource) -> Path:
+    record = _record(found)
+    kept.use(found.key)
+    return debian.folder(record.suite) / record.root
+
+
+def shown(found: ServerSource) -> dict[str, Path]:
+    return {build.SEEN: kept.folder() / found.key}
+
+
+def program(found: ServerSource, name: str) -> str:
+    built = kept.folder() / found.key
+    path = build.program_in(built, name)
+    return name if path is None else f"{build.SEEN}/{path.relative_to(built)}"
+
+
+def commit(server: Driver, ref: str) -> str:
+    """The full hash of what ``ref`` names. Raises UsageError where there is none."""
+    return _resolved(server, _fetched(server, _recipe(server), ref), ref)
+
+
+def commits(server: Driver, first: str, last: str) -> list[Commit]:
+    """Those that ``last`` has and ``first`` has not, each after its parents; ``last`` comes last."""
+    ends = commit(server, first), commit(server, last)
+    return _origin(server).between(*ends)
+
+
+def releases(server: Driver) -> list[str]:
+    """The tags of releases that can be built, as far as their numbers tell: by version."""
+    origin, recipe = _fetched(server, _recipe(server)), _recipe(server)
+    found = {tag: version for tag in origin.tags() if (version := recipe.version_of_tag(tag)) is not None}
+    return sorted(found, key=lambda tag: found[tag])
+
+
+def with_options(source: str, options: str, *, symbols: bool) -> str:
+    wanted = reference.parse(f"{source} {options}")
+    return replace(wanted, symbols=wanted.symbols or symbols).source
+
+
+def is_range(source: str) -> bool:
+    return reference.parse(source).is_range
+
+
+def expand(server: Driver, source: str) -> list[str]:
+    """The single sources of a range, from the first on; ``source`` itself where it is no range."""
+    wanted, recipe = reference.parse(source), _recipe(server)
+    if not wanted.is_range:
+        return [source]
+    for ref in (wanted.ref, wanted.last):
+        commit(server, ref)
+    return [wanted.at(ref).source for ref in steps.chosen(recipe, _origin(server), wanted)]
+
+
+def _recipe(server: Driver) -> Recipe:
+    if server.recipe is None:
+        raise UsageError(
+            f"there is no recipe for building {server.title} from a repository",
+            hint=f"use {server.kind}@forky, or {server.kind}@/path/to/your/build",
+        )
+    return server.recipe
+
+
+def _single(server: Driver, source: str) -> Reference:
+    wanted = reference.parse(source)
+    if wanted.is_range:
+        raise UsageError(
+            f"{server.kind}@{source} is a range of builds, not one",
+            hint=f'a range is for experiments: server = "{server.kind}@{source}"',
+        )
+    return wanted
+
+
+def _origin(server: Driver) -> Repository:
+    return repository.of(server.kind, _recipe(server).repository)
+
+
+def _fetched(server: Driver, recipe: Recipe, ref: str = "") -> Repository:
+    """The repository, cloned where it is not there, and up to date where ``ref`` may have moved or come since."""
+    origin = repository.of(server.kind, recipe.repository)
+    if not origin.is_there or (ref and not (origin.resolve(ref) and (HASH.fullmatch(ref) or ref in origin.tags()))):
+        origin.fetch()
+    return origin
+
+
+def _resolved(server: Driver, origin: Repository, ref: str) -> str:
+    if (found := origin.resolve(ref)) is None:
+        raise UsageError(
+            f"{origin.title} has no commit {ref!r} of {server.title}",
+            hint=f"its releases are called like {_example(server, origin)}; --repository {server.kind}=FOLDER names another",
+        )
+    return found
+
+
+def _example(server: Driver, origin: Repository) -> str:
+    recipe = _recipe(server)
+    found = {tag: version for tag in origin.tags() if (version := recipe.version_of_tag(tag)) is not None}
+    return max(found, key=lambda tag: found[tag], default="v1.0")
+
+
+def _kept(key: str, wanted: Reference) -> ServerSource | None:
+    record = kept.read(key)
+    if record is None or not (debian.folder(record.suite) / record.root).is_dir():
+        return None
+    kept.use(key)
+    return _found(key, record, wanted.source)
+
+
+def _found(key: str, record: kept.BuildRecord, source: str) -> ServerSource:
+    return ServerSource(
+        kind=record.kind,
+        source=source,
+        version=record.version,
+        key=key,
+        packages=record.packages,
+        fingerprint=record.fingerprint,
+        commit=record.commit,
+    )
+
+
+def _record(found: ServerSource) -> kept.BuildRecord:
+    if (record := kept.read(found.key)) is None:
+        again = reference.parse(found.source).at(found.commit)
+        raise DnsrigError(
+            f"the build of {found.name} is gone from {paths.cache()}",
+            hint=f"make it again: dnsrig servers install '{found.kind}@{again.source}'",
+        )
+    return record

@@ -1,0 +1,107 @@
+"""Records expire together, and the resolver asks for all of them again at once, again and again.
+
+What came into an empty cache in its first second leaves it one TTL later, where all have the same TTL. So upstream
+queries have a peak with that period, latency too, and a mean over it is that of two states. On the Internet TTLs differ
+and clients have asked for hours: such peaks are made by the experiment.
+
+Told from the upstream queries of each second: a period of which the same second stands out each time, over all whole
+periods but the first, in which an empty cache fills. At least three more are needed.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+import polars as pl
+
+from dnsrig.analysis import upstream
+from dnsrig.analysis.read import Trial
+from dnsrig.analysis.row_files.world import QUERIES
+from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+
+ORDER = 62
+TITLE = "TTLs that expire together"
+SOURCE = "RFC 2181, 8: a TTL is how long a record may be kept; RFC 1034, 3.6: it is the same for all who ask"
+SHORTEST_S = 4
+"""Shorter periods have too few seconds beside the peak to compare it with."""
+PERIODS = 3
+"""Whole ones beside the first."""
+TIMES = 2.0
+"""As many queries in the peak as in the median second of its period, at least."""
+DEVIATIONS = 5
+"""Of the number of queries in all peaks together, if chance alone made it (Poisson), by which it is larger."""
+
+
+@dataclass(frozen=True)
+class Peaks:
+    period_s: int
+    times: float
+    """Of the lowest peak, to the median second of its period."""
+    share: float
+    """Of all queries, those in the peaks."""
+    count: int
+
+
+def after(trial: Trial) -> Conclusion | None:
+    spec = trial.record.spec
+    if trial.load.model != "stream" or spec.world is None or trial.record.outcome not in JUDGED:
+        return None
+    if spec.hosts[trial.subject].resolving is None:
+        return None
+    seconds = seconds_of(trial)
+    if len(seconds) < (PERIODS + 1) * SHORTEST_S:
+        return cannot_tell(f"{len(seconds)} whole seconds are too few to see {PERIODS + 1} periods of {SHORTEST_S} s.")
+    peaks = peaks_of(seconds)
+    if peaks is None:
+        return CLEAR
+    return Conclusion(
+        "found",
+        summary=f"Each {peaks.period_s} s the resolver sends {peaks.times:.2g} times as many queries as in between, or more: {peaks.share:.0%} of "
+        f"them in {peaks.count} single seconds. Records seem to expire together.",
+        evidence={
+            "period_s": peaks.period_s,
+            "peaks": peaks.count,
+            "lowest_peak_times": round(peaks.times, 2),
+            "in_peaks_percent": round(100 * peaks.share, 1),
+        },
+        series=(QUERIES.name,),
+        metrics=(spec.main_metric, "upstream_a_query", "p99_ms"),
+        remedy="Leave the TTLs as they are drawn (no `ttls.hosts_s` in `dataset.set`), or measure for many TTLs after a warm-up of several.",
+    )
+
+
+def seconds_of(trial: Trial) -> list[int]:
+    """Upstream queries of each whole second of `measure` but the first, in which an empty cache fills."""
+    rows = upstream.queries(trial).group_by("time_ns").agg(pl.col("queries").sum())
+    if rows.is_empty():
+        return []
+    queries = {round(time_ns / 1e9): int(count) for time_ns, count in rows.iter_rows()}
+    # The counts are by seconds of another clock: the first and the last of them are parts.
+    return [queries.get(second, 0) for second in range(min(queries) + 2, max(queries))]
+
+
+def peaks_of(seconds: Sequence[int]) -> Peaks | None:
+    """The shortest period of which one second stands out each time."""
+    for period in range(SHORTEST_S, len(seconds) // (PERIODS + 1) + 1):
+        for phase in range(period):
+            if (peaks := peaks_at(seconds, period, phase)) is not None:
+                return peaks
+    return None
+
+
+def peaks_at(seconds: Sequence[int], period: int, phase: int) -> Peaks | None:
+    """Where the second ``phase`` is the peak of every whole period but the first, counted from the end."""
+    starts = range(len(seconds) % period + period, len(seconds), period)
+    whole = [seconds[start : start + period] for start in starts]
+    peaks = [one[phase] for one in whole]
+    usual = [statistics.median(value for number, value in enumerate(one) if number != phase) for one in whole]
+    by_chance = max(1.0, sum(usual))
+    if any(peak < TIMES * beside for peak, beside in zip(peaks, usual)):
+        return None
+    if sum(peaks) <= by_chance + DEVIATIONS * sqrt(by_chance):
+        return None
+    times = min(peak / max(1, beside) for peak, beside in zip(peaks, usual))
+    return Peaks(period, times, sum(peaks) / sum(map(sum, whole)), len(peaks))

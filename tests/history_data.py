@@ -1,0 +1,47 @@
+"""Histories out of thin air, for tests: synthetic runs of several versions of BIND, with a change where wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from synthetic import Plan, build
+
+from dnsrig.analysis.read import Run
+from dnsrig.rundir import Outcome
+
+VERSIONS = ("9.18.9", "9.18.10", "9.18.11", "9.18.12")
+
+
+def measured(
+    directory: Path,
+    factors: Mapping[str, float],
+    *,
+    repeats: int = 5,
+    name: str = "a",
+    outcomes: Mapping[tuple[str, int], Outcome] | None = None,
+    zones: Sequence[int] = (50,),
+) -> Run:
+    """A run of the versions of ``factors``, each so many times as slow as they are made up to be. ``outcomes``: by
+    version and repeat."""
+    plan = Plan(
+        servers=[f"bind@{version}" for version in factors],
+        zones=zones,
+        repeats=repeats,
+        baseline={},
+        samples=False,
+        run=f"synthetic/{name}",
+        seed=len(name) + ord(name[0]),
+        slow={
+            (f"bind@{version}", size, repeat): factor
+            for version, factor in factors.items()
+            for size in zones
+            for repeat in range(1, repeats + 1)
+        },
+        outcomes={
+            (f"bind@{version}", size, repeat): outcome
+            for (version, repeat), outcome in (outcomes or {}).items()
+            for size in zones
+        },
+    )
+    return Run.open(build(directory / "runs/synthetic" / name, plan))

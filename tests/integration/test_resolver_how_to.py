@@ -1,0 +1,54 @@
+"""The how-to of resolvers by itself: from a capture to a report of a run in which the world covers it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from captures import START_NS, Query, datagram, frame, message, pcap
+from conftest import LATE
+from test_doc_commands import ROOT, follow
+
+from dnsrig.analysis.read import Run
+
+pytestmark = pytest.mark.servers
+
+PAGE = "docs/how-to/resolver.md"
+SERVER = "198.18.0.2"
+"""As on the page."""
+CLIENTS, QUERIES, INTERVAL_NS = 40, 600, 10_000_000
+TYPES = ["A", "AAAA", "HTTPS", "MX", "TXT"]
+
+
+def write_capture(path: Path) -> None:
+    """A popular name, rare ones, and ones that not every client shares."""
+    packets = []
+    for number in range(QUERIES):
+        name = ["www.example.com", f"a.b.shop{number}.example", f"host{number % 70}.net"][number % 3]
+        wire = message(name, TYPES[number % len(TYPES)], number=number)
+        client = number * 7 % CLIENTS
+        query = Query(START_NS + number * INTERVAL_NS, f"203.0.113.{client}", 40_000 + client, wire, SERVER)
+        packets.append((query.time_ns, frame(datagram(query))))
+    path.write_bytes(pcap(packets))
+
+
+def test_what_the_how_to_writes_is_understood(tmp_path: Path) -> None:
+    write_capture(tmp_path / "clients.pcap")
+    follow((ROOT / PAGE).read_text(), tmp_path, how="plan")
+
+
+@pytest.mark.full
+def test_the_how_to_alone(tmp_path: Path) -> None:
+    write_capture(tmp_path / "clients.pcap")
+    follow((ROOT / PAGE).read_text(), tmp_path)
+    (directory,) = (tmp_path / "try/candidate").iterdir()
+    assert (directory / "report.html").stat().st_size
+    trials = Run.open(directory).trials
+    assert {trial.record.spec.variant.label for trial in trials} == {"resolver=ours", "resolver=candidate"}
+    for trial in trials:
+        record, verdicts = trial.record, {check.name: check.verdict for check in trial.record.checks}
+        # Other tests may have the CPU meanwhile.
+        assert record.outcome == "done" or any(words in record.reason for words in LATE), record.reason
+        assert {verdicts[name] for name in ("names-in-world", "resolver-level", "upstream-do")} == {"passed"}, verdicts
+        assert set(trial.load.rcodes) == {"NOERROR"}
+        assert record.spec.stream is not None and record.spec.stream.queries == QUERIES

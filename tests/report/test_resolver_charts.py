@@ -1,0 +1,67 @@
+"""The charts of resolvers, on runs of which every number is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from load_data import LoadPlan, build
+
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.row_files.statistics import STATISTICS
+from dnsrig.report import svg
+from dnsrig.report.charts import _counters, first_and_last_minute, resources
+
+SECOND = 1_000_000_000
+
+
+@pytest.fixture
+def resolved(tmp_path: Path) -> Run:
+    """A resolver that answers half of its queries from its cache in the first second, and all in the second; then it
+    has no queries."""
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=["knot@system"], repeats=2, seconds=4)))
+    for trial in run.trials:
+        assert trial.zero_ns is not None
+        spec = trial.record.spec
+        spec.hosts[spec.subject].role = "resolver"
+        trial.record.instruments["load"] |= {"model": "stream"}
+        counted = {"cache_hits": [5, 10, 20, 20], "cache_misses": [0, 5, 5, 5], "validations": [0, 7, 7, 3]}
+        rows = [
+            {"time_ns": trial.zero_ns + second * SECOND, "counter": name, "value": float(value)}
+            for name, values in counted.items()
+            for second, value in enumerate(values)
+        ]
+        pl.DataFrame(rows, schema=dict(STATISTICS.schema)).write_ipc_stream(trial.directory / STATISTICS.name)
+        trial.record.files.pop(STATISTICS.name, None)
+    return run
+
+
+def test_counters_are_drawn_by_their_growth(resolved: Run) -> None:
+    trial = resolved.trials[0]
+    hits = _counters.share(trial, "cache_hits", "cache_hits", "cache_misses")
+    assert hits["time_s"].to_list() == pytest.approx([1, 2]) and hits["value"].to_list() == pytest.approx([0.5, 1])
+    # A counter that fell began anew.
+    assert _counters.rate(trial, "validations")["value"].to_list() == pytest.approx([7, 0])
+    assert _counters.rate(trial, "unknown").is_empty() and _counters.share(trial, "unknown", "cache_hits").is_empty()
+
+
+def test_both_minutes_are_drawn(resolved: Run) -> None:
+    assert first_and_last_minute.applies(resolved)
+    (drawing,) = first_and_last_minute.draw(resolved)
+    text = svg.render(drawing.chart)
+    assert "first minute" in text and "last minute" in text
+
+
+def test_a_resolver_of_a_world_shows_its_counters(resolved: Run) -> None:
+    titles = [resource.title for resource in resources._resources(resolved)]
+    assert "Cache hits, % of the queries" not in titles
+    for spec in resolved.manifest.specs.values():
+        spec.hosts["internet"] = spec.hosts[spec.subject].model_copy(update={"role": "world", "under_test": False})
+    titles = [resource.title for resource in resources._resources(resolved)]
+    assert {"Cache hits, % of the queries", "TIME_WAIT on the resolver"} <= set(titles)
+
+
+def test_a_server_that_is_no_resolver_has_no_minutes(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path / "run", LoadPlan(servers=["knot@system"], repeats=1, seconds=2)))
+    assert not first_and_last_minute.applies(run)

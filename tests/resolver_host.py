@@ -1,0 +1,84 @@
+"""A real resolver on a host of the lab, as its driver configures it; it resolves from hints."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import dns.exception
+import dns.message
+import dns.query
+from placement_data import changed, placed
+
+from dnsrig.lab import host as lab_host
+from dnsrig.lab import process
+from dnsrig.lab.host import Host
+from dnsrig.rundir import ResolvingSpec
+from dnsrig.servers import driver, sources
+from dnsrig.servers.driver import Placement
+
+CPUS = sorted(os.sched_getaffinity(0))
+START_LIMIT_S = 30.0
+ANSWER_LIMIT_S = 10.0
+RESOLVER = "198.18.0.2"
+
+
+def bound(placement: Placement) -> list[process.Bind]:
+    return [
+        process.Bind(placement.directory, placement.seen_directory, read_only=True),
+        process.Bind(placement.state, placement.seen_state),
+    ]
+
+
+@contextmanager
+def resolver(host: Host, placement: Placement) -> Iterator[None]:
+    kind = driver(placement.source.kind)
+    kind.configure(placement)
+    log = placement.directory / "server.log"
+    with log.open("w") as output:
+        started = process.start(
+            kind.kind,
+            host,
+            kind.command(placement),
+            root=placement.root,
+            binds=bound(placement),
+            workdir=kind.workdir(placement),
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+        started.stop_signal = kind.stop_signal
+        try:
+            wait_for(host, RESOLVER, "id.server", "TXT", log)
+            yield
+        finally:
+            started.stop()
+
+
+def ask(
+    host: Host, address: str, name: str, kind: str = "A", *, limit_s: float = ANSWER_LIMIT_S
+) -> dns.message.Message:
+    query = dns.message.make_query(name, kind, want_dnssec=True)
+    with lab_host.inside(host.namespace):
+        return dns.query.udp(query, address, timeout=limit_s, ignore_unexpected=True)
+
+
+def wait_for(host: Host, address: str, name: str, kind: str, log: Path) -> None:
+    """Until it answers anything."""
+    until = time.monotonic() + START_LIMIT_S
+    while True:
+        try:
+            ask(host, address, name, kind, limit_s=0.5)
+            return
+        except (dns.exception.Timeout, OSError):
+            assert time.monotonic() < until, log.read_text()
+            time.sleep(0.05)
+
+
+def place(folder: Path, kind: str, resolving: ResolvingSpec) -> Placement:
+    source = sources.find(f"{kind}@forky") or sources.install(f"{kind}@forky")
+    made = placed(folder, kind, "resolver", root=sources.root(source), server=source, from_hints=True)
+    return changed(made, address=RESOLVER, cpus=CPUS[-1:], resolving=resolving, settings={})

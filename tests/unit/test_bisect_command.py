@@ -1,0 +1,250 @@
+"""`dnsrig bisect`, with trials that only pretend: what it runs, what it refuses, and going on after a kill."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import output
+
+from dnsrig.analysis.bisection.search import Answer
+from dnsrig.analysis.bisection.state import State
+from dnsrig.cli import _bisect_text
+from dnsrig.cli import bisect as command
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import children
+from dnsrig.experiment.bisection import candidates, hunt, manifest, record
+from dnsrig.experiment.bisection.hunt import Hunt
+from dnsrig.experiment.bisection.record import Search
+from dnsrig.experiment.preparation import Request
+from dnsrig.rundir import Manifest, read_json
+from dnsrig.servers.builds.errors import BuildFailed
+
+RATES = [*range(1000, 1032)]
+CULPRIT = 1020
+PRETEND = """
+import json, pathlib, random, sys
+spec, target = json.load(open(sys.argv[-2])), pathlib.Path(sys.argv[-1])
+rate, repeat = int(spec["variant"]["parameters"]["rate_qps"]), spec["repeat"]
+if rate in FAIL:
+    print("dnsrig: the moon is full", file=sys.stderr)
+    sys.exit(1)
+value = random.Random(f"{rate} {repeat}").uniform(9, 11) * (2 if rate >= CULPRIT else 1)
+target.mkdir(parents=True)
+record = {"spec": spec, "outcome": "done", "phases": [], "servers": {}, "instruments": {}, "metrics": {"p99_ms": value}}
+(target / "trial.json").write_text(json.dumps(record))
+"""
+
+
+class Quiet:
+    """Notes what it is told; ends the search after so many steps, as a kill would."""
+
+    def __init__(self, steps: int = 1000) -> None:
+        self.left = steps
+        self.notes: list[str] = []
+        self.steps: list[tuple[int, ...]] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def step(self, search: Search, state: State, step: object) -> None:
+        self.steps.append(step.commits)  # type: ignore[attr-defined]
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+
+    def trial_started(self, *_: object) -> None: ...
+
+    def trial_event(self, *_: object) -> None: ...
+
+    def trial_ended(self, *_: object) -> None: ...
+
+
+def searched(tmp_path: Path, metric: str = "p99 > 110 %", rates: list[int] = RATES) -> Search:
+    request = Request("echo-baseline", settings=["transport=udp"], seed=7)
+    listed = candidates.listed(",".join(map(str, rates)))
+    return command._search(request, listed, command._criterion(metric), command._limits(0.02, 300), "options.rate_qps")
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-untyped-def]
+    """Starts a search whose trials are pretended."""
+
+    def begun(search: Search, fail: set[int] = frozenset()) -> Path:  # type: ignore[assignment]
+        program = tmp_path / "pretend.py"
+        program.write_text(PRETEND.replace("FAIL", repr(set(fail) or ())).replace("CULPRIT", str(CULPRIT)))
+        monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])
+        monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
+        return hunt.start(search, "echo-baseline", "quick", tmp_path / "runs", Quiet())
+
+    return begun
+
+
+def told(directory: Path, answer: Answer) -> list[str]:
+    return _bisect_text.answer(Hunt(directory).search, answer)
+
+
+def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    progress = Quiet()
+    answer = Hunt(directory).run(progress)
+    assert answer.kind == "commit" and RATES[answer.first] == CULPRIT
+    assert told(directory, answer)[0] == str(CULPRIT)
+    made = read_json(directory / "manifest.json", Manifest)
+    assert len(made.variants) <= 2 + 5
+    assert made.axes["rate_qps"] == sorted(made.axes["rate_qps"]), "in the order of the history"
+    for number, step in enumerate(progress.steps, start=1):
+        of_round = [key for key in made.order if key.repeat == number]
+        assert len(of_round) == len(step) and step[0] == 0 and step[-1] == len(RATES) - 1
+    assert len({tuple(k.variant for k in made.order if k.repeat == n) for n in range(1, 7)}) > 1, "shuffled"
+    table = _bisect_text.table(Hunt(directory).search, answer, Hunt(directory).state())
+    assert table.rows[0][1] == "1000" and table.rows[-1][1] == "1031"
+    assert (
+        json.loads(_bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state()))["answer"] == "commit"
+    )
+
+
+def test_interrupted_after_any_round_it_goes_on_to_the_same_answer(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    whole = begin(searched(tmp_path))
+    answer = Hunt(whole).run(Quiet())
+    parts = begin(searched(tmp_path))
+    for _ in range(100):
+        try:
+            again = Hunt(parts).run(Quiet(steps=3))
+            break
+        except KeyboardInterrupt:
+            continue
+    assert again == answer
+    orders = [read_json(each / "manifest.json", Manifest).order for each in (whole, parts)]
+    assert orders[0] == orders[1]
+
+
+def test_a_round_that_was_begun_is_finished_first(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        Hunt(directory).run(Quiet(steps=2))
+    before = Hunt(directory).state()
+    lost = next(directory.glob("trials/*/02/trial.json"))
+    lost.unlink()
+    lost.parent.rmdir()
+    assert Hunt(directory).state() != before
+    with pytest.raises(KeyboardInterrupt):
+        Hunt(directory).run(Quiet(steps=0))
+    assert Hunt(directory).state() == before
+
+
+def test_a_candidate_whose_trials_fail_is_stepped_around_and_an_end_is_an_error(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    middle = RATES[16]
+    directory = begin(searched(tmp_path), fail={middle})
+    progress = Quiet()
+    answer = Hunt(directory).run(progress)
+    assert answer.kind == "commit" and RATES[answer.first] == CULPRIT
+    assert Hunt(directory).search.failed == {16: "its trials failed 3 times by a fault of dnsrig or the machine"}
+    assert any("1016 is stepped around" in note for note in progress.notes)
+    with pytest.raises(DnsrigError, match="an end of the search"):
+        Hunt(begin(searched(tmp_path), fail={RATES[-1]})).run(Quiet())
+
+
+def test_a_candidate_that_cannot_be_built_is_stepped_around(
+    tmp_path: Path, begin, monkeypatch: pytest.MonkeyPatch
+) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    build = manifest.with_candidate
+
+    def failing(made: Manifest, search: Search, position: int, note: object) -> Manifest:
+        if position in (16, CULPRIT - RATES[0]):
+            raise BuildFailed("it cannot be built: no header\n  the log", log=tmp_path / "log")
+        return build(made, search, position, note)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(manifest, "with_candidate", failing)
+    progress = Quiet()
+    answer = Hunt(directory).run(progress)
+    assert (answer.kind, RATES[answer.first], RATES[answer.last]) == ("range", CULPRIT, CULPRIT + 1)
+    assert Hunt(directory).search.failed[16] == "it cannot be built: no header"
+    assert "1 cannot be measured" in told(directory, answer)[0]
+    assert told(directory, answer)[1].split() == [str(answer.first), str(CULPRIT)]
+    assert json.loads(_bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state()))["not_measurable"]
+
+
+def test_a_metric_that_the_experiment_lacks_is_bad_input(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path, "transfer_time > 110 %"))
+    with pytest.raises(UsageError, match="have no transfer_time_s") as error:
+        Hunt(directory).run(Quiet())
+    assert "p99_ms" in error.value.hint
+
+
+ARGUMENTS = [
+    "bisect",
+    "echo-baseline",
+    "--set",
+    "transport=udp",
+    "--axis",
+    "options.rate_qps",
+    "--candidates",
+    "1000,1001,1002",
+]
+
+
+def test_a_dry_run_shows_candidates_steps_and_time(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    many = ",".join(map(str, RATES))
+    code, out, _ = output(monkeypatch, capsys, *ARGUMENTS[:-1], many, "--metric", "p99 > 110 %", "--dry-run")
+    out = " ".join(out.split())
+    assert code == 0
+    assert "which of 31 makes p99_ms > 110 %?" in out and "… 20 more" in out
+    assert "steps: 5 between the ends; about 54 trials" in out and "time: about" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([*ARGUMENTS, "--metric", "p99 110"], "is no criterion"),
+        ([*ARGUMENTS, "--metric", "p98 > 110 %"], "there is no metric 'p98'"),
+        ([*ARGUMENTS, "--metric", "p99 > 3 qps"], "is no unit"),
+        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--error", "0.7"], "--error"),
+        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--max-rounds", "1"], "--max-rounds"),
+        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--good", "999"], "999 is not among the candidates"),
+        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--good", "1002", "--bad", "1000"], "does not come before"),
+        ([*ARGUMENTS[:-1], "1000", "--metric", "p99 > 110 %"], "two candidates at least"),
+        ([*ARGUMENTS[:-1], "1000,1001,1000", "--metric", "p99 > 110 %"], "twice among"),
+        ([*ARGUMENTS[:-1], "@nowhere", "--metric", "p99 > 110 %"], "cannot be read"),
+        ([*ARGUMENTS[:-1], "fast,faster", "--metric", "p99 > 110 %"], "rate_qps"),
+        (
+            ["bisect", "tour", "--candidates", "nsd@forky,nsd@trixie", "--metric", "p99 > 1 s"],
+            "takes one (zones: 100, 300)",
+        ),
+        (
+            ["bisect", "tour", "--candidates", "unbound@a,unbound@b", "--metric", "p99 > 1 s"],
+            "no variant of tour has unbound",
+        ),
+        (["bisect", "tour", "--metric", "p99 > 110 %", "--good", "v1"], "needs both ends"),
+        (["bisect", "tour", "--good", "v1", "--bad", "v2"], "what makes a commit bad"),
+        (["bisect", "tuor", "--metric", "p99 > 110 %", "--candidates", "a,b"], "no experiment 'tuor'"),
+        (["bisect", "tour", "--resume", "runs/x"], "--resume takes nothing else"),
+        (["bisect", "--resume", "runs/x", "--error", "0.1"], "--resume takes nothing else"),
+        ([*ARGUMENTS, "--metric", "p99 > 110 %", "--scale", "huge"], "there is no scale"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    code, out, err = output(monkeypatch, capsys, *arguments)
+    assert (code, out) == (2, "") and said in err
+
+
+def test_candidates_from_a_file_and_narrowed(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("# releases\nbind@a\n\nbind@b  # the second\nbind@c\n")
+    found = candidates.listed(f"@{tmp_path}/list")
+    assert [each.name for each in found] == ["bind@a", "bind@b", "bind@c"]
+    assert [each.name for each in candidates.narrowed(found, "bind@b", None)] == ["bind@b", "bind@c"]
+
+
+def test_a_state_of_a_newer_dnsrig_is_refused(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    stored = json.loads(record.path(directory).read_text())
+    record.path(directory).write_text(json.dumps({**stored, "schema_version": 999}))
+    with pytest.raises(DnsrigError, match="newer dnsrig"):
+        Hunt(directory)
