@@ -3,7 +3,7 @@ their ratio.
 
 The test is Wilcoxon's signed-rank test of the logarithms of these ratios, which is the stratified test where a stratum
 has one trial of each; the ratio and its interval are those of the same ranks (Hodges and Lehmann, Estimates of location
-based on rank tests, 1963), so the interval leaves out 100 % where the test rejects.
+based on rank tests, 1963). The interval leaves out 100 % only where the test rejects.
 """
 
 from __future__ import annotations
@@ -63,6 +63,10 @@ def typical_ratio(pairs: Pairs, confidence: float = 0.95) -> tuple[float, Interv
     if cut == 0:
         return None
     low, high = means[cut - 1], means[-cut]
+    p = signed_rank_test(logs)
+    if p is not None and p > 1 - confidence:
+        # The cut supposes ranks without ties and zeros. The test ranks what there is, so its answer comes first.
+        low, high = min(low, 0.0), max(high, 0.0)
     return math.exp(stdlib.median(means)), Interval(math.exp(low), math.exp(high), confidence)
 
 

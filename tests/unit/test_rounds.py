@@ -47,14 +47,25 @@ def test_known_signed_rank_tests() -> None:
 
 
 @given(st.lists(st.tuples(st.floats(0.5, 2), st.floats(0.5, 2)), min_size=8, max_size=12))
-def test_the_interval_leaves_out_no_difference_where_the_test_rejects(pairs: list[tuple[float, float]]) -> None:
+def test_the_interval_leaves_out_no_difference_only_where_the_test_rejects(pairs: list[tuple[float, float]]) -> None:
     p = signed_rank_test([math.log(a / b) for a, b in pairs])
     found = typical_ratio(pairs)
     assert p is not None and found is not None
     ratio, interval = found
     assert interval.low <= ratio <= interval.high
     if p > 0.05:
-        assert interval.low <= 1 + 1e-9 and interval.high >= 1 - 1e-9
+        assert interval.low <= 1 <= interval.high
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_with_ties_too_the_interval_keeps_no_difference_where_the_test_does_not_reject(sign: int) -> None:
+    logs = [sign * log for log in (-2, 1, 1, 1, 1, 1, 1, 1, 3, 3)]
+    assert signed_rank_test([float(log) for log in logs]) == 60 / 1024
+    found = typical_ratio([(2.0**log, 1.0) for log in logs])
+    assert found is not None
+    ratio, interval = found
+    assert ratio == pytest.approx(2**sign)
+    assert 1 in (interval.low, interval.high), "by the ranks without ties it would end at the root of 2, or begin there"
 
 
 def test_drift_between_rounds_is_not_in_their_ratio() -> None:
