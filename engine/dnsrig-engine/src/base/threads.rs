@@ -13,7 +13,7 @@ use nix::{
     sched::{CpuSet, sched_getaffinity, sched_setaffinity},
     sys::{
         eventfd::{EfdFlags, EventFd},
-        signal::SigSet,
+        signal::{SigSet, SigmaskHow},
     },
     unistd::Pid,
 };
@@ -70,10 +70,11 @@ impl<T: Send + 'static, E: Send + 'static> Thread<T, E> {
     pub fn start(name: &str, work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<Self, ThreadError<E>> {
         let name = name.to_owned();
         let named = name.clone();
-        let handle = thread::Builder::new().name(name.clone()).spawn(move || {
-            leave_signals();
-            provoke_panic(&named);
-            work()
+        let handle = without_signals(|| {
+            thread::Builder::new().name(name.clone()).spawn(move || {
+                provoke_panic(&named);
+                work()
+            })
         });
         match handle {
             Ok(handle) => Ok(Thread { name, handle }),
@@ -167,10 +168,16 @@ impl Drop for Tell {
     }
 }
 
-/// Has no signal come to the thread that calls: others hear them.
-fn leave_signals() {
-    // It fails for wrong arguments only (pthread_sigmask(3)).
-    let _ = SigSet::all().thread_block();
+/// Starts a thread to which no signal comes: others hear them.
+///
+/// It inherits the blocked signals. Did it block them itself, a signal that others wait for could come to it before it
+/// runs, and end the process.
+fn without_signals<T>(start: impl FnOnce() -> T) -> T {
+    // Both fail for wrong arguments only (pthread_sigmask(3)).
+    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK);
+    let started = start();
+    let _ = before.map(|before| before.thread_set_mask());
+    started
 }
 
 /// Gives the thread that calls, the `number`th of `count`, a CPU of its own, if there is one for each.
@@ -205,6 +212,8 @@ fn provoke_panic(name: &str) {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use nix::sys::signal::Signal;
 
     use super::*;
     use crate::net::poller::sleep_until_readable;
@@ -257,6 +266,17 @@ mod tests {
         };
         assert_eq!(error.to_string(), "the thread test-1 panicked: so 1");
         assert_eq!((error.exit_code(), error.hint().contains("report it")), (101, true));
+    }
+
+    #[test]
+    fn no_signal_comes_to_a_thread_and_the_mask_of_who_starts_it_stays() {
+        let mask = || SigSet::thread_get_mask().unwrap();
+        let before = mask();
+        let thread = Thread::start("test", move || Ok::<_, Wrong>(mask())).unwrap();
+        assert_eq!(mask(), before);
+        let blocked = thread.join().unwrap();
+        let deaf = |signal: &Signal| blocked.contains(*signal) || matches!(signal, Signal::SIGKILL | Signal::SIGSTOP);
+        assert!(Signal::iterator().all(|signal| deaf(&signal)), "{blocked:?}");
     }
 
     #[test]
