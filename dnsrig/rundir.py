@@ -403,6 +403,8 @@ class TrialSpec(Record):
     kernel: str
     family: Family = "ipv4"
     """Of the addresses over which everything goes that is measured."""
+    cpus_sleep: bool = True
+    """Whether CPUs that have nothing to do may sleep, as they did in runs of earlier versions."""
     hosts: dict[Name, HostSpec]
     links: list[LinkSpec]
     dataset: DatasetSpec

@@ -149,6 +149,11 @@ class Document(Part):
         description="the address family over which servers are asked, transfer zones and send NOTIFY; hosts have "
         "addresses of both",
     )
+    cpus_sleep: bool = Field(
+        False,
+        description="whether CPUs that have nothing to do may sleep. Unless they do they poll: a virtual CPU that sleeps may "
+        "take milliseconds to wake",
+    )
     path: PathDocument | None = Field(None, description="an emulated path between the procedure's far hosts")
     storage: Literal["disk", "memory"] = Field(
         "disk", description="where servers store what they receive: the disk with the run directory, or memory (tmpfs)"

@@ -41,6 +41,7 @@ def variant(point: Point) -> Variant:
         for name, is_there in (
             ("stream", document.stream),
             ("family", document.family != "ipv4"),
+            ("cpus_sleep", document.cpus_sleep),
             ("debug", document.debug),
         )
         if not is_there
@@ -84,6 +85,7 @@ def spec(
         link=link,
         kernel=kernel,
         family=document.family,
+        cpus_sleep=document.cpus_sleep,
         hosts=made,
         links=path.links(document, kind, made, options, link),
         dataset=versions[0],

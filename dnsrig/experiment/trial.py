@@ -22,7 +22,7 @@ from dnsrig import checksums, datasets
 from dnsrig.analysis import checks, failures
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import conditions
+from dnsrig.lab import conditions, idle
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
 from dnsrig.procedures import _at_end, _checks, _kept_up, procedure
@@ -86,7 +86,10 @@ def set_aside(working: Path) -> None:
 def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     observer = spec.hosts[OBSERVER]
     os.sched_setaffinity(0, observer.cpus)
-    with Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab:
+    with (
+        idle.awake(not spec.cpus_sleep),
+        Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab,
+    ):
         before = conditions.moment(working, lab.tag)
         link_checks = lab.check_links()
         context = TrialContext(spec, working, lab, report)

@@ -14,7 +14,7 @@ from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import addresses, cgroup, clock, conditions, congestion, ledger, uml
+from dnsrig.lab import addresses, cgroup, clock, conditions, congestion, idle, ledger, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec
@@ -168,6 +168,18 @@ def _governor() -> Iterator[Remark]:
         )
 
 
+def _idle() -> Iterator[Remark]:
+    if os.access(idle.DEVICE, os.W_OK):
+        yield Remark("idle CPUs", "good", "are kept awake in trials, so none wakes late")
+    else:
+        yield Remark(
+            "idle CPUs",
+            "note",
+            f"may sleep, and wake late: {idle.DEVICE} cannot be written",
+            f"run as root; in a container, pass it on (e.g. `--device {idle.DEVICE}`)",
+        )
+
+
 def _autogroups() -> Iterator[Remark]:
     if conditions.read(conditions.AUTOGROUPS) == "1":
         yield Remark(
@@ -264,5 +276,5 @@ def _suites() -> Iterator[Remark]:
 
 
 LOOKS: tuple[Callable[[], Iterator[Remark]], ...] = (
-    _root, _engine, _network, _links, _congestion, _uml, _cpus, _cgroups, _pressure, _governor, _autogroups, _load, _virtual, _clock, _ports, _files, _disk, _suites,
+    _root, _engine, _network, _links, _congestion, _uml, _cpus, _cgroups, _pressure, _governor, _idle, _autogroups, _load, _virtual, _clock, _ports, _files, _disk, _suites,
 )  # fmt: skip

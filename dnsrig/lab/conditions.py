@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import discovery
-from dnsrig.lab import cgroup, clock, ledger, uml
+from dnsrig.lab import cgroup, clock, idle, ledger, uml
 
 NETWORK_SYSCTLS = (
     "net.core.rmem_max",
@@ -69,6 +69,7 @@ def moment(folder: Path, own_tag: str) -> dict[str, Any]:
         "load_average_1min": round(os.getloadavg()[0], 2),
         "memory_available_bytes": _meminfo("MemAvailable"),
         "disk_free_bytes": shutil.disk_usage(folder).free,
+        "wakeup_latency_us": idle.wakeup_latency_us(),
         "other_trials_running": len([tag for tag in ledger.live() if tag != own_tag]),
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 from collections.abc import Callable
 
@@ -11,6 +12,7 @@ from suites import quick
 
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
+from dnsrig.lab import idle
 from dnsrig.servers import all_drivers
 
 KINDS = sorted(kind for kind, server in all_drivers().items() if server.answers_zones and server.packages)
@@ -93,6 +95,8 @@ def test_settings_and_sysctls_reach_the_server(measure: Callable[..., Trial]) ->
     assert "serial-query-rate 10000;" in (trial.directory / "servers/secondary/named.conf").read_text()
     assert trial.record.conditions["hosts"]["secondary"]["sysctls"]["net.ipv4.tcp_tw_reuse"] == "1"
     assert not (trial.directory / "state").exists(), "what the server stored is gone"
+    if os.access(idle.DEVICE, os.W_OK):
+        assert trial.record.conditions["before"]["wakeup_latency_us"] == 0, "idle CPUs are kept awake"
 
 
 def test_wrong_setting_is_told_in_the_servers_own_words(measure: Callable[..., Trial]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from dnsrig.cli import check as command
-from dnsrig.lab import check, conditions, congestion, network, uml
+from dnsrig.lab import check, conditions, congestion, idle, network, uml
 from dnsrig.lab.check import Remark
 from dnsrig.lab.links import netem, tun
 
@@ -38,6 +39,16 @@ def test_congestion_controls_that_are_lacking_are_named(monkeypatch: pytest.Monk
     (found,) = check._congestion()
     assert found.grade == "note" and "not hybla, illinois" in found.says
     assert "tcp_hybla tcp_illinois" in found.remedy and 'kernel = "uml"' in found.remedy
+
+
+@pytest.mark.parametrize(("is_there", "grade"), [(True, "good"), (False, "note")])
+def test_idle_cpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bool, grade: str) -> None:
+    device = tmp_path / "cpu_dma_latency"
+    if is_there:
+        device.touch()
+    monkeypatch.setattr(idle, "DEVICE", device)
+    (found,) = check._idle()
+    assert found.grade == grade and (is_there or str(device) in found.remedy)
 
 
 @pytest.mark.parametrize(("says", "remarks"), [("1", 1), ("0", 0), (None, 0)])
