@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pair import Pair, pair, spread
 
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
 from dnsrig.lab.process import Process
 
@@ -76,7 +77,7 @@ def against_capture(hosts: Pair) -> None:
                    "--time-stamp-precision=nano", "-Z", "root", f"udp port {PORT}"]  # fmt: skip
         errors = hosts.folder / "tcpdump.log"
         with errors.open("w") as log:
-            sniffer = process.start("tcpdump", hosts.instrument, command, root=hosts.root, binds=[process.Bind(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
+            sniffer = process.start("tcpdump", hosts.instrument, command, root=hosts.root, binds=[BindMount(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
             time.sleep(1.5)
             summary = hosts.load(f"--rate={CAPTURE_QPS}", f"--duration-s={DURATION_S}", "--segmentation=off")
             time.sleep(1.5)

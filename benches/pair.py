@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import paths
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
@@ -138,7 +139,7 @@ class Pair:
     def _run(self, command: list[str], root: bool = False, meanwhile: Callable[[Process], None] | None = None) -> str:
         view: dict[str, Any] = {}
         if root:
-            view = {"root": self.root, "binds": [process.Bind(self.folder, "/mnt")]}
+            view = {"root": self.root, "binds": [BindMount(self.folder, "/mnt")]}
         with tempfile.TemporaryFile("w+") as output:
             started = process.start(command[0], self.instrument, command, stdout=output, stderr=output, **view)
             if meanwhile is not None:

@@ -22,6 +22,7 @@ from typing import Any
 from load_accuracy import CAPTURE_BUFFER_KIB, NANOSECOND_MAGIC, UDP_HEADERS, percentile
 from pair import Pair, pair, spread
 
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
 
 ROUNDS = 3
@@ -84,7 +85,7 @@ def on_the_wire(hosts: Pair, stream: Path, dues: list[int]) -> tuple[list[int], 
     tcpdump = ["tcpdump", "-i", "reflector", "-n", "-s", "80", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/capture.pcap",
                "--time-stamp-precision=nano", "-Z", "root", "udp dst port 53"]  # fmt: skip
     with errors.open("w") as log:
-        sniffer = process.start("tcpdump", hosts.instrument, tcpdump, root=hosts.root, binds=[process.Bind(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
+        sniffer = process.start("tcpdump", hosts.instrument, tcpdump, root=hosts.root, binds=[BindMount(hosts.folder, "/mnt")], stderr=log)  # fmt: skip
         time.sleep(1.5)
         events = play(hosts, stream, "--real-time")
         time.sleep(1.5)

@@ -43,6 +43,7 @@ from replay_lateness import (
 )
 
 from dnsrig import paths
+from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
 from dnsrig.servers import debian
@@ -139,7 +140,7 @@ def _mac(namespace: str, device: str) -> bytes:
 def deviations_ns(hosts: Pair, roots: dict[str, Path | None], dues: Sequence[int], tool: str) -> list[int]:
     """Of each packet on the wire from its time in the capture, sorted; the median is 0."""
     file, log = hosts.folder / "wire.pcap", hosts.folder / "log.txt"
-    binds = [process.Bind(hosts.folder, "/mnt")]
+    binds = [BindMount(hosts.folder, "/mnt")]
     tcpdump = ["tcpdump", "-i", "instrument", "-n", "-s", "80", "-B", str(CAPTURE_BUFFER_KIB), "-w", "/mnt/wire.pcap",
                "--time-stamp-precision=nano", "-Z", "root", "udp dst port 53"]  # fmt: skip
     server, root = str(hosts.reflector.address), roots[tool]

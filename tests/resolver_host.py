@@ -14,6 +14,7 @@ import dns.message
 import dns.query
 from placement_data import changed, placed
 
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import host as lab_host
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
@@ -27,10 +28,10 @@ ANSWER_LIMIT_S = 10.0
 RESOLVER = "198.18.0.2"
 
 
-def bound(placement: Placement) -> list[process.Bind]:
+def bound(placement: Placement) -> list[BindMount]:
     return [
-        process.Bind(placement.directory, placement.seen_directory, read_only=True),
-        process.Bind(placement.state, placement.seen_state),
+        BindMount(placement.directory, placement.seen_directory, read_only=True),
+        BindMount(placement.state, placement.seen_state),
     ]
 
 

@@ -17,6 +17,7 @@ import dns.rdatatype
 from placement_data import placed
 from resolver_host import wait_for
 
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import host as lab_host
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
@@ -136,9 +137,9 @@ def serve(kind: str, dump: Dump, hosts: dict[str, Host], folder: Path) -> Iterat
             program.configure(placement)
             log = placement.directory / "server.log"
             binds = [
-                process.Bind(placement.directory, placement.seen_directory, read_only=True),
-                process.Bind(placement.dataset, placement.seen_dataset, read_only=True),
-                process.Bind(placement.state, placement.seen_state),
+                BindMount(placement.directory, placement.seen_directory, read_only=True),
+                BindMount(placement.dataset, placement.seen_dataset, read_only=True),
+                BindMount(placement.state, placement.seen_state),
             ]
             with log.open("w") as output:
                 one = process.start(

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from dnsrig import paths
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab.host import Host
 
 STOP_LIMIT_S = 10.0
@@ -28,18 +29,6 @@ ENVIRONMENT = {
     "TZ": "UTC",
     "HOME": "/root",
 }
-
-
-@dataclass(frozen=True)
-class Bind:
-    """A folder of the machine as a program sees it."""
-
-    machine: Path
-    seen: str
-    read_only: bool = False
-
-    def argument(self) -> str:
-        return f"{self.machine}:{self.seen}{':ro' if self.read_only else ''}"
 
 
 @dataclass
@@ -114,7 +103,7 @@ def start(
     command: Sequence[str],
     *,
     root: Path | None = None,
-    binds: Sequence[Bind] = (),
+    binds: Sequence[BindMount] = (),
     workdir: str | None = None,
     environment: dict[str, str] | None = None,
     stamp_file: Path | None = None,
@@ -130,7 +119,7 @@ def start(
     if root is not None:
         arguments += ["--root", str(root)]
     for bind in binds:
-        arguments += ["--bind", bind.argument()]
+        arguments += bind.arguments()
     if workdir is not None:
         arguments += ["--workdir", workdir]
     for key, value in (environment or {}).items():

@@ -15,10 +15,10 @@ from repository_data import Tiny, commit, releases
 
 from dnsrig import paths
 from dnsrig.analysis.read import Trial
+from dnsrig.bind_mounts import BindMount
 from dnsrig.servers import sources
 from dnsrig.servers.builds import isolated, kept, repository
 from dnsrig.servers.builds.errors import BuildFailed
-from dnsrig.servers.builds.isolated import Shown
 from dnsrig.servers.sources import git as source
 
 pytestmark = pytest.mark.servers
@@ -89,7 +89,7 @@ def test_a_build_is_alone(origin: Path, tmp_path: Path) -> None:
         status = isolated.run(
             ["sh", "-c", LOOK],
             root=source.root(found),
-            shown=[Shown(work, "/mnt/build")],
+            binds=[BindMount(work, "/mnt/build")],
             workdir="/",
             environment={"PATH": "/usr/bin"},
             output=log,

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from test_replay import TCP, UDP, play
 
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
@@ -102,7 +103,7 @@ def unbound(host: Host, folder: Path) -> Iterator[None]:
     (folder / f"{host.name}.conf").write_text(UNBOUND.replace("ADDRESS", str(host.address)))
     command = ["unbound", "-d", "-p", "-c", f"/mnt/{host.name}.conf"]
     with (folder / f"{host.name}.log").open("w") as log:
-        binds = [process.Bind(folder, "/mnt")]
+        binds = [BindMount(folder, "/mnt")]
         started = process.start("unbound", host, command, root=sources.root(source), binds=binds, stderr=log)
         try:
             until = time.monotonic() + START_LIMIT_S

@@ -19,6 +19,7 @@ from resolver_host import RESOLVER, ask, place, resolver, wait_for
 from dnsrig.analysis.checks import resolver_level
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Trial
+from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
@@ -51,7 +52,7 @@ def internet(host: Host, folder: Path) -> Iterator[Path]:
     log = folder / "log"
     with log.open("w") as output:
         command = ["named", "-f", "-n", "1", "-c", "/mnt/tree/named.conf"]
-        binds = [process.Bind(folder, "/mnt/tree")]
+        binds = [BindMount(folder, "/mnt/tree")]
         started = process.start(
             "bind", host, command, root=sources.root(source), binds=binds, stdout=output, stderr=subprocess.STDOUT
         )

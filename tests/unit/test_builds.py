@@ -12,12 +12,12 @@ from typing import IO
 import pytest
 from repository_data import SCRIPT, SUITE, Tiny, commit, git, releases, tiny
 
+from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers import debian
 from dnsrig.servers.builds import build, errors, isolated, kept, repository, toolchain
 from dnsrig.servers.builds.build import Plan
 from dnsrig.servers.builds.errors import BuildFailed
-from dnsrig.servers.builds.isolated import Shown
 from dnsrig.servers.builds.recipe import Method
 from dnsrig.servers.builds.reference import parse
 from dnsrig.servers.builds.repository import Repository
@@ -36,8 +36,8 @@ class Script:
         self.environment: Mapping[str, str] = {}
         self.arguments: Sequence[str] = ()
 
-    def __call__(self, command: Sequence[str], *, shown: Sequence[Shown], output: IO[bytes], **how: object) -> int:
-        folders = {one.seen: one.machine for one in shown}
+    def __call__(self, command: Sequence[str], *, binds: Sequence[BindMount], output: IO[bytes], **how: object) -> int:
+        folders = {one.seen: one.machine for one in binds}
         if build.WORK_SEEN not in folders:  # the program, asked for its version
             output.write(b"tiny 1.9.0\n")
             return 0
@@ -320,4 +320,4 @@ def test_a_root_that_went_is_made_again(script: Script) -> None:
 def test_without_root_nothing_is_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with (tmp_path / "log").open("wb") as log, pytest.raises(DnsrigError, match="needs root"):
-        isolated.run(["true"], root=tmp_path, shown=[], workdir="/", environment={}, output=log, limit_s=1)
+        isolated.run(["true"], root=tmp_path, binds=[], workdir="/", environment={}, output=log, limit_s=1)

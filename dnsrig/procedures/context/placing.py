@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import datasets, paths, streams
+from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import addresses
-from dnsrig.lab.process import Bind
 from dnsrig.procedures.context.workspace import Workspace
 from dnsrig.rundir import Address, HostSpec, TrialSpec
 from dnsrig.servers import driver, sources
@@ -116,10 +116,10 @@ def view(spec: TrialSpec, placement: Placement) -> dict[str, Any]:
     return {
         "root": placement.root,
         "binds": [
-            Bind(placement.directory.resolve(), placement.seen_directory, read_only=True),
-            Bind(placement.state.resolve(), placement.seen_state),
-            Bind(placement.dataset, placement.seen_dataset, read_only=not _changes(spec, placement.role)),
-            *(Bind(folder, seen, read_only=True) for seen, folder in placement.shown.items()),
+            BindMount(placement.directory.resolve(), placement.seen_directory, read_only=True),
+            BindMount(placement.state.resolve(), placement.seen_state),
+            BindMount(placement.dataset, placement.seen_dataset, read_only=not _changes(spec, placement.role)),
+            *(BindMount(folder, seen, read_only=True) for seen, folder in placement.shown.items()),
         ],
     }
 

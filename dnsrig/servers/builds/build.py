@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dnsrig import cached
+from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers.builds import isolated, kept, repository, toolchain
 from dnsrig.servers.builds.errors import BuildFailed, explain
-from dnsrig.servers.builds.isolated import Shown
 from dnsrig.servers.builds.kept import BuildRecord
 from dnsrig.servers.builds.recipe import Method, Recipe, Tree
 from dnsrig.servers.builds.reference import Reference
@@ -192,12 +192,12 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
         "CCACHE_COMPILERCHECK": f"string:{plan.root.path.name}",
         "CCACHE_SLOPPINESS": "include_file_ctime,include_file_mtime",
     }
-    shown = [Shown(work, WORK_SEEN), Shown(made, SEEN), Shown(kept.ccache(), CCACHE_SEEN)]
+    binds = [BindMount(work, WORK_SEEN), BindMount(made, SEEN), BindMount(kept.ccache(), CCACHE_SEEN)]
     with log.open("wb") as output:
         return isolated.run(
             ["sh", "-eu", f"{WORK_SEEN}/script", *plan.reference.options],
             root=plan.root.path,
-            shown=shown,
+            binds=binds,
             workdir=f"{WORK_SEEN}/source",
             environment=environment,
             output=output,
@@ -211,7 +211,7 @@ def _version(plan: Plan, program: str, made: Path, work: Path) -> str | None:
         isolated.run(
             [program, *plan.server.version_arguments],
             root=plan.root.path,
-            shown=[Shown(made, SEEN, read_only=True)],
+            binds=[BindMount(made, SEEN, read_only=True)],
             workdir="/",
             environment={"PATH": "/usr/sbin:/usr/bin", "LC_ALL": "C"},
             output=output,

@@ -11,11 +11,11 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from dnsrig import paths
+from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError
 
 USER = 65534
@@ -25,23 +25,11 @@ _NAMESPACES = ("--net", "--ipc", "--uts", "--pid", "--fork", "--kill-child")
 _NO_RIGHTS = ("--pdeathsig=KILL", "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all")
 
 
-@dataclass(frozen=True)
-class Shown:
-    """A folder of the machine as the command sees it, below /mnt."""
-
-    machine: Path
-    seen: str
-    read_only: bool = False
-
-    def argument(self) -> str:
-        return f"{self.machine}:{self.seen}{':ro' if self.read_only else ''}"
-
-
 def run(
     command: Sequence[str],
     *,
     root: Path,
-    shown: Sequence[Shown],
+    binds: Sequence[BindMount],
     workdir: str,
     environment: Mapping[str, str],
     output: IO[bytes],
@@ -53,7 +41,7 @@ def run(
     """
     _check()
     enter = [str(paths.engine()), "enter"]
-    inside = [*enter, "--root", str(root), *(word for one in shown for word in ("--bind", one.argument()))]
+    inside = [*enter, "--root", str(root), *(word for bind in binds for word in bind.arguments())]
     rights = ["setpriv", f"--reuid={USER}", f"--regid={USER}", *_NO_RIGHTS]
     words = [*enter, "--", "unshare", *_NAMESPACES, *inside, "--workdir", workdir, "--", *rights, *command]
     process = subprocess.Popen(
