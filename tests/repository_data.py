@@ -54,9 +54,9 @@ class Tiny(Driver):
         return None
 
 
-def git(folder: Path, *words: str) -> str:
+def git(folder: Path, *words: str, when: str = WHEN) -> str:
     who = ("-c", "user.name=Tests", "-c", "user.email=tests@example", "-c", "protocol.file.allow=always")
-    environment = {**os.environ, "GIT_AUTHOR_DATE": WHEN, "GIT_COMMITTER_DATE": WHEN, "GIT_CONFIG_GLOBAL": os.devnull}
+    environment = {**os.environ, "GIT_AUTHOR_DATE": when, "GIT_COMMITTER_DATE": when, "GIT_CONFIG_GLOBAL": os.devnull}
     done = subprocess.run(
         ["git", *who, *words], cwd=folder, env=environment, check=True, capture_output=True, text=True
     )

@@ -11,6 +11,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import ALPHA
 
 Key = tuple[str, str, str, str, str]
+"""Of a change: experiment, metric, series, the first version with it, and its direction."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,6 @@ class News:
     series: Series
     change: Change
     key: Key
-    """Metric, series, first version with the change and what it is, of this experiment."""
 
     @property
     def is_regression(self) -> bool:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import itertools
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.errors import UsageError
 from dnsrig.rundir import ServerSource
 
 SHORT = 10
 """Digits of a commit that are shown; more are needed in a repository of some millions of objects."""
 BEFORE_RELEASE = re.compile(r"[-.~_]?(dev|alpha|beta|pre|rc)(?![a-z])")
-GIT_LIMIT_S = 120
 
 
 @dataclass(frozen=True)
@@ -90,24 +87,6 @@ def by_commit(versions: Iterable[Version], places: Mapping[str, int]) -> list[Ve
                 hint="give the order with --order number or --order given",
             )
     return sorted(found, key=lambda version: places[version.commit])
-
-
-def places_in(repository: Path, commits: Sequence[str]) -> dict[str, int]:
-    """Where each of ``commits`` stands in ``repository``: none comes before one that it is built upon."""
-    if not commits:
-        return {}
-    command = ["git", "-C", str(repository), "rev-list", "--topo-order", "--reverse", *commits, "--"]
-    try:
-        result = subprocess.run(command, capture_output=True, text=True, timeout=GIT_LIMIT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise DnsrigError(f"git cannot read {repository}: {error}") from error
-    if result.returncode != 0:
-        why = (result.stderr.strip().splitlines() or ["git failed"])[0]
-        raise DnsrigError(
-            f"git cannot order the versions by {repository}: {why}", hint="is it the servers' repository?"
-        )
-    wanted = set(commits)
-    return {commit: place for place, commit in enumerate(result.stdout.split()) if commit in wanted}
 
 
 def _place(letter: str) -> tuple[int, str]:

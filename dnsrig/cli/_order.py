@@ -43,4 +43,4 @@ def _by_commit_or_number(found: Sequence[Version]) -> list[Version]:
     origin = repository.of(found[0].server.kind, recipe.repository)
     if not origin.is_there:
         return versions.by_number(found)
-    return versions.by_commit(found, versions.places_in(origin.place, commits))
+    return versions.by_commit(found, origin.places(commits))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import secrets
 import sys
 from pathlib import Path
@@ -14,7 +12,8 @@ import typer
 from dnsrig.cli import _console, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_NO_DIFFERENCE, EXIT_UNDECIDED
-from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.cli.run import clean_machine, need_root
+from dnsrig.errors import UsageError
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -120,7 +119,7 @@ def command(
     if dry_run:
         _show(request, search)
         return
-    _need_root()
+    need_root()
     _execute(_start(request, search, runs), as_json)
 
 
@@ -208,11 +207,6 @@ def _show(request: Request, search: Search) -> None:
     _dry_run.show_time(console, [spec] * trials)
 
 
-def _need_root() -> None:
-    if os.geteuid() != 0:
-        raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
-
-
 def _start(request: Request, search: Search, runs: Path) -> Path:
     from dnsrig.cli._progress import PlainProgress
     from dnsrig.experiment.bisection import hunt
@@ -228,26 +222,26 @@ def _execute(directory: Path, as_json: bool) -> None:
     from dnsrig.cli._bisect_progress import Watch
     from dnsrig.experiment import runner
     from dnsrig.experiment.bisection.hunt import Hunt
-    from dnsrig.lab import network
     from dnsrig.report import write_report
 
-    _need_root()
+    need_root()
     found = Hunt(directory)
     runner.check_unchanged(found.manifest)
-    network.clean()
+    console = _console.err()
+    clean_machine(console)
     try:
-        with contextlib.ExitStack() as stack:
-            answer = found.run(stack.enter_context(Watch(_console.err())))
+        with Watch(console) as watch:
+            answer = found.run(watch)
     except KeyboardInterrupt:
         complain("interrupted; finished trials are kept", f"go on with `dnsrig bisect --resume {directory}`")
         sys.exit(EXIT_INTERRUPTED)
-    state, console = found.state(), _console.out()
+    state, out = found.state(), _console.out()
     if as_json:
         print(_bisect_text.as_json(found.search, answer, state), flush=True)
     else:
         for line in _bisect_text.answer(found.search, answer):
-            console.print(line, soft_wrap=True)
-        console.print(_bisect_text.table(found.search, answer, state))
+            out.print(line, soft_wrap=True)
+        out.print(_bisect_text.table(found.search, answer, state))
     written = write_report(directory)
-    _console.err().print(f"report: {written.path}", soft_wrap=True)
+    console.print(f"report: {written.path}", soft_wrap=True)
     raise typer.Exit(STATUS[answer.kind])

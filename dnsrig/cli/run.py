@@ -149,6 +149,20 @@ def measure(manifest: Manifest, directory: Path, console: Console, at_once: int 
     """Execute what the run lacks, with its progress on ``console``; returns how many trials failed by our own fault."""
     from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.experiment import runner
+
+    clean_machine(console)
+    try:
+        with contextlib.ExitStack() as stack:
+            live = console.is_terminal
+            progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
+            return runner.execute(manifest, directory, progress, at_once=at_once)
+    except KeyboardInterrupt:
+        complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
+        sys.exit(EXIT_INTERRUPTED)
+
+
+def clean_machine(console: Console) -> None:
+    """Remove what interrupted trials left behind, and say what else measures on this machine."""
     from dnsrig.lab import ledger, network
 
     removed, left = network.clean()
@@ -161,14 +175,6 @@ def measure(manifest: Manifest, directory: Path, console: Console, at_once: int 
             f"another trial of dnsrig is running on this machine ({', '.join(others)}): both measure each other",
             "the results are marked; better wait for it to end and run this one again",
         )
-    try:
-        with contextlib.ExitStack() as stack:
-            live = console.is_terminal
-            progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
-            return runner.execute(manifest, directory, progress, at_once=at_once)
-    except KeyboardInterrupt:
-        complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
-        sys.exit(EXIT_INTERRUPTED)
 
 
 def _conclude(directory: Path) -> Run:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from pydantic import Field
 
+from dnsrig.analysis.regressions import Key
 from dnsrig.errors import UsageError
 from dnsrig.rundir import SCHEMA_VERSION, Record, read_json, write_json
 
 FILE = "watched.json"
 MOST_TOLD = 10_000
 """Of the changes that are remembered, the newest."""
-Key = tuple[str, str, str, str, str]
 
 
 class Watched(Record):
@@ -23,7 +23,6 @@ class Watched(Record):
     branch: str
     """As given: another one has a folder of its own."""
     told: list[Key] = Field(default_factory=list)
-    """`dnsrig.analysis.regressions.News.key`."""
 
     @classmethod
     def read(cls, folder: Path, branch: str) -> Watched:

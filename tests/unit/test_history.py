@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from history_data import measured
+from repository_data import git
 from test_compare import edit
 
 from dnsrig.analysis import versions
@@ -20,6 +19,7 @@ from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.report.history import write_history
 from dnsrig.report.history.table import sentence
 from dnsrig.rundir import ServerSource
+from dnsrig.servers.builds.repository import Repository
 
 STEADY_THEN_SLOW = {"9.18.9": 1.0, "9.18.10": 1.0, "9.18.11": 3.0, "9.18.12": 3.0}
 
@@ -173,25 +173,18 @@ def test_json_links_changes_to_trials_and_commits(tmp_path: Path) -> None:
     assert all(f'href="{path}/"' in page for path in change["after"]["trials"])
 
 
-def git(folder: Path, *words: str, date: str = "2025-01-01T00:00:00Z") -> str:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=false"]
-    command = ["git", "-C", str(folder), *identity, *words]
-    environment = {**os.environ, "GIT_COMMITTER_DATE": date, "GIT_AUTHOR_DATE": date}
-    return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout.strip()
-
-
 def test_commits_stand_after_what_they_are_built_upon_whatever_their_dates(tmp_path: Path) -> None:
     git(tmp_path, "init", "-q", "-b", "main")
     made = {}
     for name, date in {"first": "2025-01-01", "second": "2025-01-02", "old": "2001-01-01"}.items():
-        git(tmp_path, "commit", "-q", "--allow-empty", "-m", name, date=f"{date}T00:00:00Z")
+        git(tmp_path, "commit", "-q", "--allow-empty", "-m", name, when=f"{date}T00:00:00Z")
         made[name] = git(tmp_path, "rev-parse", "HEAD")
     builds = {name: source("9.19.1-dev", f"git:{name}", name, commit) for name, commit in made.items()}
     shuffled = [builds["old"], builds["first"], builds["second"]]
-    places = versions.places_in(tmp_path, list(made.values()))
+    places = Repository(tmp_path).places(list(made.values()))
     assert versions.by_commit(shuffled, places) == [builds["first"], builds["second"], builds["old"]]
     with pytest.raises(UsageError, match="not built from the repository"):
         versions.by_commit([source("9.18.1", "forky")], places)
-    with pytest.raises(DnsrigError, match="git cannot order"):
-        versions.places_in(tmp_path, ["0" * 40])
-    assert versions.places_in(tmp_path, []) == {}
+    with pytest.raises(DnsrigError, match="git rev-list: bad object"):
+        Repository(tmp_path).places(["0" * 40])
+    assert Repository(tmp_path).places([]) == {}

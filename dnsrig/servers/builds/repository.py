@@ -12,9 +12,10 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from dnsrig import cached, paths
 from dnsrig.errors import DnsrigError, UsageError
@@ -89,6 +90,14 @@ class Repository:
         """
         words = ["--topo-order", "--reverse", *(["--first-parent"] if first_parent else [])]
         return self._commits(*words, f"--max-count={MOST_COMMITS}", last, f"^{first}")
+
+    def places(self, commits: Sequence[str]) -> dict[str, int]:
+        """Where each of ``commits`` stands among all: none comes before one that it is built upon."""
+        if not commits:
+            return {}
+        ordered = self._ask("rev-list", "--topo-order", "--reverse", *commits, "--").split()
+        wanted = set(commits)
+        return {commit: place for place, commit in enumerate(ordered) if commit in wanted}
 
     def is_ancestor(self, first: str, last: str) -> bool:
         result = _run(self.place, "merge-base", "--is-ancestor", first, last)
@@ -186,7 +195,12 @@ def _at(text: str) -> Repository:
     return Repository(folder.resolve())
 
 
-def _git(*words: str, place: Path | None = None, limit_s: float = GIT_LIMIT_S, environment: dict[str, str] = {}) -> str:  # noqa: B006
+def _git(
+    *words: str,
+    place: Path | None = None,
+    limit_s: float = GIT_LIMIT_S,
+    environment: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     result = _run(place, *words, limit_s=limit_s, environment=environment)
     if result.returncode == 0:
         return result.stdout
@@ -206,7 +220,7 @@ def _run(
     place: Path | None,
     *words: str,
     limit_s: float = GIT_LIMIT_S,
-    environment: dict[str, str] = {},  # noqa: B006
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> subprocess.CompletedProcess[str]:
     if shutil.which("git") is None:
         raise DnsrigError("git is not installed", hint="apt-get install git (or your distribution's package)")
