@@ -70,7 +70,6 @@ def command(
     Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
     dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
     """
-    from dnsrig.experiment.model import SCALES
     from dnsrig.experiment.preparation import Request
     from dnsrig.experiment.runner import check_folders
 
@@ -89,8 +88,6 @@ def command(
         raise UsageError(
             "which experiment?", hint="`dnsrig list experiments` shows them; `dnsrig run tour` is a good first one"
         )
-    if scale not in SCALES:
-        raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
     check_folders(runs)
     _repository.choose(repositories)
     request = Request(experiment, scale, [*(settings or []), *_repository.settings(debug)], repeats, seed, max_trials)

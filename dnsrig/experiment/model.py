@@ -211,6 +211,8 @@ def find(name: str) -> Path:
 
 def load(path: Path, scale: str, settings: list[str]) -> Document:
     """Read a TOML file, apply the overlay of ``scale`` and each ``PATH=VALUE`` of ``settings``."""
+    if scale not in SCALES:
+        raise UsageError(f"there is no scale {scale!r}", hint=f"scales are {', '.join(SCALES)}")
     try:
         raw = old_names.experiment(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

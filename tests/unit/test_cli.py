@@ -14,6 +14,7 @@ from command_line import output
         (["run", "tuor"], 2, "there is no experiment 'tuor'", "did you mean tour?"),
         (["run"], 2, "which experiment?", "dnsrig list experiments"),
         (["run", "tour", "--scale", "big"], 2, "there is no scale 'big'", "quick, standard, published"),
+        (["history", "tour", "--versions", "bind@forky", "--scale", "big"], 2, "there is no scale 'big'", "standard"),
         (
             ["run", "tour", "--set", "server=tinydns@forky"],
             2,
