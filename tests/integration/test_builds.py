@@ -109,7 +109,7 @@ def test_killed_in_the_middle(origin: Path, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     with subprocess.Popen([sys.executable, "-c", BUILD_FOREVER], env=environment) as child:
         deadline = time.monotonic() + 120
-        while not any("begun" in log.read_text() for log in kept.folder().glob(".unfinished-*/work/build.log")):
+        while not any("begun" in log.read_text() for log in kept.folder().glob(f".unfinished-*/*/{kept.LOG}")):
             assert time.monotonic() < deadline and child.poll() is None
             time.sleep(0.1)
         child.send_signal(signal.SIGKILL)
