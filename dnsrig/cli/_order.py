@@ -34,13 +34,13 @@ def order(name: str, named: Sequence[str] = ()) -> Order:
 def _by_commit_or_number(found: Sequence[Version]) -> list[Version]:
     from dnsrig.analysis import versions
     from dnsrig.servers import driver
-    from dnsrig.servers.builds import repository
+    from dnsrig.servers.sources import git
 
     commits = [version.commit for version in found]
-    recipe = driver(found[0].server.kind).recipe if found else None
-    if recipe is None or not all(commits):
+    server = driver(found[0].server.kind) if found else None
+    if server is None or server.recipe is None or not all(commits):
         return versions.by_number(found)
-    origin = repository.of(found[0].server.kind, recipe.repository)
+    origin = git.repository_of(server)
     if not origin.is_there:
         return versions.by_number(found)
     return versions.by_commit(found, origin.places(commits))

@@ -14,10 +14,9 @@ from dnsrig.procedures import _in_force
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER
 from dnsrig.servers import driver
-from dnsrig.servers.driver import Placement
+from dnsrig.servers.driver import DNS_PORT, Placement
 from dnsrig.servers.keys import XOT_PORT
 
-DNS_PORT = 53
 LISTEN = "0A"
 AXFR_TYPE = 252
 ANSWER_LIMIT_S = 2.0

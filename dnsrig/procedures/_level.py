@@ -16,9 +16,9 @@ from dnsrig.procedures import _twin
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import driver
+from dnsrig.servers.driver import DNS_PORT
 from dnsrig.servers.resolving import AsResolver
 
-DNS_PORT = 53
 ANSWER_LIMIT_S = 3.0
 TRIES = 3
 COUNTED_S = 1.0

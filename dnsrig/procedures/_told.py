@@ -20,9 +20,9 @@ from math import inf
 
 from dnsrig.lab import host
 from dnsrig.procedures.context import TrialContext
+from dnsrig.servers.driver import DNS_PORT
 from dnsrig.servers.keys import XOT_PORT
 
-DNS_PORT = 53
 FOLLOWS_S = 5.0
 """A question so long after a NOTIFY still follows from it: a server may put it off while it asks others."""
 BUFFER_BYTES = 4 << 20

@@ -28,14 +28,14 @@ DECIDED = math.log(19)
 
 Verdict = Literal["good", "bad", "neither", "open"]
 Counts = tuple[int, ...]
+"""Trials in each bin."""
 
 
 @dataclass(frozen=True)
 class Evidence:
     """Of one commit. ``log_ratio``: of the probabilities of its trials as the bad end's and as the good end's."""
 
-    counts: tuple[int, ...]
-    """Its trials by bin."""
+    counts: Counts
     rounds: int
     """In which it was measured, also those that allowed no statement."""
     log_ratio: float
@@ -46,13 +46,13 @@ class Evidence:
 class Known:
     """What all trials say."""
 
-    good: tuple[int, ...]
+    good: Counts
     """The trials of the good end by bin."""
-    bad: tuple[int, ...]
+    bad: Counts
     commits: dict[int, Evidence]
     """Every commit between the ends that was measured, in order."""
 
-    def counts(self, *verdicts: Verdict) -> dict[int, tuple[int, ...]]:
+    def counts(self, *verdicts: Verdict) -> dict[int, Counts]:
         """The trials by bin of commits with one of ``verdicts``, in order."""
         return {commit: e.counts for commit, e in self.commits.items() if e.verdict in verdicts}
 

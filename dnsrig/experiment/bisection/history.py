@@ -6,7 +6,6 @@ from dnsrig.errors import UsageError
 from dnsrig.experiment.bisection.candidates import SHORT_HASH, check
 from dnsrig.experiment.bisection.record import Candidate
 from dnsrig.servers import driver
-from dnsrig.servers.builds import repository
 from dnsrig.servers.sources import git
 
 
@@ -18,8 +17,7 @@ def commits(kind: str, good: str, bad: str, *, first_parent: bool) -> list[Candi
     """
     server = driver(kind)
     first, last = git.commit(server, good), git.commit(server, bad)
-    assert server.recipe is not None  # else there would be no commits
-    origin = repository.of(kind, server.recipe.repository)
+    origin = git.repository_of(server)
     if first == last:
         raise UsageError(f"{good} and {bad} are one commit, {first[:SHORT_HASH]}", hint="there is nothing between them")
     if not origin.is_ancestor(first, last):

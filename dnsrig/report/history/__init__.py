@@ -8,7 +8,6 @@ from pathlib import Path
 from dnsrig.analysis.history import History
 from dnsrig.report import svg
 from dnsrig.report.history import chart, data, page, table
-from dnsrig.text import visible as visible
 
 as_text = table.as_text
 

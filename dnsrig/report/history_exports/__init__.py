@@ -52,6 +52,10 @@ def median(point: Point) -> float | None:
     return None if spread is None or (bounds and spread.median >= min(bounds)) else spread.median
 
 
+def file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-")
+
+
 def by_version(history: History) -> Iterator[tuple[str, list[tuple[Series, Point]]]]:
     """Each version that was measured, as the name of a file in the order of versions, with its points.
 
@@ -63,7 +67,7 @@ def by_version(history: History) -> Iterator[tuple[str, list[tuple[Series, Point
             found.setdefault(point.version.id, []).append((series, point))
     for number, points in enumerate(found.values(), start=1):
         series, point = points[0]
-        yield re.sub(r"[^A-Za-z0-9._-]+", "-", f"{number:03}-{series.kind}-{point.label}").strip("-"), points
+        yield file_name(f"{number:03}-{series.kind}-{point.label}"), points
 
 
 def write_json(path: Path, value: Any) -> Path:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
 from dnsrig.analysis.history import History, Series, Value
 from dnsrig.analysis.read import Trial
+from dnsrig.report.history_exports import file_name
 
 ATTRIBUTES = ("version", "commit", "run", "repeat")
 DIRECTIONS = {"lower": -1, "higher": 1, "neither": 1}
@@ -26,7 +26,7 @@ def write(history: History, out: Path) -> list[Path]:
     written: list[Path] = []
     tests: dict[str, object] = {}
     for number, group in enumerate(_of_one_case(history), start=1):
-        name = re.sub(r"[^A-Za-z0-9._-]+", "-", f"{history.experiment}-{number:02}-{group[0].label}").strip("-")
+        name = file_name(f"{history.experiment}-{number:02}-{group[0].label}")
         path = out / f"{name}.csv"
         with path.open("w", encoding="utf-8", newline="") as file:
             csv.writer(file, lineterminator="\n").writerows(_rows(group))

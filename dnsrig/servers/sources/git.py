@@ -37,7 +37,7 @@ def takes(source: str) -> bool:
 
 def find(server: Driver, source: str) -> ServerSource | None:
     wanted, recipe = _single(server, source), _recipe(server)
-    origin = repository.of(server.kind, recipe.repository)
+    origin = repository_of(server)
     if not origin.is_there or (found := origin.resolve(wanted.ref)) is None:
         return None
     method = build.method(server, recipe, Tree(origin, found))
@@ -49,7 +49,7 @@ def find(server: Driver, source: str) -> ServerSource | None:
 
 def install(server: Driver, source: str) -> ServerSource:
     wanted, recipe = _single(server, source), _recipe(server)
-    origin = _fetched(server, recipe, wanted.ref)
+    origin = _fetched(server, wanted.ref)
     found = _resolved(server, origin, wanted.ref)
     method = build.method(server, recipe, Tree(origin, found))
     packages = toolchain.wanted(method, wanted.packages)
@@ -82,22 +82,25 @@ def program(found: ServerSource, name: str) -> str:
     return name if path is None else f"{build.SEEN}/{path.relative_to(built)}"
 
 
+def repository_of(server: Driver) -> Repository:
+    """Where its commits come from; perhaps it is not there yet. Raises UsageError where none can be built."""
+    return repository.of(server.kind, _recipe(server).repository)
+
+
 def commit(server: Driver, ref: str) -> str:
     """The full hash of what ``ref`` names. Raises UsageError where there is none."""
-    return _resolved(server, _fetched(server, _recipe(server), ref), ref)
+    return _resolved(server, _fetched(server, ref), ref)
 
 
 def commits(server: Driver, first: str, last: str) -> list[Commit]:
     """Those that ``last`` has and ``first`` has not, each after its parents; ``last`` comes last."""
     ends = commit(server, first), commit(server, last)
-    return _origin(server).between(*ends)
+    return repository_of(server).between(*ends)
 
 
 def releases(server: Driver) -> list[str]:
     """The tags of releases that can be built, as far as their numbers tell: by version."""
-    origin, recipe = _fetched(server, _recipe(server)), _recipe(server)
-    found = {tag: version for tag in origin.tags() if (version := recipe.version_of_tag(tag)) is not None}
-    return sorted(found, key=lambda tag: found[tag])
+    return _releases(server, _fetched(server))
 
 
 def with_options(source: str, options: str, *, symbols: bool) -> str:
@@ -116,7 +119,7 @@ def expand(server: Driver, source: str) -> list[str]:
         return [source]
     for ref in (wanted.ref, wanted.last):
         commit(server, ref)
-    return [wanted.at(ref).source for ref in steps.chosen(recipe, _origin(server), wanted)]
+    return [wanted.at(ref).source for ref in steps.chosen(recipe, repository_of(server), wanted)]
 
 
 def _recipe(server: Driver) -> Recipe:
@@ -138,13 +141,9 @@ def _single(server: Driver, source: str) -> Reference:
     return wanted
 
 
-def _origin(server: Driver) -> Repository:
-    return repository.of(server.kind, _recipe(server).repository)
-
-
-def _fetched(server: Driver, recipe: Recipe, ref: str = "") -> Repository:
+def _fetched(server: Driver, ref: str = "") -> Repository:
     """The repository, cloned where it is not there, and up to date where ``ref`` may have moved or come since."""
-    origin = repository.of(server.kind, recipe.repository)
+    origin = repository_of(server)
     if not origin.is_there or (ref and not (origin.resolve(ref) and (HASH.fullmatch(ref) or ref in origin.tags()))):
         origin.fetch()
     return origin
@@ -160,9 +159,13 @@ def _resolved(server: Driver, origin: Repository, ref: str) -> str:
 
 
 def _example(server: Driver, origin: Repository) -> str:
+    return next(reversed(_releases(server, origin)), "v1.0")
+
+
+def _releases(server: Driver, origin: Repository) -> list[str]:
     recipe = _recipe(server)
     found = {tag: version for tag in origin.tags() if (version := recipe.version_of_tag(tag)) is not None}
-    return max(found, key=lambda tag: found[tag], default="v1.0")
+    return sorted(found, key=lambda tag: found[tag])
 
 
 def _kept(key: str, wanted: Reference) -> ServerSource | None:
