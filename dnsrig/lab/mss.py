@@ -37,7 +37,7 @@ ACCEPT = 1
 
 
 def clamp(host: Host, nbytes: int) -> None:
-    """No SYN that leaves or reaches ``host`` over the family of its trial names more than ``bytes`` from now on."""
+    """No SYN that leaves or reaches ``host`` over the family of its trial names more than ``nbytes`` from now on."""
     with inside(host.namespace):
         tables = NFTables(nfgen_family=host.family)
     try:
@@ -55,7 +55,7 @@ def clamp(host: Host, nbytes: int) -> None:
 
 
 def rule(nbytes: int, family: socket.AddressFamily = socket.AF_INET) -> list[dict[str, Any]]:
-    """The expressions of: TCP, with SYN, so write ``bytes`` to the option maximum segment size."""
+    """The expressions of: TCP, with SYN, so write ``nbytes`` to the option maximum segment size."""
     value = struct.pack("!H", nbytes)
     return [
         _expression("payload", dreg=REGISTER, base=NETWORK_HEADER, offset=PROTOCOL_OFFSETS[family], len=1),
