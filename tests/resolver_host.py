@@ -1,4 +1,4 @@
-"""A real resolver on a host of the lab, as its driver configures it; it resolves from hints."""
+"""Real servers on hosts of the lab, as their drivers configure them; a resolver resolves from hints."""
 
 from __future__ import annotations
 
@@ -28,33 +28,39 @@ ANSWER_LIMIT_S = 10.0
 RESOLVER = "198.18.0.2"
 
 
-def bound(placement: Placement) -> list[BindMount]:
-    return [
-        BindMount(placement.directory, placement.seen_directory, read_only=True),
-        BindMount(placement.state, placement.seen_state),
-    ]
+@contextmanager
+def resolver(host: Host, placement: Placement) -> Iterator[None]:
+    with server(host, placement) as log:
+        wait_for(host, RESOLVER, "id.server", "TXT", log)
+        yield
 
 
 @contextmanager
-def resolver(host: Host, placement: Placement) -> Iterator[None]:
+def server(host: Host, placement: Placement) -> Iterator[Path]:
+    """It starts, and writes the log that is yielded."""
     kind = driver(placement.source.kind)
     kind.configure(placement)
     log = placement.directory / "server.log"
+    binds = [
+        BindMount(placement.directory, placement.seen_directory, read_only=True),
+        BindMount(placement.state, placement.seen_state),
+    ]
+    if placement.dataset.exists():
+        binds.append(BindMount(placement.dataset, placement.seen_dataset, read_only=True))
     with log.open("w") as output:
         started = process.start(
             kind.kind,
             host,
             kind.command(placement),
             root=placement.root,
-            binds=bound(placement),
+            binds=binds,
             workdir=kind.workdir(placement),
             stdout=output,
             stderr=subprocess.STDOUT,
         )
         started.stop_signal = kind.stop_signal
         try:
-            wait_for(host, RESOLVER, "id.server", "TXT", log)
-            yield
+            yield log
         finally:
             started.stop()
 

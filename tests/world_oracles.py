@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import subprocess
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,14 +14,12 @@ import dns.message
 import dns.query
 import dns.rdatatype
 from placement_data import placed
-from resolver_host import wait_for
+from resolver_host import server, wait_for
 
-from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import host as lab_host
-from dnsrig.lab import process
 from dnsrig.lab.host import Host
 from dnsrig.rundir import Scalar
-from dnsrig.servers import driver, sources
+from dnsrig.servers import sources
 from dnsrig.servers.driver import Zone
 
 TYPES = ["A", "AAAA", "CNAME", "DNSKEY", "DS", "HTTPS", "MX", "NS", "NSEC3PARAM", "PTR", "SOA", "SRV", "TXT", "TYPE999"]
@@ -117,8 +114,8 @@ def missing(zone: str, there: list[str]) -> list[str]:
 def serve(kind: str, dump: Dump, hosts: dict[str, Host], folder: Path) -> Iterator[None]:
     """A server on each of ``hosts``, with the zones of the level that the host is called after."""
     source = sources.find(f"{kind}@forky") or sources.install(f"{kind}@forky")
-    program = driver(kind)
     with ExitStack() as started:
+        logs = {}
         for level, host in hosts.items():
             placement = placed(
                 folder / level,
@@ -134,29 +131,10 @@ def serve(kind: str, dump: Dump, hosts: dict[str, Host], folder: Path) -> Iterat
                 dataset=dump.folder,
                 settings=SETTINGS.get(kind, {}),
             )
-            program.configure(placement)
-            log = placement.directory / "server.log"
-            binds = [
-                BindMount(placement.directory, placement.seen_directory, read_only=True),
-                BindMount(placement.dataset, placement.seen_dataset, read_only=True),
-                BindMount(placement.state, placement.seen_state),
-            ]
-            with log.open("w") as output:
-                one = process.start(
-                    kind,
-                    host,
-                    program.command(placement),
-                    root=placement.root,
-                    binds=binds,
-                    workdir=program.workdir(placement),
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
-                )
-            one.stop_signal = program.stop_signal
-            started.callback(one.stop)
+            logs[level] = started.enter_context(server(host, placement))
         for level, host in hosts.items():
             for zone in dump.at(level):
-                wait_for(host, host.spec.address, zone.name, "SOA", folder / level / "server" / "server.log")
+                wait_for(host, host.spec.address, zone.name, "SOA", logs[level])
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -14,17 +13,16 @@ import dns.flags
 import dns.message
 import dns.query
 import dns.rcode
+import dnssec_verify
 import pytest
 import world_server
 from resolver_host import RESOLVER, place, resolver
 from suites import quick
 
-from dnsrig import paths
 from dnsrig.lab import host as lab_host
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
 from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
-from dnsrig.servers import sources
 from dnsrig.servers.resolving import ANCHOR_FILE, HINTS_FILE, read_anchor
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -54,18 +52,12 @@ def words(settings: list[str]) -> list[str]:
 def test_bind_finds_every_signed_zone_fully_signed(tmp_path: Path) -> None:
     dump = tmp_path / "dump"
     world_server.make(tmp_path / "world.toml", *words(SETTINGS), "--dump", str(dump))
-    source = sources.find("bind@forky") or sources.install("bind@forky")
     verified = 0
     for line in (dump / "zones.list").read_text().splitlines():
         name, file = line.split("\t")
         if " RRSIG " not in (dump / file).read_text():
             continue
-        enter = [str(paths.engine()), "enter", "--root", str(sources.root(source)), "--bind"]
-        # `-z`: a key may sign both keys and records.
-        command = [*enter, f"{dump / file}:/mnt/zone:ro", "--", "dnssec-verify", "-z", "-o", name or ".", "/mnt/zone"]
-        found = subprocess.run(command, check=False, capture_output=True, text=True)
-        told = found.stdout + found.stderr
-        assert found.returncode == 0 and "Zone fully signed" in told, f"{name}: {told}"
+        assert dnssec_verify.complaint(dump / file, name or ".") == "", name
         verified += 1
     assert verified > ZONES / 3
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
+import dnssec_verify
 import pytest
-
-from dnsrig import paths
-from dnsrig.servers import sources
 
 pytestmark = pytest.mark.servers
 
@@ -16,19 +13,9 @@ GOLDEN = Path(__file__).parents[2] / "engine/dnsrig-engine/tests/golden"
 FILES = sorted(GOLDEN.glob("signed-*.zone"))
 
 
-def verify(zone: Path) -> subprocess.CompletedProcess[str]:
-    found = sources.find("bind@forky")
-    assert found
-    enter = [paths.engine(), "enter", "--root", sources.root(found), "--bind", f"{zone}:/mnt/zone:ro", "--"]
-    # `-z`: a key may sign both keys and records.
-    command = [*enter, "dnssec-verify", "-z", "-o", "example", "/mnt/zone"]
-    return subprocess.run(command, check=False, capture_output=True, text=True)
-
-
 @pytest.mark.parametrize("zone", FILES, ids=lambda path: path.stem)
 def test_bind_finds_the_zone_fully_signed(zone: Path) -> None:
-    verified = verify(zone)
-    assert verified.returncode == 0 and "Zone fully signed" in verified.stdout + verified.stderr, verified
+    assert dnssec_verify.complaint(zone, "example") == ""
 
 
 def test_bind_notices_what_is_damaged(tmp_path: Path) -> None:
@@ -41,4 +28,4 @@ def test_bind_notices_what_is_damaged(tmp_path: Path) -> None:
     }.items():
         zone = tmp_path / "zone"
         zone.write_text("\n".join(damaged) + "\n")
-        assert verify(zone).returncode != 0, name
+        assert dnssec_verify.complaint(zone, "example"), name
