@@ -13,7 +13,7 @@ from pathlib import Path
 from dnsrig import datasets
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _level, _transfer_options, _transfer_result
+from dnsrig.procedures import HostRole, _asking, _kept_up, _level, _transfer_options, _transfer_result
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
 from dnsrig.rundir import TrialSpec
@@ -330,6 +330,15 @@ def drain(context: TrialContext) -> None:
         _level.ask_itself(context)
         time.sleep(float(context.option("drain_s")))
         context.servers.check()
+
+
+def concluded(load: LoadResult) -> Result:
+    """What a load at a rate comes to."""
+    if not load.answered:
+        return Result("server-failed", f"none of {load.sent:,} queries was answered")
+    if reason := _kept_up.why_not(load):
+        return Result("invalid", reason)
+    return Result("done")
 
 
 def held_nothing(context: TrialContext, ramp: LoadResult) -> Result:

@@ -26,8 +26,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.analysis.load_result import LoadResult
-from dnsrig.procedures import _asking, _kept_up, _serving, _statistics
+from dnsrig.procedures import _asking, _serving, _statistics
 from dnsrig.procedures.context import Result, TrialContext
 
 DESCRIPTION = "queries at a fixed rate: latency from the moment at which each was due, to the last percentile"
@@ -77,12 +76,4 @@ def measure(context: TrialContext) -> Result:
     _serving.drain(context)
     if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)
-    return _concluded(load)
-
-
-def _concluded(load: LoadResult) -> Result:
-    if not load.answered:
-        return Result("server-failed", f"none of {load.sent:,} queries was answered")
-    if reason := _kept_up.why_not(load):
-        return Result("invalid", reason)
-    return Result("done")
+    return _serving.concluded(load)

@@ -21,7 +21,7 @@ from typing import Any
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.datasets import world
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _kept_up, _of_capacity, _serving, _statistics, replay
+from dnsrig.procedures import HostRole, _asking, _of_capacity, _serving, _statistics, replay
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.rundir import TrialSpec
 
@@ -103,16 +103,11 @@ def measure(context: TrialContext) -> Result:
         flood = _flood(context)
         load = replay.ended(context, play, duration_s)
         context.servers.count_threads()
-    _serving.drain(context)
-    if context.spec.world is not None:
-        context.finish_server(context.spec.world, limit_s=0)
-    if not load.answered:
-        return Result("server-failed", f"none of {load.sent:,} queries was answered")
-    if reason := _kept_up.why_not(load):
-        return Result("invalid", reason)
-    if flood.end_ns > load.end_ns:
+    replay.drain(context)
+    result = _serving.concluded(load)
+    if result.outcome == "done" and flood.end_ns > load.end_ns:
         return Result("invalid", "the flood ended after the replay, so nothing shows how the server recovers")
-    return Result("done")
+    return result
 
 
 def _flood(context: TrialContext) -> LoadResult:
