@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import os
 import sys
 import traceback
@@ -35,7 +36,16 @@ def application() -> typer.Typer:
     )
     for module in discovery.modules("dnsrig.cli"):
         module.add(app)
+    for group in (app, *(inner.typer_instance for inner in app.registered_groups)):
+        for command in group.registered_commands if group else ():
+            command.help = reflowed(command.help or inspect.getdoc(command.callback) or "")
     return app
+
+
+def reflowed(text: str) -> str:
+    """``text`` with each paragraph in one line: a terminal breaks it where it ends, and the lines of a source are
+    longer than most terminals."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 def complain(message: str, hint: str = "") -> None:

@@ -3,6 +3,7 @@ longer."""
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from command_line import experiment, output
 from dnsrig.lab import check, network
 from dnsrig.lab.check import Remark
 
+MARGINS = 2
+"""Columns that stay empty beside help."""
 LONG = "bind@/opt/bind-9.18.33-with-jemalloc"
 EXPERIMENT = f"""{experiment("Long names", "Are they whole?", repeats=5)}
 "hosts.secondary.server" = ["{LONG}", "knot@forky"]
@@ -57,6 +60,19 @@ def test_no_word_is_broken(
         assert max(map(len, said[width].splitlines())) <= width
     assert LONG in said[80]
     assert in_words(said[80]) <= in_words(said[1000])
+
+
+@pytest.mark.parametrize("command", ["run", "history", "bisect", "compare", "plan", "servers install"])
+def test_help_breaks_a_line_only_where_the_next_word_has_no_room(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    _, said, _ = output(monkeypatch, capsys, *command.split(), "--help")
+    prose = [line.strip() for line in said.partition("╭")[0].splitlines()]
+    pairs = [(line, after) for line, after in itertools.pairwise(prose) if line and after]
+    assert len(pairs) > 1
+    for line, after in pairs:
+        assert len(line) + 1 + len(after.split()[0]) > 80 - MARGINS, line
 
 
 def in_words(text: str) -> set[str]:
