@@ -171,11 +171,22 @@ def test_a_build_that_fails_says_how(script: Script) -> None:
     assert source.install(TINY, "git:v1.9.0").version == "1.9.0", "it is tried again"
 
 
+def test_only_a_release_has_its_number_alone(script: Script, tmp_path: Path) -> None:
+    """Tiny says 1.9.0 here, whichever commit it is."""
+    mirror = tmp_path / "mirrors/tiny"
+    later = commit(mirror, tiny("1.11.0"), tag="v1.11.0-rc1", message="A release candidate")
+    assert source.install(TINY, "git:v1.9.0").version == "1.9.0"
+    between = source.install(TINY, "git:v1.10.0^")
+    assert between.version == f"1.9.0 at {between.commit[:12]}"
+    assert source.install(TINY, "git:v1.11.0-rc1").version == f"1.9.0 at {later[:12]}"
+    assert source.install(TINY, "git:v1.10.0").version.startswith("1.9.0 at "), "its tag says another number"
+
+
 @pytest.mark.parametrize("program", ["other", "tiny"])
 def test_a_build_without_its_program(script: Script, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     script.program = program
     monkeypatch.setattr(Tiny, "version_pattern", r"tiny version (\S+)")
-    why = "does not tell its version" if program == "tiny" else "has no tiny"
+    why = r"does not tell its version: 'tiny 1\.9\.0'" if program == "tiny" else "has no tiny"
     with pytest.raises(BuildFailed, match=f"was built, but {why}"):
         source.install(TINY, "git:v1.9.0")
     assert builds() == ["failed"]
@@ -240,15 +251,64 @@ def test_a_build_that_was_killed_in_the_middle_leaves_nothing(script: Script) ->
     [
         ("x.c:1:10: fatal error: uv.h: No such file or directory", "uv.h"),
         ('meson.build:3:0: ERROR: Dependency "liburcu" not found, tried pkgconfig', "liburcu"),
-        ("No package 'libuv' found", ""),
+        ("No package 'libuv' found", "libuv"),
+        ('meson.build:9:0: ERROR: Program "ragel" not found or not executable', "ragel"),
+        ("ModuleNotFoundError: No module named 'yaml'", "yaml"),
+        ("make[2]: ragel: No such file or directory", "ragel"),
+        ("WARNING: 'flex' is missing on your system.", "flex"),
+        ("configure: error: Could not find libnghttp2, nghttp2.h", "libnghttp2"),
         ("/usr/bin/ld: cannot find -lmaxminddb: No such file or directory", "maxminddb"),
         ("/mnt/build/script: 3: flex: not found", "flex"),
         ("configure: error: libfstrm not found", "libfstrm"),
         ("x.c:3:1: error: expected ';' before 'int'", ""),
+        ("configure: WARNING: libidn2 not found", ""),
+        ("Run-time dependency libsystemd found: NO (tried pkgconfig)", ""),
+        ("configure.ac:798: error: required file 'tests/Makefile.in' not found", ""),
     ],
 )
 def test_what_a_root_lacks(line: str, found: str) -> None:
-    assert errors.lacking(line) == found
+    assert errors.lacking([line]) == found
+
+
+AUTOCONF = """\
+checking for library that is not found... no
+configure: WARNING: libidn2 not found
+configure: error: Package requirements (gnutls >= 3.6.12) were not met:
+Requested 'gnutls >= 3.6.12' but version of GnuTLS is 3.6.7
+"""
+MESON = """\
+Run-time dependency libsystemd found: NO (tried pkgconfig)
+Dependency gnutls found: NO. Found 3.3.29 but need: '>=3.4'
+meson.build:33:0: ERROR: Dependency lookup for gnutls with method 'pkgconfig' failed: \
+Invalid version, need 'gnutls' ['>=3.4'] found '3.3.29'.
+"""
+LINKER = """\
+x.c:9:1: warning: 'error: not found' is a strange text
+/usr/bin/ld: cannot find -lmaxminddb: No such file or directory
+collect2: error: ld returned 1 exit status
+make: *** [Makefile:9: x] Error 1
+"""
+
+
+@pytest.mark.parametrize(
+    ("log", "line", "old"),
+    [
+        (AUTOCONF, "configure: error: Package requirements", "gnutls >= 3.6.12, and its root has 3.6.7"),
+        (MESON, "meson.build:33:0: ERROR: ", "gnutls >= 3.4, and its root has 3.3.29"),
+        (LINKER, "/usr/bin/ld: cannot find -lmaxminddb", ""),
+        ("checking for x... not found\nmake: *** [x] Error 1\n", "make: *** [x] Error 1", ""),
+    ],
+)
+def test_which_line_tells_the_cause(log: str, line: str, old: str) -> None:
+    assert errors.cause(log.splitlines()).startswith(line)
+    assert errors.too_old(log.splitlines()) == old
+
+
+def test_a_library_that_is_too_old_is_told(script: Script) -> None:
+    script.status, script.says = 1, AUTOCONF
+    with pytest.raises(BuildFailed, match="Package requirements") as caught:
+        source.install(TINY, "git:v1.9.0")
+    assert "it needs gnutls >= 3.6.12, and its root has 3.6.7: suite=trixie" in caught.value.hint
 
 
 def test_what_a_log_shows_is_plain_text(tmp_path: Path) -> None:

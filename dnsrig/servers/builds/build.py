@@ -27,7 +27,7 @@ from dnsrig.servers.builds.recipe import Method, Recipe, Tree
 from dnsrig.servers.builds.reference import Reference
 from dnsrig.servers.builds.repository import Repository
 from dnsrig.servers.debian import Root
-from dnsrig.servers.driver import Driver
+from dnsrig.servers.driver import Driver, numbers
 
 LAYOUT_VERSION = 1
 """Raised when this file makes builds differently: old ones are then not used."""
@@ -39,6 +39,8 @@ FOLDERS = ("sbin", "bin", "libexec")
 """With programs, below `SEEN`."""
 BUILD_LIMIT_S = 7200
 VERSION_LIMIT_S = 20
+SAID_CHARACTERS = 200
+SHOWN_DIGITS = 12
 LEAST_FREE_BYTES = 2_000_000_000
 """Before a build: C++ with symbols takes as much."""
 CCACHE_SIZE = "5G"
@@ -124,17 +126,18 @@ def _make(plan: Plan, made: Path, failed: Path) -> None:
     if status != 0:
         raise explain(plan.name, status, _keep(log, failed))
     _take_over(made)
-    program = program_in(made, plan.server.executable)
-    version = _version(plan, f"{SEEN}/{program.relative_to(made)}", made, work) if program else None
-    if program is None or version is None:
-        what = "does not tell its version" if program else f"has no {plan.server.executable}"
+    if (program := program_in(made, plan.server.executable)) is None:
+        raise BuildFailed(f"{plan.name} was built, but has no {plan.server.executable}", log=_keep(log, failed))
+    said = _said(plan, f"{SEEN}/{program.relative_to(made)}", made, work)
+    if (match := re.search(plan.server.version_pattern, said)) is None:
+        what = f"does not tell its version: {said.strip()[:SAID_CHARACTERS]!r}"
         raise BuildFailed(f"{plan.name} was built, but {what}", log=_keep(log, failed))
     shutil.move(log, made / kept.LOG)
     record = BuildRecord(
         kind=plan.server.kind,
         source=plan.reference.source,
         commit=plan.commit,
-        version=version,
+        version=version_of(plan, match[1]),
         fingerprint=hashlib.sha256(program.read_bytes()).hexdigest()[:16],
         suite=plan.root.suite,
         root=plan.root.path.name,
@@ -205,8 +208,8 @@ def _run_script(plan: Plan, made: Path, work: Path, log: Path) -> int:
         )
 
 
-def _version(plan: Plan, program: str, made: Path, work: Path) -> str | None:
-    """As the program says, run where it will be run."""
+def _said(plan: Plan, program: str, made: Path, work: Path) -> str:
+    """What the program answers when it is asked for its version, run where it will be run."""
     with tempfile.TemporaryFile(dir=work) as output:
         isolated.run(
             [program, *plan.server.version_arguments],
@@ -218,8 +221,16 @@ def _version(plan: Plan, program: str, made: Path, work: Path) -> str | None:
             limit_s=VERSION_LIMIT_S,
         )
         output.seek(0)
-        match = re.search(plan.server.version_pattern, output.read(1 << 16).decode(errors="replace"))
-    return match[1] if match else None
+        return output.read(1 << 16).decode(errors="replace")
+
+
+def version_of(plan: Plan, said: str) -> str:
+    """``1.26.0`` of the release of that number; ``1.26.0 at 7fb79b067f00`` of any other commit that says so.
+
+    A commit after a release says the number of that one or of the next, a release candidate that of the release.
+    """
+    released = {plan.recipe.version_of_tag(tag) for tag in plan.repository.tags_at(plan.commit)}
+    return said if numbers(said) in released else f"{said} at {plan.commit[:SHOWN_DIGITS]}"
 
 
 def program_in(built: Path, name: str) -> Path | None:

@@ -19,14 +19,31 @@ FULL = "No space left on device"
 _KILLED = re.compile(
     r"Killed signal terminated program|(fatal error|error): Killed|^Killed$|terminated by signal 9", re.M
 )
-_COMPLAINT = re.compile(r"error:|ERROR:|\berror\b.*:|not found|No such file|\*\*\*", re.IGNORECASE)
-_LACKING = re.compile(
-    r"(?P<header>[\w/.+-]+\.h(pp)?): No such file or directory"
-    r"|(package|dependency|Package|Dependency) ['\"]?(?P<package>[\w.+-]+)['\"]?,? .*(not found|found: NO|required by)"
-    r"|(?P<program>[\w.+-]+): (command )?not found"
-    r"|cannot find -l(?P<library>[\w.+-]+)"
-    r"|error: .*?(?P<what>\b(lib)?[\w.+-]+) (was )?(not found|is missing|is required|(is )?required but)"
+_HARMLESS = re.compile(r"^checking |^-- |found: NO|\bwarning: (?!.* is missing on your system)", re.IGNORECASE)
+"""What is only looked for, or only warned of: every build says so of something that it can do without."""
+_COMPLAINTS = (
+    re.compile(r"error: |cannot find -l", re.IGNORECASE),
+    re.compile(r"not found|No such file|\*\*\*|\berror\b.*:", re.IGNORECASE),
 )
+"""The surest first."""
+_LACKING = re.compile(
+    r"(?P<header>[\w/.+-]+\.h(pp|h)?): No such file or directory"
+    r"|(package|dependency|program) ['\"]?(?P<package>[\w.+-]+)['\"]?,? .*(not found|required by)"
+    r"|no package '(?P<requirement>[\w.+-]+)' found"
+    r"|no module named '(?P<module>[\w.]+)'"
+    r"|(?P<program>[\w.+-]+): (command )?not found"
+    r"|make(\[\d+\])?: (?P<tool>[\w.+-]+): No such file or directory"
+    r"|warning: '(?P<generator>[\w.+-]+)' is missing on your system"
+    r"|cannot find -l(?P<library>[\w.+-]+)"
+    r"|error: could not find (?P<something>[\w.+-]+)"
+    r"|error: .*?(?P<what>\b(lib)?[\w.+-]+) (was )?(not found|is missing|is required|(is )?required but)",
+    re.IGNORECASE,
+)
+_TOO_OLD = re.compile(
+    r"Requested '(?P<asked>[\w.+-]+ >=? [\w.]+)' but version of .+? is (?P<found>[\w.]+)"
+    r"|Invalid version(?: of dependency)?, need '(?P<name>[\w.+-]+)' \['>=? ?(?P<least>[\w.]+)'\] found '(?P<got>[\w.]+)'"
+)
+"""As pkg-config and meson say it."""
 
 
 class BuildFailed(DnsrigError):
@@ -48,7 +65,7 @@ def explain(name: str, status: int, log: Path) -> DnsrigError:
         )
     if status == NOT_ENTERED_STATUS:
         return DnsrigError(
-            f"building {name}: {lines[-1] if lines else 'its namespaces cannot be made'}", hint=_hint("", log)
+            f"building {name}: {lines[-1] if lines else 'its namespaces cannot be made'}", hint=_hint([], log)
         )
     if status < 0 or status == KILLED_STATUS or _KILLED.search(text):
         return DnsrigError(
@@ -57,19 +74,30 @@ def explain(name: str, status: int, log: Path) -> DnsrigError:
         )
     last = "\n".join(f"  {line}" for line in lines[-SHOWN_LINES:])
     return BuildFailed(
-        f"{name} cannot be built: {cause(lines) or f'status {status}'}\n{last}", log=log, hint=_hint(text, log)
+        f"{name} cannot be built: {cause(lines) or f'status {status}'}\n{last}", log=log, hint=_hint(lines, log)
     )
 
 
 def cause(lines: Sequence[str]) -> str:
-    """The first line at the end of a log that complains; empty where none does."""
-    return next((line.strip()[:200] for line in lines if _COMPLAINT.search(line)), "")
+    """The line at the end of a log that complains first and most surely; empty where none does."""
+    said = [line for line in lines if not _HARMLESS.search(line)]
+    found = (line for complaint in _COMPLAINTS for line in said if complaint.search(line))
+    return next(found, "").strip()[:200]
 
 
-def lacking(text: str) -> str:
+def lacking(lines: Sequence[str]) -> str:
     """What the build looked for and did not find; empty where it says nothing like that."""
-    match = _LACKING.search(text)
+    matches = (_LACKING.search(line) for line in lines if not _HARMLESS.search(line))
+    match = next(filter(None, matches), None)
     return next((value for value in match.groupdict().values() if value), "") if match else ""
+
+
+def too_old(lines: Sequence[str]) -> str:
+    """Which library of the root is older than the build asks for, in words; empty where it says nothing like that."""
+    if (match := next(filter(None, map(_TOO_OLD.search, lines)), None)) is None:
+        return ""
+    asked = match["asked"] or f"{match['name']} >= {match['least']}"
+    return f"{asked}, and its root has {match['found'] or match['got']}"
 
 
 def end_of(log: Path) -> list[str]:
@@ -81,11 +109,13 @@ def end_of(log: Path) -> list[str]:
     return ["".join(char for char in line if char.isprintable()) for line in lines]
 
 
-def _hint(text: str, log: Path) -> str:
+def _hint(lines: Sequence[str], log: Path) -> str:
     whole = f"the whole log is {log}"
-    if not (missing := lacking(text)):
-        return whole
-    return (
-        f"its root has no {missing}: add the Debian package that has it to the build options, e.g. +libexample-dev, or leave "
-        f"out the option that asks for it; {whole}"
-    )
+    if old := too_old(lines):
+        return f"it needs {old}: suite=trixie or a later suite may have a newer one; {whole}"
+    if missing := lacking(lines):
+        return (
+            f"its root has no {missing}: add the Debian package that has it to the build options, e.g. +libexample-dev, "
+            f"or leave out the option that asks for it; {whole}"
+        )
+    return whole

@@ -34,7 +34,7 @@ class BuildRecord(BaseModel):
     """As it was asked for first: ``git:REF WORD…``."""
     commit: str
     version: str
-    """As the program says."""
+    """As the program says; with the commit where that is not the release of this number."""
     fingerprint: str
     """Of the program."""
     suite: str

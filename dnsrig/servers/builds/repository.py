@@ -108,6 +108,9 @@ class Repository:
     def tags(self) -> list[str]:
         return self._ask("tag", "--list").split()
 
+    def tags_at(self, commit: str) -> list[str]:
+        return self._ask("tag", "--points-at", commit).split()
+
     def describe(self, commit: str, pattern: str) -> str:
         """The nearest tag that matches ``pattern`` (a glob) at or before ``commit``; empty where there is none."""
         result = _run(self.place, "describe", "--tags", "--abbrev=0", f"--match={pattern}", commit)
