@@ -14,11 +14,17 @@ Stretch = tuple[int, int]
 
 def growth_in(trial: Trial, series: tuple[str, str, str], stretches: Sequence[Stretch]) -> float | None:
     """Of host, source and metric ``series``; None where no samples lie around them."""
+    found = growth_in_each(trial, series, stretches)
+    return sum(found) if found else None
+
+
+def growth_in_each(trial: Trial, series: tuple[str, str, str], stretches: Sequence[Stretch]) -> list[float]:
+    """The same for each stretch by itself; empty where no samples lie around them."""
     rows = trial.series(*series)
     times, values = rows["time_ns"].to_list(), rows["value"].to_list()
     if not stretches or len(times) < 2 or times[0] > stretches[0][0] or times[-1] < stretches[-1][1]:
-        return None
-    return sum(_at(times, values, end) - _at(times, values, start) for start, end in stretches)
+        return []
+    return [_at(times, values, end) - _at(times, values, start) for start, end in stretches]
 
 
 def finest_ns(trial: Trial, series: tuple[str, str, str]) -> int | None:

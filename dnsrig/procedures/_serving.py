@@ -113,7 +113,7 @@ def checks(spec: TrialSpec) -> list[str]:
     if "rate_qps" in options:
         found += ["rate", "answers-good", "names-missing"]
     if options["serve_as"] == "resolver":
-        found += ["cache"]
+        found += ["links-kept-up", "cache"]
     if _level.able(spec):
         found += ["resolver-level"]
     server = spec.hosts[spec.subject].server

@@ -159,6 +159,7 @@ def checks(spec: TrialSpec) -> list[str]:
     found = {
         "rate": True,
         "queries-arrived": True,
+        "links-kept-up": spec.options["serve_as"] == "resolver",
         "stream-arrived": spec.options["capture"],
         "provisioning": provisioned,
         "resolver-level": _level.able(spec),

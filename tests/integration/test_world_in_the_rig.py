@@ -92,6 +92,25 @@ def test_a_world_that_is_too_slow_makes_a_trial_invalid(measure: Callable[..., T
     assert check(trial, "world-signed-ahead").verdict == "failed", check(trial, "world-signed-ahead")
 
 
+# Mbit/s from the world to the resolver, packets that may wait, and what is said of it.
+LINKS = [
+    (0.3, 10_000, "0.3 Mbit/s from internet to resolver"),
+    (0.3, 20, "packets found no room from internet to resolver"),
+    (100, 10_000, ""),
+]
+
+
+@pytest.mark.parametrize(("rate_mbit", "limit_packets", "says"), quick(LINKS, LINKS[0], LINKS[2]))
+def test_a_link_that_is_full_makes_a_trial_invalid(
+    measure: Callable[..., Trial], rate_mbit: float, limit_packets: int, says: str
+) -> None:
+    path = (f"path.rate_mbit={rate_mbit}", f"path.limit_packets={limit_packets}", "path.reverse.rate_mbit=100")
+    trial = resolved(measure, "unbound", 'link="tun"', *path)
+    assert check(trial, "links-kept-up").verdict == ("failed" if says else "passed")
+    assert trial.record.outcome == ("invalid" if says else "done"), trial.record.reason
+    assert says in trial.record.reason
+
+
 def test_a_world_has_its_signatures_before_it_is_asked(measure: Callable[..., Trial]) -> None:
     trial = resolved(measure, "bind", "dataset.zones=300", "stream.qps=50", 'dataset.set="signing.share = 0.9"')
     assert trial.record.outcome == "done", trial.record.reason

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 import pytest
@@ -336,6 +336,49 @@ def searched(percent: int, *, waited_percent: int = 0, holds: bool = False) -> M
     return make
 
 
+def over_links(
+    kind: Literal["veth", "tun", "netem"] = "veth",
+    *,
+    busiest_bytes: int = 0,
+    dropped: int = 0,
+    overflowed: int = 0,
+    flood_dropped: int = 0,
+    model: str = "stream",
+) -> Make:
+    """A link to whom the server under test asks, of 8 Mbit/s where it is emulated, that carried so much in one second,
+    in 1,000 packets; and one from a flood, on which others were dropped."""
+
+    def make(trial: Trial) -> None:
+        spec, phase = trial.record.spec, trial.measure
+        assert phase is not None
+        spec.hosts["flood"] = spec.hosts["primary"].model_copy(update={"role": None})
+        path = None if kind == "veth" else PathSpec(rate_mbit=8.0)
+        ends = ("primary", trial.subject)
+        spec.links = [LinkSpec(ends=ends, kind=kind, forward=path), LinkSpec(ends=("flood", trial.subject))]
+        before, after = [0] * 3, [1] * 9
+        counted(
+            secondary__link_primary__rx_bytes=[*before, *(busiest_bytes * one for one in after)],
+            secondary__link_primary__rx_packets=[*before, *(1_000 * one for one in after)],
+            secondary__link_primary__tx_dropped=[0] * 12,
+            primary__link_secondary__tx_dropped=[*before, *(dropped * one for one in after)],
+            flood__link_secondary__tx_dropped=[*before, *(flood_dropped * one for one in after)],
+        )(trial)
+        start_ns = phase.start.monotonic_ns
+        rows = {"time_ns": [start_ns - 1, start_ns + 1], "direction": ["forward"] * 2, "overflowed": [9, overflowed]}
+        trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame(rows)}
+        told("load", model=model)(trial)
+
+    return make
+
+
+def link_says_nothing(trial: Trial) -> None:
+    trial.__dict__["_links"] = {"primary-secondary": pl.DataFrame()}
+
+
+def no_samples(trial: Trial) -> None:
+    trial.__dict__["samples"] = trial.samples.clear()
+
+
 CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
     # name: where it passes, where it fails, where nothing tells
     "answers-good": (
@@ -423,6 +466,22 @@ CASES: dict[str, tuple[list[Make], list[Make], list[Make]]] = {
             in_world(seconds_dropped=1),
         ],
         [NOTHING, both(in_world(), counted(internet__cgroup__cpu_usage_us=[0]))],
+    ),
+    "links-kept-up": (
+        [
+            over_links(),
+            over_links(flood_dropped=7),
+            over_links(dropped=7, model="ramp"),
+            over_links("tun", busiest_bytes=690_000),
+            over_links("netem", busiest_bytes=690_000 + 14_000),
+        ],
+        [
+            over_links(dropped=1),
+            over_links("tun", overflowed=1),
+            over_links("tun", busiest_bytes=710_000),
+            over_links("netem", busiest_bytes=710_000 + 14_000),
+        ],
+        [NOTHING, both(over_links("tun"), no_samples), both(over_links("tun"), link_says_nothing)],
     ),
     "cache": (
         [resolved(10, 0.0), resolved(1000, 1.0)],

@@ -96,6 +96,8 @@ def test_a_resolver_resolves_from_a_world_on_a_host_of_its_own() -> None:
     assert replay.far(made.hosts, made.options) == [("internet", "resolver")]
     assert set(replay.checks(made)) >= WORLD_CHECKS
     assert not WORLD_CHECKS & set(replay.checks(spec()))
+    # Zones come over a secondary's links while it is asked, as fast as they can.
+    assert "links-kept-up" in replay.checks(made) and "links-kept-up" not in replay.checks(spec())
 
 
 def test_connections_over_a_far_path_are_listed_but_those_of_clients() -> None:

@@ -1,0 +1,124 @@
+"""Whether the links between a resolver, those whom it asks and those who ask it lost nothing, and had room.
+
+What a full link drops is asked for again, and what waits in its queue comes late: then the link is what is measured. Of
+an emulated link each direction's busiest second is held against its rate: an empty cache asks most at first, so a mean
+over the trial would hide that. Up to 70 % of the rate a packet waits for somewhat more than two others on average
+(M/M/1: share / (1 - share)); above that it grows fast.
+
+What found no room is counted by the engine's `link`, and by the interfaces where nothing is emulated. netem does not
+tell when it dropped a packet, so of it only the rate is looked at. Interfaces may drop what a search of the capacity
+sends beyond it. Whatever floods the resolver may fill its own link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import polars as pl
+
+from dnsrig.analysis.checks import Seen, cannot_tell
+from dnsrig.analysis.during import Stretch, growth_in_each
+from dnsrig.analysis.metrics.link import ETHERNET_BYTES
+from dnsrig.analysis.read import Trial
+from dnsrig.rundir import OBSERVER, LinkSpec, PathSpec, Phase
+
+TITLE = "load of the resolver's links"
+UNIT = "% of the rate"
+MOST_PERCENT = 70.0
+NOTHING_LOST = "nothing lost"
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True)
+class Way:
+    """One direction of a link."""
+
+    link: LinkSpec
+    direction: str
+    sender: str
+    receiver: str
+    path: PathSpec | None
+
+    def __str__(self) -> str:
+        return f"from {self.sender} to {self.receiver}"
+
+    @property
+    def rate_mbit(self) -> float | None:
+        return self.path.rate_mbit if self.path else None
+
+
+def look(trial: Trial) -> Seen:
+    phase, ways = trial.measure, list(_ways(trial))
+    if phase is None or not ways:
+        return cannot_tell("there is no link of a resolver")
+    lost = {str(way): _lost(trial, way, phase) for way in ways}
+    if told := [f"{packets:,} packets found no room {way}" for way, packets in lost.items() if packets]:
+        return Seen(", ".join(told), asked=NOTHING_LOST)
+    shares = [(_busiest_percent(trial, way, phase), way) for way in ways if way.rate_mbit]
+    unknown = [way for way, packets in lost.items() if packets is None]
+    if unknown := unknown + [str(way) for share, way in shares if share is None]:
+        return cannot_tell(f"nothing is known of the link {unknown[0]}")
+    if not shares:
+        return Seen(NOTHING_LOST, asked=NOTHING_LOST)
+    share, way = max(shares, key=lambda found: found[0] or 0.0)
+    return Seen(
+        share,
+        most=MOST_PERCENT,
+        why=f"that was its busiest second, of {way.rate_mbit:g} Mbit/s {way}: raise path.rate_mbit, or ask for less",
+        series=(f"{way.receiver}/link:{way.sender}/rx_bytes",),
+    )
+
+
+def _ways(trial: Trial) -> Iterator[Way]:
+    """Both directions of the subject's links but those of a flood, which alone comes from a host without a duty."""
+    spec = trial.record.spec
+    for link in spec.links:
+        left, right = link.ends
+        other = spec.hosts[right if left == trial.subject else left]
+        is_flood = other.role is None and not other.client_range and OBSERVER not in link.ends
+        if trial.subject in link.ends and not is_flood:
+            yield Way(link, "forward", left, right, link.forward)
+            yield Way(link, "reverse", right, left, link.reverse)
+
+
+def _lost(trial: Trial, way: Way, phase: Phase) -> int | None:
+    """Packets that found no room in `measure`; None where nothing tells."""
+    if way.link.kind == "netem":
+        return 0
+    if way.link.kind == "tun":
+        rows = trial.links()[way.link.name]
+        if rows.is_empty():
+            return None
+        during = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns, closed="right")
+        return int(rows.filter(during & (pl.col("direction") == way.direction))["overflowed"].sum())
+    if trial.load.model == "ramp":
+        return 0
+    # Of one packet both ends may say that it was dropped.
+    ends = (way.sender, way.receiver, "tx_dropped"), (way.receiver, way.sender, "rx_dropped")
+    known = [found for host, other, name in ends if (found := trial.growth(host, f"link:{other}", name)) is not None]
+    return int(max(known)) if known else None
+
+
+def _busiest_percent(trial: Trial, way: Way, phase: Phase) -> float | None:
+    """Of the rate, by the bytes of IP that arrived in each whole second of `measure`."""
+    assert way.rate_mbit is not None
+    seconds = _seconds(phase)
+    source = f"link:{way.sender}"
+    found = growth_in_each(trial, (way.receiver, source, "rx_bytes"), seconds)
+    packets = growth_in_each(trial, (way.receiver, source, "rx_packets"), seconds)
+    if not found or not packets:
+        return None
+    header_bytes = 0 if way.link.kind == "tun" else ETHERNET_BYTES
+    bits_per_s = (
+        8e9 * (nbytes - header_bytes * count) / (end - start)
+        for nbytes, count, (start, end) in zip(found, packets, seconds)
+    )
+    return 100 * max(bits_per_s) / (way.rate_mbit * 1e6)
+
+
+def _seconds(phase: Phase) -> list[Stretch]:
+    """The whole ones, or all of a shorter phase."""
+    start_ns, end_ns = phase.start.monotonic_ns, phase.end.monotonic_ns
+    whole = range(start_ns, end_ns - SECOND_NS + 1, SECOND_NS)
+    return [(at, at + SECOND_NS) for at in whole] or [(start_ns, end_ns)]
