@@ -14,10 +14,11 @@ MS = 1_000_000
 LAG = {"p50": 5_000, "p99": 60_000, "p99_9": 100_000, "max": 900_000}
 OPTIONS = {"retransmissions": "as-captured", "ports": 256, "threads": 1, "port": "fresh"}
 DATAGRAMS = dict.fromkeys(("udp", "tcp_segments", "tcp_answers", "cut"), 0)
-MESSAGES = dict.fromkeys(("udp", "records", "answers"), 0)
+MESSAGES = dict.fromkeys(("udp", "records", "answers", "kept", "from_servers"), 0)
 TRAPS = (
     "queries-sent-late",
     "incomplete-capture",
+    "both-sides-captured",
     "heavy-clients",
     "nat-client",
     "replayed-retransmissions",
@@ -40,6 +41,7 @@ def put(trial: Trial) -> None:
             "heaviest": [{"queries": 10, "questions": 9}] * 10,
             "distinct_questions": 1_000,
             "retransmissions": 50,
+            "recursion_desired": 10_000,
             "hit_ratios": [ratio(0.5, 0.899), ratio(1, 0.9)],
         },
     }
@@ -51,7 +53,9 @@ def accounting(udp: int = 20_000, answers: int = 10_000, **more: int) -> dict[st
     """Of so many messages over UDP, and of segments and fragments that are as they should be, but for ``more``."""
     return {
         "datagrams": DATAGRAMS | {"udp": udp, "cut": more.get("cut", 0), "tcp_segments": 1_000},
-        "messages": MESSAGES | {"udp": udp, "answers": answers, "records": more.get("records", 0)},
+        "messages": MESSAGES
+        | {"udp": udp, "answers": answers, "kept": udp - answers}
+        | {name: more.get(name, 0) for name in ("records", "from_servers")},
         "tcp_segments": {"behind_hole": more.get("behind_hole", 0)},
         "fragments": {"malformed": 0, "incomplete": more.get("incomplete", 0), "read": 0},
     }

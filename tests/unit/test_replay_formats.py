@@ -50,6 +50,7 @@ def assert_balanced(ledger: dict[str, dict[str, int]]) -> None:
     )
     assert packets["datagrams"] == datagrams["whole"] and packets["fragments"] == fragments["read"]
     assert datagrams["udp"] == messages["udp"]
+    assert messages.pop("from_servers") <= messages["kept"]
     for level, wholes in (
         (packets, ["read"]),
         (fragments, ["read"]),
@@ -121,6 +122,7 @@ def test_what_is_no_query_is_accounted_for(tmp_path: Path) -> None:
     assert ledger["datagrams"] == datagrams | {"cut": 0, "malformed": 0}
     parts = {
         "kept": 5,
+        "from_servers": 0,
         "answers": 1,
         "upstream": 1,
         "other_server": 1,
@@ -148,6 +150,24 @@ def test_the_server_can_be_told(tmp_path: Path) -> None:
     assert summary["stream"]["queries"] == 7
     _, _, said = prepare(tmp_path, captured, "--server", "192.0.2.99", status=2)
     assert "no query was found in 16 packets or records" in said and "hint: " in said
+
+
+def test_what_a_resolver_asks_is_told_from_what_its_clients_ask(tmp_path: Path) -> None:
+    """Clients ask a resolver, and it asks one other server more often than they ask it: that one is the busiest."""
+    found = queries()
+    upstream = [replace(query, client=captures.SERVER, server=captures.ELSEWHERE) for query in found]
+    again = [replace(query, time_ns=query.time_ns + 1, port=query.port + 1) for query in upstream]
+    captured = write(tmp_path / "capture", frames([*found, *upstream, *again]))
+    _, summary, said = prepare(tmp_path, captured)
+    messages = summary["ledger"]["messages"]
+    assert summary["servers"] == [captures.ELSEWHERE] and messages["other_server"] == len(found)
+    assert messages["from_servers"] == messages["kept"] == len(upstream + again)
+    assert f"{len(upstream + again)} queries kept are from addresses that others ask" in said
+    _, summary, said = prepare(tmp_path, captured, "--server", captures.SERVER)
+    messages = summary["ledger"]["messages"]
+    assert (messages["kept"], messages["from_servers"], messages["upstream"]) == (5, 0, 10) and "others ask" not in said
+    _, summary, _ = prepare(tmp_path, captured, "--server", captures.SERVER, "--server", captures.ELSEWHERE)
+    assert (summary["ledger"]["messages"]["kept"], summary["ledger"]["messages"]["from_servers"]) == (15, 10)
 
 
 def test_order_of_packets_and_number_of_files_do_not_matter(tmp_path: Path) -> None:

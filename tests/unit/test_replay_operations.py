@@ -176,6 +176,7 @@ def test_a_stream_is_described(capture: Path, tmp_path: Path) -> None:
     assert summary["stream"]["queries"] == 1000 and summary["busiest_second"] == 10
     assert summary["types"] == [["A", 1000]] and summary["transports"]["udp"] == 1000
     assert (summary["edns"], summary["dnssec_ok"], summary["distinct_questions"]) == (500, 500, CLIENTS)
+    assert summary["recursion_desired"] == 1000
     clients = {"median": 5, "largest": 5, "heaviest_1_percent": 10, "heaviest_10_percent": 100}
     assert summary["clients"] == clients | {"below_10": 200, "above_100": 0}
     assert sum(summary["intervals"]) == 1000 and len(summary["intervals"]) == 60

@@ -10,6 +10,7 @@ from replay_data import MS, TRAPS, accounting, clients, put, ratio, replayed
 from trial_data import clean_trial, judge
 
 from dnsrig.analysis.read import Trial
+from dnsrig.rundir import Role
 from dnsrig.traps import Conclusion, all_traps
 from dnsrig.traps.few_source_ports import flows_of
 
@@ -95,6 +96,33 @@ def test_what_was_not_captured_has_no_drops(trial: Trial) -> None:
     trial.record.spec.stream.kind = "population"
     trial.record.instruments["stream"]["made"] = {}
     assert judge("incomplete-capture", trial).verdict == "clear"
+
+
+# --- both-sides-captured ---
+
+
+@pytest.mark.parametrize(
+    ("from_servers", "with_rd", "role", "says"),
+    [
+        (201, 10_000, "secondary", "201 of 10,000 queries are from addresses that others ask"),
+        (200, 10_000, "resolver", ""),
+        (0, 9_799, "resolver", "201 of 10,000 queries do not ask for recursion"),
+        (0, 9_800, "resolver", ""),
+        (0, 0, "secondary", ""),
+        (5_000, 5_000, "resolver", "in the same capture, and 5,000 of 10,000"),
+    ],
+    ids=["a server asks", "few", "no recursion", "a few without", "an authority is asked so", "both"],
+)
+def test_both_sides_captured(trial: Trial, from_servers: int, with_rd: int, role: Role, says: str) -> None:
+    trial.record.instruments["stream"]["made"]["ledger"] = accounting(from_servers=from_servers)
+    holds(trial, recursion_desired=with_rd)
+    trial.record.spec.hosts[trial.subject].role = role
+    said(judge("both-sides-captured", trial), says)
+
+
+def test_of_an_earlier_engine_it_is_not_known_who_asked(trial: Trial) -> None:
+    del trial.record.instruments["stream"]["made"]["ledger"]["messages"]["from_servers"]
+    assert judge("both-sides-captured", trial).verdict == "cannot-tell"
 
 
 # --- heavy-clients ---

@@ -12,6 +12,7 @@ use super::report::{Clients, Heavy, Summary};
 use crate::dns::{
     asked::Asked,
     cache::Simulation,
+    header::{Header, RD},
     stream::{self, NEW_CONNECTION, RETRANSMISSION, Record, Transport},
 };
 
@@ -45,6 +46,7 @@ pub struct Counts<'t> {
     connections: u64,
     edns: u64,
     dnssec_ok: u64,
+    recursion_desired: u64,
     message_bytes: u64,
 }
 
@@ -66,6 +68,7 @@ impl<'t> Counts<'t> {
             connections: 0,
             edns: 0,
             dnssec_ok: 0,
+            recursion_desired: 0,
             message_bytes: 0,
         }
     }
@@ -93,6 +96,7 @@ impl<'t> Counts<'t> {
         self.retransmissions += u64::from(record.flags & RETRANSMISSION != 0);
         self.connections += u64::from(record.flags & NEW_CONNECTION != 0);
         self.message_bytes += record.message.len() as u64;
+        self.recursion_desired += u64::from(Header::read(record.message).is_ok_and(|header| header.flags & RD != 0));
         // The question and EDNS, as far as they can be read.
         let Some(asked) = Asked::read(record.message) else { return };
         *self.types.entry(asked.rtype).or_default() += 1;
@@ -148,6 +152,7 @@ impl<'t> Counts<'t> {
             connections: self.connections,
             edns: self.edns,
             dnssec_ok: self.dnssec_ok,
+            recursion_desired: self.recursion_desired,
             message_bytes: self.message_bytes,
             interval_ns: self.interval_ns,
             intervals: self.intervals,

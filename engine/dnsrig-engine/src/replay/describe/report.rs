@@ -59,6 +59,8 @@ pub struct Summary {
     pub connections: u64,
     pub edns: u64,
     pub dnssec_ok: u64,
+    /// Queries with RD (RFC 1035 §4.1.1), which clients set, and resolvers clear when they ask an authority.
+    pub recursion_desired: u64,
     pub message_bytes: u64,
     /// Queries in each part of the time, and how long a part is.
     pub intervals: Vec<u64>,
@@ -114,6 +116,7 @@ pub fn text(summary: &Summary) -> String {
         );
     }
     row("EDNS", format!("{}, DO {}", percent(summary.edns), percent(summary.dnssec_ok)));
+    row("RD", percent(summary.recursion_desired));
     row("sent again", percent(summary.retransmissions));
     let part_s = summary.interval_ns as f64 / 1e9;
     row("over time", format!("{} (a column: {part_s:.3} s)", chart::columns(&summary.intervals)));

@@ -43,7 +43,7 @@ pub struct Datagrams {
     pub malformed: u64,
 }
 
-/// Messages: `udp`, `tcp` and `records` are together the sum of the others.
+/// Messages: `udp`, `tcp` and `records` are together the sum of the others, `from_servers` aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Messages {
     pub udp: u64,
@@ -52,6 +52,8 @@ pub struct Messages {
     pub records: u64,
     /// Queries that are in the stream, each once, however often --multiply repeats it.
     pub kept: u64,
+    /// Of these, and before --cut: from addresses that others ask in the same captures.
+    pub from_servers: u64,
     pub answers: u64,
     /// Queries of the server itself to others.
     pub upstream: u64,

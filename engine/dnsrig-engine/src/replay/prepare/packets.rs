@@ -1,6 +1,10 @@
 //! From packets to sorted queries: every packet is accounted for in the ledger.
 
-use std::{collections::BTreeSet, io, net::Ipv6Addr};
+use std::{
+    collections::{BTreeSet, HashSet},
+    io,
+    net::Ipv6Addr,
+};
 
 use super::{
     accounting::Accounting,
@@ -23,6 +27,9 @@ use crate::{
         },
     },
 };
+
+/// So many servers are remembered beside those whose queries are kept. What has no room is only not told.
+const ASKED_MAX: usize = 1 << 16;
 
 /// What is looked for.
 pub struct Wanted {
@@ -57,6 +64,8 @@ pub struct Packets {
 struct Queries {
     ports: Vec<u16>,
     servers: Servers,
+    /// Whom others than `servers` asked, beside these.
+    asked: HashSet<Ipv6Addr>,
     seen: Vec<(Ipv6Addr, u64)>,
     share: Share,
     sorter: Sorter,
@@ -71,8 +80,15 @@ impl Packets {
             Servers::Known(wanted.servers)
         };
         let ports = wanted.ports.clone();
-        let queries =
-            Queries { ports, servers, seen: Vec::new(), share: wanted.share, sorter, ledger: Accounting::default() };
+        let queries = Queries {
+            ports,
+            servers,
+            asked: HashSet::new(),
+            seen: Vec::new(),
+            share: wanted.share,
+            sorter,
+            ledger: Accounting::default(),
+        };
         Packets {
             ports: wanted.ports,
             queries,
@@ -265,6 +281,8 @@ impl Queries {
                         return Ok(());
                     }
                     counts.kept += 1;
+                    let is_server = servers.contains(&query.source) || self.asked.contains(&query.source);
+                    counts.from_servers += u64::from(is_server && query.source != query.destination);
                     return self.sorter.push(&Entry {
                         time_ns: query.time_ns,
                         client: query.source,
@@ -279,6 +297,9 @@ impl Queries {
                     counts.upstream += 1;
                 } else {
                     counts.other_server += 1;
+                    if self.asked.len() < ASKED_MAX {
+                        self.asked.insert(query.destination);
+                    }
                 }
             }
         }

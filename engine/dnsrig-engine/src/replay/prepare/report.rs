@@ -153,6 +153,13 @@ fn notes(summary: &Summary) -> Vec<String> {
                 .into(),
         );
     }
+    if summary.ledger.messages.from_servers > 0 {
+        found.push(format!(
+            "{} queries kept are from addresses that others ask, so they may be what a resolver asks for its clients; --server \
+             names the one whose clients are wanted",
+            grouped(summary.ledger.messages.from_servers)
+        ));
+    }
     if summary.stream.repeated_at_once * 20 > summary.stream.queries {
         found.push(format!(
             "{} queries came again within a millisecond: the capture has packets twice, as `tcpdump -i any` gives them on a \
