@@ -14,7 +14,7 @@ MS = 1_000_000
 LAG = {"p50": 5_000, "p99": 60_000, "p99_9": 100_000, "max": 900_000}
 OPTIONS = {"retransmissions": "as-captured", "ports": 256, "threads": 1, "port": "fresh"}
 DATAGRAMS = dict.fromkeys(("udp", "tcp_segments", "tcp_answers", "cut"), 0)
-MESSAGES = dict.fromkeys(("udp", "records", "answers", "kept", "from_servers"), 0)
+MESSAGES = dict.fromkeys(("udp", "records", "answers", "kept", "from_servers", "truncated", "tcp"), 0)
 TRAPS = (
     "queries-sent-late",
     "incomplete-capture",
@@ -55,7 +55,7 @@ def accounting(udp: int = 20_000, answers: int = 10_000, **more: int) -> dict[st
         "datagrams": DATAGRAMS | {"udp": udp, "cut": more.get("cut", 0), "tcp_segments": 1_000},
         "messages": MESSAGES
         | {"udp": udp, "answers": answers, "kept": udp - answers}
-        | {name: more.get(name, 0) for name in ("records", "from_servers")},
+        | {name: more.get(name, 0) for name in ("records", "from_servers", "truncated", "tcp")},
         "tcp_segments": {"behind_hole": more.get("behind_hole", 0)},
         "fragments": {"malformed": 0, "incomplete": more.get("incomplete", 0), "read": 0},
     }

@@ -1,11 +1,16 @@
-"""The capture that is replayed is not all that clients asked: packets were dropped, cut, or seen in one direction only.
+"""The capture that is replayed is not all that clients asked: packets were dropped, cut, or seen in one direction only,
+or those of TCP are missing.
 
 A capture that lost packets lost some in bursts, when the server was busiest: what is replayed is easier than what was
 asked. Packets that were cut (tcpdump without `-s 0`) hold no query that can be sent, and the longest go first: those
 with EDNS, cookies and padding. And without answers nobody knows which query was asked again because it was lost.
 
+A capture of UDP alone lacks what clients ask again over TCP after a truncated answer: a replay then spares the server
+its connections.
+
 It is told by the accounting of `replay prepare`: datagrams that were cut, fragments and segments whose neighbours are
-missing, answers to queries that are not there, and queries without answers.
+missing, answers to queries that are not there, queries without answers, and truncated answers after which few ask again
+over TCP. Those who forge addresses do not either.
 """
 
 from __future__ import annotations
@@ -18,7 +23,7 @@ from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 60
-TITLE = "a capture with drops, cut packets or one direction only"
+TITLE = "a capture with drops, cut packets, one direction only or without TCP"
 SOURCE = "tcpdump(1), -s and `packets dropped by kernel`; S5 replays captures of both directions"
 SHARE = 0.001
 """Of the packets, from which drops and cuts count."""
@@ -26,6 +31,9 @@ ANSWERED_SHARE = 0.5
 """Of the queries: a server that answers fewer is hardly one that anybody would capture."""
 FEWEST = 100
 """Queries over UDP, from which shares say something."""
+FOLLOWED_SHARE = 0.5
+"""Of the truncated answers: nearly all clients ask again over TCP (RFC 7766, 5)."""
+FEWEST_TRUNCATED = 20
 
 
 def after(trial: Trial) -> Conclusion | None:
@@ -47,8 +55,8 @@ def after(trial: Trial) -> Conclusion | None:
         summary=f"The capture is not all that clients asked: {'; '.join(told)}.",
         evidence=evidence | {"captures_cut": len(ended)},
         metrics=(trial.record.spec.main_metric, "answered_qps"),
-        remedy="Capture again, both directions, with `tcpdump -s 0 -B 65536`, until tcpdump says at its end that the kernel dropped "
-        "no packet (docs/how-to/replay.md).",
+        remedy="Capture again, both directions, UDP and TCP, with `tcpdump -s 0 -B 65536 'port 53'`, until tcpdump says at its end "
+        "that the kernel dropped no packet (docs/how-to/replay.md).",
     )
 
 
@@ -62,6 +70,7 @@ def signs(accounting: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[
     # Records of dnstap and C-DNS say by themselves which answers they have.
     over_udp = messages["udp"] if not messages["records"] else 0
     answers = messages["answers"] if over_udp else 0
+    truncated = messages.get("truncated", 0)
     asked = over_udp - answers
     told = []
     if of_dns and cut > SHARE * of_dns:
@@ -73,10 +82,13 @@ def signs(accounting: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[
             told.append(f"of {asked:,} queries over UDP {answers:,} have an answer: it may be one direction only")
         elif answers - asked > SHARE * answers:
             told.append(f"of {answers:,} answers over UDP {answers - asked:,} have no query, which was dropped")
+    if truncated >= FEWEST_TRUNCATED and messages["tcp"] < FOLLOWED_SHARE * truncated:
+        told.append(f"{truncated:,} answers were truncated, and {messages['tcp']:,} queries came over TCP: it may be missing")
     return told, {
         "datagrams": of_dns,
         "datagrams_cut": cut,
         "without_neighbours": missing,
         "queries_udp": asked,
         "answers_udp": answers,
+        "answers_truncated": truncated,
     }

@@ -43,26 +43,34 @@ timeout_s = 0.5
 def replay(measure: Measure, trials: Path) -> Measure:
     """One replay of what was asked; ``settings`` change the experiment. A capture is made once a session."""
 
-    def one(name: str, asked: Iterable[Asked], *settings: str, answered: bool = True, snaplen: int = 0) -> Trial:
+    def one(
+        name: str,
+        asked: Iterable[Asked],
+        *settings: str,
+        answered: bool = True,
+        truncated: bool = False,
+        snaplen: int = 0,
+    ) -> Trial:
         capture, experiment = trials / f"{name}.pcap", trials / f"{name}.toml"
         if not experiment.exists():
-            capture.write_bytes(pcap(asked, answered, snaplen))
+            capture.write_bytes(pcap(asked, answered, truncated, snaplen))
             experiment.write_text(EXPERIMENT.format(capture=capture))
         return measure(*settings, experiment=str(experiment))
 
     return one
 
 
-def pcap(asked: Iterable[Asked], answered: bool, snaplen: int) -> bytes:
+def pcap(asked: Iterable[Asked], answered: bool, truncated: bool, snaplen: int) -> bytes:
     """Raw IP packets; each tenth is cut at ``snaplen``, if there is one. Answers come after 1 ms."""
     packets = []
+    flags = 0x8380 if truncated else 0x8180
     for time_s, client, name, number in asked:
         address, port = struct.pack("!I", 0xCB00_0000 + client), 10_000 + client % 50_000
         labels = b"".join(bytes([len(label)]) + label.encode() for label in name.split("."))
         rest = struct.pack("!4H", 1, 0, 0, 0) + labels + b"\0\0\1\0\1"
         packets.append((time_s, ip(address, SERVER, port, 53, struct.pack("!2H", number, 0x0100) + rest)))
         if answered:
-            answer = ip(SERVER, address, 53, port, struct.pack("!2H", number, 0x8180) + rest)
+            answer = ip(SERVER, address, 53, port, struct.pack("!2H", number, flags) + rest)
             packets.append((time_s + 0.001, answer))
     data = bytearray(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 101))
     for place, (time_s, packet) in enumerate(sorted(packets)):
@@ -107,6 +115,13 @@ def test_incomplete_capture(with_faults: Trial) -> None:
     found = finding("incomplete-capture", with_faults)
     assert found.verdict == "found"
     assert (found.evidence["datagrams_cut"], found.evidence["answers_udp"]) == (84, 0)
+
+
+def test_a_capture_without_tcp(replay: Measure) -> None:
+    """Every answer is truncated, and nobody asks again over TCP."""
+    found = finding("incomplete-capture", replay("truncated", everyday(), truncated=True))
+    assert found.verdict == "found" and "0 queries came over TCP" in found.summary
+    assert found.evidence["answers_truncated"] == found.evidence["answers_udp"]
 
 
 def test_heavy_clients(with_faults: Trial) -> None:

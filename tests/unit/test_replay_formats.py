@@ -51,6 +51,7 @@ def assert_balanced(ledger: dict[str, dict[str, int]]) -> None:
     assert packets["datagrams"] == datagrams["whole"] and packets["fragments"] == fragments["read"]
     assert datagrams["udp"] == messages["udp"]
     assert messages.pop("from_servers") <= messages["kept"]
+    assert messages.pop("truncated") <= messages["answers"]
     for level, wholes in (
         (packets, ["read"]),
         (fragments, ["read"]),
@@ -124,6 +125,7 @@ def test_what_is_no_query_is_accounted_for(tmp_path: Path) -> None:
         "kept": 5,
         "from_servers": 0,
         "answers": 1,
+        "truncated": 0,
         "upstream": 1,
         "other_server": 1,
         "other_operation": 1,

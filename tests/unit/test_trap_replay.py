@@ -79,6 +79,9 @@ def said(found: Conclusion, says: str) -> None:
         ({"incomplete": 12}, "12 segments and fragments"),
         ({"udp": 100, "answers": 0, "records": 50}, ""),
         ({"udp": 60, "answers": 0}, ""),
+        ({"truncated": 20, "tcp": 9}, "20 answers were truncated, and 9 queries came over TCP"),
+        ({"truncated": 20, "tcp": 10}, ""),
+        ({"truncated": 19, "tcp": 0}, ""),
     ],
 )
 def test_incomplete_capture(trial: Trial, counts: dict[str, int], says: str) -> None:

@@ -43,7 +43,8 @@ pub struct Datagrams {
     pub malformed: u64,
 }
 
-/// Messages: `udp`, `tcp` and `records` are together the sum of the others, `from_servers` aside.
+/// Messages: `udp`, `tcp` and `records` are together the sum of the others, `from_servers` and
+/// `truncated` aside.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Messages {
     pub udp: u64,
@@ -55,6 +56,8 @@ pub struct Messages {
     /// Of these, and before --cut: from addresses that others ask in the same captures.
     pub from_servers: u64,
     pub answers: u64,
+    /// Of these, over UDP and truncated: who got one asks again over TCP.
+    pub truncated: u64,
     /// Queries of the server itself to others.
     pub upstream: u64,
     /// Queries of others to others.

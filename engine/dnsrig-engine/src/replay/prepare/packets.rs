@@ -13,7 +13,10 @@ use super::{
     sort::{Entry, Sorted, Sorter},
 };
 use crate::{
-    dns::stream::{NEW_CONNECTION, Transport},
+    dns::{
+        header::{Header, TC},
+        stream::{NEW_CONNECTION, Transport},
+    },
     net::ipv6::past_extensions,
     replay::{
         capture::{Captured, Record, Role},
@@ -256,7 +259,11 @@ impl Queries {
     fn message(&mut self, message: Message) -> io::Result<()> {
         let counts = &mut self.ledger.messages;
         match kind(message.bytes) {
-            Kind::Answer => counts.answers += 1,
+            Kind::Answer => {
+                counts.answers += 1;
+                let is_truncated = Header::read(message.bytes).is_ok_and(|header| header.flags & TC != 0);
+                counts.truncated += u64::from(is_truncated && message.transport == Transport::Udp);
+            }
             Kind::OtherOperation => counts.other_operation += 1,
             Kind::Malformed => counts.malformed += 1,
             Kind::Query if !self.ports.contains(&message.destination_port) => counts.other_port += 1,
