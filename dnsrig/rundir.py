@@ -505,6 +505,21 @@ class ProfileRecord(Record):
     reason: str = ""
 
 
+class ProcessCounts(Record):
+    """What the kernel counted of a host's processes from just before `measure` to just after."""
+
+    voluntary_switches: int
+    """How often a thread left its CPU to wait."""
+    involuntary_switches: int
+    """How often it lost it to another one."""
+    minor_faults: int
+    """Of pages that were in memory."""
+    major_faults: int
+    """Of pages that were read from a disk."""
+    threads_ended: int = 0
+    """Threads that ended meanwhile: their context switches are not among these."""
+
+
 class FileRecord(Record):
     """A file of a trial as it was when the trial ended: what is read later is held against it."""
 
@@ -551,6 +566,8 @@ class TrialRecord(Record):
     logs: dict[str, LogDrilldown] = Field(default_factory=dict)
     profiles: dict[str, ProfileRecord] = Field(default_factory=dict)
     """By host, where `HostSpec.profile` asked for it."""
+    counts: dict[Name, ProcessCounts] = Field(default_factory=dict)
+    """By host, of those with a server; empty in runs of earlier versions, and where nothing was measured."""
     checks: list[Check] = Field(default_factory=list)
     """The manipulation checks that its procedure declares; empty in runs of earlier versions, and where nothing was
     measured."""

@@ -14,7 +14,13 @@ def add(app: typer.Typer) -> None:
 
 def command(
     run: Annotated[Path, typer.Argument(help="directory of a run")],
-    format: Annotated[str, typer.Option(help="csv or parquet: one row a trial and metric; png or svg: every chart")],
+    format: Annotated[
+        str,
+        typer.Option(
+            help="csv or parquet: one row a trial and metric; pairs: versions of a server beside each other, as JSON; "
+            "png or svg: every chart"
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="folder to write to; by default RUN/export")] = None,
 ) -> None:
     """Export RUN. The paths written are printed, one a line.

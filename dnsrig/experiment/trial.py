@@ -115,6 +115,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
                 **links,
             },
             profiles=context.profiling.profiles,
+            counts=context.counting.counts,
             link_checks=link_checks,
             conditions={
                 "before": before,

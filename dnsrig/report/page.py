@@ -17,7 +17,18 @@ from markupsafe import Markup, escape
 
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, metric_tables, variant_table
-from dnsrig.report import checks, conditions, features, figures, published, ran, side_by_side, svg, wording
+from dnsrig.report import (
+    checks,
+    conditions,
+    features,
+    figures,
+    published,
+    ran,
+    side_by_side,
+    svg,
+    what_did_it,
+    wording,
+)
 from dnsrig.report.charts import Chart, _look
 from dnsrig.report.draw import Rendered
 from dnsrig.report.gather import TrapReport
@@ -104,6 +115,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         clear=[report for report in reports if report.is_clear],
         published=known.section("published against measured", published.held),
         here=published.here(run),
+        versions=known.section("what did it", what_did_it.sections),
         charts=sections(reports, drawings),
         metrics=metric_tables(run),
         trials=run.trials,

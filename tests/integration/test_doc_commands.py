@@ -26,6 +26,7 @@ SHORT = [
     "docs/how-to/load.md",
     "docs/how-to/plan.md",
     "docs/how-to/transfer.md",
+    "docs/how-to/what-did-it.md",
 ]
 LONG = [
     "docs/how-to/compare.md",

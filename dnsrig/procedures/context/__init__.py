@@ -9,14 +9,15 @@ from __future__ import annotations
 import queue
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
+from dnsrig.procedures.context.counting import Counting
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.context.phases import PhaseName, Phases, Report
 from dnsrig.procedures.context.profiling import Profiling
@@ -47,6 +48,7 @@ class TrialContext:
         self.workspace = Workspace(spec, directory, network)
         self.phases = Phases(report)
         self.profiling = Profiling(self.workspace)
+        self.counting = Counting(self.workspace)
         self.servers = Servers(self.workspace)
         self.instruments = Instruments(self.workspace, self.servers)
         self.changes = ZoneChanges(self.servers)
@@ -60,9 +62,12 @@ class TrialContext:
     def host(self, name: str) -> Host:
         return self.workspace.host(name)
 
-    def phase(self, name: PhaseName) -> AbstractContextManager[None]:
-        """Everything inside belongs to this phase, also when it ends by an exception."""
-        return self.phases.phase(name)
+    @contextmanager
+    def phase(self, name: PhaseName) -> Iterator[None]:
+        """Everything inside belongs to this phase, also when it ends by an exception. Of `measure` the kernel's counts
+        are taken."""
+        with self.counting.counted() if name == "measure" else nullcontext(), self.phases.phase(name):
+            yield
 
     def profiled(self) -> AbstractContextManager[None]:
         """Sample the CPU stacks of the hosts that the experiment wants profiled, while what is inside runs."""

@@ -1,0 +1,70 @@
+"""What a version of a server does otherwise than another one: what it costs, beside the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from dnsrig.analysis.pairs import Beside, Line, Pair, beside, pairs
+from dnsrig.analysis.read import Run
+from dnsrig.analysis.statistics import Spread
+from dnsrig.report import figures
+
+
+@dataclass(frozen=True)
+class Versions:
+    """All that is said of one pair."""
+
+    pair: Pair
+    beside: Beside
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """Of each cost its name, what it is of both versions, and their ratio."""
+        return [_cells(line) for line in self.beside.lines]
+
+
+def sections(run: Run) -> list[Versions]:
+    """One entry a pair of versions of which something was recorded."""
+    found = [Versions(pair, beside(run, pair)) for pair in pairs(run)]
+    return [versions for versions in found if versions.beside.lines]
+
+
+def _cells(line: Line) -> list[str]:
+    measured = [figures.spread(each, line.cost.unit) for each in (line.base, line.new)]
+    return [line.cost.title, *measured, figures.spread(_percent(line.ratio), "%")]
+
+
+def _percent(ratio: Spread | None) -> Spread | None:
+    if ratio is None:
+        return None
+    scaled = {name: 100 * getattr(ratio, name) for name in ("median", "mean", "low", "high")}
+    return replace(ratio, **scaled)
+
+
+def as_json(run: Run) -> list[dict[str, Any]]:
+    """The same for other programs: one entry a pair."""
+    return [
+        {
+            "kind": versions.pair.new_server.kind,
+            "base": {"variant": versions.pair.base.id, "version": versions.pair.base_server.version},
+            "new": {"variant": versions.pair.new.id, "version": versions.pair.new_server.version},
+            "per": versions.beside.per,
+            "costs": [_cost(line) for line in versions.beside.lines],
+        }
+        for versions in sections(run)
+    ]
+
+
+def _cost(line: Line) -> dict[str, Any]:
+    return {
+        "cost": line.cost.name,
+        "unit": line.cost.unit,
+        "base": _spread(line.base),
+        "new": _spread(line.new),
+        "ratio": _spread(line.ratio),
+    }
+
+
+def _spread(spread: Spread | None) -> dict[str, float] | None:
+    return None if spread is None else {"n": spread.n, "median": spread.median, "min": spread.low, "max": spread.high}

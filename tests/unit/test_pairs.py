@@ -1,0 +1,75 @@
+"""Which versions of a run are a pair, and what each of them cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pair_data import NEW, OLD, measured
+
+from dnsrig.analysis.pairs import beside, pairs
+from dnsrig.rundir import write_json
+
+NEWEST = "bind@9.18.11"
+
+
+def labels(directory: Path, *servers: str, **baseline: str) -> list[str]:
+    run = measured(directory / "run", servers=servers, baseline=dict(baseline))
+    return [pair.label for pair in pairs(run)]
+
+
+def test_each_version_stands_beside_the_one_before_it(tmp_path: Path) -> None:
+    assert labels(tmp_path, OLD, NEW, NEWEST) == ["bind 9.18.9 → 9.18.10", "bind 9.18.10 → 9.18.11"]
+
+
+def test_or_beside_the_baseline(tmp_path: Path) -> None:
+    found = labels(tmp_path, OLD, NEW, NEWEST, server=NEW)
+    assert found == ["bind 9.18.10 → 9.18.9", "bind 9.18.10 → 9.18.11"]
+
+
+def test_a_baseline_of_another_kind_is_no_version_of_it(tmp_path: Path) -> None:
+    assert labels(tmp_path, "knot@system", OLD, NEW, server="knot@system") == ["bind 9.18.9 → 9.18.10"]
+
+
+def test_two_builds_of_one_version_have_their_own_names(tmp_path: Path) -> None:
+    (label,) = labels(tmp_path, "bind@system", "bind@forky")
+    assert label == "bind server=bind@system zones=50 → server=bind@forky zones=50"
+
+
+def test_variants_that_differ_in_more_are_no_pair(tmp_path: Path) -> None:
+    run = measured(tmp_path / "run")
+    old = run.manifest.variants[0].id
+    run.manifest.specs[old] = run.manifest.specs[old].model_copy(update={"limit_s": 1.0})
+    assert pairs(run) == []
+
+
+def test_the_ratio_is_that_within_rounds(tmp_path: Path) -> None:
+    """The machine drifts by a tenth a round; the versions' ratio does not."""
+    run = measured(tmp_path / "run")
+    (pair,) = pairs(run)
+    found = beside(run, pair)
+    assert found.per == "a trial"
+    lines = {line.cost.name: line for line in found.lines}
+    assert list(lines) == ["voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"]
+    switches = lines["voluntary_switches"]
+    assert switches.base and (switches.base.low, switches.base.median, switches.base.high) == (1100, 1200, 1300)
+    assert switches.ratio and (switches.ratio.low, switches.ratio.high, switches.ratio.n) == (2, 2, 3)
+    assert lines["involuntary_switches"].ratio and lines["involuntary_switches"].ratio.median == 1
+    assert lines["major_faults"].ratio is None, "nothing can be divided by none"
+
+
+def test_where_queries_were_answered_it_is_what_an_answer_costs(tmp_path: Path) -> None:
+    run = measured(tmp_path / "run", answered=1_000)
+    found = beside(run, pairs(run)[0])
+    assert found.per == "an answer"
+    assert found.lines[0].base and found.lines[0].base.median == pytest.approx(1.2)
+
+
+def test_only_rounds_with_both_versions_done_have_a_ratio(tmp_path: Path) -> None:
+    run = measured(tmp_path / "run")
+    (lost,) = (t for t in run.of_variant(run.manifest.variants[0].id) if t.record.spec.repeat == 2)
+    lost.record.outcome = "timeout"
+    write_json(lost.directory / "trial.json", lost.record)
+    switches = beside(run, pairs(run)[0]).lines[0]
+    assert switches.base and switches.new and switches.ratio
+    assert (switches.base.n, switches.new.n, switches.ratio.n) == (2, 3, 2)
