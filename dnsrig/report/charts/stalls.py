@@ -8,11 +8,11 @@ from itertools import islice
 import altair as alt
 import polars as pl
 
-from dnsrig.analysis.profile import Difference, differences
+from dnsrig.analysis.profile import differences
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.stalls import Stalls, stacks_of, stalls_of
 from dnsrig.report import figures
-from dnsrig.report.charts import Drawing, _flames, _look, _split
+from dnsrig.report.charts import Drawing, _differences, _flames, _look, _split
 from dnsrig.report.charts._flames import LEAST_PERCENT, WIDTH_PX, Frame
 from dnsrig.traps.stalled_server import FEWEST_STACKS
 
@@ -25,9 +25,7 @@ STEP_S, STEPS = 0.1, 600
 TIMELINE_PX = 90
 FUNCTIONS = 8
 """That are named beside the flame graph."""
-SHADES = ((30.0, 0.75), (10.0, 0.45), (2.0, 0.2))
-"""From so many points of difference on, such an opacity; below the last a frame is as it is otherwise."""
-MORE, LESS = _look.COLOURS[1], _look.COLOURS[0]
+KINDS = ("in stalls", "otherwise")
 
 
 def applies(run: Run) -> bool:
@@ -39,7 +37,7 @@ def caption(run: Run) -> str:
         "Above: answers a second, of all clients; in the coloured times nobody had one. Where stacks were sampled"
         " (`profile = true`), below: the functions whose own share of the CPU samples differs most, in the stalls and otherwise,"
         f" and a flame graph of the stalls alone. Its frames are the more orange the larger their share is than otherwise"
-        f" ({SHADES[-1][0]:g}, {SHADES[1][0]:g}, {SHADES[0][0]:g} points and more), blue where it is smaller, grey where it is as"
+        f" ({_differences.STEPS}), blue where it is smaller, grey where it is as"
         f" ever; what is framed in ink are the functions named above. Frames in less than {LEAST_PERCENT:g} % of the samples are left out."
         " Of each variant the median repeat of those with a stall, one with stacks first."
     )
@@ -71,10 +69,13 @@ def _drawing(trial: Trial, found: Stalls, *, in_sight: bool) -> Drawing:
     if min(inside.total(), rest.total()) >= FEWEST_STACKS:
         more = (each for each in differences(inside, rest) if 100 * (each.share - each.other_share) >= LEAST_PERCENT)
         first = list(islice(more, FUNCTIONS))
-        panels += [_functions(first)] if first else []
+        panels += [_differences.functions(first, KINDS)] if first else []
         named = {each.name for each in first[:3]}
-        frames = _flames.layout(inside, rest)
-        panels += [_flames.panel(frames, "percent of the samples in stalls", lambda frame: _look_of(frame, named))]
+
+        def look(frame: Frame) -> _flames.Look:
+            return _differences.look(frame.end - frame.start - frame.other, named=frame.name in named)
+
+        panels += [_flames.panel(_flames.layout(inside, rest), "percent of the samples in stalls", look)]
         title += "".join(
             f"; {e.name} ran in {e.share:.0%} of the samples then, {e.other_share:.0%} otherwise" for e in first[:1]
         )
@@ -103,47 +104,10 @@ def _timeline(trial: Trial, found: Stalls) -> alt.LayerChart | alt.FacetChart:
     )
     axis = alt.Scale(domain=[0, end_s], nice=False)
     line = alt.Chart(rows).mark_line(interpolate="step-after", color=_look.MUTED, strokeWidth=1)
-    stalled = alt.Chart(bands).mark_rect(color=MORE, fillOpacity=0.35)
+    stalled = alt.Chart(bands).mark_rect(color=_differences.MORE, fillOpacity=0.35)
     return alt.layer(
         stalled.encode(alt.X("from:Q", scale=axis, title="seconds from the first query"), alt.X2("to:Q")),
         line.encode(
             alt.X("second:Q", scale=axis), alt.Y("qps:Q", title="answers/s", scale=_look.from_zero(rows["qps"]))
         ),
     ).properties(width=WIDTH_PX, height=TIMELINE_PX)
-
-
-def _functions(first: list[Difference]) -> alt.LayerChart | alt.FacetChart:
-    kinds = ["in stalls", "otherwise"]
-    rows = pl.DataFrame(
-        [
-            {
-                "function": figures.visible(each.name),
-                "when": when,
-                "percent": 100 * share,
-                "text": f"{share:.0%} ({count:,} of {of:,})",
-            }
-            for each in first
-            for when, share, count, of in (
-                (kinds[0], each.share, each.itself, each.samples),
-                (kinds[1], each.other_share, each.other_itself, each.other_samples),
-            )
-        ]
-    )
-    x = alt.X(
-        "percent:Q", title="percent of the samples in which it ran itself", scale=alt.Scale(domain=[0, 125], nice=False)
-    )
-    x = x.axis(values=[0, 20, 40, 60, 80, 100])
-    y = alt.Y("function:N", title=None, sort=[figures.visible(each.name) for each in first])
-    offset = alt.YOffset("when:N", sort=kinds)
-    base = alt.Chart(rows)
-    colour = alt.Color("when:N", scale=alt.Scale(domain=kinds, range=[MORE, _look.MUTED]))
-    bars = base.mark_bar().encode(x, y, offset, colour)
-    words = base.mark_text(align="left", dx=4, fontSize=10, color=_look.INK).encode(x, y, offset, alt.Text("text:N"))
-    return alt.layer(bars, words).properties(width=_look.WIDTH - 60, height=alt.Step(13))
-
-
-def _look_of(frame: Frame, named: set[str]) -> _flames.Look:
-    more = frame.end - frame.start - frame.other
-    shade = next((opacity for least, opacity in SHADES if abs(more) >= least), 0.0)
-    fill, opacity = (MORE if more > 0 else LESS, shade) if shade else (_look.GRID, 1.0)
-    return _flames.Look(fill, opacity, _look.INK if frame.name in named else _look.PAPER)

@@ -1,0 +1,101 @@
+"""What ran more in one version of a server than in another: differential flame graphs (B. Gregg, Differential Flame
+Graphs, 2014) of all repeats, whole and within stalls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import altair as alt
+
+from dnsrig.analysis.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
+from dnsrig.analysis.pairs import Pair, pairs
+from dnsrig.analysis.read import Run
+from dnsrig.report import figures
+from dnsrig.report.charts import Drawing, _differences, _flames, _look
+from dnsrig.report.charts._flames import LEAST_PERCENT, Frame
+
+TITLE = "What ran more, version against version"
+ORDER = 35
+METRICS = ("secondary_cpu_s", "primary_cpu_s", "resolver_cpu_s", "user_cpu_an_answer_us", "kernel_cpu_an_answer_us")
+FUNCTIONS = 8
+"""That are named above the flame graphs."""
+
+
+def applies(run: Run) -> bool:
+    return bool(_found(run))
+
+
+def caption(run: Run) -> str:
+    return (
+        "CPU samples of all repeats of two versions, `from → to`. Above: the functions whose own share of the samples differs"
+        " most. Below: the second version's flame graph, and then the first one's, which has what is gone. In both, frames"
+        f" are the more orange the larger their share is in the second ({_differences.STEPS}), blue where it is smaller, and"
+        f" grey where the difference is within {STANDARD_ERRORS} standard errors of the sampling; what is framed in ink are"
+        " functions named above. Shares are of each version's own samples: what all of it costs is told by `CPU time` under"
+        f" “What did it?”. Frames in less than {LEAST_PERCENT:g} % of the samples are left out. Functions have names as far"
+        " as the build has symbols (`--debug symbols`); hold builds against each other that agree in that."
+    )
+
+
+def draw(run: Run) -> list[Drawing]:
+    return [
+        _drawing(pair, found, number, in_sight=place == 0) for place, (pair, found, number) in enumerate(_found(run))
+    ]
+
+
+def _found(run: Run) -> list[tuple[Pair, Profiles, int]]:
+    return [(pair, found, number) for pair in pairs(run) for number, found in enumerate(profiles(run, pair))]
+
+
+def _drawing(pair: Pair, found: Profiles, number: int, *, in_sight: bool) -> Drawing:
+    first = found.functions[:FUNCTIONS]
+    named = {each.name for each in first[:3]}
+    new, base = _names(pair, found)
+    panels: list[alt.LayerChart | alt.FacetChart] = [_differences.functions(first, (new, base))] if first else []
+    ours, theirs = found.new.total(), found.base.total()
+    upper, lower = _look_of(1, ours, theirs, named), _look_of(-1, theirs, ours, named)
+    panels.append(_flames.panel(_flames.layout(found.new, found.base), _axis(ours, new), upper))
+    panels.append(_flames.panel(_flames.layout(found.base, found.new), _axis(theirs, base), lower))
+    title, label = figures.visible(in_words(found, new, base)), figures.visible(f"{pair.label}{_part(found)}")
+    name, chart = f"{pair.new.id}-against-{pair.base.id}-{number}", _look.stack(panels)
+    return Drawing(name, chart, f"{label}. {title}") if in_sight else Drawing(name, chart, title, label)
+
+
+def in_words(found: Profiles, new: str, base: str) -> str:
+    """What the picture shows, for a title."""
+    told = found.functions
+    if not told:
+        return "no function's own share differs by more than sampling brings about"
+    most = told[0]
+    return (
+        f"{most.name} ran in {most.share:.0%} of {most.samples:,} samples of {new}, and in {most.other_share:.0%} of"
+        f" {most.other_samples:,} of {base}"
+    )
+
+
+def _names(pair: Pair, found: Profiles) -> list[str]:
+    """Of the second version and the first one: what is drawn of it; where both have one number, as variants."""
+    servers, variants = (pair.new_server, pair.base_server), (pair.new, pair.base)
+    same = servers[0].version == servers[1].version
+    names = [variant.label if same else server.version for server, variant in zip(servers, variants, strict=True)]
+    parts = found.new_part, found.base_part
+    return [figures.visible(f"{name}{'' if part == WHOLE else f', {part}'}") for name, part in zip(names, parts)]
+
+
+def _part(found: Profiles) -> str:
+    return "" if found.new_part == found.base_part == WHOLE else ", in stalls"
+
+
+def _axis(samples: int, name: str) -> str:
+    return f"percent of the {figures.count(samples, 'sample')} of {name}"
+
+
+def _look_of(sign: int, samples: int, others: int, named: set[str]) -> Callable[[Frame], _flames.Look]:
+    """How a frame looks among ``samples`` where ``sign`` is 1 for the second version's, and -1 for the first's."""
+
+    def look(frame: Frame) -> _flames.Look:
+        width = frame.end - frame.start
+        told = is_told(min(width, 100.0) / 100, min(frame.other, 100.0) / 100, samples, others)
+        return _differences.look(sign * (width - frame.other) if told else 0.0, named=frame.name in named)
+
+    return look
