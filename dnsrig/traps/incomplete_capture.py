@@ -34,6 +34,7 @@ FEWEST = 100
 FOLLOWED_SHARE = 0.5
 """Of the truncated answers: nearly all clients ask again over TCP (RFC 7766, 5)."""
 FEWEST_TRUNCATED = 20
+"""Truncated answers, from which that share says something: with fewer, chance alone may leave half of them out."""
 
 
 def after(trial: Trial) -> Conclusion | None:
