@@ -17,7 +17,8 @@
         sockets.arrow                  TCP connections of hosts, one row a socket and interval, from `watch` (procedures
                                        that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
-        servers/<host>/                configuration as used, log (packed when large)
+        servers/<host>/                configuration as used, log (packed when large); of the server under test
+                                       defaults.txt, its defaults as it prints them
         instruments/                   standard error of the instruments
       findings.json                    Findings (derived)
       summary.parquet                  one row a trial and metric (derived)
@@ -54,6 +55,7 @@ from dnsrig.errors import DnsrigError
 
 SCHEMA_VERSION = 3
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
+DEFAULTS_FILE = "defaults.txt"
 FULL_PACKET_BYTES = 1500
 """Of IP: the MTU of Ethernet (RFC 894)."""
 

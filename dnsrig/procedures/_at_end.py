@@ -1,4 +1,5 @@
-"""What is looked at on the hosts when a trial has measured, for its manipulation checks, before servers are stopped."""
+"""What is looked at on the hosts when a trial has measured, for its manipulation checks and its report, before servers
+are stopped."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig.lab import host
-from dnsrig.procedures import _in_force
+from dnsrig.procedures import _defaults, _in_force
 from dnsrig.procedures.context import TrialContext
 from dnsrig.rundir import OBSERVER
 from dnsrig.servers import driver
@@ -45,6 +46,7 @@ def look(context: TrialContext) -> None:
             context.summaries["configured"] = configured(context.servers.placements[spec.subject])
         if shown := _in_force.look(context):
             context.summaries["settings"] = shown
+        _defaults.keep(context)
 
 
 def configured(placement: Placement) -> dict[str, Any]:

@@ -1,14 +1,19 @@
-"""What a version of a server does otherwise than another one: what it costs, beside the other."""
+"""What a version of a server does otherwise than another one: what it costs, beside the other, and the defaults that
+changed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from dnsrig.analysis.pair_defaults import Defaults, defaults
 from dnsrig.analysis.pairs import Beside, Line, Pair, beside, pairs
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Spread
 from dnsrig.report import figures
+
+LONGEST_VALUE = 80
+"""Characters of a default that are shown."""
 
 
 @dataclass(frozen=True)
@@ -17,22 +22,38 @@ class Versions:
 
     pair: Pair
     beside: Beside
+    defaults: Defaults
 
     @property
     def rows(self) -> list[list[str]]:
         """Of each cost its name, what it is of both versions, and their ratio."""
         return [_cells(line) for line in self.beside.lines]
 
+    @property
+    def changed(self) -> list[list[str]]:
+        """Of each default that changed its name, what it was and is, and whether the trials set it themselves."""
+        return [
+            [each.name, _default(each.base), _default(each.new), "set by the trials" if each.configured else ""]
+            for each in self.defaults.changed
+        ]
+
 
 def sections(run: Run) -> list[Versions]:
     """One entry a pair of versions of which something was recorded."""
-    found = [Versions(pair, beside(run, pair)) for pair in pairs(run)]
-    return [versions for versions in found if versions.beside.lines]
+    found = [Versions(pair, beside(run, pair), defaults(run, pair)) for pair in pairs(run)]
+    return [versions for versions in found if versions.beside.lines or versions.defaults.changed]
 
 
 def _cells(line: Line) -> list[str]:
     measured = [figures.spread(each, line.cost.unit) for each in (line.base, line.new)]
     return [line.cost.title, *measured, figures.spread(_percent(line.ratio), "%")]
+
+
+def _default(value: str | None) -> str:
+    """As much of it as a table bears."""
+    if value is None:
+        return "no such setting"
+    return value if len(value) <= LONGEST_VALUE else f"{value[: LONGEST_VALUE - 1]}…"
 
 
 def _percent(ratio: Spread | None) -> Spread | None:
@@ -51,6 +72,10 @@ def as_json(run: Run) -> list[dict[str, Any]]:
             "new": {"variant": versions.pair.new.id, "version": versions.pair.new_server.version},
             "per": versions.beside.per,
             "costs": [_cost(line) for line in versions.beside.lines],
+            "defaults": {
+                "unknown": versions.defaults.unknown,
+                "changed": [asdict(each) for each in versions.defaults.changed],
+            },
         }
         for versions in sections(run)
     ]

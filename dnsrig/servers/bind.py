@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from dnsrig.rundir import Role, Scalar, ServerLimit, TransferSpec
-from dnsrig.servers import _bind_resolver, keys
+from dnsrig.servers import _bind_resolver, defaults, keys
 from dnsrig.servers._bind_options import BEGIN
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary, count
 from dnsrig.servers.driver import (
@@ -167,6 +167,7 @@ class Bind(Driver):
     }
     zone_pattern = r'^zone "(?P<zone>[^"]+)"'
     settings_command = ("named-checkconf", "-p", "{directory}/named.conf")
+    defaults_command = ("named", "-C")
     work_patterns = {
         "update of its members by the catalog": r"catz: updating catalog zone",
         "reload": r"received control channel command 'reload|reloading configuration",
@@ -190,6 +191,9 @@ class Bind(Driver):
             words=WORDS if _speaks_of_primaries(placement.source.version) else FORMER_WORDS,
         )
         (placement.directory / "named.conf").write_text(text)
+
+    def read_defaults(self, text: str) -> dict[str, str]:
+        return defaults.of_blocks(text)
 
     def command(self, placement: Placement) -> list[str]:
         # Not -g: it ignores the logging statement.

@@ -16,6 +16,7 @@ from typing import ClassVar, Literal
 import jinja2
 
 from dnsrig.rundir import Address, HostSpec, Resolving, Role, Scalar, ServerLimit, ServerSource, TransferSpec
+from dnsrig.servers import defaults
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
 from dnsrig.servers.builds.recipe import Recipe
 from dnsrig.servers.keys import CERTIFICATE_FILE, PRIVATE_KEY_FILE, TransferKeys
@@ -338,6 +339,8 @@ class Driver(ABC):
     settings_command: ClassVar[tuple[str, ...]] = ()
     """Shows the settings in force, a line each, beside the running server; ``{directory}`` and ``{state}`` are its
     folders as it sees them. By default nothing shows them."""
+    defaults_command: ClassVar[tuple[str, ...]] = ()
+    """Prints the defaults of all settings, whatever the configuration is; by default nothing prints them."""
     work_patterns: ClassVar[Mapping[str, str]] = {}
     """Kind of work beside answering that all its zones or its configuration take part in -> pattern of the line that
     begins it."""
@@ -388,6 +391,10 @@ class Driver(ABC):
         line = re.compile(self.zone_pattern, re.MULTILINE)
         texts = [path.read_text() for path in placement.directory.glob("*.conf")]
         return {match["zone"] for text in texts for match in line.finditer(text)} or None
+
+    def read_defaults(self, text: str) -> dict[str, str]:
+        """What ``defaults_command`` printed, as setting -> value; empty where a version does not print them."""
+        return defaults.of_lines(text)
 
     def workdir(self, placement: Placement) -> str:
         return placement.seen_state

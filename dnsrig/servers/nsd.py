@@ -181,6 +181,7 @@ class Nsd(Driver):
     }
     zone_pattern = r'^zone:\n    name: "(?P<zone>[^"]+)"'
     settings_command = ("nsd-checkconf", "-v", "{directory}/nsd.conf")
+    defaults_command = ("nsd-checkconf", "-v", "/dev/null")
 
     def configure(self, placement: Placement) -> None:
         chosen = {**(PRIMARY_DEFAULTS if placement.role == "primary" else {}), **placement.settings}

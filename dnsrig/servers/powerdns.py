@@ -151,6 +151,7 @@ class PowerDns(Driver):
         "SOA query unanswered": r"Unable to retrieve SOA for",
     }
     settings_command = ("pdns_control", "--socket-dir={state}", "current-config")
+    defaults_command = ("pdns_server", "--no-config", "--config=default")
 
     def configure(self, placement: Placement) -> None:
         defaults = PRIMARY_DEFAULTS if placement.role == "primary" else {}

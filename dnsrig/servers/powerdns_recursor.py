@@ -97,6 +97,7 @@ class PowerDnsRecursor(Driver):
         ),
     )
     log_clock_resolution_ns = 1_000_000_000
+    defaults_command = ("pdns_recursor", "--config=default")
 
     def configure(self, placement: Placement) -> None:
         chosen = {**_ours(placement), **placement.settings}
