@@ -10,6 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dnsrig.analysis import costs, statistics
+from dnsrig.analysis.bisection.record import Search
+from dnsrig.analysis.bisection.search import Answer, next_step
+from dnsrig.analysis.bisection.trials import position_of, search_of, state_of
 from dnsrig.analysis.costs import COSTS, Cost
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.statistics import Spread
@@ -58,8 +61,11 @@ class Beside:
 
 def pairs(run: Run) -> list[Pair]:
     """Each version with its baseline, where that is another version of the same server, else with the version before it
-    in the matrix."""
+    in the matrix. Of a search the two that the change lies between, as far as they were measured."""
     manifest = run.manifest
+    if (search := search_of(run)) is not None:
+        base, new = _sides(run, search)
+        return [_pair(manifest, base, new)] if _differ_in_version(manifest, base, new) else []
     found = []
     for number, new in enumerate(manifest.variants):
         baseline = baseline_of(run, new)
@@ -69,6 +75,18 @@ def pairs(run: Run) -> list[Pair]:
         earlier = next((each for each in others if _differ_in_version(manifest, each, new)), None)
         found += [_pair(manifest, earlier, new)] if earlier is not None else []
     return found
+
+
+def _sides(run: Run, search: Search) -> tuple[Variant, Variant]:
+    """The last commit that was measured before the answer, and the first from its end on; without an answer the
+    ends."""
+    state = state_of(run, search)
+    step, positions = next_step(state), position_of(run.manifest, search)
+    first, last = (step.first, step.last) if isinstance(step, Answer) else (1, state.commits)
+    by_position = sorted(run.manifest.variants, key=lambda variant: positions[variant.id])
+    before = [variant for variant in by_position if positions[variant.id] < first]
+    after = [variant for variant in by_position if positions[variant.id] >= last]
+    return (before or by_position)[-1], (after or by_position)[0]
 
 
 def _pair(manifest: Manifest, base: Variant, new: Variant) -> Pair:

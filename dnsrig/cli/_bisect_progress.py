@@ -6,12 +6,12 @@ from typing import Any
 
 from rich.console import Console
 
+from dnsrig.analysis.bisection.record import Search
 from dnsrig.analysis.bisection.search import Measure
 from dnsrig.analysis.bisection.state import State
 from dnsrig.analysis.read import Trial
 from dnsrig.cli import _bisect_text
 from dnsrig.cli._progress import LiveProgress, PlainProgress
-from dnsrig.experiment.bisection.record import Search
 from dnsrig.rundir import TrialSpec
 
 

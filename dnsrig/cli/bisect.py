@@ -18,8 +18,8 @@ from dnsrig.text import visible
 
 if TYPE_CHECKING:
     from dnsrig.analysis.bisection.criterion import Criterion
+    from dnsrig.analysis.bisection.record import Candidate, Search
     from dnsrig.analysis.bisection.state import Limits
-    from dnsrig.experiment.bisection.record import Candidate, Search
     from dnsrig.experiment.preparation import Request
 
 STATUS = {"commit": 0, "range": EXIT_INCOMPLETE, "undecided": EXIT_UNDECIDED, "no-difference": EXIT_NO_DIFFERENCE}
@@ -166,9 +166,9 @@ def _limits(error: float, max_rounds: int) -> Limits:
 
 def _search(request: Request, found: list[Candidate], wanted: Criterion, limits: Limits, axis: str | None) -> Search:
     """What is looked for. Raises UsageError on bad input that is known without measuring."""
+    from dnsrig.analysis.bisection.record import Search
     from dnsrig.experiment import plan, preparation
     from dnsrig.experiment.bisection import candidates
-    from dnsrig.experiment.bisection.record import Search
 
     document, path = candidates.base(request, axis, found[-1].value)
     for end in (found[0], found[-1]):
@@ -187,6 +187,7 @@ def _show(request: Request, search: Search) -> None:
     from dnsrig.cli import _bisect_text, _dry_run
     from dnsrig.experiment import model, plan, preparation
     from dnsrig.experiment.bisection import candidates
+    from dnsrig.report import bisection
 
     console = _console.out()
     document = model.validate(search.document, "the experiment of the search")
@@ -195,7 +196,7 @@ def _show(request: Request, search: Search) -> None:
     console.print(
         visible(f"{document.title}: which of {len(search.candidates) - 1:,} makes {search.criterion}?"), soft_wrap=True
     )
-    for line in _bisect_text.listing(search.candidates):
+    for line in bisection.listing(search.candidates):
         console.print(line, soft_wrap=True)
     steps, trials = _bisect_text.steps(len(search.candidates)), _bisect_text.trials(len(search.candidates))
     console.print(
@@ -219,7 +220,7 @@ def _execute(directory: Path, as_json: bool) -> None:
     from dnsrig.cli._bisect_progress import Watch
     from dnsrig.experiment import runner
     from dnsrig.experiment.bisection.hunt import Hunt
-    from dnsrig.report import write_report
+    from dnsrig.report import bisection, write_report
 
     need_root()
     found = Hunt(directory)
@@ -236,7 +237,7 @@ def _execute(directory: Path, as_json: bool) -> None:
     if as_json:
         print(_bisect_text.as_json(found.search, answer, state), flush=True)
     else:
-        for line in _bisect_text.answer(found.search, answer):
+        for line in bisection.sentences(found.search, answer):
             out.print(line, soft_wrap=True)
         out.print(_bisect_text.table(found.search, answer, state))
     written = write_report(directory)

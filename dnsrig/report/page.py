@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, metric_tables, variant_table
 from dnsrig.report import (
+    bisection,
     checks,
     conditions,
     features,
@@ -105,6 +106,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         answer=answer(run, reports),
         of_what=wording.of_what(rows),
         reach=wording.reach(run, rows),
+        searched=known.section("which commit", bisection.searched),
         checks=known.section("manipulation checks", checks.lines) or [],
         checks_summary=checks.summary(run),
         features=known.section("what servers support", features.table),

@@ -8,17 +8,22 @@ from pathlib import Path
 
 import pytest
 from command_line import output
+from html_facts import read
 
+from dnsrig import report
+from dnsrig.analysis.bisection import record
+from dnsrig.analysis.bisection.record import Search
 from dnsrig.analysis.bisection.search import Answer
 from dnsrig.analysis.bisection.state import State
+from dnsrig.analysis.read import Run
 from dnsrig.cli import _bisect_text
 from dnsrig.cli import bisect as command
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
-from dnsrig.experiment.bisection import candidates, hunt, manifest, record
+from dnsrig.experiment.bisection import candidates, hunt, manifest
 from dnsrig.experiment.bisection.hunt import Hunt
-from dnsrig.experiment.bisection.record import Search
 from dnsrig.experiment.preparation import Request
+from dnsrig.report import bisection
 from dnsrig.rundir import Manifest, read_json
 from dnsrig.servers.builds.errors import BuildFailed
 
@@ -83,7 +88,7 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
 
 
 def told(directory: Path, answer: Answer) -> list[str]:
-    return _bisect_text.answer(Hunt(directory).search, answer)
+    return bisection.sentences(Hunt(directory).search, answer)
 
 
 def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
@@ -104,6 +109,34 @@ def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:
     assert (
         json.loads(_bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state()))["answer"] == "commit"
     )
+
+
+def test_the_report_shows_the_search_as_evidence(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path), fail={RATES[16]})
+    answer = Hunt(directory).run(Quiet())
+    written = report.write_report(directory)
+    assert not [failure for failure in written.run.failures if failure.name in ("which commit", "search-by-round")]
+    facts = read(written.path.read_text(encoding="utf-8"))
+    assert {"which-commit", "section-search-by-round"} <= set(facts.values("id")) and not facts.unclosed
+    told = facts.text.partition("Which commit?")[2].partition("Short answer")[0]
+    assert f"{CULPRIT} the first that is like the bad end; " in told and "p99_ms > 110 %" in told
+    shown = bisection.searched(written.run)
+    assert shown is not None and shown.failed[0][0] == 16 and "Not measured 16 1016: its trials failed" in told
+    by_rate = {each.candidate.name: each for each in shown.asked}
+    assert set(by_rate) == {"1000", "1031", *(str(RATES[position]) for position in answer.evidence)}
+    assert by_rate["1020"].is_like == "bad end" and by_rate["1019"].is_like == "good end"
+    of_good, of_bad = by_rate["1020"].of_good, by_rate["1020"].of_bad
+    assert 150 < float(of_good.split()[0]) < 260 and 75 < float(of_bad.split()[0]) < 130
+    assert by_rate["1020"].wrong.endswith(" %") and by_rate["1000"].is_like == "(good)" and not by_rate["1000"].wrong
+
+
+def test_the_report_of_a_search_that_goes_on_says_so(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    with pytest.raises(KeyboardInterrupt):
+        Hunt(directory).run(Quiet(steps=2))
+    shown = bisection.searched(Run.open(directory))
+    assert shown is not None and shown.sentences == ["not finished; next: do the ends differ?"]
+    assert [each.candidate.name for each in shown.asked] == ["1000", "1031"]
 
 
 def test_interrupted_after_any_round_it_goes_on_to_the_same_answer(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]

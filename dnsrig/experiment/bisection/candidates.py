@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from dnsrig.analysis.bisection.record import Candidate
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, path, plan, preparation
-from dnsrig.experiment.bisection.record import Candidate
 from dnsrig.rundir import Scalar
 
 MOST_CANDIDATES = 100_000

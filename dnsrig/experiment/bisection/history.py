@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dnsrig.analysis.bisection.record import Candidate
 from dnsrig.errors import UsageError
 from dnsrig.experiment.bisection.candidates import SHORT_HASH, check
-from dnsrig.experiment.bisection.record import Candidate
 from dnsrig.servers import driver
 from dnsrig.servers.sources import git
 

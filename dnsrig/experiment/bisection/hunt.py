@@ -6,15 +6,14 @@ from pathlib import Path
 from typing import Protocol
 
 from dnsrig import cached
+from dnsrig.analysis.bisection import record, trials
+from dnsrig.analysis.bisection.record import Search
 from dnsrig.analysis.bisection.search import Answer, Measure, next_step
-from dnsrig.analysis.bisection.state import GOOD, Round, State, Value
-from dnsrig.analysis.read import Run, Trial
-from dnsrig.analysis.summary import describe
+from dnsrig.analysis.bisection.state import GOOD, State, Value
+from dnsrig.analysis.read import Run
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.experiment.bisection import manifest as growing
-from dnsrig.experiment.bisection import record
-from dnsrig.experiment.bisection.record import Search
 from dnsrig.rundir import Manifest, read_json, write_json
 from dnsrig.servers.builds.errors import BuildFailed
 
@@ -40,9 +39,9 @@ class Hunt:
 
     def run(self, progress: Progress) -> Answer:
         """Measure until there is an answer. One process at a time."""
-        trials = self.directory / "trials"
-        trials.mkdir(exist_ok=True)
-        with cached.only_one(trials, "somebody else is executing this search already"):
+        folder = self.directory / "trials"
+        folder.mkdir(exist_ok=True)
+        with cached.only_one(folder, "somebody else is executing this search already"):
             while True:
                 self._finish(progress)
                 state = self.state()
@@ -56,19 +55,7 @@ class Hunt:
     def state(self) -> State:
         """Of the trials that are there. Raises UsageError where all of the ends lack the metric."""
         self._read_new()
-        positions = growing.position_of(self.manifest, self.search)
-        rounds: dict[int, Round] = {}
-        for key in self.manifest.order:
-            if (key.variant, key.repeat) in self._values:
-                rounds.setdefault(key.repeat, {})[positions[key.variant]] = self._values[key.variant, key.repeat]
-        return State(
-            commits=len(self.search.candidates) - 1,
-            criterion=self.search.criterion,
-            seed=self.search.seed,
-            limits=self.search.limits,
-            unmeasurable=sorted(self.search.failed),
-            rounds=[rounds[number] for number in sorted(rounds)],
-        )
+        return trials.state(self.manifest, self.search, self._values)
 
     def _read_new(self) -> None:
         known = set(self._values)
@@ -76,7 +63,7 @@ class Hunt:
         new = Run(self.directory, self.manifest.model_copy(update={"order": left})).trials
         metric = self.search.criterion.metric
         for trial in new:
-            self._values[trial.key.variant, trial.key.repeat] = value_of(trial, metric)
+            self._values[trial.key.variant, trial.key.repeat] = trials.value_of(trial, metric)
         done = [trial for trial in new if trial.record.outcome == "done"]
         if not known and done and all(trial.value(metric) is None for trial in done):
             raise UsageError(
@@ -91,7 +78,7 @@ class Hunt:
             if not runner.missing(self.manifest, self.directory):
                 return
             runner.execute(self.manifest, self.directory, progress)
-        positions = growing.position_of(self.manifest, self.search)
+        positions = trials.position_of(self.manifest, self.search)
         for position in {positions[key.variant] for key in runner.missing(self.manifest, self.directory)}:
             self._give_up(position, f"its trials failed {ATTEMPTS} times by a fault of dnsrig or the machine", progress)
         self._write(growing.without_failed(self.manifest, self.search, self.directory))
@@ -119,14 +106,6 @@ class Hunt:
         if manifest != self.manifest:
             write_json(self.directory / "manifest.json", manifest)
             self.manifest = manifest
-
-
-def value_of(trial: Trial, metric: str) -> Value:
-    """What ``trial`` says of the metric: nothing where it is invalid or lacks it."""
-    value = trial.value(metric)
-    if value is not None and describe(metric).counts(trial):
-        return value
-    return "unfinished" if trial.record.outcome in ("timeout", "server-failed") else None
 
 
 def start(search: Search, experiment: str, scale: str, runs: Path, progress: runner.Progress) -> Path:

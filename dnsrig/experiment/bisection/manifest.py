@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from dnsrig.analysis.bisection.record import Candidate, Search
+from dnsrig.analysis.bisection.trials import position_of
 from dnsrig.experiment import model, plan, preparation
 from dnsrig.experiment.bisection import candidates
-from dnsrig.experiment.bisection.record import Candidate, Search
 from dnsrig.rundir import Extension, Manifest, TrialKey, trial_dir
 
 
@@ -60,12 +61,6 @@ def without_failed(manifest: Manifest, search: Search, directory: Path) -> Manif
         return there or positions[key.variant] not in search.failed
 
     return manifest.model_copy(update={"order": [key for key in manifest.order if stays(key)]})
-
-
-def position_of(manifest: Manifest, search: Search) -> dict[str, int]:
-    """Variant id -> position of its candidate."""
-    known = {candidate.name: number for number, candidate in enumerate(search.candidates)}
-    return {variant.id: known[str(variant.parameters[_label(manifest)])] for variant in manifest.variants}
 
 
 def _label(manifest: Manifest) -> str:
