@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 SECTION = re.compile(r"([\w-]+):$")
 """At the beginning of a line: what follows belongs to it."""
-LINE = re.compile(r"[ \t]*#?[ \t]*(?P<name>[\w.-]+)[ \t]*[=:][ \t]*(?P<value>.*)")
+LINE = re.compile(r"[ \t]*#?[ \t]*(?P<name>\w[\w.-]*)[ \t]*[=:][ \t]*(?P<value>.*)")
 ITEM = re.compile(r"[ \t]*#?[ \t]*- (?P<value>.*)")
 """One more value of the setting before it."""
 

@@ -84,7 +84,9 @@ def signs(accounting: Mapping[str, Mapping[str, Any]]) -> tuple[list[str], dict[
         elif answers - asked > SHARE * answers:
             told.append(f"of {answers:,} answers over UDP {answers - asked:,} have no query, which was dropped")
     if truncated >= FEWEST_TRUNCATED and messages["tcp"] < FOLLOWED_SHARE * truncated:
-        told.append(f"{truncated:,} answers were truncated, and {messages['tcp']:,} queries came over TCP: it may be missing")
+        told.append(
+            f"{truncated:,} answers were truncated, and {messages['tcp']:,} queries came over TCP: it may be missing"
+        )
     return told, {
         "datagrams": of_dns,
         "datagrams_cut": cut,
