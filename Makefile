@@ -103,7 +103,8 @@ rig-lint: setup
 	$(BIN)/mypy
 	MYPYPATH=tests $(BIN)/mypy benches
 
-engine-lint: prerequisites
+# Clippy waits for the build of the tests, whose folder it shares: what is installed is built meanwhile, not after it.
+engine-lint: setup
 	cd engine && cargo fmt --check && MAKEFLAGS= MFLAGS= cargo clippy --quiet --all-targets -- -D warnings
 
 format: setup

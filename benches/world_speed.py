@@ -77,9 +77,9 @@ def costs(pair: Pair) -> None:
     print(f"answers of a world, UDP, {ZONES:,} zones signed with P-256, {ROUNDS} rounds: median [range]")
     for title, each in found.items():
         rates = [1e9 / (cost.pair_ns - cost.instrument_ns) for cost in each]
-        octets = each[0].details["bytes_received"] / each[0].queries
+        bytes_each = each[0].details["bytes_received"] / each[0].queries
         target = f"  target {TARGETS[title]:,}" if title in TARGETS else ""
-        print(f"  {title:24s}{spread(rates):>36s} a second of its CPU, {octets:.0f} octets each{target}")
+        print(f"  {title:24s}{spread(rates):>36s} a second of its CPU, {bytes_each:.0f} bytes each{target}")
 
 
 def work(pair: Pair, asked: list[str]) -> tuple[float, float, dict[str, Any]]:

@@ -428,11 +428,17 @@ class TrialSpec(Record):
         return next((name for name, host in self.hosts.items() if host.under_test), "secondary")
 
     @property
+    def server(self) -> ServerSource | None:
+        """The server under test."""
+        host = self.hosts.get(self.subject)
+        return None if host is None else host.server
+
+    @property
     def over_tls(self) -> bool:
         """Whether the server under test is asked over TLS (DoT, RFC 7858): a replay asks as clients did, those of DoH
         and DoQ over DoT."""
         classes = str(self.options.get("classes", ""))
-        asked = {self.options.get("transport"), *re.findall(r"transport=([\w-]+)", classes)}
+        asked = {self.options.get("transport"), *re.findall(r"transport\s*=\s*([\w-]+)", classes)}
         captured = self.stream.transports if self.stream is not None and "as-captured" in asked else {}
         return "dot" in asked or not {"dot", "doh", "doq"}.isdisjoint(captured)
 
@@ -518,8 +524,6 @@ class ProcessCounts(Record):
     """Of pages that were in memory."""
     major_faults: int
     """Of pages that were read from a disk."""
-    threads_ended: int = 0
-    """Threads that ended meanwhile: their context switches are not among these."""
 
 
 class FileRecord(Record):

@@ -12,15 +12,18 @@ from pathlib import Path
 import dns.exception
 import dns.message
 import dns.query
+import world_server
 from placement_data import changed, placed
 
 from dnsrig.bind_mounts import BindMount
 from dnsrig.lab import host as lab_host
 from dnsrig.lab import process
 from dnsrig.lab.host import Host
-from dnsrig.rundir import ResolvingSpec
+from dnsrig.lab.network import Network
+from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
 from dnsrig.servers import driver, sources
 from dnsrig.servers.driver import Placement
+from dnsrig.servers.resolving import HINTS_FILE
 
 CPUS = sorted(os.sched_getaffinity(0))
 START_LIMIT_S = 30.0
@@ -33,6 +36,28 @@ def resolver(host: Host, placement: Placement) -> Iterator[None]:
     with server(host, placement) as log:
         wait_for(host, RESOLVER, "id.server", "TXT", log)
         yield
+
+
+@contextmanager
+def between_clients_and_world(
+    folder: Path, kind: str, world: world_server.World, internet: str, clients: str
+) -> Iterator[tuple[Host, Host]]:
+    """The host of a simulated Internet at the address ``internet``, from which clients of the network ``clients`` ask
+    as well, and that of the resolver, which runs."""
+    specs = {
+        "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
+        "internet": HostSpec(address=internet, cpus=CPUS[:1]),
+    }
+    placement = place(folder / "resolver", kind, ResolvingSpec())
+    with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=folder) as network:
+        far, ours = network.hosts["internet"], network.hosts["resolver"]
+        world_server.route(far, ours)
+        for host, words in ((far, ["local", clients, "dev", "lo"]), (ours, [clients, "via", internet])):
+            subprocess.run(["ip", "-n", host.namespace, "route", "add", *words], check=True)
+        with world_server.serve(world, far):
+            (placement.directory / HINTS_FILE).write_text(world.hints)
+            with resolver(ours, placement):
+                yield far, ours
 
 
 @contextmanager

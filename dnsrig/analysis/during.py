@@ -10,6 +10,7 @@ from dnsrig.analysis.read import Trial
 
 Stretch = tuple[int, int]
 """From, to: monotonic ns."""
+WORK = ("cgroup", "cpu_usage_us"), ("psi", "cpu_some_us")
 
 
 def growth_in(trial: Trial, series: tuple[str, str, str], stretches: Sequence[Stretch]) -> float | None:
@@ -25,6 +26,20 @@ def growth_in_each(trial: Trial, series: tuple[str, str, str], stretches: Sequen
     if not stretches or len(times) < 2 or times[0] > stretches[0][0] or times[-1] < stretches[-1][1]:
         return []
     return [_at(times, values, end) - _at(times, values, start) for start, end in stretches]
+
+
+def work_percent(trial: Trial, host: str, stretches: Sequence[Stretch]) -> float | None:
+    """Of the time in ``stretches`` in which a host used its CPUs or waited for one (PSI); None without samples."""
+    used_us, waited_us = (growth_in(trial, (host, *counter), stretches) for counter in WORK)
+    if used_us is None:
+        return None
+    on_each_us = used_us / len(trial.record.spec.hosts[host].cpus) + (waited_us or 0.0)
+    return 100 * on_each_us * 1e3 / sum(end - start for start, end in stretches)
+
+
+def work_series(host: str) -> tuple[str, ...]:
+    """The series that `work_percent` is of."""
+    return tuple("/".join((host, *counter)) for counter in WORK)
 
 
 def finest_ns(trial: Trial, series: tuple[str, str, str]) -> int | None:

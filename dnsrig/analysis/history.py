@@ -209,7 +209,7 @@ def check_alike(manifests: Sequence[Manifest], may_differ: Sequence[str] = ()) -
 
 def version_of(spec: TrialSpec) -> Version | None:
     """Of the server under test; None of a trial without one."""
-    server = spec.hosts[spec.subject].server if spec.subject in spec.hosts else None
+    server = spec.server
     return versions.of(server) if server is not None else None
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig.analysis.pairs import Pair
+from dnsrig.analysis.pairs import VersionPair
 from dnsrig.analysis.read import Run
 from dnsrig.rundir import DEFAULTS_FILE, ServerSource, Variant
 from dnsrig.servers import all_drivers
 
+CONFIGURATIONS = ("*.conf", "*.conf.gz", "*.yml", "*.yml.gz")
 CONFIGURATION_BYTES = 1 << 18
 """Of a configuration so much is searched for settings: they stand before its zones."""
 
@@ -35,7 +37,7 @@ class Defaults:
     unknown: str = ""
 
 
-def defaults(run: Run, pair: Pair) -> Defaults:
+def defaults(run: Run, pair: VersionPair) -> Defaults:
     """In the order of the alphabet, settings that both versions have first."""
     if not _prints(pair.new_server):
         return Defaults([], f"{pair.new_server.kind} does not print its defaults.")
@@ -71,12 +73,19 @@ def _printed(run: Run, variant: Variant, server: ServerSource) -> dict[str, str]
 
 
 def _configuration(run: Run, variant: Variant) -> str:
-    """That of a trial, as far as it is not zones."""
+    """All files of a trial's, as far as they are not zones."""
     for folder in _folders(run, variant):
-        for path in sorted([*folder.glob("*.conf"), *folder.glob("*.yml")]):
-            with path.open(errors="replace") as text:
-                return text.read(CONFIGURATION_BYTES)
+        found = sorted(path for pattern in CONFIGURATIONS for path in folder.glob(pattern))
+        if found:
+            return "\n".join(map(_beginning, found))
     return ""
+
+
+def _beginning(path: Path) -> str:
+    """A large file was compressed when its trial ended."""
+    opened = gzip.open(path, "rt", errors="replace") if path.suffix == ".gz" else path.open(errors="replace")  # noqa: SIM115 (closed below)
+    with opened as text:
+        return text.read(CONFIGURATION_BYTES)
 
 
 def _folders(run: Run, variant: Variant) -> list[Path]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from dnsrig.analysis.pairs import Pair, measured
+from dnsrig.analysis.pairs import VersionPair
 from dnsrig.analysis.profile import Difference, differences
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.stalls import stacks_of, stalls_of
@@ -22,7 +22,7 @@ FEWEST_STACKS = 100
 STANDARD_ERRORS = 3
 """A difference of shares that is larger is not what sampling brings about. Trials differ as well; so do functions, of
 which there are hundreds."""
-WHOLE, IN_STALLS, OTHERWISE = "whole", "in stalls", "without stalls"
+WHOLE, IN_STALLS, OTHERWISE = "whole", "in stalls", "all of it"
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ def is_told(share: float, other: float, samples: int, others: int) -> bool:
     return abs(share - other) > STANDARD_ERRORS * error
 
 
-def profiles(run: Run, pair: Pair) -> Iterator[Profiles]:
+def profiles(run: Run, pair: VersionPair) -> Iterator[Profiles]:
     """The whole, and the stalls where either version has any: what ran in its stalls against what ran in the other's,
-    or in all of the other where that has none. Nothing where there are too few stacks."""
-    base, new = measured(run, pair.base), measured(run, pair.new)
+    or in all of the other where that has too few. Nothing where there are too few stacks."""
+    base, new = run.done(pair.base.id), run.done(pair.new.id)
     yield from _enough(Profiles(_pooled(base), _pooled(new)))
     stalled = [_in_stalls(trials) for trials in (base, new)]
     if any(found.total() >= FEWEST_STACKS for found in stalled):

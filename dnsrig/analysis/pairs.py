@@ -23,7 +23,7 @@ AN_ANSWER, A_TRIAL = "an answer", "a trial"
 
 
 @dataclass(frozen=True)
-class Pair:
+class VersionPair:
     """Two variants that differ in the version of the server under test, and in nothing else."""
 
     base: Variant
@@ -41,8 +41,8 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Line:
-    """One cost of both versions, ``Beside.per``. A spread is over repeats, that of ``ratio`` over rounds."""
+class CostRatio:
+    """One cost of both versions, ``PairCosts.per``. A spread is over repeats, that of ``ratio`` over rounds."""
 
     cost: Cost
     base: Spread | None
@@ -52,14 +52,14 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Beside:
+class PairCosts:
     """All costs of a pair. ``per``: what they are divided by."""
 
     per: str
-    lines: list[Line]
+    lines: list[CostRatio]
 
 
-def pairs(run: Run) -> list[Pair]:
+def pairs(run: Run) -> list[VersionPair]:
     """Each version with its baseline, where that is another version of the same server, else with the version before it
     in the matrix. Of a search the two that the change lies between, as far as they were measured."""
     manifest = run.manifest
@@ -89,10 +89,10 @@ def _sides(run: Run, search: Search) -> tuple[Variant, Variant]:
     return (before or by_position)[-1], (after or by_position)[0]
 
 
-def _pair(manifest: Manifest, base: Variant, new: Variant) -> Pair:
+def _pair(manifest: Manifest, base: Variant, new: Variant) -> VersionPair:
     servers = [_server(manifest, each) for each in (base, new)]
     assert servers[0] is not None and servers[1] is not None  # `_differ_in_version` says so
-    return Pair(base, new, servers[0], servers[1])
+    return VersionPair(base, new, servers[0], servers[1])
 
 
 def _differ_in_version(manifest: Manifest, base: Variant, new: Variant) -> bool:
@@ -104,7 +104,7 @@ def _differ_in_version(manifest: Manifest, base: Variant, new: Variant) -> bool:
 
 def _server(manifest: Manifest, variant: Variant) -> ServerSource | None:
     spec = manifest.specs[variant.id]
-    return spec.hosts[spec.subject].server if spec.subject in spec.hosts else None
+    return spec.server
 
 
 def _without_server(manifest: Manifest, variant: Variant) -> object:
@@ -113,26 +113,21 @@ def _without_server(manifest: Manifest, variant: Variant) -> object:
     return spec.model_copy(update={"variant": None, "hosts": {**spec.hosts, spec.subject: host}})
 
 
-def measured(run: Run, variant: Variant) -> list[Trial]:
-    """The trials that say what it cost, in the order of rounds."""
-    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
-
-
-def beside(run: Run, pair: Pair) -> Beside:
+def costs_of(run: Run, pair: VersionPair) -> PairCosts:
     """What each cost: an answer where all trials have answers, else a trial. Costs that neither recorded are left
     out."""
-    base, new = measured(run, pair.base), measured(run, pair.new)
+    base, new = run.done(pair.base.id), run.done(pair.new.id)
     both = [*base, *new]
     answered = bool(both) and all(costs.answers(trial) for trial in both)
     lines = [_line(cost, base, new, answered=answered) for cost in COSTS.values()]
-    return Beside(AN_ANSWER if answered else A_TRIAL, [line for line in lines if line.base or line.new])
+    return PairCosts(AN_ANSWER if answered else A_TRIAL, [line for line in lines if line.base or line.new])
 
 
-def _line(cost: Cost, base: Sequence[Trial], new: Sequence[Trial], *, answered: bool) -> Line:
+def _line(cost: Cost, base: Sequence[Trial], new: Sequence[Trial], *, answered: bool) -> CostRatio:
     ours, theirs = (_by_round(cost, trials, answered=answered) for trials in (new, base))
     ratios = [ours[number] / theirs[number] for number in ours if theirs.get(number)]
     base_spread, new_spread = statistics.spread([*theirs.values()]), statistics.spread([*ours.values()])
-    return Line(cost, base_spread, new_spread, statistics.spread(ratios))
+    return CostRatio(cost, base_spread, new_spread, statistics.spread(ratios))
 
 
 def _by_round(cost: Cost, trials: Sequence[Trial], *, answered: bool) -> dict[int, float]:

@@ -433,9 +433,14 @@ class Run:
         return found
 
     def of_variant(self, variant: str) -> list[Trial]:
+        """In the order of repeats."""
         return sorted(
             (t for t in self.trials if t.record.spec.variant.id == variant), key=lambda t: t.record.spec.repeat
         )
+
+    def done(self, variant: str) -> list[Trial]:
+        """Those of a variant that measured to the end."""
+        return [trial for trial in self.of_variant(variant) if trial.record.outcome == "done"]
 
 
 def total(parts: Iterable[float | None]) -> float | None:

@@ -8,8 +8,8 @@ from typing import Any
 
 from dnsrig.analysis.bisection.record import Search
 from dnsrig.analysis.bisection.search import Answer, Measure
-from dnsrig.analysis.bisection.state import State
-from dnsrig.report.bisection import IS_LIKE, median
+from dnsrig.analysis.bisection.state import GOOD, State
+from dnsrig.report.bisection import asked, percent
 from dnsrig.report.fitting import FittingTable
 from dnsrig.text import visible
 
@@ -32,27 +32,24 @@ def trials(candidates: int) -> int:
 def step(search: Search, state: State, wanted: Measure) -> str:
     names = [visible(search.candidates[position].name) for position in wanted.commits[1:-1]]
     what = f"{' and '.join(names)}: {wanted.why}" if names else wanted.why
+    if not names and (so_far := percent(state, state.bad, GOOD)):
+        what += f" The bad one is {so_far} of the good one so far; asked: {search.criterion}"
     return f"round {len(state.rounds) + 1}: {what}"
 
 
-def table(search: Search, found: Answer, state: State) -> FittingTable:
+def table(search: Search, state: State) -> FittingTable:
     """What each measured candidate's trials say."""
-    rows = []
-    for position, e in found.evidence.items():
-        odds = math.exp(min(20.0, abs(e.log_ratio)))
-        side = IS_LIKE[e.verdict]
-        towards = "" if e.verdict == "neither" else f"{min(odds, 1e6):.3g} : 1 {'bad' if e.log_ratio > 0 else 'good'}"
-        values = median(state, position)
-        rows.append([str(position), visible(search.candidates[position].name), str(e.rounds), values, side, towards])
-    head = [
-        [str(p), visible(search.candidates[p].name), str(len(state.rounds)), median(state, p), side, ""]
-        for p, side in ((0, "(good)"), (state.bad, "(bad)"))
-    ]
     return FittingTable(
         title=f"{search.criterion.metric} of what was measured",
-        columns=["", "candidate", "rounds", "median", "is like", "odds"],
+        columns=["", "candidate", "rounds", "median", "of good end", "is like", "wrong with"],
         axes=2,
-        rows=[head[0], *rows, head[1]],
+        rows=[
+            [
+                *(str(each.position), visible(each.candidate.name), str(each.rounds)),
+                *(each.median, each.of_good, each.is_like, each.wrong),
+            ]
+            for each in asked(search, state)
+        ],
     )
 
 

@@ -239,7 +239,7 @@ def _execute(directory: Path, as_json: bool) -> None:
     else:
         for line in bisection.sentences(found.search, answer):
             out.print(line, soft_wrap=True)
-        out.print(_bisect_text.table(found.search, answer, state))
+        out.print(_bisect_text.table(found.search, state))
     written = write_report(directory)
     console.print(f"report: {written.path}", soft_wrap=True)
     raise typer.Exit(STATUS[answer.kind])

@@ -96,6 +96,8 @@ def command(
     Examples: dnsrig history startup --versions bind@bookworm,bind@forky --repeats 10 --out history/startup;
     dnsrig history catalog-churn --versions 'bind@git:v9.18.8..v9.18.13' --out history/catalog-churn
     """
+    from dnsrig.analysis.compare import metric_name
+
     _order.check(order)
     _repository.choose(repositories)
     if exports:
@@ -108,11 +110,15 @@ def command(
         raise UsageError("which experiment?", hint="dnsrig history EXPERIMENT --versions …")
     if experiment is not None and not named:
         raise UsageError("which versions?", hint="e.g. --versions bind@bookworm,bind@forky")
+    if experiment is None and dry_run:
+        raise UsageError("without an experiment nothing is measured", hint="leave --dry-run out, or name an experiment")
     errors = 0
     if experiment is not None:
         from dnsrig.cli import _history
         from dnsrig.experiment.preparation import Request
 
+        for name in metric or []:
+            metric_name(name, [])
         request = Request(experiment, scale, settings or [], repeats, seed, max_trials, named)
         if dry_run:
             _history.show_lacking(request, out)

@@ -72,6 +72,7 @@ def command(
 
     Example: dnsrig watch-branch bind@git:main startup zone-load --out /var/lib/dnsrig/bind 2>> /var/log/dnsrig.log
     """
+    from dnsrig.analysis.compare import metric_name
     from dnsrig.experiment.preparation import Request
 
     with failing_as(EXIT_NOT_MEASURED):
@@ -79,9 +80,12 @@ def command(
         names = [Path(experiment).stem for experiment in experiments]
         if len(set(names)) != len(names):
             raise UsageError("an experiment is named twice", hint="give each once")
+        for name in metric or []:
+            metric_name(name, [])
         version = _newest(branch)
         request = Request("", scale, settings or [], repeats, versions=[version])
         requests = [replace(request, experiment=experiment) for experiment in experiments]
+        _build(version, requests)
         found = _measured(branch, requests, out, metric or [], may_differ or [], alpha)
     if found:
         _console.out().print(_text(version, found, out), soft_wrap=True)
@@ -89,8 +93,7 @@ def command(
 
 
 def _newest(branch: str) -> str:
-    """The version that is the newest commit of ``branch`` now, with the build options given; it is built."""
-    from dnsrig.experiment import preparation
+    """The version that is the newest commit of ``branch`` now, with the build options given."""
     from dnsrig.servers import sources
     from dnsrig.servers.builds import reference
     from dnsrig.servers.sources import git
@@ -98,9 +101,16 @@ def _newest(branch: str) -> str:
     server, source = sources.parse(branch)
     if not git.takes(source) or (wanted := reference.parse(source)).is_range:
         raise UsageError(f"{branch} is no branch", hint="write KIND@git:BRANCH, e.g. bind@git:main")
-    version = f"{server.kind}@{wanted.at(git.commit(server, wanted.ref)).source}"
+    return f"{server.kind}@{wanted.at(git.commit(server, wanted.ref)).source}"
+
+
+def _build(version: str, requests: list[Request]) -> None:
+    """What is asked for is checked first: a build takes minutes."""
+    from dnsrig.experiment import preparation
+
+    for request in requests:
+        preparation.draft(request)
     preparation.installed(version, _console.err().print)
-    return version
 
 
 def _measured(

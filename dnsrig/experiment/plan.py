@@ -47,6 +47,8 @@ def variant(point: Point) -> Variant:
         if not is_there
     }
     told = document.model_dump(exclude={"repeats", "title", "question", "sources", *absent})
+    if document.path is not None and document.path.rtts is None:
+        del told["path"]["rtts"], told["path"]["rtts_seed"]
     for host in told["hosts"].values():
         for name, usual in (("resolving", None), ("build_options", "")):
             if host[name] == usual:

@@ -1,7 +1,6 @@
 """What the kernel counted of processes: context switches and page faults, from /proc (proc(5)).
 
 Reading takes some ten microseconds a thread, and is done before and after `measure`, so nothing of it is measured.
-System calls are not among them: Linux counts those only for a tracer, which makes each of them slower.
 """
 
 from __future__ import annotations
@@ -53,7 +52,6 @@ def between(before: Reading, after: Reading) -> ProcessCounts:
         involuntary_switches=involuntary,
         minor_faults=minor,
         major_faults=major,
-        threads_ended=len(before.switches.keys() - after.switches.keys()),
     )
 
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
 
 from dnsrig.datasets.world import BROKEN
@@ -82,9 +81,7 @@ def ask_itself(context: TrialContext) -> None:
 def _asked(context: TrialContext, name: str) -> dict[str, Any]:
     asked, address = names(context), str(context.host(name).address)
     with host.inside(context.host(OBSERVER).namespace):
-        connection = socket.socket(
-            socket.AF_INET if ip_address(address).version == 4 else socket.AF_INET6, socket.SOCK_DGRAM
-        )
+        connection = socket.socket(context.host(name).family, socket.SOCK_DGRAM)
     with connection:
         connection.settimeout(ANSWER_LIMIT_S)
         connection.connect((address, DNS_PORT))

@@ -116,7 +116,7 @@ def checks(spec: TrialSpec) -> list[str]:
         found += ["links-kept-up", "cache"]
     if _level.able(spec):
         found += ["resolver-level"]
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     if options["serve_as"] == "secondary" and server is not None and driver(server.kind).answers_zones:
         found += ["provisioning"]
     if options["transfers"] != "none":

@@ -153,7 +153,7 @@ def check(spec: TrialSpec) -> None:
 
 
 def checks(spec: TrialSpec) -> list[str]:
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     provisioned = spec.options["serve_as"] == "secondary" and server and driver(server.kind).answers_zones
     classes = str(spec.options["classes"])
     found = {

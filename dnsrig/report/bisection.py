@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -63,14 +64,14 @@ def searched(run: Run) -> Searched | None:
         search=search,
         metric=describe(search.criterion.metric),
         sentences=[f"not finished; next: {step.why}"] if isinstance(step, Measure) else sentences(search, step),
-        asked=_asked(search, state),
+        asked=asked(search, state),
         failed=[(position, search.candidates[position], why) for position, why in sorted(search.failed.items())],
         rounds=len(state.rounds),
         trials=sum(map(len, state.rounds)),
     )
 
 
-def _asked(search: Search, state: State) -> list[Asked]:
+def asked(search: Search, state: State) -> list[Asked]:
     """In the order of the history. Nothing is like an end before the ends are told apart."""
     known = evidence(state).commits if difference(state).verdict == "differ" else {}
     found = []
@@ -83,23 +84,32 @@ def _asked(search: Search, state: State) -> list[Asked]:
                 candidate=search.candidates[position],
                 rounds=sum(position in trials for trials in state.rounds),
                 median=median(state, position),
-                of_good=_percent(state, position, GOOD),
-                of_bad=_percent(state, position, state.bad),
+                of_good=percent(state, position, GOOD),
+                of_bad=percent(state, position, state.bad),
                 is_like=ends.get(position) or (IS_LIKE[own.verdict] if own else ""),
-                wrong=_probability(1 / (1 + math.exp(abs(own.log_ratio)))) if own and own.verdict != "neither" else "",
+                wrong=_probability(_least(own.log_ratio)) if own and own.verdict != "neither" else "",
             )
         )
     return found
 
 
-def _percent(state: State, position: int, end: int) -> str:
-    """``198 % [190..205]`` with the interval, ``198 % (190..205)`` with the range where there are too few rounds."""
+def percent(state: State, position: int, end: int) -> str:
+    """``198 % [190..205]`` with the interval; ``198 % (190..205)`` with the range of too few rounds;
+    ``198 %`` of a single round."""
     found = ratio(state, position, end) if position != end else None
     if found is None:
         return ""
+    typical = figures.figure(100 * found.typical, "%")
+    if found.rounds == 1:
+        return typical
     low, high = (figures.figure(100 * value, "%").removesuffix(" %") for value in (found.low, found.high))
     spread = f"[{low}..{high}]" if found.is_interval else f"({low}..{high})"
-    return f"{figures.figure(100 * found.typical, '%')} {spread}"
+    return f"{typical} {spread}"
+
+
+def _least(log_ratio: float) -> float:
+    """The smaller of the two probabilities that stand in this ratio."""
+    return math.exp(-abs(log_ratio)) / (1 + math.exp(-abs(log_ratio)))
 
 
 def _probability(value: float) -> str:
@@ -113,9 +123,9 @@ def _probability(value: float) -> str:
 def median(state: State, position: int) -> str:
     """Of the trials of one commit, in the metric's unit, and how many did not finish."""
     found = [trials.get(position) for trials in state.rounds if position in trials]
-    numbers = sorted(value for value in found if isinstance(value, int | float))
+    numbers = [value for value in found if isinstance(value, int | float)]
     unfinished = sum(value == "unfinished" for value in found)
-    middle = f"{numbers[len(numbers) // 2]:.4g}" if numbers else "none"
+    middle = f"{statistics.median(numbers):.4g}" if numbers else "none"
     return middle + (f", {unfinished} unfinished" if unfinished else "")
 
 

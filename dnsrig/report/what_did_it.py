@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dnsrig.analysis.pair_defaults import Defaults, defaults
-from dnsrig.analysis.pairs import Beside, Line, Pair, beside, pairs
+from dnsrig.analysis.pairs import CostRatio, PairCosts, VersionPair, costs_of, pairs
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Spread
 from dnsrig.report import figures
@@ -17,17 +17,17 @@ LONGEST_VALUE = 80
 
 
 @dataclass(frozen=True)
-class Versions:
+class PairReport:
     """All that is said of one pair."""
 
-    pair: Pair
-    beside: Beside
+    pair: VersionPair
+    costs: PairCosts
     defaults: Defaults
 
     @property
     def rows(self) -> list[list[str]]:
         """Of each cost its name, what it is of both versions, and their ratio."""
-        return [_cells(line) for line in self.beside.lines]
+        return [_cells(line) for line in self.costs.lines]
 
     @property
     def changed(self) -> list[list[str]]:
@@ -38,13 +38,13 @@ class Versions:
         ]
 
 
-def sections(run: Run) -> list[Versions]:
+def sections(run: Run) -> list[PairReport]:
     """One entry a pair of versions of which something was recorded."""
-    found = [Versions(pair, beside(run, pair), defaults(run, pair)) for pair in pairs(run)]
-    return [versions for versions in found if versions.beside.lines or versions.defaults.changed]
+    found = [PairReport(pair, costs_of(run, pair), defaults(run, pair)) for pair in pairs(run)]
+    return [report for report in found if report.costs.lines or report.defaults.changed]
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: CostRatio) -> list[str]:
     measured = [figures.spread(each, line.cost.unit) for each in (line.base, line.new)]
     return [line.cost.title, *measured, figures.spread(_percent(line.ratio), "%")]
 
@@ -67,21 +67,21 @@ def as_json(run: Run) -> list[dict[str, Any]]:
     """The same for other programs: one entry a pair."""
     return [
         {
-            "kind": versions.pair.new_server.kind,
-            "base": {"variant": versions.pair.base.id, "version": versions.pair.base_server.version},
-            "new": {"variant": versions.pair.new.id, "version": versions.pair.new_server.version},
-            "per": versions.beside.per,
-            "costs": [_cost(line) for line in versions.beside.lines],
+            "kind": report.pair.new_server.kind,
+            "base": {"variant": report.pair.base.id, "version": report.pair.base_server.version},
+            "new": {"variant": report.pair.new.id, "version": report.pair.new_server.version},
+            "per": report.costs.per,
+            "costs": [_cost(line) for line in report.costs.lines],
             "defaults": {
-                "unknown": versions.defaults.unknown,
-                "changed": [asdict(each) for each in versions.defaults.changed],
+                "unknown": report.defaults.unknown,
+                "changed": [asdict(each) for each in report.defaults.changed],
             },
         }
-        for versions in sections(run)
+        for report in sections(run)
     ]
 
 
-def _cost(line: Line) -> dict[str, Any]:
+def _cost(line: CostRatio) -> dict[str, Any]:
     return {
         "cost": line.cost.name,
         "unit": line.cost.unit,

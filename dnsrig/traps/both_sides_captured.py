@@ -13,9 +13,9 @@ alone.
 
 from __future__ import annotations
 
-from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps._replayed import replayed
 
 ORDER = 60
 TITLE = "both sides of a resolver were captured"
@@ -25,8 +25,7 @@ LEAST_SHARE = 0.02
 
 
 def after(trial: Trial) -> Conclusion | None:
-    stream = streamed.of(trial)
-    if stream is None or trial.record.outcome not in JUDGED:
+    if (stream := replayed(trial)) is None:
         return None
     if stream.kind != "capture":
         return CLEAR

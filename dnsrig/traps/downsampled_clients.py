@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import math
 
-from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.streamed import HitRatio, Stream
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps._replayed import replayed
 
 ORDER = 60
 TITLE = "fewer clients, and another hit ratio"
@@ -30,8 +30,7 @@ LARGEST = 0.01
 
 
 def after(trial: Trial) -> Conclusion | None:
-    stream = streamed.of(trial)
-    if stream is None or trial.record.outcome not in JUDGED:
+    if (stream := replayed(trial)) is None:
         return None
     if stream.kept_queries_share < 1:
         return _single(trial, stream)

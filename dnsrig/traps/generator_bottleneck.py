@@ -174,12 +174,12 @@ def _highest_qps(run: Run, variant: str) -> float | None:
 
 def _rest(spec: TrialSpec) -> tuple[tuple[str, Scalar], ...]:
     """The point of the matrix without the server under test."""
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     return tuple(pair for pair in spec.variant.parameters.items() if server is None or pair[1] != server.name)
 
 
 def _kind(spec: TrialSpec) -> str:
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     return server.kind if server else ""
 
 

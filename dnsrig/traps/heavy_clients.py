@@ -7,9 +7,9 @@ measurement.
 
 from __future__ import annotations
 
-from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps._replayed import replayed
 
 ORDER = 60
 TITLE = "a few clients make most of the queries"
@@ -28,8 +28,7 @@ FEWEST_FOR_PERCENT = 100
 
 
 def after(trial: Trial) -> Conclusion | None:
-    stream = streamed.of(trial)
-    if stream is None or trial.record.outcome not in JUDGED:
+    if (stream := replayed(trial)) is None:
         return None
     if not stream.queries or not stream.clients:
         return cannot_tell("It is not known how the queries spread over the clients.")

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps._replayed import replayed
 
 ORDER = 60
 TITLE = "a capture with drops, cut packets, one direction only or without TCP"
@@ -38,8 +38,7 @@ FEWEST_TRUNCATED = 20
 
 
 def after(trial: Trial) -> Conclusion | None:
-    stream = streamed.of(trial)
-    if stream is None or trial.record.outcome not in JUDGED:
+    if (stream := replayed(trial)) is None:
         return None
     if stream.kind != "capture":
         return CLEAR

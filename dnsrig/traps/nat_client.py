@@ -11,10 +11,10 @@ population are made one by one, so the trap is for captures.
 
 from __future__ import annotations
 
-from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
 from dnsrig.analysis.streamed import Heavy, Stream
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps._replayed import replayed
 
 ORDER = 60
 TITLE = "many clients behind one address"
@@ -31,8 +31,7 @@ FEWEST_CLIENTS = 20
 
 
 def after(trial: Trial) -> Conclusion | None:
-    stream = streamed.of(trial)
-    if stream is None or trial.record.outcome not in JUDGED:
+    if (stream := replayed(trial)) is None:
         return None
     if stream.kind != "capture":
         return CLEAR

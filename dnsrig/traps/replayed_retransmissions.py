@@ -7,9 +7,9 @@ would not have made, and answers from its cache that no client would have asked 
 
 from __future__ import annotations
 
-from dnsrig.analysis import streamed
 from dnsrig.analysis.read import Trial
-from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
+from dnsrig.traps import CLEAR, Conclusion, cannot_tell
+from dnsrig.traps._replayed import replayed
 
 ORDER = 60
 TITLE = "retransmissions replayed although answered"
@@ -21,8 +21,7 @@ ANSWERED_SHARE = 0.9
 
 
 def after(trial: Trial) -> Conclusion | None:
-    stream = streamed.of(trial)
-    if stream is None or trial.record.outcome not in JUDGED:
+    if (stream := replayed(trial)) is None:
         return None
     if trial.record.spec.options.get("retransmissions") == "off":
         return CLEAR

@@ -38,7 +38,7 @@ def look(specs: Iterable[TrialSpec]) -> Conclusion:
     """Of all variants."""
     of: dict[str, list[Settings]] = defaultdict(list)
     for spec in specs:
-        server = spec.hosts[spec.subject].server
+        server = spec.server
         if (settings := settings_of(spec)) is not None and server is not None:
             of[server.name].append(settings)
     for one, other in combinations(of, 2):

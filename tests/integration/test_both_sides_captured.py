@@ -3,9 +3,7 @@ and what is said of a replay of both."""
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -13,20 +11,16 @@ from typing import Any
 
 import pytest
 import world_server
-from resolver_host import RESOLVER, place, resolver
+from resolver_host import RESOLVER, between_clients_and_world
 from test_replay import play
 from test_replay_how_to import PACKETS_WAIT_S, running, tcpdump_as_installed
 from test_traps_provoked import finding
 from test_world_from_stream import ASKED, CLIENTS_FROM, INTERNET, engine, write_capture
 
 from dnsrig.analysis.read import Trial
-from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
-from dnsrig.servers.resolving import HINTS_FILE
 
 pytestmark = pytest.mark.servers
 
-CPUS = sorted(os.sched_getaffinity(0))
 EXPERIMENT = """
 title = "A capture on a resolver's host"
 question = "Whose queries are these?"
@@ -51,29 +45,16 @@ def captured(folder: Path) -> Path:
     engine("replay", "prepare", str(asked), "--out", str(stream))
     world = world_server.make(folder / "world.toml", "--zones", "100", "--from-stream", str(stream))
     tcpdump_as_installed(folder)
-    specs = {
-        "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
-        "internet": HostSpec(address=INTERNET, cpus=CPUS[:1]),
-    }
-    placement = place(folder / "resolver", "unbound", ResolvingSpec())
-    with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=folder) as network:
-        internet, ours = network.hosts["internet"], network.hosts["resolver"]
-        world_server.route(internet, ours)
-        local, way = ["local", CLIENTS_FROM, "dev", "lo"], [CLIENTS_FROM, "via", INTERNET]
-        for host, words in ((internet, local), (ours, way)):
-            subprocess.run(["ip", "-n", host.namespace, "route", "add", *words], check=True)
-        with world_server.serve(world, internet):
-            (placement.directory / HINTS_FILE).write_text(world.hints)
-            with (
-                resolver(ours, placement),
-                running(ours, f"tcpdump -i any -s 0 -Z root -w {both} 'port 53'", folder) as tcpdump,
-            ):
-                assert tcpdump.stderr is not None
-                assert any("listening on" in words for words in tcpdump.stderr)
-                play(internet.namespace, stream, "--server", RESOLVER, "--clients-from", CLIENTS_FROM)
-                time.sleep(PACKETS_WAIT_S)
-                tcpdump.send_signal(signal.SIGINT)
-                tcpdump.communicate(timeout=60)
+    with (
+        between_clients_and_world(folder, "unbound", world, INTERNET, CLIENTS_FROM) as (internet, ours),
+        running(ours, f"tcpdump -i any -s 0 -Z root -w {both} 'port 53'", folder) as tcpdump,
+    ):
+        assert tcpdump.stderr is not None
+        assert any("listening on" in words for words in tcpdump.stderr)
+        play(internet.namespace, stream, "--server", RESOLVER, "--clients-from", CLIENTS_FROM)
+        time.sleep(PACKETS_WAIT_S)
+        tcpdump.send_signal(signal.SIGINT)
+        tcpdump.communicate(timeout=60)
     return both
 
 

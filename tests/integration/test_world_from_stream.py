@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import struct
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 import world_server
-from resolver_host import RESOLVER, place, resolver
+from resolver_host import RESOLVER, between_clients_and_world
 from test_replay import play
 
-from dnsrig.lab.network import Network
-from dnsrig.rundir import HostSpec, LinkSpec, ResolvingSpec
-from dnsrig.servers.resolving import HINTS_FILE
-
-CPUS = sorted(os.sched_getaffinity(0))
 INTERNET, CLIENTS_FROM = "198.18.0.3", "198.19.0.0/16"
 TYPES = {"A": 1, "AAAA": 28, "MX": 15, "TXT": 16, "SRV": 33, "HTTPS": 65, "PTR": 12, "NAPTR": 35}
 ASKED = [
@@ -66,22 +59,8 @@ def test_a_resolver_finds_every_name_of_a_capture(tmp_path: Path, covers: bool) 
     engine("replay", "prepare", str(capture), "--out", str(stream))
     from_stream = ["--from-stream", str(stream)] if covers else []
     world = world_server.make(tmp_path / "world.toml", "--zones", "100", *from_stream)
-    specs = {
-        "resolver": HostSpec(address=RESOLVER, cpus=CPUS[-1:]),
-        "internet": HostSpec(address=INTERNET, cpus=CPUS[:1]),
-    }
-    placement = place(tmp_path / "resolver", "unbound", ResolvingSpec())
-    with Network(specs, [LinkSpec(ends=("internet", "resolver"))], directory=tmp_path) as network:
-        internet, ours = network.hosts["internet"], network.hosts["resolver"]
-        world_server.route(internet, ours)
-        local, way = ["local", CLIENTS_FROM, "dev", "lo"], [CLIENTS_FROM, "via", INTERNET]
-        for host, words in ((internet, local), (ours, way)):
-            subprocess.run(["ip", "-n", host.namespace, "route", "add", *words], check=True)
-        with world_server.serve(world, internet):
-            (placement.directory / HINTS_FILE).write_text(world.hints)
-            with resolver(ours, placement):
-                where = ["--server", RESOLVER, "--clients-from", CLIENTS_FROM]
-                summary = play(internet.namespace, stream, *where)
+    with between_clients_and_world(tmp_path, "unbound", world, INTERNET, CLIENTS_FROM) as (internet, _):
+        summary = play(internet.namespace, stream, "--server", RESOLVER, "--clients-from", CLIENTS_FROM)
     assert summary["answered"] == len(ASKED), summary
     missing = set(pl.read_ipc_stream(world.out / "not-in-world.arrow")["name"]) - {"id.server", "server"}
     assert (missing == set()) == covers, missing

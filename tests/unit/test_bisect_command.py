@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
+import random
+import re
 from pathlib import Path
 
 import pytest
@@ -13,34 +14,47 @@ from html_facts import read
 from dnsrig import report
 from dnsrig.analysis.bisection import record
 from dnsrig.analysis.bisection.record import Search
-from dnsrig.analysis.bisection.search import Answer
+from dnsrig.analysis.bisection.search import Answer, Measure
 from dnsrig.analysis.bisection.state import State
 from dnsrig.analysis.read import Run
 from dnsrig.cli import _bisect_text
 from dnsrig.cli import bisect as command
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment import children
+from dnsrig.experiment import children, runner
 from dnsrig.experiment.bisection import candidates, hunt, manifest
 from dnsrig.experiment.bisection.hunt import Hunt
 from dnsrig.experiment.preparation import Request
 from dnsrig.report import bisection
-from dnsrig.rundir import Manifest, read_json
+from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, write_json
 from dnsrig.servers.builds.errors import BuildFailed
 
 RATES = [*range(1000, 1032)]
 CULPRIT = 1020
-PRETEND = """
-import json, pathlib, random, sys
-spec, target = json.load(open(sys.argv[-2])), pathlib.Path(sys.argv[-1])
-rate, repeat = int(spec["variant"]["parameters"]["rate_qps"]), spec["repeat"]
-if rate in FAIL:
-    print("dnsrig: the moon is full", file=sys.stderr)
-    sys.exit(1)
-value = random.Random(f"{rate} {repeat}").uniform(9, 11) * (2 if rate >= CULPRIT else 1)
-target.mkdir(parents=True)
-record = {"spec": spec, "outcome": "done", "phases": [], "servers": {}, "instruments": {}, "metrics": {"p99_ms": value}}
-(target / "trial.json").write_text(json.dumps(record))
-"""
+
+
+class Pretended:
+    """A trial that only pretends, in the place of `children.Child`: no process is started."""
+
+    fail: frozenset[int] = frozenset()
+    """Rates at which trials fail."""
+
+    def __init__(self, spec: TrialSpec, target: Path, events: children.Events, cpu: int | None = None) -> None:
+        self.spec, self.target, self.cpu = spec, target, cpu
+        events.put((self, None))  # type: ignore[arg-type]
+
+    def result(self) -> tuple[TrialRecord | None, str]:
+        rate = int(self.spec.variant.parameters["rate_qps"])
+        if rate in self.fail:
+            return None, "the moon is full"
+        value = random.Random(f"{rate} {self.spec.repeat}").uniform(9, 11) * (2 if rate >= CULPRIT else 1)
+        self.target.mkdir(parents=True)
+        record = TrialRecord(
+            spec=self.spec, outcome="done", phases=[], servers={}, instruments={}, metrics={"p99_ms": value}
+        )
+        write_json(self.target / "trial.json", record)
+        return record, ""
+
+    def end(self) -> None: ...
 
 
 class Quiet:
@@ -78,9 +92,8 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):  # type: ignore[no-u
     """Starts a search whose trials are pretended."""
 
     def begun(search: Search, fail: set[int] = frozenset()) -> Path:  # type: ignore[assignment]
-        program = tmp_path / "pretend.py"
-        program.write_text(PRETEND.replace("FAIL", repr(set(fail) or ())).replace("CULPRIT", str(CULPRIT)))
-        monkeypatch.setattr(children, "TRIAL_COMMAND", [sys.executable, str(program)])
+        monkeypatch.setattr(Pretended, "fail", frozenset(fail))
+        monkeypatch.setattr(runner, "Child", Pretended)
         monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path / "cache"))
         return hunt.start(search, "echo-baseline", "quick", tmp_path / "runs", Quiet())
 
@@ -104,7 +117,7 @@ def test_it_finds_the_candidate_and_measures_few(tmp_path: Path, begin) -> None:
         of_round = [key for key in made.order if key.repeat == number]
         assert len(of_round) == len(step) and step[0] == 0 and step[-1] == len(RATES) - 1
     assert len({tuple(k.variant for k in made.order if k.repeat == n) for n in range(1, 7)}) > 1, "shuffled"
-    table = _bisect_text.table(Hunt(directory).search, answer, Hunt(directory).state())
+    table = _bisect_text.table(Hunt(directory).search, Hunt(directory).state())
     assert table.rows[0][1] == "1000" and table.rows[-1][1] == "1031"
     assert (
         json.loads(_bisect_text.as_json(Hunt(directory).search, answer, Hunt(directory).state()))["answer"] == "commit"
@@ -128,6 +141,17 @@ def test_the_report_shows_the_search_as_evidence(tmp_path: Path, begin) -> None:
     of_good, of_bad = by_rate["1020"].of_good, by_rate["1020"].of_bad
     assert 150 < float(of_good.split()[0]) < 260 and 75 < float(of_bad.split()[0]) < 130
     assert by_rate["1020"].wrong.endswith(" %") and by_rate["1000"].is_like == "(good)" and not by_rate["1000"].wrong
+
+
+def test_progress_says_how_the_ends_differ_so_far(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    both = Measure((0, len(RATES) - 1), "do the ends differ?")
+    assert _bisect_text.step(Hunt(directory).search, Hunt(directory).state(), both) == "round 1: do the ends differ?"
+    with pytest.raises(KeyboardInterrupt):
+        Hunt(directory).run(Quiet(steps=2))
+    told = _bisect_text.step(Hunt(directory).search, Hunt(directory).state(), both)
+    found = re.fullmatch(r"round 3: do the ends differ\? The bad one is (\d+) % \(\d+\.\.\d+\) of the good one.*", told)
+    assert found and 150 < int(found[1]) < 260 and told.endswith("; asked: p99_ms > 110 %")
 
 
 def test_the_report_of_a_search_that_goes_on_says_so(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]

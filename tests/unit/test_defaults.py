@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,19 @@ def test_what_changed_is_told_and_what_the_trials_set_themselves(tmp_path: Path)
         Default("max-cache-size", "90%", "default", configured=True),
         Default('dnssec-policy "default" manual-mode', None, "no", configured=False),
     ]
+
+
+def test_a_setting_is_found_in_any_file_of_the_configuration(tmp_path: Path) -> None:
+    """A large one was compressed when its trial ended."""
+    run = printed(measured(tmp_path / "run"), OLD_BIND, NEW_BIND)
+    for trial in run.trials:
+        folder = trial.directory / "servers/secondary"
+        (folder / "named.conf").unlink()
+        (folder / "a-first.conf").write_text("zones;\n")
+        with gzip.open(folder / "named.conf.gz", "wt") as text:
+            text.write("options {\n    max-cache-size 1g;\n};\n")
+    found = pair_defaults.defaults(run, pairs(run)[0])
+    assert [each.name for each in found.changed if each.configured] == ["max-cache-size"]
 
 
 def test_equal_defaults_are_no_change(tmp_path: Path) -> None:

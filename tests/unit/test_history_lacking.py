@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from command_line import output
 from history_data import measured
 
 from dnsrig.analysis import versions
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.versions import Version
+from dnsrig.cli import _history
 from dnsrig.cli.history import split
 from dnsrig.errors import UsageError
 from dnsrig.experiment import model, preparation
@@ -109,3 +111,28 @@ def test_other_values_of_the_experiment_are_told(tmp_path: Path) -> None:
 )
 def test_versions_are_split_at_commas_between_servers(texts: list[str], named: list[str]) -> None:
     assert split(texts) == named
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["startup", "--versions", "bind@forky", "--metric", "redy"], "there is no metric 'redy'"),
+        (["startup"], "which versions?"),
+        (["--versions", "bind@forky"], "which experiment?"),
+        (["--dry-run"], "nothing is measured"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_measured(
+    words: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def reached(*_: object) -> int:
+        raise AssertionError("it was measured")
+
+    monkeypatch.setattr(_history, "measure_lacking", reached)
+    code, text, said = output(monkeypatch, capsys, "history", *words, "--out", tmp_path)
+    assert (code, text) == (2, "")
+    assert complaint in said

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pair_data import NEW, OLD, measured
 
-from dnsrig.analysis.pairs import beside, pairs
+from dnsrig.analysis.pairs import costs_of, pairs
 from dnsrig.rundir import write_json
 
 NEWEST = "bind@9.18.11"
@@ -47,7 +47,7 @@ def test_the_ratio_is_that_within_rounds(tmp_path: Path) -> None:
     """The machine drifts by a tenth a round; the versions' ratio does not."""
     run = measured(tmp_path / "run")
     (pair,) = pairs(run)
-    found = beside(run, pair)
+    found = costs_of(run, pair)
     assert found.per == "a trial"
     lines = {line.cost.name: line for line in found.lines}
     assert list(lines) == ["voluntary_switches", "involuntary_switches", "minor_faults", "major_faults"]
@@ -60,7 +60,7 @@ def test_the_ratio_is_that_within_rounds(tmp_path: Path) -> None:
 
 def test_where_queries_were_answered_it_is_what_an_answer_costs(tmp_path: Path) -> None:
     run = measured(tmp_path / "run", answered=1_000)
-    found = beside(run, pairs(run)[0])
+    found = costs_of(run, pairs(run)[0])
     assert found.per == "an answer"
     assert found.lines[0].base and found.lines[0].base.median == pytest.approx(1.2)
 
@@ -70,6 +70,6 @@ def test_only_rounds_with_both_versions_done_have_a_ratio(tmp_path: Path) -> Non
     (lost,) = (t for t in run.of_variant(run.manifest.variants[0].id) if t.record.spec.repeat == 2)
     lost.record.outcome = "timeout"
     write_json(lost.directory / "trial.json", lost.record)
-    switches = beside(run, pairs(run)[0]).lines[0]
+    switches = costs_of(run, pairs(run)[0]).lines[0]
     assert switches.base and switches.new and switches.ratio
     assert (switches.base.n, switches.new.n, switches.ratio.n) == (2, 3, 2)

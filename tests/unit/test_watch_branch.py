@@ -12,6 +12,7 @@ from history_data import measured
 from dnsrig.analysis.regressions import News, shows_again
 from dnsrig.cli import _history, watch_branch
 from dnsrig.errors import DnsrigError
+from dnsrig.experiment import preparation
 from dnsrig.experiment.watched import FILE, Watched
 
 STEADY = {"9.18.9": 1.0, "9.18.10": 1.0}
@@ -36,6 +37,7 @@ def night(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         monkeypatch.setattr(_history, "measure_lacking", measure)
         monkeypatch.setattr(_history, "is_confirmed", again)
         monkeypatch.setattr(watch_branch, "_newest", lambda branch: f"{branch} as it is now")
+        monkeypatch.setattr(watch_branch, "_build", lambda version, requests: None)
         return output(monkeypatch, capsys, "watch-branch", BRANCH, "synthetic", "--out", tmp_path)
 
     return sleep
@@ -93,6 +95,31 @@ def test_a_commit_that_cannot_be_built_is_no_regression(
     assert (code, text) == (3, "")
     assert "cannot be built" in said
     assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["starttup"], "no experiment"),
+        (["startup", "--scale", "huge"], "no scale"),
+        (["startup", "--metric", "redy"], "no metric"),
+    ],
+)
+def test_bad_input_is_told_before_anything_is_built(
+    words: list[str],
+    complaint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def built(*_: object) -> None:
+        raise AssertionError("it was built")
+
+    monkeypatch.setattr(watch_branch, "_newest", lambda branch: f"bind@git:{40 * 'a'}")
+    monkeypatch.setattr(preparation, "installed", built)
+    code, text, said = output(monkeypatch, capsys, "watch-branch", BRANCH, *words, "--out", tmp_path)
+    assert (code, text) == (3, "")
+    assert complaint in said
 
 
 @pytest.mark.parametrize("branch", ["bind@forky", "bind@git:v9.18.1..v9.18.2"])

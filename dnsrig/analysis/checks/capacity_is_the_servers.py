@@ -9,13 +9,12 @@ a fifth is left.
 from __future__ import annotations
 
 from dnsrig.analysis.checks import Seen, cannot_tell
-from dnsrig.analysis.during import growth_in
+from dnsrig.analysis.during import work_percent, work_series
 from dnsrig.analysis.read import Trial
 
 TITLE = "time in which the server had work at rates that did not hold"
 UNIT = "%"
 LEAST_PERCENT = 80.0
-USED, WAITED = ("cgroup", "cpu_usage_us"), ("psi", "cpu_some_us")
 
 
 def look(trial: Trial) -> Seen:
@@ -26,10 +25,7 @@ def look(trial: Trial) -> Seen:
     ]
     if not failed:
         return cannot_tell("every rate held")
-    used_us, waited_us = (growth_in(trial, (trial.subject, *counter), sorted(failed)) for counter in (USED, WAITED))
-    if used_us is None:
+    share = work_percent(trial, trial.subject, sorted(failed))
+    if share is None:
         return cannot_tell("there are no samples of its CPU time")
-    on_each_us = used_us / len(trial.record.spec.hosts[trial.subject].cpus) + (waited_us or 0.0)
-    share = 100 * on_each_us * 1e3 / sum(end - start for start, end in failed)
-    series = tuple("/".join((trial.subject, *counter)) for counter in (USED, WAITED))
-    return Seen(share, least=LEAST_PERCENT, series=series)
+    return Seen(share, least=LEAST_PERCENT, series=work_series(trial.subject))

@@ -19,7 +19,7 @@ import polars as pl
 
 from dnsrig.analysis.checks import Seen, cannot_tell
 from dnsrig.analysis.during import Stretch, growth_in_each
-from dnsrig.analysis.metrics.link import ETHERNET_BYTES
+from dnsrig.analysis.metrics.link import ETHERNET_BYTES, rows_during
 from dnsrig.analysis.read import Trial
 from dnsrig.rundir import OBSERVER, LinkSpec, PathSpec, Phase
 
@@ -52,7 +52,7 @@ def look(trial: Trial) -> Seen:
     phase, ways = trial.measure, list(_ways(trial))
     if phase is None or not ways:
         return cannot_tell("there is no link of a resolver")
-    lost = {str(way): _lost(trial, way, phase) for way in ways}
+    lost = {str(way): _lost(trial, way) for way in ways}
     if told := [f"{packets:,} packets found no room {way}" for way, packets in lost.items() if packets]:
         return Seen(", ".join(told), asked=NOTHING_LOST)
     shares = [(_busiest_percent(trial, way, phase), way) for way in ways if way.rate_mbit]
@@ -82,16 +82,13 @@ def _ways(trial: Trial) -> Iterator[Way]:
             yield Way(link, "reverse", right, left, link.reverse)
 
 
-def _lost(trial: Trial, way: Way, phase: Phase) -> int | None:
+def _lost(trial: Trial, way: Way) -> int | None:
     """Packets that found no room in `measure`; None where nothing tells."""
     if way.link.kind == "netem":
         return 0
     if way.link.kind == "tun":
-        rows = trial.links()[way.link.name]
-        if rows.is_empty():
-            return None
-        during = pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns, closed="right")
-        return int(rows.filter(during & (pl.col("direction") == way.direction))["overflowed"].sum())
+        rows = rows_during(trial, way.link)
+        return None if rows.is_empty() else int(rows.filter(pl.col("direction") == way.direction)["overflowed"].sum())
     if trial.load.model == "ramp":
         return 0
     # Of one packet both ends may say that it was dropped.

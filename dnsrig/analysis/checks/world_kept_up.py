@@ -9,13 +9,12 @@ for 70 % of the time a query waits for somewhat more than two others on average 
 from __future__ import annotations
 
 from dnsrig.analysis.checks import Seen, cannot_tell
-from dnsrig.analysis.during import growth_in
+from dnsrig.analysis.during import work_percent, work_series
 from dnsrig.analysis.read import Trial
 
 TITLE = "time in which the world had work"
 UNIT = "%"
 MOST_PERCENT = 70.0
-USED, WAITED = ("cgroup", "cpu_usage_us"), ("psi", "cpu_some_us")
 LOST = {
     "receive_buffer_drops": "queries found a full buffer",
     "unsent": "answers could not be sent",
@@ -30,10 +29,7 @@ def look(trial: Trial) -> Seen:
     lost = [f"{told[key]:,} {what}" for key, what in LOST.items() if told.get(key)]
     if lost:
         return Seen(", ".join(lost), asked="nothing lost")
-    measured = [(phase.start.monotonic_ns, phase.end.monotonic_ns)]
-    used_us, waited_us = (growth_in(trial, (name, *counter), measured) for counter in (USED, WAITED))
-    if used_us is None:
+    share = work_percent(trial, name, [(phase.start.monotonic_ns, phase.end.monotonic_ns)])
+    if share is None:
         return cannot_tell("there are no samples of its CPU time")
-    on_each_us = used_us / len(trial.record.spec.hosts[name].cpus) + (waited_us or 0.0)
-    share = 100 * on_each_us * 1e3 / (measured[0][1] - measured[0][0])
-    return Seen(share, most=MOST_PERCENT, series=tuple("/".join((name, *counter)) for counter in (USED, WAITED)))
+    return Seen(share, most=MOST_PERCENT, series=work_series(name))

@@ -17,10 +17,10 @@ def _emulated(trial: Trial) -> list[LinkSpec]:
     return [link for link in trial.record.spec.links if link.emulated]
 
 
-def _rows(trial: Trial, link: LinkSpec) -> pl.DataFrame:
+def rows_during(trial: Trial, link: LinkSpec) -> pl.DataFrame:
     """The rows of a link that end during `measure`."""
     rows, phase = trial.links().get(link.name), trial.measure
-    if rows is None or phase is None:
+    if rows is None or rows.is_empty() or phase is None:
         return pl.DataFrame()
     return rows.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns, closed="right"))
 
@@ -28,7 +28,7 @@ def _rows(trial: Trial, link: LinkSpec) -> pl.DataFrame:
 def _bytes(trial: Trial, link: LinkSpec, direction: str, *, delivered: bool) -> float | None:
     """IP bytes that entered or left a link in one direction during `measure`."""
     if link.kind == "tun":
-        rows = _rows(trial, link)
+        rows = rows_during(trial, link)
         if rows.is_empty():
             return None
         column = "delivered_bytes" if delivered else "bytes"

@@ -220,7 +220,7 @@ def wall_s(trial: Trial, zones: int) -> float:
     each."""
     record = trial.record
     spec, opened = record.spec, trial.value("connections_opened")
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     secondary = secondaries.known().get(server.kind) if server else None
     if opened is None or opened < A_CONNECTION_EACH * spec.dataset.zones or len(spec.primaries) != 1:
         return 0.0

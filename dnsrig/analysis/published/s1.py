@@ -155,7 +155,7 @@ def _of_30k_zones(run: Run) -> list[Variant]:
 def _server(run: Run, variant: Variant) -> str:
     """The server under test with its version, and what else sets the variant apart from others of that server."""
     spec = run.manifest.specs[variant.id]
-    server = spec.hosts[spec.subject].server if spec.subject in spec.hosts else None
+    server = spec.server
     name = f"{server.name} {server.version}" if server else variant.label
     shown = {"server", "host", "transport"}
     varying = [axis for axis, values in run.manifest.axes.items() if len(values) > 1 and axis not in shown]

@@ -48,7 +48,7 @@ def _cpu(run: Run, figure: Figure) -> Iterator[Measured]:
 
 
 def _done(run: Run, variant: Variant) -> list[Trial]:
-    return [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done" and trial.load.ran]
+    return [trial for trial in run.done(variant.id) if trial.load.ran]
 
 
 def _percentile_us(trial: Trial) -> float | None:

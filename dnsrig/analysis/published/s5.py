@@ -166,7 +166,7 @@ def _without(run: Run, on: Variant) -> Variant | None:
 
 
 def _by_repeat(run: Run, variant: Variant, value: Callable[[Trial], float | None]) -> dict[int, float]:
-    done = (trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done")
+    done = run.done(variant.id)
     return {trial.record.spec.repeat: found for trial in done if (found := value(trial)) is not None}
 
 
@@ -187,6 +187,6 @@ def _differs(spec: TrialSpec) -> list[str]:
     rate = [] if _same_rate(spec) else [f"{_qps(spec):,.0f} queries a second here, {QPS:,} in the source."]
     if spec.experiment == HEAVY:
         rate = [f"At half of what each level holds here, what grows with the rate for {PER_QPS:,} queries a second."]
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     kind = [] if server is not None and server.kind == "bind" else ["BIND in the source."]
     return [ELSEWHERE, *rate, *kind]

@@ -69,7 +69,7 @@ def base(request: preparation.Request, axis: str | None, value: Scalar) -> tuple
     if not alike:
         raise UsageError(
             f"no variant of {request.experiment} has {kind} as its server under test",
-            hint=f"it has {', '.join(sorted({_kind(spec.hosts[spec.subject].server) for spec in specs}))}",
+            hint=f"it has {', '.join(sorted({_kind(spec.server) for spec in specs}))}",
         )
     subjects = {s.subject for p, s in zip(points, specs) if p in alike}
     where = f"hosts.{subjects.pop()}.server"
@@ -102,7 +102,7 @@ def kind_under_test(request: preparation.Request) -> str:
     """Of the server under test, where all variants of the experiment have one kind."""
     _, points = _loaded(request)
     specs = [plan.provisional(request.experiment, point, preparation.own_cpus()) for point in points]
-    found = sorted({_kind(spec.hosts[spec.subject].server) for spec in specs})
+    found = sorted({_kind(spec.server) for spec in specs})
     if len(found) > 1:
         raise UsageError(
             f"{request.experiment} has several servers under test: {', '.join(found)}",

@@ -92,7 +92,7 @@ class Machine:
         The file descriptors ``holding`` stay open as long as the kernel runs, and so do locks on them.
         """
         memory_mb = memory(job)
-        _describe(kernel, job, command, folders(writable, seen), modules)
+        _describe(kernel, job, command, folders(writable, [*seen, kernel.root]), modules)
         reader, writer = os.pipe()
         with on_cpu(cpu):  # the kernel and its processes take turns, and never run at once
             popen = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Context switches and page faults of the hosts that have a server, while a trial measures."""
+"""Context switches and page faults of the server under test, while a trial measures."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ class Counting:
             self.counts = {name: process_counts.between(before[name], after[name]) for name in after}
 
     def _read(self) -> dict[str, Reading]:
-        names = [name for name, host in self.workspace.spec.hosts.items() if host.server is not None]
-        return {name: process_counts.read(self.workspace.pids(name)) for name in names}
+        name = self.workspace.spec.subject
+        return {name: process_counts.read(self.workspace.pids(name))} if self.workspace.spec.server else {}

@@ -33,7 +33,7 @@ TICKS_MS = [10.0**power for power in range(-3, 6)]
 
 def with_latency(run: Run, variant: Variant) -> list[Trial]:
     """The variant's trials that are done and have a distribution."""
-    done = (trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done")
+    done = run.done(variant.id)
     return [trial for trial in done if trial.latency is not None and trial.latency.total("due").total]
 
 
@@ -54,7 +54,7 @@ def is_floor(run: Run, variant: Variant) -> bool:
 
 def _reflects(run: Run, variant: Variant) -> bool:
     spec = run.manifest.specs[variant.id]
-    server = spec.hosts[spec.subject].server
+    server = spec.server
     return server is not None and server.kind == FLOOR
 
 

@@ -72,7 +72,7 @@ def _colour_axis(run: Run) -> str | None:
 
 
 def _curves(run: Run, variant: Variant) -> list[Curve]:
-    trials = [trial for trial in run.of_variant(variant.id) if trial.record.outcome == "done"]
+    trials = run.done(variant.id)
     found = ((which, _rows(trials, which)) for which in get_args(Which))
     return [Curve(variant, which, rows) for which, rows in found if not rows.is_empty()]
 

@@ -3,12 +3,13 @@ Graphs, 2014) of all repeats, whole and within stalls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import altair as alt
 
 from dnsrig.analysis.pair_profiles import STANDARD_ERRORS, WHOLE, Profiles, is_told, profiles
-from dnsrig.analysis.pairs import Pair, pairs
+from dnsrig.analysis.pairs import VersionPair, pairs
+from dnsrig.analysis.profile import Difference
 from dnsrig.analysis.read import Run
 from dnsrig.report import figures
 from dnsrig.report.charts import Drawing, _differences, _flames, _look
@@ -22,7 +23,7 @@ FUNCTIONS = 8
 
 
 def applies(run: Run) -> bool:
-    return bool(_found(run))
+    return any(True for pair in pairs(run) for _ in profiles(run, pair))
 
 
 def caption(run: Run) -> str:
@@ -43,12 +44,13 @@ def draw(run: Run) -> list[Drawing]:
     ]
 
 
-def _found(run: Run) -> list[tuple[Pair, Profiles, int]]:
+def _found(run: Run) -> list[tuple[VersionPair, Profiles, int]]:
     return [(pair, found, number) for pair in pairs(run) for number, found in enumerate(profiles(run, pair))]
 
 
-def _drawing(pair: Pair, found: Profiles, number: int, *, in_sight: bool) -> Drawing:
-    first = found.functions[:FUNCTIONS]
+def _drawing(pair: VersionPair, found: Profiles, number: int, *, in_sight: bool) -> Drawing:
+    told = found.functions
+    first = told[:FUNCTIONS]
     named = {each.name for each in first[:3]}
     new, base = _names(pair, found)
     panels: list[alt.LayerChart | alt.FacetChart] = [_differences.functions(first, (new, base))] if first else []
@@ -56,14 +58,13 @@ def _drawing(pair: Pair, found: Profiles, number: int, *, in_sight: bool) -> Dra
     upper, lower = _look_of(1, ours, theirs, named), _look_of(-1, theirs, ours, named)
     panels.append(_flames.panel(_flames.layout(found.new, found.base), _axis(ours, new), upper))
     panels.append(_flames.panel(_flames.layout(found.base, found.new), _axis(theirs, base), lower))
-    title, label = figures.visible(in_words(found, new, base)), figures.visible(f"{pair.label}{_part(found)}")
+    title, label = figures.visible(in_words(told, new, base)), figures.visible(f"{pair.label}{_part(found)}")
     name, chart = f"{pair.new.id}-against-{pair.base.id}-{number}", _look.stack(panels)
     return Drawing(name, chart, f"{label}. {title}") if in_sight else Drawing(name, chart, title, label)
 
 
-def in_words(found: Profiles, new: str, base: str) -> str:
+def in_words(told: Sequence[Difference], new: str, base: str) -> str:
     """What the picture shows, for a title."""
-    told = found.functions
     if not told:
         return "no function's own share differs by more than sampling brings about"
     most = told[0]
@@ -73,7 +74,7 @@ def in_words(found: Profiles, new: str, base: str) -> str:
     )
 
 
-def _names(pair: Pair, found: Profiles) -> list[str]:
+def _names(pair: VersionPair, found: Profiles) -> list[str]:
     """Of the second version and the first one: what is drawn of it; where both have one number, as variants."""
     servers, variants = (pair.new_server, pair.base_server), (pair.new, pair.base)
     same = servers[0].version == servers[1].version

@@ -79,7 +79,7 @@ def _step(tries: Sequence[Try], most_ms: float | None) -> Step:
 
 def _chosen(run: Run, variant: Variant) -> Trial | None:
     """The median repeat by capacity, of those with a ramp."""
-    ramped = [t for t in run.of_variant(variant.id) if t.record.outcome == "done" and len(steps(t)) > 1]
+    ramped = [t for t in run.done(variant.id) if len(steps(t)) > 1]
     ranked = sorted(ramped, key=lambda trial: trial.ramp.capacity_qps or 0.0)
     return ranked[(len(ranked) - 1) // 2] if ranked else None
 

@@ -13,8 +13,6 @@ from dnsrig.report import figures
 from dnsrig.report.charts import _look
 
 HEIGHT_PX = 200
-LONGEST_LEVEL = 8
-"""Labels of versions longer than this in the mean are written at an angle."""
 KINDS = {"better": _look.COLOURS[2], "worse": _look.COLOURS[1], "different": _look.INK}
 LEGEND = ("done", "at least this (timeout)")
 

@@ -27,9 +27,7 @@ def formats() -> dict[str, ModuleType]:
 
 def check(format: str) -> None:
     if format not in formats():
-        raise UsageError(
-            f"there is no format {format!r} of a history", hint=f"choose one of {', '.join(map(str, formats()))}"
-        )
+        raise UsageError(f"there is no format {format!r} of a history", hint=f"choose one of {', '.join(formats())}")
 
 
 def export(history: History, format: str, out: Path) -> list[Path]:

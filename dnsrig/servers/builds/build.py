@@ -17,7 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig import cached
+from dnsrig import cached, checksums
 from dnsrig.bind_mounts import BindMount
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.servers.builds import isolated, kept, repository, toolchain
@@ -138,7 +138,7 @@ def _make(plan: Plan, made: Path, failed: Path) -> None:
         source=plan.reference.source,
         commit=plan.commit,
         version=version_of(plan, match[1]),
-        fingerprint=hashlib.sha256(program.read_bytes()).hexdigest()[:16],
+        fingerprint=checksums.sha256(program)[:16],
         suite=plan.root.suite,
         root=plan.root.path.name,
         packages=plan.root.packages,

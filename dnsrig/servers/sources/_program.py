@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import subprocess
 from pathlib import Path
 
+from dnsrig import checksums
 from dnsrig.errors import DnsrigError
 from dnsrig.servers.driver import Driver
 
@@ -29,4 +29,4 @@ def version(server: Driver, path: Path) -> str:
 
 def fingerprint(path: Path) -> str:
     """Tells two builds of one version apart."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    return checksums.sha256(path)[:16]

@@ -263,9 +263,10 @@ fn a_world_has_all_names_of_a_stream() {
         assert!(one["rcode"] == "NOERROR" && !one["types"].as_array().unwrap().is_empty(), "{name}: {one}");
     }
     assert_eq!(process.event("explained")["rcode"], "NXDOMAIN");
-    // Another specification that begins with this one has its names, too.
+    // Another specification that begins with this one has its names, too, also where an older table lies.
     let other = directory.path().join("other");
     fs::create_dir(&other).unwrap();
+    fs::write(other.join("covers.asked.names"), "a.b.\t1\tA\n").unwrap();
     let other = other.join("world.toml").display().to_string();
     run(format!("generate world --from {spec} --seed 5 --out {other}"));
     let mut process = Process::start(&format!("serve world {other} --explain {}", listed[1]));

@@ -27,6 +27,13 @@ pub fn normal(random: &mut Random) -> f64 {
     radius * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
+/// A number below `count`, low ones much more often: `count` · u³, so that one in eight has half of all.
+pub fn cubed(random: &mut Random, count: u32) -> u32 {
+    let uniform = random.bits() >> 32;
+    let square = (uniform * uniform) >> 32;
+    ((((square * uniform) >> 32) * u64::from(count)) >> 32) as u32
+}
+
 /// Which of several, each in proportion to its weight.
 pub struct Weighted(Vec<f64>);
 

@@ -6,6 +6,7 @@ pub mod clock;
 pub mod draw;
 pub mod events;
 pub mod failure;
+pub mod hash;
 pub mod kernel_text;
 pub mod open_files;
 pub mod pacer;

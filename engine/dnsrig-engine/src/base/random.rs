@@ -1,8 +1,7 @@
 //! Random numbers that stay the same in every version: xoshiro256** 1.0, seeded through SplitMix64.
 //!
 //! Both are public domain algorithms, by Blackman and Vigna ("Scrambled linear pseudorandom number generators", ACM
-//! TOMS 47, 2021) and by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014). No
-//! floating point is used anywhere in `generate`, so results do not depend on the machine either.
+//! TOMS 47, 2021) and by Steele, Lea and Flood ("Fast splittable pseudorandom number generators", OOPSLA 2014).
 
 /// A stream of random numbers.
 #[derive(Clone, Debug)]

@@ -5,6 +5,7 @@ use domain::base::{Name, Rtype};
 use crate::dns::{
     catalog::{ZONES, member_label},
     churn::{Change, Churn, Kind},
+    name::whole,
     update::{Edit, TooLong, below, touch},
     zone_list::Zones,
 };
@@ -29,7 +30,7 @@ impl Plan {
     /// The zone whose contents a change edits.
     pub fn edited(&self, change: Change) -> &Name<[u8]> {
         match self {
-            Plan::Catalog { catalog, .. } => Name::from_slice(catalog.as_slice()).expect("it is a name"),
+            Plan::Catalog { catalog, .. } => whole(catalog.as_slice()),
             Plan::Zones(zones) => zones.name(change.zone),
         }
     }
@@ -63,7 +64,7 @@ impl Plan {
 fn member_owner(catalog: &Name<Vec<u8>>, member: u32) -> Result<Name<Vec<u8>>, TooLong> {
     let label = member_label(u64::from(member));
     let labels = [&[label.len() as u8], label.as_bytes(), ZONES].concat();
-    below(&labels, Name::from_slice(catalog.as_slice()).expect("it is a name"))
+    below(&labels, whole(catalog.as_slice()))
 }
 
 #[cfg(test)]

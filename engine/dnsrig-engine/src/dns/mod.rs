@@ -3,9 +3,10 @@
 //! No socket and no clock. What walks over received messages is written by hand, because it is on the hot path; the
 //! rest uses the `domain` crate.
 //!
-//! All that reads bytes from elsewhere is here, with tests that give it bytes of any kind: [`name`], [`record`],
-//! [`rdata`], [`soa`], [`stream`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone reads, with the
-//! walks of this folder: `load::answer`, `serve::zones::query` and `transfer::notify`.
+//! All that reads bytes from elsewhere is here, with tests that give it bytes of any kind: [`asked`], [`name`],
+//! [`record`], [`rdata`], [`soa`], [`stream`], [`tsig`], [`update`] and [`xfr`]; but for what one subcommand alone
+//! reads, with the walks of this folder: `load::answer`, `serve::world::query`, `serve::zones::query` and
+//! `transfer::notify`.
 
 pub mod asked;
 pub mod cache;

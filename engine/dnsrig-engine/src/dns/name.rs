@@ -4,6 +4,8 @@
 //! lies in the zone is asked for every record, and its name is nearly always some labels and a pointer to a name that
 //! was looked at before: what was found out there is remembered for the rest of the message.
 
+use domain::base::Name;
+
 /// The longest name, the root's byte included (RFC 1035 §2.3.4).
 pub const NAME_BYTES_MAX: usize = 255;
 
@@ -120,6 +122,15 @@ pub fn equals(message: &[u8], at: usize, name: &[u8]) -> Result<(bool, usize), W
         _ => same = false,
     })?;
     Ok((same && rest == [0], behind))
+}
+
+/// A whole name, not compressed, as text: with its final dot by `fmt_with_dot`.
+///
+/// # Panics
+///
+/// Panics if it is no name: whoever keeps or makes names has seen to that.
+pub fn whole(name: &[u8]) -> &Name<[u8]> {
+    Name::from_slice(name).expect("only whole names are kept")
 }
 
 /// Where an owner lies, seen from the zone.

@@ -14,7 +14,7 @@ use super::{
     tld_names::Names,
     zone_list::Zones,
 };
-use crate::base::{draw, failure::Advice, random::Random};
+use crate::base::{draw, failure::Advice, hash::fnv1a, random::Random};
 
 /// The list of zones of a dataset; what stands behind its names are paths.
 const ZONES_LIST: &str = "zones.list";
@@ -204,11 +204,7 @@ impl NameTable {
 
 /// The TTL of a name for which no table says one: always the same, and over all names as published.
 pub fn ttl_of_s(name: &[u8]) -> u32 {
-    // FNV-1a, and one step of the generator that spreads it.
-    let hash = name.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3)
-    });
-    let ttl_s = TTL_MEDIAN_S * (TTL_DEVIATION * draw::normal(&mut Random::new(hash, 0))).exp();
+    let ttl_s = TTL_MEDIAN_S * (TTL_DEVIATION * draw::normal(&mut Random::new(fnv1a(name), 0))).exp();
     ttl_s.clamp(1.0, TTL_CACHED_S_MAX) as u32
 }
 

@@ -9,7 +9,7 @@ use std::{
 
 use domain::base::Name;
 
-use super::dataset::zone_name;
+use super::{dataset::zone_name, name::whole};
 use crate::base::failure::Advice;
 
 /// At most this many zones: with names of the usual length they need about half a gigabyte.
@@ -146,7 +146,7 @@ impl Zones {
 
     /// The name of a zone; `zone` must be below [`Zones::count`].
     pub fn name(&self, zone: u32) -> &Name<[u8]> {
-        Name::from_slice(self.wire(zone)).expect("only whole names are kept")
+        whole(self.wire(zone))
     }
 }
 

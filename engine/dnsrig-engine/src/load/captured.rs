@@ -88,13 +88,13 @@ impl Chunk {
     }
 }
 
-/// Where chunks are put that were read ahead.
-pub struct Ahead {
+/// Where the one that reads ahead puts chunks, and gets used ones back.
+pub struct ChunkSender {
     chunks: Producer<Chunk>,
     spare: Consumer<Chunk>,
 }
 
-impl Ahead {
+impl ChunkSender {
     /// Gives a chunk away as soon as there is room; returns an empty one, or none if nobody takes any more.
     pub fn give(&mut self, mut chunk: Chunk) -> Option<Chunk> {
         while let Err(rtrb::PushError::Full(back)) = self.chunks.push(chunk) {
@@ -110,38 +110,38 @@ impl Ahead {
     }
 }
 
-/// The way of chunks from the one that reads, and back.
-pub struct Way {
+/// Where the one that sends queries takes chunks from, and gives used ones back.
+pub struct ChunkReceiver {
     chunks: Consumer<Chunk>,
     spare: Producer<Chunk>,
 }
 
-/// Both ends of it.
-pub fn way() -> (Ahead, Way) {
-    let (ahead, chunks) = RingBuffer::new(CHUNKS_AHEAD);
-    let (spare, unused) = RingBuffer::new(SPARE_MAX);
-    (Ahead { chunks: ahead, spare: unused }, Way { chunks, spare })
+/// Both ends.
+pub fn channel() -> (ChunkSender, ChunkReceiver) {
+    let (sent, received) = RingBuffer::new(CHUNKS_AHEAD);
+    let (returned, spare) = RingBuffer::new(SPARE_MAX);
+    (ChunkSender { chunks: sent, spare }, ChunkReceiver { chunks: received, spare: returned })
 }
 
-impl Way {
+impl ChunkReceiver {
     /// The next chunk; none yet, or `Err` if there will be none.
-    fn take(&mut self) -> Result<Option<Chunk>, End> {
+    fn take(&mut self) -> Result<Option<Chunk>, Disconnected> {
         // Looked at first: who has gone by then has put everything in.
         let is_last = self.chunks.is_abandoned();
         match self.chunks.pop() {
             Ok(chunk) => Ok(Some(chunk)),
-            Err(_) if is_last => Err(End),
+            Err(_) if is_last => Err(Disconnected),
             Err(_) => Ok(None),
         }
     }
 }
 
 /// There are no more chunks.
-struct End;
+struct Disconnected;
 
 /// The queries of one thread.
 pub struct Captured {
-    way: Way,
+    receiver: ChunkReceiver,
     /// Those with queries that have not ended; from the last one queries are taken.
     chunks: VecDeque<Chunk>,
     /// The number of the first of them; numbers begin anew after the last of 16 bits.
@@ -155,10 +155,10 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Of the chunks that come this way; no message is longer than `bytes_max`. Waits for the first.
-    pub fn new(mut way: Way, bytes_max: usize) -> Self {
+    /// Of the chunks that are received; no message is longer than `bytes_max`. Waits for the first.
+    pub fn new(mut receiver: ChunkReceiver, bytes_max: usize) -> Self {
         let first = loop {
-            match way.take() {
+            match receiver.take() {
                 Ok(None) => thread::sleep(LOOK_INTERVAL),
                 first => break first.ok().flatten(),
             }
@@ -166,7 +166,7 @@ impl Captured {
         Captured {
             is_at_end: first.is_none(),
             chunks: first.into_iter().collect(),
-            way,
+            receiver,
             first: 0,
             next: 0,
             last_due_ns: 0,
@@ -245,7 +245,7 @@ impl Captured {
     /// Goes on with the next chunk, if it has been read.
     #[cold]
     fn read_on(&mut self) {
-        match self.way.take() {
+        match self.receiver.take() {
             Ok(Some(chunk)) => {
                 self.chunks.push_back(chunk);
                 self.next = 0;
@@ -254,7 +254,7 @@ impl Captured {
                 }
             }
             Ok(None) => {}
-            Err(End) => self.is_at_end = true,
+            Err(Disconnected) => self.is_at_end = true,
         }
     }
 
@@ -262,7 +262,7 @@ impl Captured {
         if let Some(chunk) = self.chunks.pop_front() {
             self.first = self.first.wrapping_add(1);
             // Who read the file may be done, or has enough of them.
-            let _ = self.way.spare.push(chunk);
+            let _ = self.receiver.spare.push(chunk);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::random::Random;
+use crate::base::{draw::uniform, random::Random};
 
 /// There are at most so many, class 0 among them.
 pub const CLASSES_MAX: usize = 16;
@@ -40,7 +40,7 @@ impl Classes {
 
 fn drawn(client: u64, shares: &[f64], seed: u64) -> u8 {
     let seed = Random::new(seed, PURPOSE).bits();
-    let mut left = Random::new(seed, client).bits() as f64 / 2f64.powi(64);
+    let mut left = uniform(&mut Random::new(seed, client));
     let class = shares.iter().position(|share| {
         left -= share;
         left < 0.0

@@ -261,16 +261,16 @@ mod tests {
 
     #[test]
     fn what_has_not_been_read_leaves_the_cpu_to_whoever_reads() {
-        let (mut ahead, way) = captured::way();
+        let (mut sender, receiver) = captured::channel();
         let chunk = |due_ns: i64| {
             let mut chunk = Chunk::default();
             chunk.push(due_ns, 0, (Transport::Udp, false), &[0; 17]);
             chunk
         };
-        ahead.give(chunk(2 * MS)).unwrap();
+        sender.give(chunk(2 * MS)).unwrap();
         let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
         let mut in_flight = InFlight::of([query], 1, 256, SECOND);
-        in_flight.source = Source::Captured(Captured::new(way, 17));
+        in_flight.source = Source::Captured(Captured::new(receiver, 17));
         let period = Period { model: Model::Stream { qps: 100.0 }, start_ns: 0, end_ns: SECOND, seed: 1 };
         let alone = Part { thread: 0, threads: 1 };
         let mut schedule = SendSchedule::new(period, alone, Order { next: 0, count: 1 }, SECOND, &mut in_flight);
@@ -284,10 +284,10 @@ mod tests {
             assert!(schedule.due(now_ns, &mut in_flight).is_empty(), "the next one has not been read");
             assert_eq!(schedule.idle_until_ns(now_ns, 50_000), now_ns + READ_INTERVAL_NS);
         }
-        ahead.give(chunk(2 * MS)).unwrap();
+        sender.give(chunk(2 * MS)).unwrap();
         assert_eq!(schedule.due(3 * MS, &mut in_flight).len(), 1);
         schedule.sent(1, 3 * MS);
-        drop(ahead);
+        drop(sender);
         assert!(schedule.due(4 * MS, &mut in_flight).is_empty());
         assert_eq!(schedule.idle_until_ns(4 * MS, 50_000), SECOND, "nothing else is due");
     }

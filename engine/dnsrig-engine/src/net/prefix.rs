@@ -1,4 +1,4 @@
-//! The addresses that clients send from: a prefix, of which each has one by its number.
+//! The addresses of many clients, or of many servers: a prefix, of which each has one by its number.
 
 use std::{
     fmt,
@@ -9,7 +9,7 @@ use std::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     /// The lowest address.
-    base: IpAddr,
+    pub base: IpAddr,
     length: u32,
 }
 

@@ -79,8 +79,8 @@ pub fn answer(message: &[u8], is_known: bool) -> Option<Vec<u8>> {
     Some(answer.finish())
 }
 
-/// What is to be acted on: the secondary that is told, the zone, and its serial if that was said.
-type Told = (u32, u32, Option<u32>);
+/// What is to be acted on: the secondary that is notified, the zone, and its serial if that was said.
+type Notified = (u32, u32, Option<u32>);
 
 /// Who is told, and of what.
 struct Register {
@@ -92,7 +92,7 @@ struct Register {
 
 impl Register {
     /// What a message from `peer` to `local` means: the answer, and what is to be acted on.
-    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Told>)> {
+    fn judge(&self, message: &[u8], peer: IpAddr, local: IpAddr) -> Option<(Vec<u8>, Option<Notified>)> {
         if peer.to_canonical() != self.primary {
             return None;
         }

@@ -18,7 +18,7 @@ use crate::{
 
 /// Each second's event.
 #[derive(Serialize)]
-struct Told {
+struct ProgressEvent {
     done: u64,
     failed: u64,
     outstanding: u64,
@@ -78,8 +78,8 @@ impl Reporter {
             let (begin, end) = if self.rewrites { ("\r", "\x1b[K") } else { ("", "\n") };
             events::say(format!("{begin}{line}{end}"));
         }
-        let told = Told { done, failed, outstanding, zones, records, bytes, connections_open };
-        if self.program { events::emit("progress", clock::monotonic_ns(), &told) } else { Ok(()) }
+        let event = ProgressEvent { done, failed, outstanding, zones, records, bytes, connections_open };
+        if self.program { events::emit("progress", clock::monotonic_ns(), &event) } else { Ok(()) }
     }
 
     /// Says how it all went.

@@ -7,11 +7,10 @@ use std::{
     sync::Arc,
 };
 
-use domain::base::Name;
-
 use super::zonefile;
 use crate::dns::{
     catalog::Members,
+    name::whole,
     record::Record,
     xfr::{Answered, Change, Outcome, Sink},
     zonemd,
@@ -74,8 +73,7 @@ impl SinkFactory {
 
 /// The name of a zone's file. What is no letter, digit, `-` or `_` of a label stands as `%` and two digits.
 fn file_name(zone: &[u8]) -> String {
-    let name = Name::from_slice(zone).expect("lists have whole names only");
-    let labels = name.iter().filter(|label| !label.is_root()).map(|label| {
+    let labels = whole(zone).iter().filter(|label| !label.is_root()).map(|label| {
         let byte = |byte: &u8| match byte {
             b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' => char::from(*byte).to_string(),
             _ => format!("%{byte:02x}"),

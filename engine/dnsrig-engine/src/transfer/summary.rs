@@ -14,8 +14,8 @@ use crate::{
     stats::histogram::{Times, percentiles},
 };
 
-/// So many secondaries are told of one by one.
-const TOLD_MAX: usize = 1_000;
+/// So many secondaries are listed one by one.
+const SECONDARIES_LISTED_MAX: usize = 1_000;
 
 /// How long transfers took, from asking to the last message.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -30,7 +30,7 @@ pub struct Took {
 
 /// One secondary.
 #[derive(Clone, Debug, Serialize)]
-pub struct Told {
+pub struct SecondarySummary {
     pub secondary: u32,
     pub source: Option<IpAddr>,
     pub done: u64,
@@ -79,7 +79,7 @@ pub struct Summary {
     /// TCP connections that were to bring NOTIFY and were refused: too many, or no descriptor was left.
     pub notify_refused: u64,
     pub interrupted: bool,
-    pub per_secondary: Vec<Told>,
+    pub per_secondary: Vec<SecondarySummary>,
     /// Where certificates do not fit, the sentence for people.
     #[serde(skip)]
     pub tls_sentence: Option<&'static str>,
@@ -117,9 +117,9 @@ impl Summary {
 
     /// Adds the secondaries of a thread, of which the first has the number `first`.
     pub fn tell(&mut self, secondaries: &[Secondary], first: u32, sources: &[Option<IpAddr>]) {
-        let room = TOLD_MAX.saturating_sub(self.per_secondary.len());
+        let room = SECONDARIES_LISTED_MAX.saturating_sub(self.per_secondary.len());
         let time = |ns: i64| (ns > 0).then_some(ns);
-        self.per_secondary.extend((first..).zip(secondaries).take(room).map(|(secondary, one)| Told {
+        self.per_secondary.extend((first..).zip(secondaries).take(room).map(|(secondary, one)| SecondarySummary {
             secondary,
             source: sources.get(secondary as usize).copied().flatten(),
             done: one.done,

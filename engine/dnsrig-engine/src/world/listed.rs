@@ -6,7 +6,7 @@
 use domain::base::Rtype;
 
 use super::{labels::Labels, seconds::Seconds, tlds::Tlds, types::Types, wire::Wire};
-use crate::dns::{name::NAME_BYTES_MAX, name_table::NameTable};
+use crate::dns::{dnssec::order, name::NAME_BYTES_MAX, name_table::NameTable};
 
 /// Labels below which a world has its own servers: no zone of a table has one of these as its own.
 const RESERVED_TLD: &[u8] = b"root-servers";
@@ -32,29 +32,19 @@ pub struct Listed {
 pub fn zones(table: &NameTable) -> Vec<(&[u8], Option<&[u8]>)> {
     let mut zones: Vec<_> = (0..table.count())
         .filter_map(|number| {
-            let mut labels = labels(table.wire(number));
-            let tld = labels.next()?;
-            Some((tld, labels.next().filter(|label| *label != RESERVED_SECOND)))
+            let name = table.wire(number);
+            let labels = order::Labels::of(name);
+            let label = |from_end| {
+                let at = labels.suffix_at(from_end)?;
+                Some(&name[at + 1..at + 1 + usize::from(name[at])])
+            };
+            Some((label(1)?, label(2).filter(|label| *label != RESERVED_SECOND)))
         })
         .filter(|(tld, _)| *tld != RESERVED_TLD)
         .collect();
     zones.sort_unstable();
     zones.dedup();
     zones
-}
-
-/// The labels of a name in wire format from the last one on, without the root's.
-fn labels(wire: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let mut starts = [0; 128];
-    let (mut at, mut count) = (0, 0);
-    while wire.get(at).is_some_and(|length| *length != 0) && count < starts.len() {
-        starts[count] = at;
-        count += 1;
-        at += 1 + usize::from(wire[at]);
-    }
-    (0..count)
-        .rev()
-        .map(move |number| &wire[starts[number] + 1..starts[number] + 1 + usize::from(wire[starts[number]])])
 }
 
 impl Listed {

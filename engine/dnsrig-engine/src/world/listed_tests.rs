@@ -3,7 +3,7 @@ use domain::base::Rtype;
 use super::*;
 use crate::{
     dns::testing::name,
-    world::{Node, World, Zone, records::Records, servers::Prefixes, spec::Spec},
+    world::{Node, World, Zone, records::Records, spec::Spec, testing::prefixes},
 };
 
 const NAMES: &str = "www.example.com.\t60\tA,MX\na.b.c.example.com.\t60\tTXT\nexample.com.\t60\tTXT\nnew-tld.\t5\tA\n\
@@ -12,10 +12,9 @@ const NAMES: &str = "www.example.com.\t60\tA,MX\na.b.c.example.com.\t60\tTXT\nex
                      x.dnssec-failed.arpa.\t5\tA\n";
 
 fn world(names: &str) -> World {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
     let table = NameTable::parse(names.as_bytes(), "names".as_ref(), false).unwrap();
     let spec = Spec::parse("zones.count = 50\ntlds.count = 11\nzones.wildcard = 0.0\nzones.empty_non_terminal = 0.0");
-    World::with_names(spec.unwrap(), prefixes, Some(&table)).unwrap()
+    World::with_names(spec.unwrap(), prefixes(), Some(&table)).unwrap()
 }
 
 fn at(world: &World, text: &str) -> (Zone, Node) {
@@ -86,8 +85,7 @@ fn all_names_of_a_zone_are_nodes_with_records() {
 #[test]
 fn a_world_without_a_table_stays_as_it_is() {
     let one = world("nic.com.\t5\tA\n");
-    let prefixes = one.prefixes;
-    let other = World::new(one.spec.clone(), prefixes).unwrap();
+    let other = World::new(one.spec.clone(), one.prefixes).unwrap();
     let names = |world: &World| world.zones().map(|zone| world.name(zone).to_vec()).collect::<Vec<_>>();
     assert_eq!(names(&one), names(&other));
 }

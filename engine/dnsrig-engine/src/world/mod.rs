@@ -5,14 +5,14 @@
 //! addresses of name servers. What is in a zone is computed from the hash of its name: [`root`], [`tld`], [`second`]
 //! and [`reverse`], each with three functions: which names there are, what is at a name, and an RRset. [`signing`]
 //! says which zones are signed and how, [`chain`] has the names of such a zone in order, [`signatures`] signs.
-//! [`faults`] has what may be wrong with a zone, [`faulty`] which zones those are, [`zone_faults`] what that changes.
+//! [`fault`] has what may be wrong with a zone, [`faulty_names`] which names have it, [`faulty_zones`] what it changes.
 //! [`records`] holds RRsets, [`types`] a set of types; [`listed`] has the names of a table, which [`names_file`]
 //! reads. [`labels`] is a name that is taken apart, [`wire`] one that is put together.
 
 pub mod chain;
-pub mod faults;
-mod faulty;
-pub mod hash;
+pub mod fault;
+mod faulty_names;
+mod faulty_zones;
 pub mod labels;
 mod listed;
 pub mod names_file;
@@ -25,27 +25,32 @@ pub mod servers;
 pub mod signatures;
 pub mod signing;
 pub mod spec;
+#[cfg(test)]
+pub mod testing;
 mod tld;
 mod tlds;
 pub mod types;
 pub mod wire;
-mod zone_faults;
 
-use std::sync::OnceLock;
+use std::{net::IpAddr, sync::OnceLock};
 
-use domain::base::{Name, Rtype};
+use domain::base::Rtype;
 
 use crate::{
-    base::{draw::is_share, random::Random},
+    base::{
+        draw::{cubed, is_share},
+        hash::fnv1a,
+        random::Random,
+    },
     dns::{
         dnssec::pool::Pool,
+        name::whole,
         name_table::{NameTable, ttl_of_s},
     },
 };
 use chain::Chain;
-use faults::Fault;
-use faulty::Faults;
-use hash::{cubed, key};
+use fault::Fault;
+use faulty_names::Faults;
 use labels::Labels;
 use listed::Listed;
 use records::Records;
@@ -130,12 +135,13 @@ impl World {
         let chains = (0..=tlds.count()).map(|_| OnceLock::new()).collect();
         let world = World { spec, prefixes, places, tlds, seconds, faults, pool: OnceLock::new(), chains, listed };
         if let Some(name) = world.faults.named().find(|name| world.is_hosters(name)) {
-            let name = Name::from_slice(name).map(Name::to_string).unwrap_or_default();
-            return Err(format!("faults.by_name: {name}: other zones' servers have their names there: choose another"));
+            return Err(format!(
+                "faults.by_name: {}: other zones' servers have their names there: choose another",
+                whole(name)
+            ));
         }
         if let Some(name) = world.faults.named().find(|name| world.has_no_effect(name)) {
-            let name = Name::from_slice(name).map(Name::to_string).unwrap_or_default();
-            return Err(format!("faults.by_name: {name}: its TLD is not signed: choose another"));
+            return Err(format!("faults.by_name: {}: its TLD is not signed: choose another", whole(name)));
         }
         if !prefixes.hold(places.count()) {
             return Err(format!("{} addresses of servers have no room in the networks", places.count()));
@@ -160,7 +166,7 @@ impl World {
         match zone {
             Zone::Root => None,
             Zone::Tld(_) => Some(Zone::Root),
-            Zone::Second(number) => Some(Zone::Tld(self.seconds.tld(number, self.tlds.arpa))),
+            Zone::Second(number) => Some(Zone::Tld(self.seconds.tld(number))),
         }
     }
 
@@ -174,7 +180,7 @@ impl World {
             }
             Zone::Second(number) => {
                 let label = self.seconds.label(number);
-                let tld = self.tlds.get(self.seconds.tld(number, self.tlds.arpa)).label.as_slice();
+                let tld = self.tlds.get(self.seconds.tld(number)).label.as_slice();
                 Wire::of(&[&length(label), label, &length(tld), tld, b"\0"])
             }
         }
@@ -257,9 +263,9 @@ impl World {
 
     fn push_address(&self, server: Server, rtype: Rtype, to: &mut Records) {
         let place = self.places.of(server);
-        match rtype {
-            Rtype::A => to.push(&[&self.prefixes.ipv4(place).octets()]),
-            _ => to.push(&[&self.prefixes.ipv6(place).octets()]),
+        match if rtype == Rtype::A { self.prefixes.ipv4(place) } else { self.prefixes.ipv6(place) } {
+            IpAddr::V4(address) => to.push(&[&address.octets()]),
+            IpAddr::V6(address) => to.push(&[&address.octets()]),
         }
     }
 
@@ -354,7 +360,7 @@ impl World {
     /// Who runs the servers of a second-level zone.
     fn hoster(&self, number: u32, name: &[u8]) -> u32 {
         self.own_hoster(number).or_else(|| self.faulty_hoster(number, name)).unwrap_or_else(|| {
-            cubed(Random::new(self.spec.seed ^ key(name), PURPOSE_HOSTER).bits(), self.places.hosters)
+            cubed(&mut Random::new(self.spec.seed ^ fnv1a(name), PURPOSE_HOSTER), self.places.hosters)
         })
     }
 

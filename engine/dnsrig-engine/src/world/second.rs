@@ -2,8 +2,8 @@
 
 use domain::base::Rtype;
 
-use super::{Node, World, Zone, hash::key, records::Records, servers::Server, types::Types, wire::Wire};
-use crate::base::{draw::is_share, random::Random};
+use super::{Node, World, Zone, records::Records, servers::Server, types::Types, wire::Wire};
+use crate::base::{draw::is_share, hash::fnv1a, random::Random};
 
 /// Streams of random numbers.
 const PURPOSE_ZONE: u64 = 52;
@@ -77,7 +77,7 @@ enum Www {
 impl World {
     fn shape(&self, name: &[u8]) -> Shape {
         let spec = &self.spec.zones;
-        let random = &mut Random::new(self.spec.seed ^ key(name), PURPOSE_ZONE);
+        let random = &mut Random::new(self.spec.seed ^ fnv1a(name), PURPOSE_ZONE);
         Shape {
             in_bailiwick: is_share(random, spec.in_bailiwick),
             has_ipv6: is_share(random, spec.ipv6),
@@ -188,7 +188,7 @@ impl World {
     pub(super) fn second_add(&self, number: u32, relative: &[u8], rtype: Rtype, owner: &[&[u8]], to: &mut Records) {
         let name = self.name(Zone::Second(number));
         to.begin(owner, rtype, self.host_ttl_s(relative, &name));
-        let random = &mut Random::new(self.spec.seed ^ key(&name) ^ key(relative).rotate_left(32), PURPOSE_RECORD);
+        let random = &mut Random::new(self.spec.seed ^ fnv1a(&name) ^ fnv1a(relative).rotate_left(32), PURPOSE_RECORD);
         let addresses = if relative.is_empty() { self.shape(&name).addresses } else { 1 };
         match rtype {
             Rtype::A => (0..addresses).for_each(|_| {

@@ -1,6 +1,6 @@
 //! The names of all second-level zones: a table in which each is found by halving.
 //!
-//! A name takes its letters and four bytes: 16 MB for a million.
+//! A name takes its letters and five bytes.
 
 use super::{spec::Spec, tlds::Tlds};
 use crate::dns::tld_names::Names;
@@ -10,27 +10,28 @@ use crate::dns::tld_names::Names;
 const FIXED: [&[u8]; 3] = [b"in-addr", b"ip6", b"dnssec-failed"];
 
 pub struct Seconds {
+    /// Each with its length before it.
     labels: Vec<u8>,
+    starts: Vec<u32>,
+    /// The end of each TLD's zones; `arpa`, whose come last, has none among them.
     ends: Vec<u32>,
-    /// The first and the end of each TLD.
-    ranges: Vec<(u32, u32)>,
-    /// Where the zones of `arpa` begin: they come last.
     first_of_arpa: u32,
+    /// The number of that TLD.
+    arpa: u32,
 }
 
 impl Seconds {
     /// Those of `arpa` come last, and all others TLD by TLD.
     /// `more`: TLDs and labels of more zones, sorted, each once; some may be drawn as well.
     pub fn new(spec: &Spec, tlds: &Tlds, more: &[(&[u8], Option<&[u8]>)]) -> Self {
-        let (labels, ends, ranges) = (Vec::new(), Vec::new(), Vec::new());
-        let mut seconds = Seconds { labels, ends, ranges, first_of_arpa: 0 };
+        let (labels, starts, ends) = (Vec::new(), Vec::new(), Vec::new());
+        let mut seconds = Seconds { labels, starts, ends, first_of_arpa: 0, arpa: tlds.arpa };
         let more_of = |tld: u32| {
             let label = tlds.get(tld).label.as_slice();
             let first = more.partition_point(|(tld, _)| *tld < label);
             more[first..].iter().take_while(move |(tld, _)| *tld == label).filter_map(|(_, second)| *second)
         };
         for tld in 0..tlds.count() {
-            let start = seconds.count();
             if tld != tlds.arpa {
                 let mut more = more_of(tld).peekable();
                 for label in Names::new(tlds.get(tld).zones.into(), spec.zones.names_seed) {
@@ -42,23 +43,22 @@ impl Seconds {
                 }
                 more.for_each(|label| seconds.push(label));
             }
-            seconds.ranges.push((start, seconds.count()));
+            seconds.ends.push(seconds.count());
         }
-        let start = seconds.count();
-        seconds.first_of_arpa = start;
+        seconds.first_of_arpa = seconds.count();
         more_of(tlds.arpa).filter(|label| !FIXED.contains(label)).for_each(|label| seconds.push(label));
         FIXED.into_iter().for_each(|label| seconds.push(label));
-        seconds.ranges[tlds.arpa as usize] = (start, seconds.count());
         seconds
     }
 
     fn push(&mut self, label: &[u8]) {
+        self.starts.push(self.labels.len() as u32);
+        self.labels.push(label.len() as u8);
         self.labels.extend_from_slice(label);
-        self.ends.push(self.labels.len() as u32);
     }
 
     pub fn count(&self) -> u32 {
-        self.ends.len() as u32
+        self.starts.len() as u32
     }
 
     /// Those that not every world has: they come first.
@@ -73,57 +73,37 @@ impl Seconds {
 
     /// The numbers of a TLD's zones, in the order of their names.
     pub fn of(&self, tld: u32) -> std::ops::Range<u32> {
-        let (start, end) = self.ranges[tld as usize];
-        start..end
+        if tld == self.arpa {
+            return self.first_of_arpa..self.count();
+        }
+        let start = tld.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        start..self.ends[tld as usize]
     }
 
     pub fn label(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        let start = if number == 0 { 0 } else { self.ends[number - 1] as usize };
-        &self.labels[start..self.ends[number] as usize]
+        self.label_at(self.starts[number as usize])
     }
 
-    /// The TLD of a zone. That of `arpa` begins behind all others.
-    pub fn tld(&self, number: u32, arpa: u32) -> u32 {
-        if number >= self.first_of_arpa {
-            return arpa;
-        }
-        // The range of arpa is out of order: it is passed over as if it were empty.
-        let is_before = |tld: u32| {
-            let (start, end) = if tld == arpa { self.empty_at(tld) } else { self.ranges[tld as usize] };
-            start <= number && end <= number
-        };
-        let (mut low, mut high) = (0, self.ranges.len() as u32);
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_before(middle) { low = middle + 1 } else { high = middle }
-        }
-        low
+    fn label_at(&self, start: u32) -> &[u8] {
+        let start = start as usize;
+        &self.labels[start + 1..start + 1 + usize::from(self.labels[start])]
     }
 
-    /// The end of the TLD before `tld`.
-    fn empty_at(&self, tld: u32) -> (u32, u32) {
-        let end = tld.checked_sub(1).map_or(0, |before| self.ranges[before as usize].1);
-        (end, end)
+    /// The TLD of a zone.
+    pub fn tld(&self, number: u32) -> u32 {
+        if number >= self.first_of_arpa { self.arpa } else { self.ends.partition_point(|end| *end <= number) as u32 }
     }
 
     /// The zone with this label in a TLD.
     pub fn find(&self, tld: u32, label: &[u8]) -> Option<u32> {
-        let range = self.of(tld);
-        if range.start == self.first_of_arpa {
+        let mut range = self.of(tld);
+        if tld == self.arpa {
             // These are few, and not sorted.
-            return range.into_iter().find(|number| self.label(*number) == label);
+            return range.find(|number| self.label(*number) == label);
         }
-        let (mut low, mut high) = (range.start, range.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.label(middle).cmp(label) {
-                std::cmp::Ordering::Less => low = middle + 1,
-                std::cmp::Ordering::Greater => high = middle,
-                std::cmp::Ordering::Equal => return Some(middle),
-            }
-        }
-        None
+        let starts = &self.starts[range.start as usize..range.end as usize];
+        let found = starts.binary_search_by(|start| self.label_at(*start).cmp(label)).ok()?;
+        Some(range.start + found as u32)
     }
 }
 
@@ -139,7 +119,7 @@ mod tests {
         // Each TLD but arpa has `nic`, too.
         assert_eq!(seconds.count(), 3000 + 1438 + 3);
         for number in 0..seconds.count() {
-            let tld = seconds.tld(number, tlds.arpa);
+            let tld = seconds.tld(number);
             assert_eq!(seconds.find(tld, seconds.label(number)), Some(number));
         }
         let com = tlds.find(b"com").unwrap();

@@ -1,11 +1,9 @@
-//! The name servers of a world, and their addresses: each has a place, which is its address's distance from the
-//! beginning of the world's prefixes.
+//! The name servers of a world, and their addresses: each has a place, which is the number of its address in the
+//! world's prefixes.
 
-use std::{
-    fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
-    str::FromStr,
-};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::net::prefix::{self, Prefix};
 
 /// The root has at most so many servers: `a` to `m`.
 pub const ROOT_MAX: u32 = 13;
@@ -48,11 +46,11 @@ pub struct AddressPlan {
 }
 
 impl AddressPlan {
-    /// Place 0 is nobody's: it is the network's own address.
+    /// The place of a server.
     pub fn of(self, server: Server) -> u32 {
         match server {
-            Server::Root { number } => 1 + number,
-            Server::Operator { operator, number } => 1 + ROOT_MAX + operator * OPERATOR_SERVERS + number,
+            Server::Root { number } => number,
+            Server::Operator { operator, number } => ROOT_MAX + operator * OPERATOR_SERVERS + number,
             Server::Hoster { hoster, number } => self.first_hoster() + hoster * HOSTER_SERVERS + number,
         }
     }
@@ -63,11 +61,11 @@ impl AddressPlan {
             let (hoster, number) = (place / HOSTER_SERVERS, place % HOSTER_SERVERS);
             return (hoster < self.hosters + self.faulty_hosters).then_some(Server::Hoster { hoster, number });
         }
-        match place.checked_sub(1 + ROOT_MAX) {
+        match place.checked_sub(ROOT_MAX) {
             Some(place) => {
                 Some(Server::Operator { operator: place / OPERATOR_SERVERS, number: place % OPERATOR_SERVERS })
             }
-            None => place.checked_sub(1).map(|number| Server::Root { number }),
+            None => Some(Server::Root { number: place }),
         }
     }
 
@@ -77,92 +75,52 @@ impl AddressPlan {
     }
 
     fn first_hoster(self) -> u32 {
-        1 + ROOT_MAX + self.operators * OPERATOR_SERVERS
+        ROOT_MAX + self.operators * OPERATOR_SERVERS
     }
-}
-
-/// A network: its first address, and how many bits of it all its addresses share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prefix<A> {
-    pub first: A,
-    bits: u32,
-}
-
-impl<A: fmt::Display> fmt::Display for Prefix<A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.first, self.bits)
-    }
-}
-
-pub type Prefix4 = Prefix<Ipv4Addr>;
-pub type Prefix6 = Prefix<Ipv6Addr>;
-
-impl FromStr for Prefix4 {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (first, bits): (Ipv4Addr, u32) = parse(text, 32)?;
-        let is_first = first.to_bits().checked_shl(bits).unwrap_or(0) == 0;
-        if is_first {
-            Ok(Prefix { first, bits })
-        } else {
-            Err(format!("{first} is not the first address of its network"))
-        }
-    }
-}
-
-impl FromStr for Prefix6 {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (first, bits): (Ipv6Addr, u32) = parse(text, 128)?;
-        let is_first = first.to_bits().checked_shl(bits).unwrap_or(0) == 0;
-        if is_first {
-            Ok(Prefix { first, bits })
-        } else {
-            Err(format!("{first} is not the first address of its network"))
-        }
-    }
-}
-
-fn parse<A: FromStr>(text: &str, most: u32) -> Result<(A, u32), String> {
-    let read = || {
-        let (first, bits) = text.split_once('/')?;
-        Some((first.parse().ok()?, bits.parse().ok().filter(|bits| *bits <= most)?))
-    };
-    read().ok_or_else(|| format!("`{text}` is no network such as 198.18.64.0/18 or 2001:2:0:3::/64"))
 }
 
 /// The networks that name servers have their addresses in. Every server has an address in each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefixes {
-    pub ipv4: Prefix4,
-    pub ipv6: Prefix6,
+    pub ipv4: Prefix,
+    pub ipv6: Prefix,
 }
 
 impl Prefixes {
-    pub fn ipv4(&self, place: u32) -> Ipv4Addr {
-        Ipv4Addr::from_bits(self.ipv4.first.to_bits() + place)
+    /// The IPv4 address of a place, for which there is room.
+    pub fn ipv4(&self, place: u32) -> IpAddr {
+        self.ipv4.client(place).expect("the world was made for these networks")
     }
 
-    pub fn ipv6(&self, place: u32) -> Ipv6Addr {
-        Ipv6Addr::from_bits(self.ipv6.first.to_bits() + u128::from(place))
+    /// The same, of IPv6.
+    pub fn ipv6(&self, place: u32) -> IpAddr {
+        self.ipv6.client(place).expect("the world was made for these networks")
     }
 
     /// The place that has an address.
     pub fn place(&self, address: IpAddr) -> Option<u32> {
-        let distance = match address {
-            IpAddr::V4(address) => address.to_bits().checked_sub(self.ipv4.first.to_bits())?.into(),
-            IpAddr::V6(address) => address.to_bits().checked_sub(self.ipv6.first.to_bits())?,
-        };
-        u32::try_from(distance).ok()
+        self.ipv4.number(address).or_else(|| self.ipv6.number(address))
     }
 
-    /// Whether both have so many places, beside the last address of IPv4, which is broadcast.
+    /// Whether both have so many places.
     pub fn hold(&self, places: u32) -> bool {
-        let room = |bits: u32| 1_u128.checked_shl(bits).unwrap_or(u128::MAX);
-        u128::from(places) < room(32 - self.ipv4.bits) && u128::from(places) < room(128 - self.ipv6.bits)
+        [self.ipv4, self.ipv6].iter().all(|prefix| u64::from(places) <= prefix.clients())
     }
+}
+
+/// Reads a network of IPv4.
+pub fn parse_ipv4(text: &str) -> Result<Prefix, String> {
+    parse(text, Ipv4Addr::UNSPECIFIED.into())
+}
+
+/// Reads a network of IPv6.
+pub fn parse_ipv6(text: &str) -> Result<Prefix, String> {
+    parse(text, Ipv6Addr::UNSPECIFIED.into())
+}
+
+fn parse(text: &str, family: IpAddr) -> Result<Prefix, String> {
+    let prefix = prefix::parse(text)?;
+    if prefix.is_family_of(family) { Ok(prefix) } else { Err(format!("{prefix} is of the other family")) }
 }
 
 #[cfg(test)]
@@ -173,7 +131,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_server_has_a_place_of_its_own(operators in 1_u32..300, hosters in 1_u32..4000, place in 1_u32..20_000) {
+        fn every_server_has_a_place_of_its_own(operators in 1_u32..300, hosters in 1_u32..4000, place in 0_u32..20_000) {
             let places = AddressPlan { operators, hosters, faulty_hosters: hosters / 50 };
             match places.server(place) {
                 Some(server) => prop_assert_eq!(places.of(server), place),
@@ -183,22 +141,17 @@ mod tests {
     }
 
     #[test]
-    fn a_network_has_its_first_address_and_its_size() {
-        let ipv4: Prefix4 = "198.18.64.0/18".parse().unwrap();
-        let ipv6: Prefix6 = "2001:2:0:3::/64".parse().unwrap();
-        let prefixes = Prefixes { ipv4, ipv6 };
-        assert!(prefixes.hold(16_383) && !prefixes.hold(16_384));
-        assert_eq!(
-            (prefixes.ipv4(258).to_string(), prefixes.ipv6(10).to_string()),
-            ("198.18.65.2".into(), "2001:2:0:3::a".into())
-        );
-        assert_eq!(prefixes.place("198.18.65.2".parse().unwrap()), Some(258));
-        assert_eq!(prefixes.place("2001:2:0:3::a".parse().unwrap()), Some(10));
-        assert_eq!(prefixes.place("198.18.63.255".parse().unwrap()), None);
-        assert_eq!(prefixes.place("2001:2:0:4::".parse().unwrap()), None);
-        for wrong in ["", "198.18.64.0", "198.18.64.1/18", "198.18.64.0/33", "::/0"] {
-            assert!(wrong.parse::<Prefix4>().is_err(), "{wrong}");
+    fn a_place_has_an_address_in_each_network() {
+        let prefixes =
+            Prefixes { ipv4: parse_ipv4("198.18.64.0/18").unwrap(), ipv6: parse_ipv6("2001:2:0:3::/64").unwrap() };
+        assert!(prefixes.hold(16_382) && !prefixes.hold(16_383));
+        let addresses =
+            [(257, "198.18.65.2"), (9, "2001:2:0:3::a")].map(|(place, text)| (place, text.parse().unwrap()));
+        assert_eq!([prefixes.ipv4(257), prefixes.ipv6(9)], addresses.map(|(_, address)| address));
+        assert!(addresses.iter().all(|(place, address)| prefixes.place(*address) == Some(*place)));
+        for other in ["198.18.63.255", "198.18.64.0", "2001:2:0:4::1"] {
+            assert_eq!(prefixes.place(other.parse().unwrap()), None, "{other}");
         }
-        assert!("0.0.0.0/0".parse::<Prefix4>().is_ok() && "::/0".parse::<Prefix6>().is_ok());
+        assert!(parse_ipv4("::/0").is_err() && parse_ipv6("0.0.0.0/0").is_err());
     }
 }

@@ -5,14 +5,13 @@ use domain::base::Rtype;
 use super::{
     Node, World, Zone,
     chain::{Builder, Chain},
-    hash::key,
     records::Records,
     spec::{self, SignedZones},
     types::Types,
     wire::Wire,
 };
 use crate::{
-    base::{draw::is_share, random::Random},
+    base::{draw::is_share, hash::fnv1a, random::Random},
     dns::dnssec::{key::Role, nsec3::Params, pool::Pool, rrset::Validity, secret::Algorithm, signer::SignedZone},
 };
 
@@ -44,30 +43,30 @@ impl World {
         match zone {
             Zone::Tld(number) if number != self.tlds.arpa => {
                 let is_signed = self.is_tld_signed(number);
-                is_signed.then(|| self.draw_signing(&spec.tlds, key(&self.name(zone)), true))
+                is_signed.then(|| self.draw_signing(&spec.tlds, fnv1a(&self.name(zone)), true))
             }
             Zone::Second(number) if number < self.seconds.forward() => {
-                let tld = self.seconds.tld(number, self.tlds.arpa);
+                let tld = self.seconds.tld(number);
                 let share = spec.share.or(self.tlds.get(tld).signed_zones).unwrap_or(spec.zones.signed);
-                let seed = key(&self.name(zone));
+                let seed = fnv1a(&self.name(zone));
                 let mut random = Random::new(self.spec.seed ^ seed, PURPOSE_SIGNED);
                 let is_one = is_share(&mut random, share) || self.dnssec_fault(zone).is_some();
                 (is_one && self.is_tld_signed(tld)).then(|| self.draw_signing(&spec.zones, seed, false))
             }
             Zone::Root | Zone::Tld(_) | Zone::Second(_) => {
-                let keys = key(&self.name(zone));
+                let keys = fnv1a(&self.name(zone));
                 Some(Signing { algorithm: Algorithm::RsaSha256, params: None, has_one_key: false, keys })
             }
         }
     }
 
     pub(super) fn is_below_signed(&self, second: u32) -> bool {
-        self.is_tld_signed(self.seconds.tld(second, self.tlds.arpa))
+        self.is_tld_signed(self.seconds.tld(second))
     }
 
     fn is_tld_signed(&self, number: u32) -> bool {
         let (tld, share) = (self.tlds.get(number), self.spec.signing.tlds.signed);
-        let mut random = Random::new(self.spec.seed ^ key(&tld.label), PURPOSE_SIGNED);
+        let mut random = Random::new(self.spec.seed ^ fnv1a(&tld.label), PURPOSE_SIGNED);
         if tld.is_named { share > 0.0 } else { is_share(&mut random, share) }
     }
 
@@ -86,16 +85,20 @@ impl World {
 
     /// The keys and the validity of a zone, if it is signed; `name` is the zone's.
     pub fn signed<'w>(&'w self, zone: Zone, name: &'w [u8]) -> Option<SignedZone<'w>> {
-        let Signing { algorithm, has_one_key, keys, .. } = self.signing(zone)?;
+        self.signing(zone).map(|signing| self.signed_as(signing, zone, name))
+    }
+
+    fn signed_as<'w>(&'w self, signing: Signing, zone: Zone, name: &'w [u8]) -> SignedZone<'w> {
+        let Signing { algorithm, has_one_key, keys, .. } = signing;
         let key_signing = self.pool().key(algorithm, Role::KeySigning, keys);
         let zone_signing = self.pool().key(algorithm, Role::ZoneSigning, keys);
-        Some(SignedZone {
+        SignedZone {
             name,
             key_signing,
             zone_signing: if has_one_key { key_signing } else { zone_signing },
             validity: self.validity(),
             fault: self.dnssec_fault(zone),
-        })
+        }
     }
 
     /// When all signatures are valid.
@@ -155,7 +158,7 @@ impl World {
         let (Node::Types(types), true) = (node, relative.is_empty()) else { return node };
         let Some(signing) = self.signing(zone) else { return node };
         let types = types.with(Rtype::NSEC3PARAM, signing.params.is_some());
-        let has_keys = self.signed(zone, &self.name(zone)).is_some_and(|zone| zone.dnskeys().next().is_some());
+        let has_keys = self.signed_as(signing, zone, &self.name(zone)).dnskeys().next().is_some();
         Node::Types(types.with(Rtype::DNSKEY, has_keys))
     }
 

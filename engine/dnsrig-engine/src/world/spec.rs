@@ -9,7 +9,7 @@ use std::{
 use serde::Deserialize;
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
-use super::{faults::Fault, servers};
+use super::{fault::Fault, servers};
 use crate::{
     base::failure::Advice,
     dns::{dataset::parse_name, dnssec::pool::KEYS_MAX},
@@ -140,7 +140,7 @@ pub struct Faults {
     pub first_server: f64,
     pub slow_ms: u32,
     pub oversized_bytes: u32,
-    /// What is wrong with zones by their names: see [`super::faults`].
+    /// What is wrong with zones by their names: see [`super::fault`].
     pub by_name: BTreeMap<String, String>,
 }
 

@@ -1,10 +1,8 @@
-use super::*;
+use super::{
+    testing::{prefixes, world},
+    *,
+};
 use crate::dns::testing::name;
-
-fn world(text: &str) -> World {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    World::new(Spec::parse(text).unwrap(), prefixes).unwrap()
-}
 
 fn labels(text: &str) -> Labels {
     Labels::read(&name(text)).unwrap()
@@ -104,6 +102,6 @@ fn a_population_of_the_tld_dataset_finds_its_names() {
 
 #[test]
 fn servers_that_find_no_room_are_an_error() {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/24".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
+    let prefixes = Prefixes { ipv4: servers::parse_ipv4("198.18.64.0/24").unwrap(), ..prefixes() };
     assert!(World::new(Spec::parse("").unwrap(), prefixes).is_err_and(|error| error.contains("have no room")));
 }

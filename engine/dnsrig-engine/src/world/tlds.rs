@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    hash::{cubed, key},
-    spec::Spec,
+use super::spec::Spec;
+use crate::base::{
+    draw::{cubed, is_share},
+    hash::fnv1a,
+    random::Random,
 };
-use crate::base::{draw::is_share, random::Random};
 
 /// The TLD of reverse zones.
 pub const ARPA: &[u8] = b"arpa";
@@ -54,8 +55,8 @@ impl Tlds {
                 // The sums are rounded, so that all zones are given away.
                 let zones = (sum.round() as u32).saturating_sub(*given);
                 *given += zones;
-                let mut random = Random::new(spec.seed ^ key(&label), PURPOSE_TLD);
-                let operator = cubed(random.bits(), spec.tlds.operators);
+                let mut random = Random::new(spec.seed ^ fnv1a(&label), PURPOSE_TLD);
+                let operator = cubed(&mut random, spec.tlds.operators);
                 let servers = if is_share(&mut random, spec.tlds.six_servers) { 6 } else { 4 };
                 // Marked by itself; the others are set below.
                 let names_of = if is_share(&mut random, spec.tlds.own_names) { u32::MAX } else { 0 };

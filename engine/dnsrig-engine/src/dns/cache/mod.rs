@@ -86,8 +86,8 @@ impl<'t> Simulation<'t> {
         Simulation { answers: Answers::default(), timed: None }
     }
 
-    /// Of a stream of so long, with a limited cache of so many entries.
-    pub fn timed(duration_ns: i64, entries_max: usize, ttls: Ttls<'t>) -> Self {
+    /// Of a stream of so long; with a limited cache, if that is of interest, of so many entries.
+    pub fn timed(duration_ns: i64, entries_max: Option<usize>, ttls: Ttls<'t>) -> Self {
         let timed = Timed::new(duration_ns, entries_max, ttls);
         Simulation { answers: Answers::default(), timed: Some(timed) }
     }
@@ -101,7 +101,7 @@ impl<'t> Simulation<'t> {
             Some(timed) => {
                 let ttl_s = timed.ttl_s(asked, is_missing);
                 let found = self.answers.ask(client, key, due_ns, Some(ttl_s));
-                let limited = timed.limited.ask(key, due_ns, ttl_s);
+                let limited = timed.limited.as_mut().is_some_and(|limited| limited.ask(key, due_ns, ttl_s));
                 let upstream =
                     if found.holds { 0 } else { 1 + delegations(&mut self.answers, asked, is_missing, due_ns) };
                 timed.count_name(client, asked, is_missing);
@@ -162,14 +162,14 @@ struct Timed<'t> {
     ttls: Ttls<'t>,
     /// The number in the table by a name's hash.
     numbers: HashMap<u64, u32>,
-    limited: Limited,
+    limited: Option<Limited>,
     half_ns: i64,
     names: HashMap<u64, Name>,
     found: Simulated,
 }
 
 impl<'t> Timed<'t> {
-    fn new(duration_ns: i64, entries_max: usize, ttls: Ttls<'t>) -> Self {
+    fn new(duration_ns: i64, entries_max: Option<usize>, ttls: Ttls<'t>) -> Self {
         let numbers = match ttls {
             Ttls::Table(table) => (0..table.count()).map(|number| (hash(table.wire(number), 0), number)).collect(),
             _ => HashMap::new(),
@@ -177,10 +177,10 @@ impl<'t> Timed<'t> {
         Timed {
             ttls,
             numbers,
-            limited: Limited::new(entries_max),
+            limited: entries_max.map(Limited::new),
             half_ns: duration_ns / 2,
             names: HashMap::new(),
-            found: Simulated { entries_limited: entries_max, ..Simulated::default() },
+            found: Simulated { entries_limited: entries_max.unwrap_or_default(), ..Simulated::default() },
         }
     }
 
@@ -292,7 +292,7 @@ mod tests {
         let path = directory.path().join("names");
         std::fs::write(&path, "a.example\t60\tA,AAAA\nb.example\t600\nc.example\t600\n").unwrap();
         let table = NameTable::read(&path).unwrap();
-        let mut simulation = Simulation::timed(100 * S, entries_max, Ttls::Table(&table));
+        let mut simulation = Simulation::timed(100 * S, Some(entries_max), Ttls::Table(&table));
         for (due_s, text, rtype) in asked {
             let asked = Asked { name: name(text).to_ascii_lowercase(), rtype: *rtype, edns: None };
             simulation.add(0, due_s * S, &asked);

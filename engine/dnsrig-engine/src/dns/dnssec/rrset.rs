@@ -35,13 +35,6 @@ impl Validity {
         let expiration_s = self.inception_s.saturating_sub(1);
         Validity { inception_s: expiration_s.saturating_sub(length_s), expiration_s }
     }
-
-    /// As long, and beginning when this one is over.
-    pub fn after(self) -> Self {
-        let length_s = self.expiration_s.saturating_sub(self.inception_s);
-        let inception_s = self.expiration_s.saturating_add(1);
-        Validity { inception_s, expiration_s: inception_s.saturating_add(length_s) }
-    }
 }
 
 /// What is signed of an RRset, in a buffer that is used again.

@@ -99,11 +99,11 @@ proptest! {
 }
 
 #[test]
-fn validity_before_and_after_does_not_touch_it() {
-    let (before, after) = (VALIDITY.before(), VALIDITY.after());
-    assert_eq!((before.expiration_s, after.inception_s), (VALIDITY.inception_s - 1, VALIDITY.expiration_s + 1));
+fn validity_before_does_not_touch_it() {
+    let before = VALIDITY.before();
+    assert_eq!(before.expiration_s, VALIDITY.inception_s - 1);
     let length = |validity: Validity| validity.expiration_s - validity.inception_s;
-    assert_eq!([before, after].map(length), [length(VALIDITY); 2]);
+    assert_eq!(length(before), length(VALIDITY));
     let all = Validity { inception_s: 0, expiration_s: u32::MAX };
-    assert_eq!((all.before().inception_s, all.after().expiration_s), (0, u32::MAX));
+    assert_eq!(all.before().inception_s, 0);
 }

@@ -53,11 +53,7 @@ impl<'a> SignedZone<'a> {
     }
 
     fn validity(&self) -> Validity {
-        match self.fault {
-            Some(Fault::Expired) => self.validity.before(),
-            Some(Fault::NotYetValid) => self.validity.after(),
-            _ => self.validity,
-        }
+        if self.fault == Some(Fault::Expired) { self.validity.before() } else { self.validity }
     }
 }
 
@@ -112,9 +108,6 @@ impl Signer {
         let was_kept = cache.append(signed.bytes(), to, |to| key.sign(signed.bytes(), *nonces, to));
         counts.given += 1;
         counts.made += u64::from(!was_kept);
-        if let (Some(Fault::TurnedBit), Some(last)) = (zone.fault, to.last_mut()) {
-            *last ^= 1;
-        }
         Ok(true)
     }
 }

@@ -53,6 +53,8 @@ fn another_library_verifies_the_signatures_of_every_algorithm() {
                 assert_eq!(once, again, "kept");
                 let is_random = algorithm == Algorithm::EcdsaP256Sha256 && nonces == Nonces::Random;
                 assert_eq!(once == fresh, !is_random, "{algorithm:?} {nonces:?}");
+                *fresh.last_mut().unwrap() ^= 1;
+                assert_eq!(check(&zone, key, rrset, &fresh), (false, VALIDITY), "a turned bit is seen");
             }
             assert_eq!(signer.counts(), Counts { given: 4, made: 2 });
         }
@@ -73,10 +75,7 @@ fn each_fault_is_its_own() {
         is_there.then(|| check(zone, zone.zone_signing, &rrset, &rrsig))
     };
     assert_eq!(checked(&good), Some((true, VALIDITY)));
-    assert_eq!(checked(&with(Fault::TurnedBit)), Some((false, VALIDITY)));
-    assert_eq!(checked(&good), Some((true, VALIDITY)), "what is kept is not damaged");
     assert_eq!(checked(&with(Fault::Expired)), Some((true, VALIDITY.before())));
-    assert_eq!(checked(&with(Fault::NotYetValid)), Some((true, VALIDITY.after())));
     assert_eq!(checked(&with(Fault::MissingSignature)), None);
     for fault in [Fault::WrongDs, Fault::MissingKey, Fault::BrokenDenial] {
         assert_eq!(checked(&with(fault)), Some((true, VALIDITY)), "{fault:?}");

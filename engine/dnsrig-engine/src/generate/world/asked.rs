@@ -2,10 +2,10 @@
 
 use std::{collections::HashMap, fs, io::Write, path::Path};
 
-use domain::base::{Name, Rtype};
+use domain::base::Rtype;
 
 use crate::{
-    dns::{asked::Asked, dataset::is_missing, name_table::ttl_of_s, stream::StreamReader},
+    dns::{asked::Asked, dataset::is_missing, name::whole, name_table::ttl_of_s, stream::StreamReader},
     generate::error::{DatasetError, writing},
     world::{labels::Labels, names_file::sha256, types::Types},
 };
@@ -44,8 +44,8 @@ pub fn write(stream: &Path, path: &Path) -> Result<(Asking, String), DatasetErro
         // What a world cannot give is answered with no data: the name is there all the same.
         let types = if types.is_empty() { Types::of(&[Rtype::A]) } else { *types };
         let types: Vec<_> = types.iter().map(|rtype| rtype.to_string()).collect();
-        let shown = Name::from_slice(name).map(Name::to_string).unwrap_or_default();
-        writeln!(text, "{shown}.\t{}\t{}", ttl_of_s(name), types.join(",")).map_err(writing(path))?;
+        let name_shown = whole(name).fmt_with_dot();
+        writeln!(text, "{name_shown}\t{}\t{}", ttl_of_s(name), types.join(",")).map_err(writing(path))?;
     }
     fs::write(path, &text).map_err(writing(path))?;
     Ok((asking, sha256(&text)))

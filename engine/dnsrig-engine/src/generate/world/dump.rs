@@ -9,7 +9,7 @@ use std::{
 
 use domain::{
     base::{
-        Name, ParsedName, Rtype,
+        ParsedName, Rtype,
         rdata::ParseAnyRecordData,
         zonefile_fmt::{DisplayKind, ZonefileFmt},
     },
@@ -18,11 +18,14 @@ use domain::{
 };
 
 use crate::{
-    dns::dnssec::{
-        denial::{Claim, Record},
-        order::{Labels, suffix},
-        secret::Nonces,
-        signer::SignedZone,
+    dns::{
+        dnssec::{
+            denial::{Claim, Record},
+            order::{Labels, suffix},
+            secret::Nonces,
+            signer::SignedZone,
+        },
+        name::whole,
     },
     generate::error::{DatasetError, writing},
     world::{Node, World, Zone, records::Records, signatures::Signatures},
@@ -44,8 +47,8 @@ pub fn write(world: &World, directory: &Path) -> Result<u64, DatasetError> {
     // The same dump has the same bytes, and no signature is used twice.
     let mut signatures = Signatures::new(Nonces::Reproducible, 0);
     for zone in &zones {
-        let name = text(&world.name(*zone));
-        let file = format!("zones/{}.zone", if *zone == Zone::Root { "root" } else { &name });
+        let name = if *zone == Zone::Root { String::new() } else { whole(&world.name(*zone)).to_string() };
+        let file = format!("zones/{}.zone", if name.is_empty() { "root" } else { &name });
         writeln!(listed, "{name}\t{file}").map_err(writing(&list))?;
         let path = directory.join(file);
         let mut output = BufWriter::new(File::create(&path).map_err(writing(&path))?);
@@ -87,8 +90,8 @@ fn write_zone(world: &World, zone: Zone, signatures: &mut Signatures, output: &m
     }
     for set in records.iter().chain(glue.iter()) {
         for data in set.data() {
-            let (owner, data) = (text(set.owner), data_text(set.rtype, data));
-            writeln!(output, "{owner}. {} IN {} {data}", set.ttl_s, set.rtype)?;
+            let (owner, data) = (whole(set.owner).fmt_with_dot(), data_text(set.rtype, data));
+            writeln!(output, "{owner} {} IN {} {data}", set.ttl_s, set.rtype)?;
         }
     }
     Ok(())
@@ -113,13 +116,6 @@ fn add_chain(world: &World, zone: Zone, signed: &SignedZone<'_>, records: &mut R
             }
         }
     });
-}
-
-fn text(name: &[u8]) -> String {
-    match name {
-        [0] => String::new(),
-        _ => Name::from_slice(name).map(Name::to_string).unwrap_or_default(),
-    }
 }
 
 /// Data as zone files have it; what cannot be read as its type is written as bytes (RFC 3597 §5).

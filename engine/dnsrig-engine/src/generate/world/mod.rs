@@ -16,10 +16,13 @@ use toml_edit::{DocumentMut, value};
 
 use self::{asked::Asking, names::Which};
 use super::error::{DatasetError, writing};
-use crate::world::{
-    World, names_file,
-    servers::{Prefix4, Prefix6, Prefixes},
-    spec::{self, Spec, ZONES_MAX},
+use crate::{
+    net::prefix::Prefix,
+    world::{
+        World, names_file,
+        servers::{self, Prefixes},
+        spec::{self, Spec, ZONES_MAX},
+    },
 };
 
 /// Write the specification of a simulated Internet, which `serve world` answers for.
@@ -63,11 +66,11 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub dump: Option<PathBuf>,
     /// The network of the servers' IPv4 addresses: it shows in the dump only
-    #[arg(long, value_name = "NETWORK", default_value = "198.18.64.0/18")]
-    pub ipv4: Prefix4,
+    #[arg(long, value_name = "NETWORK", default_value = "198.18.64.0/18", value_parser = servers::parse_ipv4)]
+    pub ipv4: Prefix,
     /// The network of the servers' IPv6 addresses: it shows in the dump only
-    #[arg(long, value_name = "NETWORK", default_value = "2001:2:0:3::/64")]
-    pub ipv6: Prefix6,
+    #[arg(long, value_name = "NETWORK", default_value = "2001:2:0:3::/64", value_parser = servers::parse_ipv6)]
+    pub ipv6: Prefix,
 }
 
 /// What there is in the world.
@@ -75,7 +78,7 @@ pub struct Arguments {
 pub struct Made {
     tlds: u32,
     second_level_zones: u32,
-    /// The highest place of an address in the networks, and one: so many addresses they must have.
+    /// So many addresses the networks must have, their first among them, which is nobody's.
     addresses: u32,
     /// What the stream asks for.
     asking: Option<Asking>,
@@ -97,9 +100,11 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     // That of another specification lies beside that.
     let beside = arguments.from.as_deref().filter(|_| asking.is_none()).unwrap_or(&arguments.out);
     let table = names_file::read(&spec, beside)?;
+    let source = beside.with_file_name(&spec.names.file);
     let copy = arguments.out.with_file_name(&spec.names.file);
-    if table.is_some() && !copy.exists() {
-        fs::copy(beside.with_file_name(&spec.names.file), &copy).map_err(writing(&copy))?;
+    // A file that is copied to itself is empty afterwards.
+    if table.is_some() && source.canonicalize().ok() != copy.canonicalize().ok() {
+        fs::copy(&source, &copy).map_err(writing(&copy))?;
     }
     let prefixes = Prefixes { ipv4: arguments.ipv4, ipv6: arguments.ipv6 };
     let world = World::with_names(spec, prefixes, table.as_ref()).map_err(DatasetError::Arguments)?;
@@ -113,7 +118,7 @@ pub fn generate(arguments: &Arguments) -> Result<Made, DatasetError> {
     Ok(Made {
         tlds: count(1),
         second_level_zones: count(2),
-        addresses: world.places.count(),
+        addresses: world.places.count() + 1,
         asking,
         names,
         faulty_names,

@@ -6,11 +6,12 @@ use std::{
     path::Path,
 };
 
-use domain::base::{Name, Rtype};
+use domain::base::Rtype;
 
 use crate::{
+    dns::name::whole,
     generate::error::{DatasetError, writing},
-    world::{Node, World, Zone, labels::Labels, records::Records},
+    world::{Node, World, Zone, records::Records},
 };
 
 /// The names of every second-level zone that are written.
@@ -56,16 +57,12 @@ pub fn write(world: &World, which: Which, path: &Path) -> Result<u64, DatasetErr
                 types.iter().filter(asked).map(|rtype| rtype.to_string()).collect()
             };
             for set in records.iter() {
-                let owner = Labels::read(set.owner).map(|owner| text(owner.wire())).unwrap_or_default();
-                writeln!(output, "{owner}.\t{}\t{}", set.ttl_s, types.join(",")).map_err(writing(path))?;
+                let owner = whole(set.owner).fmt_with_dot();
+                writeln!(output, "{owner}\t{}\t{}", set.ttl_s, types.join(",")).map_err(writing(path))?;
                 count += 1;
             }
         }
     }
     output.flush().map_err(writing(path))?;
     Ok(count)
-}
-
-fn text(name: &[u8]) -> String {
-    Name::from_slice(name).map(Name::to_string).unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use crate::{
     dns::stream::{RETRANSMISSION, StreamError, StreamReader, Transport},
     load::{
         arrivals::Part,
-        captured::{Ahead, Chunk},
+        captured::{Chunk, ChunkSender},
         classes::Classes,
     },
 };
@@ -49,7 +49,7 @@ pub fn read_ahead(
     mut stream: StreamReader,
     selection: &Selection,
     skipped: &Skipped,
-    ahead: &mut Ahead,
+    sender: &mut ChunkSender,
 ) -> Result<(), StreamError> {
     let mut chunk = Chunk::default();
     while let Some(record) = stream.next()? {
@@ -75,13 +75,13 @@ pub fn read_ahead(
         let due_ns = (record.due_ns as f64 / selection.speed) as i64;
         chunk.push(due_ns, record.client, (transport, asks_again), record.message);
         if !chunk.has_room() {
-            let Some(empty) = ahead.give(chunk) else { return Ok(()) };
+            let Some(empty) = sender.give(chunk) else { return Ok(()) };
             chunk = empty;
         }
     }
     if !chunk.is_empty() {
         // Whoever takes it may have ended early.
-        let _ = ahead.give(chunk);
+        let _ = sender.give(chunk);
     }
     Ok(())
 }

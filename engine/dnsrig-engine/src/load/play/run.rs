@@ -114,10 +114,10 @@ fn start(
         let (part, classes, transports) = (Part { thread, threads }, members.clone(), transports.clone());
         let selection = Selection { part, speed, retransmissions, classes, transports };
         let (stream, skipped) = (StreamReader::open(&arguments.stream)?, skipped.clone());
-        let (mut ahead, way) = captured::way();
-        let read = move |_| Ok(read_ahead(stream, &selection, &skipped, &mut ahead)?);
+        let (mut sender, receiver) = captured::channel();
+        let read = move |_| Ok(read_ahead(stream, &selection, &skipped, &mut sender)?);
         supervision.readers.spawn("stream", read)?;
-        sources.push(Captured::new(way, MESSAGE_BYTES_MAX));
+        sources.push(Captured::new(receiver, MESSAGE_BYTES_MAX));
     }
     let mut sources = sources.into_iter();
     let connections =

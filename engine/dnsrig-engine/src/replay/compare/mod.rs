@@ -52,7 +52,7 @@ pub struct Arguments {
 }
 
 fn parse_speed(text: &str) -> Result<f64, String> {
-    units::parse_number(text, 0.001..=1_000.0, "a factor")
+    units::parse_number(text, 0.001..=100_000.0, "a factor")
 }
 
 /// Reads both streams, and says how one arrived.

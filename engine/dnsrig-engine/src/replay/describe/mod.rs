@@ -63,7 +63,7 @@ fn describe(arguments: &Arguments) -> Result<Summary, ReplayError> {
     let simulation = if arguments.cache {
         Simulation::timed(
             header.duration_ns,
-            arguments.cache_entries as usize,
+            Some(arguments.cache_entries as usize),
             table.as_ref().map_or(Ttls::Drawn, Ttls::Table),
         )
     } else {

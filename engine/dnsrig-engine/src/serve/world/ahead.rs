@@ -11,11 +11,12 @@ use serde::Serialize;
 
 use super::{counts::MINIMISED, reply::Reply, search, secure};
 use crate::{
+    base::hash::fnv1a,
     dns::{
         asked::Asked,
         stream::{StreamError, StreamReader},
     },
-    world::{World, Zone, hash::key, labels::Labels, signatures::Signatures},
+    world::{World, Zone, labels::Labels, signatures::Signatures},
 };
 
 /// What was done.
@@ -63,7 +64,7 @@ impl<'w> Resolution<'w> {
     fn resolve(&mut self, name: Labels, rtype: Rtype) {
         self.next.push((name, rtype));
         while let Some((name, rtype)) = self.next.pop() {
-            if self.questions.insert(key(name.wire()) ^ u64::from(rtype.to_int()).rotate_left(48)) {
+            if self.questions.insert(fnv1a(name.wire()) ^ u64::from(rtype.to_int()).rotate_left(48)) {
                 self.descend(&name, rtype);
             }
         }

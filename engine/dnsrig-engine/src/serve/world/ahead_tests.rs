@@ -1,6 +1,6 @@
 //! Whoever asks what was signed ahead waits for no signature, whichever server is asked.
 
-use std::{net::IpAddr, path::Path};
+use std::path::Path;
 
 use domain::base::Rtype;
 
@@ -11,7 +11,7 @@ use crate::{
         stream::{Record, StreamWriter, Transport},
     },
     serve::world::core::{self, State, Via},
-    world::{servers::Prefixes, spec::Spec},
+    world::testing::{addresses, world},
 };
 
 const SPEC: &str = "
@@ -26,11 +26,6 @@ const SPEC: &str = "
     signing.zones.nsec3 = 0.5
     signing.zones.p256 = 0.9
 ";
-
-fn world() -> World {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    World::new(Spec::parse(SPEC).unwrap(), prefixes).unwrap()
-}
 
 fn query(name: &[u8], rtype: Rtype) -> Vec<u8> {
     let header = [9, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1];
@@ -63,18 +58,17 @@ fn write(path: &Path, questions: &[(Zone, Vec<u8>, Rtype)]) {
 fn ask(world: &World, state: &mut State, zone: Zone, name: &[u8], rtype: Rtype) {
     let mut zone = Some(zone);
     while let Some(one) = zone {
-        world.name_servers(one, &mut |_, server| {
-            let to: IpAddr = world.prefixes.ipv4(world.places.of(server)).into();
+        for to in addresses(world, one) {
             let via = Via { destination: Some(to), is_stream: true, has_waited: false };
             core::answer(world, &query(name, rtype), via, state, &mut [0; 65_535]);
-        });
+        }
         zone = world.parent(one);
     }
 }
 
 #[test]
 fn who_asks_what_was_signed_ahead_waits_for_no_signature() {
-    let (world, directory) = (world(), tempfile::tempdir().unwrap());
+    let (world, directory) = (world(SPEC), tempfile::tempdir().unwrap());
     let (stream, questions) = (directory.path().join("stream"), questions(&world));
     write(&stream, &questions);
     let mut signatures = Signatures::new(Nonces::Random, 64 << 20);

@@ -9,13 +9,13 @@ use domain::base::{
 
 use super::{
     counts::{Counts, Kind},
-    faulty::{self, Outcome},
+    faults::{self, Outcome},
     message,
     query::{Query, Refusal},
     reply::Reply,
     search, secure,
 };
-use crate::world::{World, faults::Fault, signatures::Signatures};
+use crate::world::{World, fault::Fault, signatures::Signatures};
 
 /// How a message came.
 #[derive(Clone, Copy, Debug)]
@@ -73,7 +73,7 @@ pub fn answer(world: &World, bytes: &[u8], via: Via, state: &mut State, space: &
         }
     }
     let fault = reply.zone.and_then(|zone| world.fault_at(zone, server));
-    let outcome = fault.map_or(Outcome::Sent, |fault| faulty::apply(world, fault, via.is_stream, reply));
+    let outcome = fault.map_or(Outcome::Sent, |fault| faults::apply(world, fault, via.is_stream, reply));
     match outcome {
         Outcome::Later(delay_ns) if !via.has_waited => return Turn::Later(delay_ns),
         Outcome::Silent => {

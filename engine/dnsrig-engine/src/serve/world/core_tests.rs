@@ -9,13 +9,12 @@ use domain::{
 
 use super::*;
 use crate::{
-    dns::{dnssec::secret::Nonces, testing::name},
-    world::{Zone, labels::Labels, servers::Prefixes, spec::Spec},
+    dns::{dnssec::secret::Nonces, name::whole, testing::name},
+    world::{Zone, labels::Labels, testing},
 };
 
 fn world(text: &str) -> World {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    World::new(Spec::parse(&format!("zones.count = 300\ntlds.count = 15\n{text}")).unwrap(), prefixes).unwrap()
+    testing::world(&format!("zones.count = 300\ntlds.count = 15\n{text}"))
 }
 
 fn state() -> State {
@@ -33,11 +32,7 @@ const EDNS: [u8; 11] = [0, 0, 41, 16, 0, 0, 0, 0, 0, 0, 0];
 
 /// The first server of a zone.
 fn address(world: &World, zone: Zone) -> IpAddr {
-    let mut first = None;
-    world.name_servers(zone, &mut |_, server| {
-        first.get_or_insert(server);
-    });
-    world.prefixes.ipv4(world.places.of(first.unwrap())).into()
+    testing::addresses(world, zone)[0]
 }
 
 fn ask_bytes(world: &World, bytes: &[u8], destination: IpAddr, is_stream: bool) -> Option<Vec<u8>> {
@@ -63,7 +58,7 @@ fn ask(world: &World, zone: Zone, text: &str, rtype: Rtype) -> Parsed<Vec<u8>> {
 }
 
 fn text(world: &World, zone: Zone) -> String {
-    crate::serve::world::files::text(&world.name(zone))
+    whole(&world.name(zone)).to_string()
 }
 
 #[test]
@@ -99,7 +94,7 @@ fn every_name_is_answered_with_its_records() {
         world.names(zone, &mut |relative, node| {
             let crate::world::Node::Types(types) = node else { return };
             let bytes = [relative, &world.name(zone)[..]].concat();
-            let name = crate::serve::world::files::text(&bytes);
+            let name = whole(&bytes).to_string();
             for rtype in types.iter() {
                 let message = ask(&world, zone, &name, rtype);
                 assert!(message.header().aa() && message.no_error() && !message.header().tc(), "{name} {rtype}");

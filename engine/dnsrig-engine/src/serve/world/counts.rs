@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     dns::{dataset::is_missing, dnssec::signer},
     net::connection::limits::Connections,
-    world::{faults::Fault, labels::Labels},
+    world::{fault::Fault, labels::Labels},
 };
 
 /// A thread remembers so many names that the world does not have.
@@ -19,7 +19,7 @@ const UNKNOWN_MAX: usize = 10_000;
 pub const MINIMISED: &[u8] = b"\x01_";
 
 /// What queries and their answers have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Kind {
     /// Labels of the zone that answered: 0 is the root; none: no zone.
     pub level: Option<u8>,

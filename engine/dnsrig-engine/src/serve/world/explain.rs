@@ -4,15 +4,15 @@ use domain::base::{Rtype, iana::Rcode};
 use serde::Serialize;
 
 use super::{
-    files::{Told, servers, text},
+    files::{NameServer, servers},
     reply::Reply,
     search,
 };
 use crate::{
-    dns::dnssec::signer::SignedZone,
+    dns::{dnssec::signer::SignedZone, name::whole},
     world::{
         World, Zone,
-        faults::{Effect, Fault},
+        fault::{Effect, Fault},
         labels::Labels,
     },
 };
@@ -63,7 +63,7 @@ enum Security {
 #[derive(Serialize)]
 struct Level {
     zone: String,
-    servers: Vec<Told>,
+    servers: Vec<NameServer>,
     /// None: it is not signed.
     signing: Option<Signed>,
 }
@@ -100,7 +100,7 @@ pub fn explain(world: &World, name: &Labels) -> Explained {
         securities.push(security(world, zone, reply.proof.is_some()));
         let targets = reply.answer.iter().filter(|set| set.rtype == Rtype::CNAME);
         let targets: Vec<_> = targets.filter_map(|set| Labels::read(set.data().next()?)).collect();
-        aliases.extend(targets.iter().map(|target| text(target.wire())));
+        aliases.extend(targets.iter().map(|target| whole(target.wire()).to_string()));
         let has_address = reply.answer.iter().any(|set| set.rtype == Rtype::A);
         match targets.into_iter().last() {
             Some(target) if !has_address && reply.rcode == Rcode::NOERROR => at = target,
@@ -112,7 +112,7 @@ pub fn explain(world: &World, name: &Labels) -> Explained {
     let found = securities.into_iter().min_by_key(|(security, _)| *security);
     let (security, reason) = found.expect("the first zone is asked");
     Explained {
-        name: text(name.wire()),
+        name: whole(name.wire()).to_string(),
         levels: levels(world, home),
         types,
         aliases,
@@ -127,14 +127,22 @@ pub fn explain(world: &World, name: &Labels) -> Explained {
 fn explain_fault(world: &World, zone: Zone) -> Option<ExplainedFault> {
     let faulty = world.faulty(zone)?;
     let servers = if faulty.is_of_first { "first" } else { "all" };
-    Some(ExplainedFault { zone: text(&world.name(zone)), fault: faulty.fault, servers, effect: faulty.effect() })
+    Some(ExplainedFault {
+        zone: whole(&world.name(zone)).to_string(),
+        fault: faulty.fault,
+        servers,
+        effect: faulty.effect(),
+    })
 }
 
 fn levels(world: &World, home: Zone) -> Vec<Level> {
     let mut zones: Vec<Zone> = std::iter::successors(Some(home), |zone| world.parent(*zone)).collect();
     zones.reverse();
-    let level =
-        |zone| Level { zone: text(&world.name(zone)), servers: servers(world, zone), signing: signed(world, zone) };
+    let level = |zone| Level {
+        zone: whole(&world.name(zone)).to_string(),
+        servers: servers(world, zone),
+        signing: signed(world, zone),
+    };
     zones.into_iter().map(level).collect()
 }
 
@@ -159,13 +167,13 @@ fn security(world: &World, zone: Zone, needs_proof: bool) -> (Security, String) 
         _ => false,
     });
     if let Some(faulty) = fault {
-        return (Security::Bogus, format!("{} has the fault {}", text(&world.name(zone)), faulty.fault.name()));
+        return (Security::Bogus, format!("{} has the fault {}", whole(&world.name(zone)), faulty.fault.name()));
     }
     let unsigned = std::iter::successors(Some(zone), |zone| world.parent(*zone))
         .filter(|zone| world.signing(*zone).is_none())
         .last();
     match unsigned {
-        Some(zone) => (Security::Insecure, format!("{} is not signed", text(&world.name(zone)))),
+        Some(zone) => (Security::Insecure, format!("{} is not signed", whole(&world.name(zone)))),
         None => (Security::Secure, "all zones from the root to it are signed".into()),
     }
 }

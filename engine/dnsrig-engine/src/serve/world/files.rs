@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use domain::{
-    base::Name,
-    utils::{base16, base64},
-};
+use domain::utils::{base16, base64};
 use serde::Serialize;
 
 use crate::{
-    dns::dnssec::{key::Role, rrset::Validity},
+    dns::{
+        dnssec::{key::Role, rrset::Validity},
+        name::whole,
+    },
     serve::error::ServeError,
     world::{World, Zone, servers::Server},
 };
@@ -26,7 +26,7 @@ const ANCHOR_TTL_S: u32 = 172_800;
 
 /// A name server and its addresses.
 #[derive(Serialize)]
-pub struct Told {
+pub struct NameServer {
     pub name: String,
     pub ipv4: String,
     pub ipv6: String,
@@ -41,7 +41,7 @@ struct Manifest<'a> {
     second_level_zones: usize,
     ipv4: String,
     ipv6: String,
-    root_servers: Vec<Told>,
+    root_servers: Vec<NameServer>,
     /// Beside the root.
     signed_tlds: usize,
     signed_second_level_zones: usize,
@@ -83,7 +83,7 @@ pub fn write(world: &World, specification: &Path, directory: &Path) -> Result<()
 
 /// The root's servers, as resolvers read them.
 fn hints(world: &World) -> String {
-    servers(world, Zone::Root).into_iter().fold(String::new(), |mut text, Told { name, ipv4, ipv6 }| {
+    servers(world, Zone::Root).into_iter().fold(String::new(), |mut text, NameServer { name, ipv4, ipv6 }| {
         // A string takes all that is written.
         let _ = write!(
             text,
@@ -112,22 +112,14 @@ fn anchor(world: &World) -> String {
 }
 
 /// The name servers of a zone.
-pub fn servers(world: &World, zone: Zone) -> Vec<Told> {
+pub fn servers(world: &World, zone: Zone) -> Vec<NameServer> {
     let mut all = Vec::new();
-    world.name_servers(zone, &mut |name, server| all.push(told(world, name, server)));
+    world.name_servers(zone, &mut |name, server| all.push(name_server(world, name, server)));
     all
 }
 
-fn told(world: &World, name: &[u8], server: Server) -> Told {
+fn name_server(world: &World, name: &[u8], server: Server) -> NameServer {
     let place = world.places.of(server);
     let (ipv4, ipv6) = (world.prefixes.ipv4(place).to_string(), world.prefixes.ipv6(place).to_string());
-    Told { name: text(name), ipv4, ipv6 }
-}
-
-/// A name as text, without the final dot but for the root.
-pub fn text(name: &[u8]) -> String {
-    match name {
-        [0] => ".".into(),
-        _ => Name::from_slice(name).map(Name::to_string).unwrap_or_default(),
-    }
+    NameServer { name: whole(name).to_string(), ipv4, ipv6 }
 }

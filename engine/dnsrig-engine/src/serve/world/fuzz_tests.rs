@@ -21,7 +21,7 @@ use super::*;
 use crate::{
     base::testing::{any_bytes, harm, harms, inputs},
     dns::{dnssec::secret::Nonces, testing::name},
-    world::{servers::Prefixes, spec::Spec},
+    world::testing::world,
 };
 
 /// With everything that an answer may have; but no P-256, whose signatures are never the same.
@@ -46,10 +46,7 @@ const SPEC: &str = "
     faults.broken-denial = 0.05
 ";
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    World::new(Spec::parse(SPEC).unwrap(), prefixes).unwrap()
-});
+static WORLD: LazyLock<World> = LazyLock::new(|| world(SPEC));
 
 /// The names of its zones, each with the addresses of its first server.
 static ZONES: LazyLock<Vec<(Vec<u8>, [IpAddr; 2])>> = LazyLock::new(|| {
@@ -57,7 +54,7 @@ static ZONES: LazyLock<Vec<(Vec<u8>, [IpAddr; 2])>> = LazyLock::new(|| {
         let mut first = None;
         WORLD.name_servers(zone, &mut |_, server| _ = first.get_or_insert(server));
         let place = WORLD.places.of(first.expect("it has servers"));
-        [WORLD.prefixes.ipv4(place).into(), WORLD.prefixes.ipv6(place).into()]
+        [WORLD.prefixes.ipv4(place), WORLD.prefixes.ipv6(place)]
     };
     WORLD.zones().map(|zone| (WORLD.name(zone).to_vec(), first(zone))).collect()
 });
@@ -312,7 +309,7 @@ fn queries() -> impl Strategy<Value = Sent> {
                 };
                 additional.opt(push).unwrap();
             }
-            let to = place.map_or(to[usize::from(is_ipv6)], |place| WORLD.prefixes.ipv4(place).into());
+            let to = place.map_or(to[usize::from(is_ipv6)], |place| WORLD.prefixes.ipv4(place));
             Sent { bytes: additional.finish().into_target(), to, is_stream }
         })
 }

@@ -4,15 +4,18 @@ use domain::base::{Rtype, iana::Class};
 
 use super::{query::Query, reply::Reply};
 use crate::{
+    base::hash::fnv1a,
     dns::{
         header::{AA, ARCOUNT, HEADER_BYTES, QR, RD, TC, UDP_BYTES_MAX},
         name,
+        query_options::DO,
     },
+    serve::shell::service::DATAGRAM_BYTES_MAX,
     world::records::{Records, Rrset},
 };
 
 /// The largest answer over UDP, and what OPT says (RFC 9715).
-pub const PAYLOAD_BYTES: u16 = 1232;
+pub const PAYLOAD_BYTES: u16 = DATAGRAM_BYTES_MAX as u16;
 
 const OPT_BYTES: usize = 11;
 
@@ -75,20 +78,9 @@ pub fn write(query: &Query<'_>, reply: &Reply, rcode: u16, room: usize, space: &
     }
     if let Some(edns) = query.edns {
         let [size_high, size_low] = PAYLOAD_BYTES.to_be_bytes();
-        let flags = if edns.dnssec_ok { crate::dns::query_options::DO } else { 0 };
-        space[at..at + OPT_BYTES].copy_from_slice(&[
-            0,
-            0,
-            41,
-            size_high,
-            size_low,
-            (rcode >> 4) as u8,
-            0,
-            flags,
-            0,
-            0,
-            0,
-        ]);
+        let flags = if edns.dnssec_ok { DO } else { 0 };
+        let opt: [u8; OPT_BYTES] = [0, 0, 41, size_high, size_low, (rcode >> 4) as u8, 0, flags, 0, 0, 0];
+        space[at..at + OPT_BYTES].copy_from_slice(&opt);
     }
     at + opt_bytes
 }
@@ -137,11 +129,11 @@ impl Writer<'_> {
 
     /// Writes an RRset as a whole, or nothing.
     fn put_rrset(&mut self, rrset: &Rrset<'_>, count: &mut u16) -> bool {
-        let (start, known) = (self.at, self.known);
+        let (start, known, counted) = (self.at, self.known, *count);
         for data in rrset.data() {
             // As if nothing were compressed: so the question of room is asked once.
             if !self.has_room(rrset.owner.len() + 10 + data.len()) && !self.has_room(self.bytes(rrset, data)) {
-                (self.at, self.known) = (start, known);
+                (self.at, self.known, *count) = (start, known, counted);
                 return false;
             }
             self.put_record(rrset, data);
@@ -233,7 +225,7 @@ fn names_at(rtype: Rtype) -> Option<usize> {
     }
 }
 
-/// Of a name, whatever the case of its letters.
+/// Of a name, whatever the case of its letters: half of a hash is enough to find it.
 fn hash(name: &[u8]) -> u32 {
-    name.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte.to_ascii_lowercase())).wrapping_mul(0x0100_0193))
+    (fnv1a(name) >> 32) as u32
 }

@@ -1,7 +1,7 @@
 //! `serve world`: a simulated Internet, whose zones [`crate::world`] computes.
 //!
 //! Cores without I/O: [`query`] (what is asked), [`search`] (what a zone says to it), [`secure`] (what is added for
-//! whom validates it), [`reply`] and [`message`] (the answer, as records and as bytes), [`faulty`] (what a fault makes
+//! whom validates it), [`reply`] and [`message`] (the answer, as records and as bytes), [`faults`] (what a fault makes
 //! of it), [`core`] (one message in, one out), [`counts`], [`explain`]. [`ahead`] signs before anybody asks.
 //! [`service`] has them answer in the [`shell`](super::shell); [`files`] and [`rows`] write.
 
@@ -9,7 +9,7 @@ pub mod ahead;
 pub mod core;
 pub mod counts;
 pub mod explain;
-pub mod faulty;
+pub mod faults;
 pub mod files;
 pub mod message;
 mod options;
@@ -62,8 +62,7 @@ struct Ready {
     threads: usize,
     port: u16,
     /// The address of the first root server, with the port.
-    udp: SocketAddr,
-    tcp: SocketAddr,
+    root: SocketAddr,
     zones: usize,
     hints: String,
     /// What was signed before anybody asked.
@@ -85,8 +84,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 
 fn serve(arguments: &Arguments, world: Arc<World>, out: &Path) -> Result<ExitCode, Failure> {
     let shell = &arguments.shell;
-    target::authorise(arguments.ipv6.first.into(), shell.i_am_authorized)?;
-    let mut server = Server::new(arguments.ipv4.first.into(), shell)?;
+    target::authorise(arguments.ipv6.base, shell.i_am_authorized)?;
+    let mut server = Server::new(arguments.ipv4.base, shell)?;
     world.prepare_signing();
     files::write(&world, &arguments.specification, out)?;
     let (writer, seconds) = Writer::start(&out.join("queries.arrow"))?;
@@ -103,10 +102,10 @@ fn serve(arguments: &Arguments, world: Arc<World>, out: &Path) -> Result<ExitCod
         Answerer::new(Arc::clone(&world), signatures.clone(), Some(seconds.clone()))
     })?;
     drop(seconds);
-    let first = SocketAddr::new(world.prefixes.ipv4(1).into(), port);
+    let root = SocketAddr::new(world.prefixes.ipv4(0), port);
     let hints = out.join("root.hints").display().to_string();
     let (threads, zones) = (shell.threads(), world.zones().count());
-    emit("ready", clock::monotonic_ns(), &Ready { threads, port, udp: first, tcp: first, zones, hints, ahead })?;
+    emit("ready", clock::monotonic_ns(), &Ready { threads, port, root, zones, hints, ahead })?;
     let (now_ns, threads) = server.serve()?;
     writer.finish()?;
     let summary = Summary::new(now_ns - start_ns, threads);

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 
 use crate::{
+    net::prefix::Prefix,
     serve::shell,
-    world::{
-        labels::Labels,
-        servers::{Prefix4, Prefix6},
-    },
+    world::{labels::Labels, servers},
 };
 
 /// A family of addresses.
@@ -51,11 +49,11 @@ pub struct Arguments {
     #[arg(long, value_name = "DIR", required_unless_present = "explain")]
     pub out: Option<PathBuf>,
     /// The network of the servers' IPv4 addresses
-    #[arg(long, value_name = "NETWORK", default_value = "198.18.64.0/18")]
-    pub ipv4: Prefix4,
+    #[arg(long, value_name = "NETWORK", default_value = "198.18.64.0/18", value_parser = servers::parse_ipv4)]
+    pub ipv4: Prefix,
     /// The network of the servers' IPv6 addresses
-    #[arg(long, value_name = "NETWORK", default_value = "2001:2:0:3::/64")]
-    pub ipv6: Prefix6,
+    #[arg(long, value_name = "NETWORK", default_value = "2001:2:0:3::/64", value_parser = servers::parse_ipv6)]
+    pub ipv6: Prefix,
     /// Over which families to answer
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "ipv4,ipv6")]
     pub family: Vec<Family>,

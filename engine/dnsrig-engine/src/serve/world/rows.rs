@@ -5,17 +5,15 @@ use std::{
     sync::mpsc::{SyncSender, sync_channel},
 };
 
-use super::{
-    counts::{Counts, Kind, Second, Volume},
-    files::text,
-};
+use super::counts::{Counts, Kind, Second, Volume};
 use crate::{
     base::{
         rows::{self, Columns, RowFile, RowsError},
         threads::{Thread, ThreadError},
     },
+    dns::name::whole,
     serve::error::ServeError,
-    world::faults::Fault,
+    world::fault::Fault,
 };
 
 /// So many seconds' counts may wait for the disk.
@@ -38,7 +36,7 @@ impl Writer {
         let thread = Thread::start("rows", move || {
             for (second, kinds) in seconds {
                 let mut rows: Vec<Row> = kinds.into_iter().map(|(kind, volume)| (second, kind, volume)).collect();
-                rows.sort_by_key(|(_, kind, _)| (kind.level, kind.rtype, kind.rcode, kind.is_stream));
+                rows.sort_by_key(|(_, kind, _)| *kind);
                 file.write(&rows)?;
             }
             file.finish()
@@ -72,7 +70,7 @@ pub fn write_unknown(path: &Path, counts: &Counts) -> Result<(), ServeError> {
     let mut unknown: Vec<(&[u8], u64)> = counts.unknown.iter().map(|(name, queries)| (&**name, *queries)).collect();
     unknown.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(other.0)));
     let columns = Columns::default()
-        .value("name", |(name, _): &(&[u8], u64)| text(name))
+        .value("name", |(name, _): &(&[u8], u64)| whole(name).to_string())
         .value("queries", |(_, queries)| *queries);
     Ok(rows::write(path, columns, unknown)?)
 }

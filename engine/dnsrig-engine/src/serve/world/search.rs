@@ -84,10 +84,11 @@ pub fn answer_from(world: &World, zone: Zone, name: &Labels, rtype: Rtype, reply
     }
 }
 
-/// Walks down from the zone's own name.
+/// Walks down from the zone's own name, which exists.
 fn find(world: &World, zone: Zone, name: &Labels) -> Found {
     let depth = zone.depth();
-    for labels in depth..=name.count() {
+    let first = if name.count() > depth { depth + 1 } else { depth };
+    for labels in first..=name.count() {
         match world.node(zone, name.between(labels, depth)) {
             Node::Cut(child) => return Found::Cut(child, labels),
             Node::Types(types) if labels == name.count() => return Found::Types(types, None),

@@ -1,13 +1,12 @@
 //! Answers with DO, each held against what a validator asks for.
 
-use std::net::IpAddr;
-
 use domain::base::Rtype;
 use proptest::{prelude::*, sample::select};
 
 use crate::{
     dns::{
         dnssec::{denial::Claim, secret::Nonces},
+        name::whole,
         testing::name,
     },
     serve::world::{
@@ -15,7 +14,11 @@ use crate::{
         validator::validate,
     },
     world::{
-        Node, World, Zone, faults::Fault, labels::Labels, servers::Prefixes, signatures::Signatures, spec::Spec,
+        Node, World, Zone,
+        fault::Fault,
+        labels::Labels,
+        signatures::Signatures,
+        testing::{addresses, world},
         types::Types,
     },
 };
@@ -36,28 +39,18 @@ const ALL: &str = "
     signing.zones.ed25519 = 0.1
 ";
 
-fn world(text: &str) -> World {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    World::new(Spec::parse(text).unwrap(), prefixes).unwrap()
-}
-
 fn state() -> State {
     State::new(Signatures::new(Nonces::Random, 1 << 20))
 }
 
 /// Asks the first server of a zone over a stream, or over UDP with so many bytes.
 fn ask(world: &World, state: &mut State, zone: Zone, name: &[u8], rtype: Rtype, udp_bytes: Option<u16>) -> Vec<u8> {
-    let mut server = None;
-    world.name_servers(zone, &mut |_, one| {
-        server.get_or_insert(one);
-    });
-    let to: IpAddr = world.prefixes.ipv4(world.places.of(server.unwrap())).into();
     let [high, low] = udp_bytes.unwrap_or(1232).to_be_bytes();
     let opt = [0, 0, 41, high, low, 0, 0, 0x80, 0, 0, 0];
     let header = [9, 7, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1];
     let query = [&header[..], name, &rtype.to_int().to_be_bytes(), &[0, 1], &opt].concat();
     let mut space = vec![0; 65_535];
-    let via = Via { destination: Some(to), is_stream: udp_bytes.is_none(), has_waited: false };
+    let via = Via { destination: Some(addresses(world, zone)[0]), is_stream: udp_bytes.is_none(), has_waited: false };
     let Turn::Now(length) = core::answer(world, &query, via, state, &mut space) else { panic!("an answer at once") };
     space.truncate(length);
     space
@@ -93,9 +86,8 @@ fn every_name_of_every_zone_has_answers_that_validate() {
         // Of the root and the TLDs, some are enough.
         for name in names.iter().step_by(if zone.depth() < 2 { 7 } else { 3 }) {
             for rtype in [Rtype::A, Rtype::DS, Rtype::DNSKEY] {
-                let text = || crate::serve::world::files::text(name);
                 check(&world, &mut state, zone, name, rtype)
-                    .unwrap_or_else(|wrong| panic!("{} {rtype} {:?}: {wrong}", text(), world.signing(zone)));
+                    .unwrap_or_else(|wrong| panic!("{} {rtype} {:?}: {wrong}", whole(name), world.signing(zone)));
             }
         }
     }

@@ -7,7 +7,6 @@ use std::{
     sync::Arc,
 };
 
-use domain::base::Name;
 use nix::sys::{
     signal::{SigSet, Signal},
     signalfd::{SfdFlags, SignalFd},
@@ -20,6 +19,7 @@ use crate::{
     dns::{
         churn::rows::{self, Row},
         dataset::zone_name,
+        name::whole,
     },
     serve::error::ServeError,
 };
@@ -108,7 +108,7 @@ impl Changing {
 
     fn rows(&self, made: Made) -> impl Iterator<Item = Row> {
         let shape = &self.primary.shape;
-        let suffix = Name::from_slice(&shape.suffix).expect("the suffix is a name").to_string();
+        let suffix = whole(&shape.suffix).to_string();
         (0..made.changes.min(ROWS_MAX)).map(move |number| {
             let (change, (_, version)) = (shape.change(number), shape.changed_by(number));
             let due_ns = made.begin_ns + shape.change_ns(number).unwrap_or(0);

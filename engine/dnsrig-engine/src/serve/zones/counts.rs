@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 use serde::Serialize;
 
 use super::{
-    notify::Told,
+    notify::NotifyCounts,
     secondaries::{Secondaries, Transfers},
 };
 use crate::net::connection::limits::Connections;
@@ -30,7 +30,7 @@ pub struct Counts {
     /// Connections of TCP and XoT.
     pub connections: Connections,
     /// NOTIFYs of ours.
-    pub notify: Told,
+    pub notify: NotifyCounts,
     /// Of all this, what concerns zones that change since they do, by secondary.
     #[serde(skip)]
     pub secondaries: Secondaries,
@@ -84,8 +84,8 @@ impl AddAssign for Outcomes {
     }
 }
 
-impl AddAssign for Told {
-    fn add_assign(&mut self, other: Told) {
+impl AddAssign for NotifyCounts {
+    fn add_assign(&mut self, other: NotifyCounts) {
         self.sent += other.sent;
         self.retries += other.retries;
         self.answered += other.answered;

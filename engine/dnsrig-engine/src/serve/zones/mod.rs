@@ -63,7 +63,7 @@ use service::Answerer;
 use shape::Made;
 
 /// The summary tells so many secondaries apart.
-const SECONDARIES_TOLD_MAX: usize = 1000;
+const SECONDARIES_LISTED_MAX: usize = 1000;
 
 /// The receive buffer asked for, of each UDP socket.
 const RECEIVE_BUFFER_BYTES: usize = 4 * 1024 * 1024;
@@ -85,11 +85,11 @@ struct Ended {
     counted: Summary<Counts>,
     changes: Option<Made>,
     /// What concerns zones that change since they do; the first thousand, by address.
-    secondaries: Vec<Told>,
+    secondaries: Vec<SecondarySummary>,
 }
 
 #[derive(Serialize)]
-struct Told {
+struct SecondarySummary {
     address: IpAddr,
     /// Of the newest version that it took.
     serial: Option<u32>,
@@ -138,11 +138,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
 fn summary(primary: &Primary, elapsed_ns: i64, threads: Vec<Counts>) -> Ended {
     let counted = Summary::new(elapsed_ns, threads);
     let (shape, secondaries) = (&primary.shape, counted.total.secondaries.sorted());
-    let told = secondaries.into_iter().take(SECONDARIES_TOLD_MAX).map(|(address, counts)| {
+    let secondaries = secondaries.into_iter().take(SECONDARIES_LISTED_MAX).map(|(address, counts)| {
         let serial = counts.version.map(|version| shape.serial(version));
-        Told { address, serial, counts }
+        SecondarySummary { address, serial, counts }
     });
     let changes = primary.period.begin_ns().filter(|_| shape.changes.per_s > 0.0);
     let changes = changes.map(|begin_ns| shape.made(begin_ns, begin_ns + primary.period.elapsed_ns(i64::MAX)));
-    Ended { counted, changes, secondaries: told.collect() }
+    Ended { counted, changes, secondaries: secondaries.collect() }
 }

@@ -105,13 +105,13 @@ impl Teller {
 
     fn counts(&self) -> Counts {
         let mut secondaries = Secondaries::default();
-        for (address, told) in self.parts.notified.iter().zip(&self.notifier.each) {
+        for (address, counts) in self.parts.notified.iter().zip(&self.notifier.each) {
             if let Some(secondary) = secondaries.of(address.ip()) {
-                secondary.notifies += u64::from(told.sent);
-                secondary.notifies_answered += u64::from(told.answered);
+                secondary.notifies += u64::from(counts.sent);
+                secondary.notifies_answered += u64::from(counts.answered);
             }
         }
-        Counts { notify: self.notifier.told, secondaries, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() }
+        Counts { notify: self.notifier.counts, secondaries, cpu_ns: clock::thread_cpu_ns(), ..Counts::default() }
     }
 
     fn hear(&mut self) -> io::Result<()> {

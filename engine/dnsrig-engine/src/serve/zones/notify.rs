@@ -37,9 +37,9 @@ struct Pending {
     due_ns: i64,
 }
 
-/// What was told, and how that went.
+/// How many NOTIFY messages there were, and what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
-pub struct Told {
+pub struct NotifyCounts {
     /// Messages sent, retries among them.
     pub sent: u64,
     pub retries: u64,
@@ -50,9 +50,9 @@ pub struct Told {
     pub changes_skipped: u64,
 }
 
-/// What was told to one of them.
+/// Those to one secondary.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ToldOne {
+pub struct SecondaryNotifyCounts {
     pub sent: u32,
     pub answered: u32,
 }
@@ -71,9 +71,9 @@ pub struct Notifier {
     /// When which NOTIFY is to be looked at again, in order: all wait equally long.
     waiting: VecDeque<(i64, u16)>,
     /// What was counted so far.
-    pub told: Told,
+    pub counts: NotifyCounts,
     /// Of it, each one's.
-    pub each: Box<[ToldOne]>,
+    pub each: Box<[SecondaryNotifyCounts]>,
 }
 
 impl Notifier {
@@ -87,8 +87,8 @@ impl Notifier {
             next_id: 0,
             pending: HashMap::new(),
             waiting: VecDeque::new(),
-            told: Told::default(),
-            each: vec![ToldOne::default(); count].into(),
+            counts: NotifyCounts::default(),
+            each: vec![SecondaryNotifyCounts::default(); count].into(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Notifier {
                 return None;
             }
             if is_catalog || behind > BACKLOG_MAX {
-                self.told.changes_skipped += behind - 1;
+                self.counts.changes_skipped += behind - 1;
                 self.change = changes - 1;
             }
             self.next_ns = now_ns + self.catalog_interval_ns;
@@ -133,11 +133,11 @@ impl Notifier {
             };
             if pending.retries == RETRIES_MAX {
                 self.pending.remove(&id);
-                self.told.unanswered += 1;
+                self.counts.unanswered += 1;
                 continue;
             }
             let notify = Notify { id, to: pending.to, zone: pending.zone };
-            self.told.retries += 1;
+            self.counts.retries += 1;
             self.wait_for(notify, pending.retries + 1, now_ns);
             return Some(notify);
         }
@@ -148,7 +148,7 @@ impl Notifier {
         let due_ns = now_ns + RETRY_NS;
         self.pending.insert(id, Pending { to, zone, retries, due_ns });
         self.waiting.push_back((due_ns, id));
-        self.told.sent += 1;
+        self.counts.sent += 1;
         self.each[to as usize].sent += 1;
     }
 
@@ -170,7 +170,7 @@ impl Notifier {
     /// The one that was asked answered, whatever it said.
     pub fn answer(&mut self, id: u16) {
         if let Some(pending) = self.pending.remove(&id) {
-            self.told.answered += 1;
+            self.counts.answered += 1;
             self.each[pending.to as usize].answered += 1;
         }
     }

@@ -41,8 +41,8 @@ fn everyone_is_told_of_every_change_once_if_all_answer() {
     }
     let expected: Vec<_> = [0, 1, 0, 1].iter().flat_map(|zone| (0..3).map(|to| (Zone::Member(*zone), to))).collect();
     assert_eq!(told, expected);
-    assert_eq!(notifier.told, Told { sent: 12, answered: 12, ..Told::default() });
-    assert_eq!(*notifier.each, [ToldOne { sent: 4, answered: 4 }; 3]);
+    assert_eq!(notifier.counts, NotifyCounts { sent: 12, answered: 12, ..NotifyCounts::default() });
+    assert_eq!(*notifier.each, [SecondaryNotifyCounts { sent: 4, answered: 4 }; 3]);
 }
 
 #[test]
@@ -62,7 +62,10 @@ fn who_does_not_answer_is_told_again_and_then_given_up() {
     assert_eq!(all(&mut notifier, &shape, &period, now_ns + RETRY_NS), []);
     assert_eq!(notifier.asked(first[0].id), None);
     let sent = 1 + u64::from(RETRIES_MAX);
-    assert_eq!(notifier.told, Told { sent, retries: RETRIES_MAX.into(), unanswered: 1, ..Told::default() });
+    assert_eq!(
+        notifier.counts,
+        NotifyCounts { sent, retries: RETRIES_MAX.into(), unanswered: 1, ..NotifyCounts::default() }
+    );
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn changes_that_come_too_fast_are_skipped_but_the_newest_is_told() {
     let mut notifier = Notifier::new(1, 0);
     let notify = notifier.next(&shape, &Period::since(0), SECOND_NS).unwrap();
     assert_eq!(notify.zone, shape.changed_by(999_999).0);
-    assert_eq!(notifier.told.changes_skipped, 999_999);
+    assert_eq!(notifier.counts.changes_skipped, 999_999);
 }
 
 #[test]
@@ -94,7 +97,7 @@ fn an_old_answer_ends_no_newer_notify() {
     let first = all(&mut notifier, &shape, &Period::since(0), SECOND_NS)[0];
     notifier.answer(first.id);
     notifier.answer(first.id);
-    assert_eq!(notifier.told.answered, 1);
+    assert_eq!(notifier.counts.answered, 1);
 }
 
 #[test]
@@ -123,5 +126,5 @@ fn a_catalog_is_told_of_at_most_once_in_an_interval_and_never_not_at_all() {
     notifier.pending.clear();
     notifier.waiting.clear();
     assert_eq!((notifier.due_ns(&shape, &period), end_ns > now_ns), (None, true));
-    assert_eq!(notifier.told.changes_skipped + notifier.told.sent / 2, notifier.change);
+    assert_eq!(notifier.counts.changes_skipped + notifier.counts.sent / 2, notifier.change);
 }

@@ -16,7 +16,8 @@ use crate::{
 /// Unlike the defaults in everything.
 const UNUSUAL: &str = "--clients 3000 --qps 300 --duration-s 300 --seed 7 --names-count 20000 --exponent 0.9 --once 4% \
     --missing 8% --missing-once 60% --missing-names 300 --spread 0.9 --page-share 70% --page-median 4 --page-mean 6 \
-    --page-gap-ms 40 --repeats 4% --types A=50,AAAA=30,HTTPS=20 --edns-share 60% --do-share 30% --tcp-share 3%";
+    --page-gap-ms 40 --repeats 4% --types A=50,AAAA=30,HTTPS=20 --edns-share 60% --do-share 30% --tcp-share 3% \
+    --no-recursion-desired";
 
 /// What a fit finds less exactly, because other exponents do as well with other numbers.
 const KNOWN: &str = "--names-count 20000 --missing-names 300";
@@ -84,7 +85,9 @@ fn a_population_is_found_again() {
     ] {
         near(option, value, most);
     }
-    assert_eq!(found.outside, 0, "{}", super::text(&found));
+    let text = super::text(&found);
+    assert_eq!(found.outside, 0, "{text}");
+    assert!(text.contains(" --no-recursion-desired "), "{text}");
 }
 
 #[test]
@@ -115,13 +118,13 @@ fn another_population_is_outside() {
     }
 }
 
-/// Clients that all ask a name of their own each half a minute.
+/// Clients that all ask a name of their own each half a minute, every third without RD.
 fn regular(path: &Path, clients: u32, rounds: i64) {
     let mut writer = StreamWriter::create(path).unwrap();
     for round in 0..rounds {
         for client in 0..clients {
             let due_ns = 30_000_000_000 * round + 30_000_000_000 / i64::from(clients) * i64::from(client);
-            let options = Options { recursion_desired: true, edns: None };
+            let options = Options { recursion_desired: client % 3 != 0, edns: None };
             let message = [&options.header()[..], &name(&format!("c{client}.example")), &[0, 1, 0, 1]].concat();
             writer.push(Record { due_ns, client, transport: Transport::Udp, flags: 0, message: &message }).unwrap();
         }
@@ -136,7 +139,7 @@ fn clients_that_are_no_population_are_outside() {
     regular(&path, 400, 20);
     let found = likeness(&path, "--names-count 1000").unwrap();
     assert_eq!((found.parameter("page-share").value.as_str(), found.parameter("types").value.as_str()), ("0", "A=100"));
-    for quantity in ["queries of the heaviest 10 %", "variance by mean in 1 s"] {
+    for quantity in ["queries of the heaviest 10 %", "variance by mean in 1 s", "without RD"] {
         assert!(!is_inside(&found, quantity), "{quantity}: {}", super::text(&found));
     }
     assert_eq!(found.parameter("missing").origin, super::parameters::Origin::Default);

@@ -16,9 +16,6 @@ use crate::dns::{
 /// A client that has asked nothing for so long begins a new visit: opens a page, or asks a single question.
 pub const VISIT_NS: i64 = 1_000_000_000;
 
-/// The limited cache is not looked at.
-const ENTRIES_LIMITED: usize = 1;
-
 /// The least TTL of the names that a web page leads to (kau.se, the pages of Alexa's list): short streams, too, have
 /// answers that expire.
 pub const TTL_S: u32 = 60;
@@ -30,7 +27,7 @@ pub const STRETCHES_NS: [i64; 2] = [10_000_000, 1_000_000_000];
 pub const TYPES: [Rtype; 9] =
     [Rtype::A, Rtype::AAAA, Rtype::HTTPS, Rtype::PTR, Rtype::TXT, Rtype::SRV, Rtype::MX, Rtype::DS, Rtype::ANY];
 
-/// What is added up of a client: 25 numbers, so that a client takes 240 bytes.
+/// What is added up of a client: 26 numbers, so that a client takes 248 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Count {
     Queries,
@@ -38,6 +35,7 @@ pub enum Count {
     NotUdp,
     Edns,
     DnssecOk,
+    WithoutRd,
     Missing,
     /// Queries that are no retransmissions, and can be read. The cache is asked these.
     Asked,
@@ -112,7 +110,6 @@ pub struct Measured {
     pub types: BTreeMap<u16, u64>,
     /// Payload sizes in EDNS.
     pub payload_bytes: BTreeMap<u16, u64>,
-    pub recursion_desired: u64,
     /// How much the logarithm of the share of misses falls with that of the number of clients.
     pub sharing: f64,
     /// Names by the number of their queries, those of addresses left out: of names that exist as far as is known, and
@@ -146,13 +143,12 @@ impl<'t> Measure<'t> {
                 squares: [0; 2],
                 types: BTreeMap::new(),
                 payload_bytes: BTreeMap::new(),
-                recursion_desired: 0,
                 sharing: 0.0,
                 names: Spectrum::new(),
                 names_missing: Spectrum::new(),
             },
             stretches: [Stretch::default(); 2],
-            simulation: Simulation::timed(duration_ns, ENTRIES_LIMITED, ttls),
+            simulation: Simulation::timed(duration_ns, None, ttls),
         }
     }
 
@@ -168,12 +164,12 @@ impl<'t> Measure<'t> {
         add(Count::Queries, 1);
         add(Count::Repeats, u64::from(is_repeat));
         add(Count::NotUdp, u64::from(record.transport != Transport::Udp));
+        add(Count::WithoutRd, u64::from(record.message[2] & RD == 0));
         for (at, length_ns) in STRETCHES_NS.into_iter().enumerate() {
             let stretch = record.due_ns / length_ns;
             measured.squares[at] += self.stretches[at].add(stretch);
             client.counts[Count::Squares10Ms as usize + at] += client.stretches[at].add(stretch);
         }
-        measured.recursion_desired += u64::from(record.message[2] & RD != 0);
         if !is_repeat {
             client.add_gap(record.due_ns);
         }
@@ -241,7 +237,8 @@ mod tests {
     fn queries_are_counted_by_client() {
         let mut measure = Measure::new(10_000_000_000, None);
         let mut ask = |client: u32, due_ms: i64, text: &str, flags: u8| {
-            let message = [&[0, 0, RD, 0, 0, 1, 0, 0, 0, 0, 0, 0], &name(text)[..], &[0, 1, 0, 1]].concat();
+            let rd = if client == 0 { RD } else { 0 };
+            let message = [&[0, 0, rd, 0, 0, 1, 0, 0, 0, 0, 0, 0], &name(text)[..], &[0, 1, 0, 1]].concat();
             let due_ns = due_ms * 1_000_000;
             measure.add(client, &Record { due_ns, client, transport: Transport::Udp, flags, message: &message });
         };
@@ -257,7 +254,7 @@ mod tests {
         assert_eq!((of(Count::Gaps), of(Count::Below10Ms), of(Count::Below1S)), ((2, 0), (1, 0), (1, 0)));
         assert_eq!((measured.clients[0].visits(), measured.clients[1].visits()), (2, 1));
         assert_eq!((of(Count::Squares10Ms), of(Count::Squares1S)), ((6, 1), (6, 1)));
-        assert_eq!((measured.squares, measured.recursion_desired), ([11, 11], 5));
+        assert_eq!((measured.squares, of(Count::WithoutRd)), ([11, 11], (0, 1)));
         assert_eq!((of(Count::Missing), of(Count::Type)), ((1, 0), (4, 1)));
         assert_eq!((measured.names, measured.names_missing), ([(1, 1), (2, 1)].into(), [(1, 1)].into()));
     }

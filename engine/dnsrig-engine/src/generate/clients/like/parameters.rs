@@ -35,6 +35,7 @@ pub enum Origin {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Parameter {
     pub option: &'static str,
+    /// Empty: it is a flag.
     pub value: String,
     pub origin: Origin,
 }
@@ -117,10 +118,13 @@ impl Parameters {
         let repeats = Some((again / (1.0 + again)).min(0.5));
         self.set(("repeats", "repeats"), &mut habits.repeats, repeats, given);
         self.set(("repeat_after_ms", "repeat-after-ms"), &mut habits.repeat_after_ms, None, given);
-        if !given.has("no_recursion_desired") {
-            messages.no_recursion_desired = 2 * half.recursion_desired < half.sum(Count::Queries);
+        let origin = |field| if given.has(field) { Origin::Given } else { Origin::Fitted };
+        messages.no_recursion_desired |= 2 * half.sum(Count::WithoutRd) > half.sum(Count::Queries);
+        if messages.no_recursion_desired {
+            let (option, origin) = ("no-recursion-desired", origin("no_recursion_desired"));
+            self.all.push(Parameter { option, value: String::new(), origin });
         }
-        let origin = if given.has("types") { Origin::Given } else { Origin::Fitted };
+        let origin = origin("types");
         if origin == Origin::Fitted {
             messages.types = types(half);
         }

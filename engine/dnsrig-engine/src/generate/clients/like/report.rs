@@ -92,7 +92,8 @@ pub fn text(likeness: &Likeness) -> String {
         [(Origin::Fitted, "fitted"), (Origin::Given, "given"), (Origin::Default, "not known, default")]
     {
         let of = parameters.iter().filter(|parameter| parameter.origin == origin);
-        let of: Vec<_> = of.map(|parameter| format!("--{} {}", parameter.option, parameter.value)).collect();
+        let of: Vec<_> =
+            of.map(|parameter| format!("--{} {}", parameter.option, parameter.value).trim_end().to_owned()).collect();
         if !of.is_empty() {
             lines.push(format!("  {word}: {}", of.join(" ")));
         }

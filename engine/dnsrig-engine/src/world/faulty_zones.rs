@@ -2,11 +2,10 @@
 
 use super::{
     World, Zone,
-    faults::{Fault, Faulty},
-    hash::key,
+    fault::{Fault, Faulty},
     servers::{FAULTY_HOSTERS, Server},
 };
-use crate::dns::dnssec::fault::Fault as DnssecFault;
+use crate::{base::hash::fnv1a, dns::dnssec::fault::Fault as DnssecFault};
 
 /// Of the zone that is bogus in every world.
 const BOGUS: Faulty = Faulty { fault: Fault::WrongDs, is_of_first: false };
@@ -62,11 +61,11 @@ impl World {
         let Faulty { fault, is_of_first } = self.second_faulty(number, name)?;
         // Each kind has its own, so that what is slow is never silent, too.
         let kind = 2 * u32::from(fault == Fault::Silent) + u32::from(is_of_first);
-        let one = (key(name) % u64::from(FAULTY_HOSTERS / 4)) as u32;
+        let one = (fnv1a(name) % u64::from(FAULTY_HOSTERS / 4)) as u32;
         fault.is_of_time().then(|| self.places.hosters + 4 * one + kind)
     }
 }
 
 #[cfg(test)]
-#[path = "faults_tests.rs"]
+#[path = "faulty_zones_tests.rs"]
 mod tests;

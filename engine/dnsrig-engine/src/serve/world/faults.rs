@@ -3,7 +3,7 @@
 use domain::base::{Rtype, iana::Rcode};
 
 use super::reply::Reply;
-use crate::world::{World, Zone, faults::Fault};
+use crate::world::{World, Zone, fault::Fault};
 
 /// The strings of a TXT record that makes an answer large: each has its length before it.
 const STRING: [u8; 256] = {
@@ -73,5 +73,5 @@ fn enlarge(world: &World, reply: &mut Reply) {
 }
 
 #[cfg(test)]
-#[path = "faulty_tests.rs"]
+#[path = "faults_tests.rs"]
 mod tests;

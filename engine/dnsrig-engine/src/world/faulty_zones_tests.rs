@@ -3,12 +3,11 @@ use std::collections::HashMap;
 use super::*;
 use crate::{
     dns::testing::name,
-    world::{faults::Effect, labels::Labels, servers::Prefixes, spec::Spec},
+    world::{fault::Effect, labels::Labels, spec::Spec, testing::prefixes},
 };
 
 fn world(text: &str) -> Result<World, String> {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    World::new(Spec::parse(&format!("zones.count = 4000\ntlds.count = 11\n{text}")).unwrap(), prefixes)
+    World::new(Spec::parse(&format!("zones.count = 4000\ntlds.count = 11\n{text}")).unwrap(), prefixes())
 }
 
 /// How many of the world's zones have which fault, the one that is bogus in every world left out.

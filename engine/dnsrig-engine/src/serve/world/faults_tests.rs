@@ -1,6 +1,6 @@
 //! What a server does with a fault, as its answers show.
 
-use std::{mem, net::IpAddr};
+use std::mem;
 
 use domain::base::{
     Message, Rtype,
@@ -16,11 +16,10 @@ use crate::{
     },
     world::{
         World, Zone,
-        faults::{Fault, Faulty},
+        fault::{Fault, Faulty},
         labels::Labels,
-        servers::Prefixes,
         signatures::Signatures,
-        spec::Spec,
+        testing,
     },
 };
 
@@ -30,21 +29,18 @@ fn world(fault: Fault, first_server: f64) -> (World, Zone) {
 }
 
 fn world_with(fault: Fault, more: &str) -> (World, Zone) {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
     let text = format!("zones.count = 100\ntlds.count = 11\nfaults.{} = 1.0\n{more}", fault.name());
-    let world = World::new(Spec::parse(&text).unwrap(), prefixes).unwrap();
+    let world = testing::world(&text);
     let zone = world.zones().find(|zone| world.faulty(*zone).is_some()).unwrap();
     (world, zone)
 }
 
 /// What the server with this number answers when it is asked for the zone's address.
 fn ask(world: &World, zone: Zone, server: usize, via: Via, counts: &mut Counts) -> (Turn, Vec<u8>) {
-    let mut addresses: Vec<IpAddr> = Vec::new();
-    world.name_servers(zone, &mut |_, server| addresses.push(world.prefixes.ipv4(world.places.of(server)).into()));
     let header = [9, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
     let query = [&header[..], &world.name(zone), &Rtype::A.to_int().to_be_bytes(), &[0, 1]].concat();
     let mut space = vec![0; 65_535];
-    let via = Via { destination: Some(addresses[server]), ..via };
+    let via = Via { destination: Some(testing::addresses(world, zone)[server]), ..via };
     let mut state = State::new(Signatures::new(Nonces::Random, 0));
     mem::swap(&mut state.counts, counts);
     let turn = answer(world, &query, via, &mut state, &mut space);
@@ -98,10 +94,7 @@ fn what_is_truncated_comes_over_tcp() {
 
 #[test]
 fn the_largest_answer_has_room_in_a_message() {
-    let prefixes = Prefixes { ipv4: "198.18.64.0/18".parse().unwrap(), ipv6: "2001:2:0:3::/64".parse().unwrap() };
-    let text = "zones.count = 100\ntlds.count = 11\nfaults.oversized = 1.0\nfaults.oversized_bytes = 60000";
-    let world = World::new(Spec::parse(text).unwrap(), prefixes).unwrap();
-    let zone = world.zones().find(|zone| world.faulty(*zone).is_some()).unwrap();
+    let (world, zone) = world_with(Fault::Oversized, "faults.oversized_bytes = 60000");
     let (_, bytes) = ask(&world, zone, 0, TCP, &mut Counts::default());
     assert!(bytes.len() > 56_000 && is_good(&Message::from_octets(bytes).unwrap()));
 }

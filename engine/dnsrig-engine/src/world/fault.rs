@@ -1,4 +1,4 @@
-//! What may be wrong with a zone, and what that means for a resolver.
+//! Each fault that a zone may have, and its effect on a resolver's answer.
 
 use serde::{Deserialize, Serialize};
 

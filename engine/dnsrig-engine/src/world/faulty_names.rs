@@ -1,10 +1,9 @@
-//! Which zones of a world are faulty: by their names, or drawn.
+//! Which names of a world's zones have a fault: those that the specification lists, and those that are drawn.
 
 use std::collections::{BTreeMap, HashMap};
 
 use super::{
-    faults::{Fault, Faulty},
-    hash::key,
+    fault::{Fault, Faulty},
     labels::Labels,
     seconds::Seconds,
     spec,
@@ -12,6 +11,7 @@ use super::{
 };
 use crate::base::{
     draw::{is_share, uniform},
+    hash::fnv1a,
     random::Random,
 };
 
@@ -72,7 +72,7 @@ impl Faults {
         if self.shares.is_empty() {
             return None;
         }
-        let random = &mut Random::new(self.seed ^ key(name), PURPOSE_FAULT);
+        let random = &mut Random::new(self.seed ^ fnv1a(name), PURPOSE_FAULT);
         let mut left = uniform(random);
         let fault = self.shares.iter().find_map(|(fault, share)| {
             left -= share;
