@@ -230,10 +230,13 @@ def test_lowered_tw_buckets(measure: Measure) -> None:
 
 
 def test_port_search(measure: Measure) -> None:
-    """Refresh after refresh looks at all ports, and finds none."""
+    """Refresh after refresh looks at all ports, and finds none.
+
+    The search is costly once the range is full, and on a busy machine that takes many times as long.
+    """
     if why := Profiler.unavailable():
         pytest.skip(why)
-    trial = measure(*knot_with_few_ports(3000, 2000, "hosts.secondary.profile=true", "limit_s=5"))
+    trial = measure(*knot_with_few_ports(3000, 1000, "hosts.secondary.profile=true", "limit_s=15"))
     found = finding("connect-port-search", trial)
     assert found.verdict == "found"
     assert float(found.evidence["port_search_percent"] or 0) >= 10
