@@ -56,6 +56,7 @@ from dnsrig.errors import DnsrigError
 SCHEMA_VERSION = 3
 """Raised by one whenever an older dnsrig would misread a newer run directory."""
 DEFAULTS_FILE = "defaults.txt"
+SEARCH_FILE = "bisect.json"
 FULL_PACKET_BYTES = 1500
 """Of IP: the MTU of Ethernet (RFC 894)."""
 
@@ -739,3 +740,8 @@ def read_json(path: Path, model: type[Model]) -> Model:
 
 def trial_dir(run_dir: Path, variant: str, repeat: int) -> Path:
     return run_dir / "trials" / variant / f"{repeat:02d}"
+
+
+def resume_command(run_dir: Path) -> str:
+    """What a person types to go on with the run."""
+    return f"dnsrig {'bisect' if (run_dir / SEARCH_FILE).exists() else 'run'} --resume {run_dir}"

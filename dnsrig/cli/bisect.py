@@ -14,6 +14,7 @@ from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INCOMPLETE, EXIT_INTERRUPTED, EXIT_NO_DIFFERENCE, EXIT_UNDECIDED
 from dnsrig.cli.run import clean_machine, need_root
 from dnsrig.errors import UsageError
+from dnsrig.rundir import resume_command
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -231,7 +232,7 @@ def _execute(directory: Path, as_json: bool) -> None:
         with Watch(console) as watch:
             answer = found.run(watch)
     except KeyboardInterrupt:
-        complain("interrupted; finished trials are kept", f"go on with `dnsrig bisect --resume {directory}`")
+        complain("interrupted; finished trials are kept", f"go on with `{resume_command(directory)}`")
         sys.exit(EXIT_INTERRUPTED)
     state, out = found.state(), _console.out()
     if as_json:

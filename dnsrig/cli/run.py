@@ -15,7 +15,7 @@ from dnsrig.cli import _console, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.rundir import Manifest
+from dnsrig.rundir import Manifest, resume_command
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def missing(errors: int, directory: Path) -> DnsrigError:
     """That trials of the run in ``directory`` are missing from the results."""
     return DnsrigError(
         f"{errors} trial(s) failed by a fault of dnsrig or the machine, and are missing from the results",
-        hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `dnsrig run --resume {directory}`",
+        hint=f"their logs are in {directory}/trials/*/*.aborted; repeat them with `{resume_command(directory)}`",
     )
 
 
@@ -154,7 +154,7 @@ def measure(manifest: Manifest, directory: Path, console: Console, at_once: int 
             progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
             return runner.execute(manifest, directory, progress, at_once=at_once)
     except KeyboardInterrupt:
-        complain("interrupted; finished trials are kept", f"go on with `dnsrig run --resume {directory}`")
+        complain("interrupted; finished trials are kept", f"go on with `{resume_command(directory)}`")
         sys.exit(EXIT_INTERRUPTED)
 
 

@@ -20,7 +20,7 @@ from dnsrig.experiment.children import Child
 from dnsrig.experiment.executors import executor
 from dnsrig.experiment.preparation import own_cpus
 from dnsrig.lab import conditions
-from dnsrig.rundir import OBSERVER, Manifest, TrialKey, TrialSpec, trial_dir, write_json
+from dnsrig.rundir import OBSERVER, Manifest, TrialKey, TrialSpec, resume_command, trial_dir, write_json
 from dnsrig.servers import sources
 
 ERRORS_IN_A_ROW = 3
@@ -165,7 +165,7 @@ def _start(
 ) -> Child:
     """Start trial ``number`` of the run."""
     spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
-    _check_disk(directory, f"then `dnsrig run --resume {directory}`")
+    _check_disk(directory, f"then `{resume_command(directory)}`")
     if cpu is None:
         _move_to(set(spec.hosts[OBSERVER].cpus))
     progress.trial_started(number, len(manifest.order), spec)
@@ -175,7 +175,7 @@ def _start(
 def _too_many(directory: Path, in_a_row: int, reason: str) -> DnsrigError:
     return DnsrigError(
         f"{in_a_row} trials in a row failed: {reason}",
-        hint=f"their logs are kept as *.aborted under {directory}/trials; then `dnsrig run --resume {directory}`",
+        hint=f"their logs are kept as *.aborted under {directory}/trials; then `{resume_command(directory)}`",
     )
 
 

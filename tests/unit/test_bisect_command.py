@@ -25,7 +25,7 @@ from dnsrig.experiment.bisection import candidates, hunt, manifest
 from dnsrig.experiment.bisection.hunt import Hunt
 from dnsrig.experiment.preparation import Request
 from dnsrig.report import bisection
-from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, write_json
+from dnsrig.rundir import Manifest, TrialRecord, TrialSpec, read_json, resume_command, write_json
 from dnsrig.servers.builds.errors import BuildFailed
 
 RATES = [*range(1000, 1032)]
@@ -202,6 +202,12 @@ def test_a_candidate_whose_trials_fail_is_stepped_around_and_an_end_is_an_error(
     assert any("1016 is stepped around" in note for note in progress.notes)
     with pytest.raises(DnsrigError, match="an end of the search"):
         Hunt(begin(searched(tmp_path), fail={RATES[-1]})).run(Quiet())
+
+
+def test_what_goes_on_with_a_search_is_bisect(tmp_path: Path, begin) -> None:  # type: ignore[no-untyped-def]
+    directory = begin(searched(tmp_path))
+    assert resume_command(directory) == f"dnsrig bisect --resume {directory}"
+    assert resume_command(tmp_path) == f"dnsrig run --resume {tmp_path}"
 
 
 def test_a_candidate_that_cannot_be_built_is_stepped_around(

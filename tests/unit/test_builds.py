@@ -355,7 +355,8 @@ def test_a_new_build_makes_room(script: Script, monkeypatch: pytest.MonkeyPatch)
 def test_a_limit_that_is_no_number(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kept.LIMIT_VARIABLE, "much")
     with pytest.raises(UsageError, match="DNSRIG_BUILDS_GB=much is no number"):
-        kept.limit_bytes()
+        source.install(TINY, "git:v1.9.0")
+    assert script.runs == 0
 
 
 def test_logs_of_failed_builds_are_few(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,9 +9,7 @@ from pydantic import Field
 
 from dnsrig.analysis.bisection.criterion import Criterion
 from dnsrig.analysis.bisection.state import Limits
-from dnsrig.rundir import SCHEMA_VERSION, Record, Scalar
-
-NAME = "bisect.json"
+from dnsrig.rundir import SCHEMA_VERSION, SEARCH_FILE, Record, Scalar
 
 
 class Candidate(Record):
@@ -44,4 +42,4 @@ class Search(Record):
 
 
 def path(directory: Path) -> Path:
-    return directory / NAME
+    return directory / SEARCH_FILE

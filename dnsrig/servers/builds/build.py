@@ -91,6 +91,7 @@ def method(server: Driver, recipe: Recipe, tree: Tree) -> Method:
 def make(plan: Plan) -> str:
     """Make the build, and return its key. Raises `BuildFailed` where the commit or the options are the cause."""
     kept.folder().mkdir(parents=True, exist_ok=True)
+    kept.limit_bytes()  # what is wrong with it is said before minutes of building
     key = plan.key
     with cached.locked(kept.folder()):
         if kept.read(key) is None:

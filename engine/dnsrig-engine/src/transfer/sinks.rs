@@ -18,19 +18,19 @@ use crate::dns::{
 
 /// What is to be written is gathered up to this, so that a small zone costs one system call and many at a time few
 /// files.
-const SHEET_BYTES: usize = 256 << 10;
+const GATHERED_BYTES: usize = 256 << 10;
 
 /// Records of one zone whose digest is checked take no more memory than this; a larger zone ends as `limit-exceeded`.
 const DIGEST_BYTES_MAX: usize = 4 << 30;
 
 /// The sinks of one transfer.
-pub struct Paper {
+pub struct Sinks {
     digest: Option<zonemd::Digest>,
     members: Option<Members>,
     file: Option<zonefile::Writer<AtomicFile>>,
 }
 
-impl Sink for Paper {
+impl Sink for Sinks {
     fn record(&mut self, record: &Record<'_>, change: Change) -> Result<(), Outcome> {
         self.digest.record(record, change)?;
         self.members.record(record, change)?;
@@ -48,7 +48,7 @@ impl Sink for Paper {
     }
 }
 
-/// Gives each transfer its paper.
+/// Gives each transfer its sinks.
 #[derive(Clone, Default)]
 pub struct SinkFactory {
     /// Zone files are written to this folder.
@@ -59,15 +59,15 @@ pub struct SinkFactory {
 }
 
 impl SinkFactory {
-    /// The paper for a zone's transfer; None: records are to be counted, and no more.
-    pub fn paper(&self, zone: &[u8]) -> Option<Box<Paper>> {
+    /// The sinks for a zone's transfer; None: records are to be counted, and no more.
+    pub fn sinks(&self, zone: &[u8]) -> Option<Box<Sinks>> {
         let SinkFactory { folder, digests, members } = self;
         if folder.is_none() && !digests && members.is_none() {
             return None;
         }
         let file = folder.as_ref().map(|folder| zonefile::Writer::new(AtomicFile::new(folder.join(file_name(zone)))));
         let digest = digests.then(|| zonemd::Digest::new(DIGEST_BYTES_MAX));
-        Some(Box::new(Paper { digest, members: members.as_ref().map(Members::again), file }))
+        Some(Box::new(Sinks { digest, members: members.as_ref().map(Members::again), file }))
     }
 }
 
@@ -121,7 +121,7 @@ impl AtomicFile {
 impl Write for AtomicFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.waiting.extend_from_slice(bytes);
-        if self.waiting.len() >= SHEET_BYTES {
+        if self.waiting.len() >= GATHERED_BYTES {
             self.spill()?;
         }
         Ok(bytes.len())
@@ -151,14 +151,14 @@ mod tests {
         let path = folder.path().join("example.zone");
         let list = || fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
         let mut cut = AtomicFile::new(path.clone());
-        cut.write_all(&[b'a'; SHEET_BYTES]).unwrap();
+        cut.write_all(&[b'a'; GATHERED_BYTES]).unwrap();
         assert_eq!(list(), ["example.zone.partial"]);
         drop(cut);
         assert!(list().is_empty());
         let mut whole = AtomicFile::new(path.clone());
-        whole.write_all(&[b'a'; SHEET_BYTES + 7]).unwrap();
+        whole.write_all(&[b'a'; GATHERED_BYTES + 7]).unwrap();
         whole.complete().unwrap();
-        assert_eq!(fs::metadata(path).unwrap().len() as usize, SHEET_BYTES + 7);
+        assert_eq!(fs::metadata(path).unwrap().len() as usize, GATHERED_BYTES + 7);
         assert_eq!(list(), ["example.zone"]);
     }
 

@@ -36,9 +36,9 @@ impl Schedule {
             self.counters.totals.first_message_ns = now_ns;
         }
         let (zone, limits) = (self.zones.wire(transfer.job.zone), &self.settings.limits);
-        let step = match &mut transfer.paper {
+        let step = match &mut transfer.sinks {
             None => transfer.incoming.take(message, zone, self.wall_s, limits, &mut ()),
-            Some(paper) => transfer.incoming.take(message, zone, self.wall_s, limits, &mut **paper),
+            Some(sinks) => transfer.incoming.take(message, zone, self.wall_s, limits, &mut **sinks),
         };
         if let Step::Done(outcome) = step {
             let counted = transfer.incoming.counts();

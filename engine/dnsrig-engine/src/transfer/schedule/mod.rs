@@ -376,7 +376,7 @@ impl Schedule {
         }
         place.asked = place.asked.wrapping_add(1);
         let mut transfer = Transfer::new(job, slot, id, is_soa, now_ns, Incoming::new(ask, verifier));
-        transfer.paper = if is_soa { None } else { self.sink_factory.paper(zone) };
+        transfer.sinks = if is_soa { None } else { self.sink_factory.sinks(zone) };
         self.transfers.join(transfer, &mut place.line);
     }
 

@@ -3,7 +3,7 @@
 use slab::Slab;
 
 use super::secondaries::Job;
-use crate::{dns::xfr::Incoming, transfer::sinks::Paper};
+use crate::{dns::xfr::Incoming, transfer::sinks::Sinks};
 
 /// No transfer.
 pub const NONE: u32 = u32::MAX;
@@ -27,7 +27,7 @@ pub struct Transfer {
     /// … and up to its last.
     pub messages_last: u32,
     pub incoming: Incoming,
-    pub paper: Option<Box<Paper>>,
+    pub sinks: Option<Box<Sinks>>,
     previous: u32,
     next: u32,
 }
@@ -62,7 +62,7 @@ impl Transfer {
             messages_before: 0,
             messages_last: 0,
             incoming,
-            paper: None,
+            sinks: None,
             previous: NONE,
             next: NONE,
         }
