@@ -6,7 +6,11 @@ from dnsrig.servers import _powerdns_signed as signed
 from dnsrig.servers.driver import Placement, Preparation
 from dnsrig.servers.postgresql import DATABASE, USER, connection, programs, security
 
-SCHEMA = "/usr/share/pdns-backend-pgsql/schema/schema.pgsql.sql"
+SCHEMA_FILES = (
+    "usr/share/pdns-backend-pgsql/schema/schema.pgsql.sql",
+    "usr/share/doc/pdns-backend-pgsql/schema.pgsql.sql",
+    "share/doc/pdns/schema.pgsql.sql",
+)
 
 
 def backend(placement: Placement) -> str:
@@ -24,10 +28,11 @@ def fill(placement: Placement) -> list[Preparation]:
     """Make the tables, turn zone files into SQL by the server's own zone2sql, and let psql run it: no record passes
     here."""
     here = placement.seen_state
+    schema = placement.shipped(SCHEMA_FILES, "PostgreSQL schema", "pdns-backend-pgsql")
     # The one on the path is Debian's wrapper, which wants to know of clusters.
     psql = [f"{programs(placement)}/psql", connection(placement), "-X", "-q", "-v", "ON_ERROR_STOP=1"]
     return [
-        Preparation([*psql, "-f", SCHEMA]),
+        Preparation([*psql, "-f", f"{placement.seen_tree}/{schema}"]),
         Preparation(["zone2sql", f"--named-conf={here}/zones.conf", "--gpgsql", "--transactions"], "zones.sql"),
         Preparation([*psql, "-f", f"{here}/zones.sql"], "psql.out"),
         # A table that was filled just now is taken for small, and searched from end to end for each name.

@@ -15,6 +15,7 @@ from typing import ClassVar, Literal
 
 import jinja2
 
+from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Address, HostSpec, Resolving, Role, Scalar, ServerLimit, ServerSource, TransferSpec
 from dnsrig.servers import defaults
 from dnsrig.servers.behaviour import AsPrimary, AsSecondary
@@ -193,6 +194,22 @@ class Placement:
         """Below which the files of its source lie, as the rig sees them: a build, a root file system, the prefix of the
         user's own build, or /."""
         return next(iter(self.shown.values()), None) or self.root or Path(self.source.prefix or "/")
+
+    @property
+    def seen_tree(self) -> str:
+        """`tree` as its programs see it; no slash at the end."""
+        return next(iter(self.shown), "" if self.root else self.source.prefix or "")
+
+    def shipped(self, names: Sequence[str], what: str, package: str) -> str:
+        """The first of the paths ``names`` below `tree` that its source has.
+
+        Raises DnsrigError where it has none: the source has no ``what``, which Debian's ``package`` has.
+        """
+        if (found := next((name for name in names if (self.tree / name).exists()), None)) is None:
+            raise DnsrigError(
+                f"{self.source.name} has no {what} ({names[0]})", hint=f"install it: Debian's package is {package}"
+            )
+        return found
 
     @property
     def answers_over_tls(self) -> bool:

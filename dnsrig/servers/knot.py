@@ -24,6 +24,7 @@ from dnsrig.servers.driver import (
     template,
     utc_ns,
 )
+from dnsrig.servers.recipes.knot import RECIPE
 
 CONFIGURATION = template("""\
 server:
@@ -174,6 +175,7 @@ class Knot(Driver):
     kind = "knot"
     title = "Knot DNS"
     executable = "knotd"
+    recipe = RECIPE
     packages = ("knot",)
     version_arguments = ("-V",)
     version_pattern = r"Knot DNS\)?,? (?:version )?(\d+\.\d+\S*)"

@@ -14,7 +14,6 @@ from contextlib import closing
 from datetime import UTC, datetime
 from typing import ClassVar
 
-from dnsrig.errors import DnsrigError
 from dnsrig.rundir import Role, Scalar, ServerLimit
 from dnsrig.servers import _powerdns_postgresql as through_postgresql
 from dnsrig.servers import _powerdns_signed as signed
@@ -33,6 +32,7 @@ from dnsrig.servers.driver import (
     utc_ns_without_year,
     yes_no,
 )
+from dnsrig.servers.recipes.powerdns import RECIPE
 
 SCHEMA_FILES = (
     "usr/share/pdns-backend-sqlite3/schema/schema.sqlite3.sql",
@@ -102,6 +102,7 @@ class PowerDns(Driver):
     kind = "powerdns"
     title = "PowerDNS Authoritative Server (SQLite)"
     executable = "pdns_server"
+    recipe = RECIPE
     packages = (
         "pdns-server",
         "pdns-backend-sqlite3",
@@ -259,13 +260,7 @@ def _speaks_of_secondaries(version: str) -> bool:
 
 
 def _schema(placement: Placement) -> str:
-    for name in SCHEMA_FILES:
-        if (path := placement.tree / name).exists():
-            return path.read_text()
-    raise DnsrigError(
-        f"{placement.source.name} has no SQLite schema ({SCHEMA_FILES[0]})",
-        hint="install its SQLite backend: Debian's package is pdns-backend-sqlite3",
-    )
+    return (placement.tree / placement.shipped(SCHEMA_FILES, "SQLite schema", "pdns-backend-sqlite3")).read_text()
 
 
 def _add_secondary_zones(connection: sqlite3.Connection, placement: Placement) -> None:

@@ -220,10 +220,4 @@ class BoundedSocket:
 
 
 def _module(placement: Placement) -> Path:
-    for name in MODULE_FILES:
-        if (path := placement.tree / name).exists():
-            return path
-    raise DnsrigError(
-        f"{placement.source.name} has no module of Knot DNS ({MODULE_FILES[0]})",
-        hint="install it: Debian's package is redis-module-knot",
-    )
+    return placement.tree / placement.shipped(MODULE_FILES, "module of Knot DNS", "redis-module-knot")

@@ -14,6 +14,7 @@ from dnsrig.rundir import Scalar
 from dnsrig.servers import keys
 from dnsrig.servers.counters import Channel, Counters, of_lines
 from dnsrig.servers.driver import DNS_PORT, Driver, Feature, Placement, Setting, Support, numbers, template, yes_no
+from dnsrig.servers.recipes.unbound import RECIPE
 from dnsrig.servers.resolving import ANCHOR_FILE, AsResolver
 
 CONFIGURATION = template("""\
@@ -87,6 +88,7 @@ class Unbound(Driver):
     kind = "unbound"
     title = "Unbound"
     executable = "unbound"
+    recipe = RECIPE
     packages = ("unbound",)
     version_arguments = ("-V",)
     version_pattern = r"Version (\d+\.\d+\S*)"

@@ -139,7 +139,14 @@ needs_mirrors = pytest.mark.skipif(
 @needs_mirrors
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize(
-    "name", ["bind@git:v9.18.10", "nsd@git:NSD_4_8_0_REL debug=symbols"], ids=lambda name: name.partition("@")[0]
+    "name",
+    [
+        "bind@git:v9.18.10",
+        "knot@git:v3.4.8",
+        "nsd@git:NSD_4_8_0_REL debug=symbols",
+        "powerdns@git:auth-4.9.4",
+    ],
+    ids=lambda name: name.partition("@")[0],
 )
 def test_a_real_server_in_an_experiment(measure, name: str) -> None:  # type: ignore[no-untyped-def]
     kind, _, _ = name.partition("@")

@@ -14,20 +14,13 @@ RECIPES: dict[str, Recipe] = {kind: made.recipe for kind, made in all_drivers().
 
 @dataclass(frozen=True)
 class Files(Tree):
-    """A commit that has these files, and is so old."""
+    """A commit that has these files, and is ``tag`` or comes after it."""
 
     files: tuple[str, ...] = ()
     tag: str = ""
 
     def has(self, path: str) -> bool:
         return path in self.files
-
-    def text(self, path: str) -> str:
-        return ""
-
-    @property
-    def date(self) -> str:
-        return "2020-01-01"
 
     def release(self, pattern: str) -> str:
         return self.tag
@@ -39,7 +32,10 @@ def files(*names: str, tag: str = "") -> Files:
 
 TAGS = {
     "bind": ("v9.18.10", (9, 18, 10), "v9.18.0rc1"),
+    "knot": ("v3.5.6", (3, 5, 6), "v2.9.9"),
     "nsd": ("NSD_4_12_0_REL", (4, 12, 0), "NSD_4_12_0_RC1"),
+    "powerdns": ("auth-5.1.4", (5, 1, 4), "auth-5.1.0-beta1"),
+    "unbound": ("release-1.25.0", (1, 25, 0), "release-1.25.0rc1"),
 }
 
 
@@ -76,3 +72,10 @@ def test_old_and_new_versions_of_bind_have_toolchains_of_their_own() -> None:
     assert (old.suite, autotools.suite, meson.suite) == ("bookworm", "bookworm", "trixie")
     assert "autoconf" in autotools.packages and "meson" in meson.packages
     assert "autoreconf" not in old.script
+
+
+def test_powerdns_is_told_the_release_it_comes_after() -> None:
+    """It would ask git, and there is none beside the sources."""
+    method = RECIPES["powerdns"].method
+    assert "BUILDER_VERSION=5.1.4\n" in method(files(tag="auth-5.1.4")).script
+    assert "BUILDER_VERSION=0\n" in method(files()).script

@@ -1,6 +1,6 @@
 """What a server needs to be built: its repository, the toolchain that fits a commit, and a script.
 
-A recipe looks at the files of a commit and at its date, and chooses a `Method`: an old commit gets the compiler and the
+A recipe looks at the files of a commit and chooses a `Method`: an old commit gets the compiler and the
 libraries of an old Debian suite. The script is run by ``sh -eu`` in the folder of the sources, with the build options
 as its arguments, and with
 
@@ -15,7 +15,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from dnsrig.servers.builds.repository import Repository
 
@@ -60,15 +59,6 @@ class Tree:
 
     def has(self, path: str) -> bool:
         return self.repository.has(self.commit, path)
-
-    def text(self, path: str) -> str:
-        """The content of a file; empty where there is none."""
-        return self.repository.text(self.commit, path)
-
-    @property
-    def date(self) -> str:
-        """When it was committed: ``2022-12-12``, UTC."""
-        return datetime.fromtimestamp(self.repository.commit(self.commit).time_s, UTC).date().isoformat()
 
     def release(self, pattern: str) -> str:
         """The nearest tag at or before it that matches the glob ``pattern``; empty where there is none."""

@@ -119,11 +119,6 @@ class Repository:
     def has(self, commit: str, path: str) -> bool:
         return _run(self.place, "cat-file", "-e", f"{commit}:{path}").returncode == 0
 
-    def text(self, commit: str, path: str) -> str:
-        """The content of a file; empty where there is none."""
-        result = _run(self.place, "cat-file", "blob", f"{commit}:{path}")
-        return result.stdout if result.returncode == 0 else ""
-
     def submodule(self, commit: str, path: str) -> tuple[str, str] | None:
         """URL and commit of the submodule at ``path``; None where there is none."""
         entry = self._ask("ls-tree", commit, "--", path).split()
