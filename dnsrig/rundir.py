@@ -622,6 +622,14 @@ class Extension(Record):
     """Of the order of the trials from that repeat on, up to the next extension."""
 
 
+class Machine(Record):
+    """One of several equal machines that a run is spread over."""
+
+    name: Name
+    conditions: dict[str, Any]
+    """What the lab's snapshot says of it."""
+
+
 class Manifest(Record):
     """manifest.json: what was asked for, in which order, by what, on what machine."""
 
@@ -653,6 +661,20 @@ class Manifest(Record):
     specs: dict[str, TrialSpec]
     """Variant id -> spec with ``repeat`` 0: the trial's spec but for its number."""
     conditions: dict[str, Any]
+    """Of the machine that the run was started on."""
+    machines: list[Machine] = Field(default_factory=list)
+    """What it is spread over, a round (all trials of one repeat) on one of them; empty: all of it ran where it was
+    started."""
+
+    def machine_of(self, repeat: int) -> Machine | None:
+        """Where the trials of ``repeat``, counted from 1, run: also those that are repeated because they were lost."""
+        return self.machines[(repeat - 1) % len(self.machines)] if self.machines else None
+
+    @property
+    def measured_under(self) -> dict[str, Any]:
+        """The conditions that its trials ran under: of several machines those that are the same on all."""
+        first, *others = [machine.conditions for machine in self.machines] or [self.conditions]
+        return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 class Finding(Record):

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis import ends, run_differences, statistics, thresholds
+from dnsrig.analysis import ends, machines, run_differences, statistics, thresholds
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.run_differences import Difference, Pair
@@ -53,6 +53,9 @@ class TwoRuns:
 
     base: Manifest
     new: Manifest
+    machines: list[str]
+    """That both runs have: repeats are compared within each, and those of other machines are left out. Empty: none, so
+    all repeats are compared together."""
     differences: list[Difference]
     only_in_base: list[Variant]
     only_in_new: list[Variant]
@@ -89,6 +92,7 @@ def compare_runs(
     return TwoRuns(
         base=base.manifest,
         new=new.manifest,
+        machines=run_differences.shared_machines(base.manifest, new.manifest),
         differences=differences,
         only_in_base=only_in_base,
         only_in_new=only_in_new,
@@ -137,9 +141,10 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
     """One a metric and pair, with p corrected over all of them. No two runs have rounds in common."""
     lines = []
     for metric, pair in ((describe(name), pair) for name in metrics for pair in pairs):
-        ours, theirs = _repeats(base, pair.base, metric.name), _repeats(new, pair.new, metric.name)
+        ours, theirs = _both(base, new, pair, metric.name)
         known = not ours.unfinished and not theirs.unfinished and not (ours.at_least and theirs.at_least)
-        compared = ends.compare(theirs.ends, ours.ends, metric.better) if known else None
+        within = machines.pair(theirs.machines, ours.machines)
+        compared = ends.compare(theirs.ends, ours.ends, metric.better, within) if known else None
         lines.append(Line(pair, metric, ours, theirs, compared or statistics.nothing_to_compare(metric.better)))
     tested = [index for index, line in enumerate(lines) if line.comparison.p is not None]
     corrected = statistics.holm([p for line in lines if (p := line.comparison.p) is not None])
@@ -150,9 +155,7 @@ def _lines(base: Run, new: Run, pairs: Sequence[Pair], metrics: Sequence[str]) -
 
 def _verdicts(base: Run, new: Run, pairs: Sequence[Pair], wanted: Sequence[Rule]) -> list[Verdict]:
     cases = [(rule, pair) for rule in wanted for pair in pairs]
-    found = thresholds.judge(
-        [(rule, _repeats(base, p.base, rule.metric), _repeats(new, p.new, rule.metric)) for rule, p in cases]
-    )
+    found = thresholds.judge([(rule, *_both(base, new, pair, rule.metric)) for rule, pair in cases])
     return [Verdict(pair, rule, judgement) for (rule, pair), judgement in zip(cases, found, strict=True)]
 
 
@@ -168,9 +171,16 @@ def _as_far_as_alike(verdict: Verdict, differences: Sequence[Difference]) -> Ver
     return replace(verdict, judgement=replace(judgement, decision="undecided", reason=f"{known}; but {told}"))
 
 
-def _repeats(run: Run, variant: Variant, metric: str) -> Repeats:
-    trials = run.of_variant(variant.id)
+def _both(base: Run, new: Run, pair: Pair, metric: str) -> tuple[Repeats, Repeats]:
+    shared = run_differences.shared_machines(base.manifest, new.manifest)
+    return _repeats(base, pair.base, metric, shared), _repeats(new, pair.new, metric, shared)
+
+
+def _repeats(run: Run, variant: Variant, metric: str, shared: Collection[str]) -> Repeats:
+    """Those on the ``shared`` machines; all where there are none."""
+    trials = [trial for trial in run.of_variant(variant.id) if not shared or trial.machine in shared]
     described = describe(metric)
     done = done_values(trials, described)
     outcomes: Counter[Outcome] = Counter("done" if described.counts(t) else t.record.outcome for t in trials)
-    return Repeats((*done.values, *done.at_least), outcomes, len(done.at_least), tuple(done.lower))
+    values, lower = (*done.values, *done.at_least), tuple(done.lower)
+    return Repeats(values, outcomes, len(done.at_least), lower, tuple(done.machines) if shared else ())

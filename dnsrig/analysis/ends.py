@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis import rounds, statistics
+from dnsrig.analysis import statistics
 from dnsrig.analysis.statistics import Better, Comparison, Interval
 
 
@@ -33,13 +33,15 @@ class Ends:
         return all(math.isfinite(value) for value in self.high)
 
 
-def compare(ours: Ends, theirs: Ends, better: Better, *, by_rounds: bool = False) -> Comparison:
+Pair = Callable[[Sequence[float], Sequence[float], Better], Comparison]
+
+
+def compare(ours: Ends, theirs: Ends, better: Better, pair: Pair = statistics.compare) -> Comparison:
     """``ours`` in percent of ``theirs``: at the upper ends where both are known, with the interval that covers both
     ends.
 
-    ``by_rounds``: both have the same rounds, in the same order, and are compared within them.
+    ``pair`` compares exact values, given in the order of these ends.
     """
-    pair = _within_rounds if by_rounds else statistics.compare
     if ours.exact and theirs.exact:
         return pair(ours.high, theirs.high, better)
     least = pair(ours.low, theirs.high, better) if theirs.bounded else None
@@ -57,10 +59,6 @@ def hull(
     """From the least of ``interval`` to the most; None where either end has none."""
     least, most = interval(ours.low, theirs.high), interval(ours.high, theirs.low)
     return None if least is None or most is None else Interval(least.low, most.high, most.confidence)
-
-
-def _within_rounds(ours: Sequence[float], theirs: Sequence[float], better: Better) -> Comparison:
-    return rounds.compared(list(zip(ours, theirs, strict=True)), statistics.compare(ours, theirs, better))
 
 
 def _hull(least: Comparison | None, most: Comparison | None) -> Interval | None:

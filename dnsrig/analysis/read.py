@@ -52,6 +52,8 @@ class Trial:
     """Where it is noted that a metric could not be computed."""
     strict: Trial | None = field(default=None, repr=False, compare=False)
     """Of a trial that is read as far as its files are whole: the one that is not, from which metrics are computed."""
+    machine: str = ""
+    """Where it ran, of a run that names its machines."""
     _values: dict[str, float | None] = field(default_factory=dict, repr=False, compare=False)
 
     def value(self, metric: str) -> float | None:
@@ -418,7 +420,8 @@ class Run:
             raise
         except DnsrigError as error:
             return error.message
-        found = Trial(path, record, self.failures)
+        machine = self.manifest.machine_of(key.repeat)
+        found = Trial(path, record, self.failures, machine=machine.name if machine else "")
         return found if found.key == key else f"{path / 'trial.json'} is of another trial"
 
     @property

@@ -4,6 +4,9 @@ their ratio.
 The test is Wilcoxon's signed-rank test of the logarithms of these ratios, which is the stratified test where a stratum
 has one trial of each; the ratio and its interval are those of the same ranks (Hodges and Lehmann, Estimates of location
 based on rank tests, 1963). The interval leaves out 100 % only where the test rejects.
+
+Where a run is spread over machines, a round lies on one of them: ratios within rounds are within machines, too, and
+what differs between machines is not in them.
 """
 
 from __future__ import annotations
@@ -14,10 +17,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
+from dnsrig.analysis.ends import Pair
 from dnsrig.analysis.statistics import FEWEST_REPEATS, Comparison, Interval, doubled_midranks
 
 Pairs = Sequence[tuple[float, float]]
 """Of each round the variant's value and the baseline's."""
+
+
+def pair(unpaired: Pair) -> Pair:
+    """Compares values of the same rounds, in the same order; what rounds allow no figure of as ``unpaired`` does."""
+    return lambda ours, theirs, better: compared(list(zip(ours, theirs, strict=True)), unpaired(ours, theirs, better))
 
 
 def compared(pairs: Pairs, unpaired: Comparison) -> Comparison:

@@ -14,19 +14,24 @@ from typing import Any
 
 from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
 
+CHANGING = ("boot_id", "clock_synchronised", "clock_error_bound_us")
+"""Of a machine, from one boot to the next."""
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
     *("dataset.key", "next_dataset.key", "hosts.*.server.key", "hosts.*.address"),
-    *("machine.boot_id", "machine.clock_synchronised", "machine.clock_error_bound_us"),
+    *(f"machine{each}{fact}" for each in (".", ".*.") for fact in CHANGING),
 )
 """Names, where things lie, what every boot changes, and addresses, of which the family tells. The values on the
 matrix's axes are what variants are matched by."""
+HARDWARE = ("architecture", "cpu_model", "cpus", "memory_total_bytes", "virtualisation")
+"""Of a machine's conditions: where these are alike, one name is one machine."""
 SAME_WITHIN = 0.01
 """Of a machine's numbers: how much memory there is, and what the kernel derives from it (tcp_mem), changes a little
 with every boot."""
 LONGEST_LIST = 4
 """Entries of a list that are shown; of a longer one the ends."""
 NOT_SET = "not set"
+HERE = "where the run was started"
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,17 @@ def one_server(manifest: Manifest) -> set[str]:
     return {axis for axis, values in manifest.axes.items() if len(values) == 1 and str(values[0]) in manifest.servers}
 
 
+def shared_machines(base: Manifest, new: Manifest) -> list[str]:
+    """Names of the machines that both runs were measured on: of the same hardware."""
+    theirs = {machine.name: machine.conditions for machine in new.machines}
+    return [
+        machine.name
+        for machine in base.machines
+        if (other := theirs.get(machine.name)) is not None
+        and all(_nearly_alike(machine.conditions.get(fact), other.get(fact)) for fact in HARDWARE)
+    ]
+
+
 def _begins(what: str, name: str) -> bool:
     return what == name or what.startswith(f"{name}.")
 
@@ -82,7 +98,20 @@ def _of_runs(base: Manifest, new: Manifest) -> Iterator[Difference]:
         if (ours := getattr(base, name)) != (theirs := getattr(new, name)):
             yield Difference(name, ours, theirs, asked_for=True)
     yield from _unlike("dnsrig_version", base.dnsrig_version, new.dnsrig_version)
-    yield from _unlike("machine", base.conditions, new.conditions, alike=_nearly_alike)
+    yield from _of_machines(base, new)
+
+
+def _of_machines(base: Manifest, new: Manifest) -> Iterator[Difference]:
+    """Repeats of machines that the runs do not share are left out where they share any, so they are of no concern."""
+    shared = shared_machines(base, new)
+    ours, theirs = ({machine.name: machine.conditions for machine in run.machines} for run in (base, new))
+    if list(ours) != list(theirs):
+        yield Difference("machines", *(", ".join(names) or HERE for names in (ours, theirs)), asked_for=bool(shared))
+    for name in (name for name in ours if name in theirs):
+        for difference in _unlike(f"machine.{name}", ours[name], theirs[name], alike=_nearly_alike):
+            yield replace(difference, asked_for=bool(shared) and name not in shared)
+    if not shared:
+        yield from _unlike("machine", base.measured_under, new.measured_under, alike=_nearly_alike)
 
 
 def _of_specs(base: Manifest, new: Manifest, pairs: Sequence[Pair]) -> Iterator[Difference]:

@@ -28,8 +28,14 @@ LARGEST_EXACT = 60
 """Values on both sides together up to which the rank test is exact: 30 against 30 take 4 ms, and it goes with the
 fourth power."""
 
+MOST_SUMS = 100_000
+"""Of two strata joined, before equal ones are counted together: that takes 20 ms."""
+
 FENCE = 1.5
 """Tukey's choice: of values that are normally distributed 0.7 % lie beyond it."""
+
+Strata = Sequence[tuple[Sequence[float], Sequence[float]]]
+"""Of each machine the values of both sides."""
 
 Better = Literal["lower", "higher", "neither"]
 Change = Literal["better", "worse", "different", "undecided"]
@@ -97,6 +103,8 @@ class Comparison:
     by_rounds: bool = False
     """Whether ``percent``, ``interval`` and ``p`` are of the ratios within each round (`rounds`), not of all repeats
     together."""
+    by_machines: bool = False
+    """Whether they are of the ratios within each machine (`machines`)."""
 
     @property
     def change(self) -> Change:
@@ -207,18 +215,35 @@ def median_distribution(values: Sequence[float]) -> list[tuple[float, float]]:
 
 
 def rank_test(a: Sequence[float], b: Sequence[float]) -> float | None:
-    """Two-sided p of the Wilcoxon-Mann-Whitney test; None below ``FEWEST_REPEATS`` values on either side.
+    """Two-sided p of the Wilcoxon-Mann-Whitney test: that of van Elteren with one stratum."""
+    return stratified_rank_test([(a, b)])
 
-    Ties get midranks. Up to ``LARGEST_EXACT`` values the distribution is that of these very ranks over all ways to
-    split them (Streitberg and Röhmel, Exact distributions for permutation and rank tests: the shift algorithm, 1986).
-    Two-sided: every split whose rank sum lies at least as far from its expectation as the one seen. With more values
-    it is the normal distribution with the variance of tied ranks and a continuity correction (Lehmann,
-    Nonparametrics: statistical methods based on ranks, 1975, chapter 1).
+
+def stratified_rank_test(strata: Strata) -> float | None:
+    """Two-sided p of van Elteren's test; None below ``FEWEST_REPEATS`` values on either side, over all strata.
+
+    The statistic adds the rank sums of the first side in each stratum, over the stratum's number of values and one (van
+    Elteren, On the combination of independent two sample tests of Wilcoxon, 1960). A stratum without the one or the
+    other says nothing. Ties get midranks. Up to ``LARGEST_EXACT`` values the distribution is that of these very ranks
+    over all ways to split each stratum (Streitberg and Röhmel, Exact distributions for permutation and rank tests: the
+    shift algorithm, 1986). Two-sided: every split whose sum lies at least as far from its expectation as the one seen.
+    With more values, or where strata of many sizes have more than ``MOST_SUMS`` sums, it is the normal distribution
+    with the variance of tied ranks and a continuity correction (Lehmann, Nonparametrics: statistical methods based on
+    ranks, 1975, chapters 1 and 3).
     """
-    if min(len(a), len(b)) < FEWEST_REPEATS:
+    both = [(a, b) for a, b in strata if a and b]
+    if min(sum(len(a) for a, _ in both), sum(len(b) for _, b in both)) < FEWEST_REPEATS:
         return None
-    ranks = doubled_midranks([*a, *b])
-    return _exact_p(ranks, len(a)) if len(ranks) <= LARGEST_EXACT else _normal_p(ranks, len(a))
+    ranks = [doubled_midranks([*a, *b]) for a, b in both]
+    ranked = ranked_strata([(tuple(sorted(all_)), len(a)) for all_, (a, _) in zip(ranks, both, strict=True)])
+    seen = sum(r.weight * sum(all_[: r.size]) for r, all_ in zip(ranked, ranks, strict=True))
+    distance = abs(seen - expected_sum(ranked))
+    counts = sums(ranked)
+    if counts is None:
+        beyond = distance - half_step(ranked)
+        return math.erfc(beyond / math.sqrt(2 * sum_variance(ranked))) if beyond > 0 else 1.0
+    extreme = sum(count for total, count in counts.items() if abs(total - expected_sum(ranked)) >= distance)
+    return extreme / sum(counts.values())
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -283,24 +308,62 @@ def doubled_midranks(values: Sequence[float]) -> list[int]:
     return [doubled[value] for value in values]
 
 
-def _exact_p(ranks: Sequence[int], size: int) -> float:
-    """Of the first ``size`` of these doubled midranks against the others."""
-    seen = sum(ranks[:size])
-    counts = _rank_sums(tuple(sorted(ranks)), size)
-    # Twice the expectation of the doubled rank sum: whole numbers, so that no tie is decided by rounding.
-    expected_twice = size * 2 * (len(ranks) + 1)
-    distance = abs(2 * seen - expected_twice)
-    extreme = sum(count for total, count in enumerate(counts) if abs(2 * total - expected_twice) >= distance)
-    return extreme / math.comb(len(ranks), size)
+@dataclass(frozen=True)
+class RankedStratum:
+    """A stratum of van Elteren's test, in whole numbers, so that no tie is decided by rounding."""
+
+    ranks: tuple[int, ...]
+    """The doubled midranks of both sides together, sorted."""
+    size: int
+    """Of the first side."""
+    weight: int
+    """In proportion to 1 / (number of values + 1)."""
 
 
-def _normal_p(ranks: Sequence[int], size: int) -> float:
-    """The same, approximately."""
+def ranked_strata(strata: Sequence[tuple[tuple[int, ...], int]]) -> tuple[RankedStratum, ...]:
+    """Of each its doubled midranks, sorted, and the size of the first side."""
+    common = math.lcm(*(len(ranks) + 1 for ranks, _ in strata))
+    return tuple(RankedStratum(ranks, size, common // (len(ranks) + 1)) for ranks, size in strata)
+
+
+def expected_sum(strata: Sequence[RankedStratum]) -> int:
+    return sum(s.weight * s.size * (len(s.ranks) + 1) for s in strata)
+
+
+def sum_variance(strata: Sequence[RankedStratum]) -> float:
+    return sum(s.weight**2 * _variance(s.ranks, s.size) for s in strata)
+
+
+def half_step(strata: Sequence[RankedStratum]) -> int:
+    """Half of what lies between two sums, where no ranks are tied: the continuity correction."""
+    return math.gcd(*(s.weight for s in strata))
+
+
+def sums(strata: tuple[RankedStratum, ...]) -> dict[int, int] | None:
+    """In how many ways each weighted sum of the first side's ranks comes about; None where there is too much to
+    count."""
+    return _joined(strata) if sum(len(s.ranks) for s in strata) <= LARGEST_EXACT else None
+
+
+@lru_cache(maxsize=64)
+def _joined(strata: tuple[RankedStratum, ...]) -> dict[int, int] | None:
+    joined = {0: 1}
+    for stratum in strata:
+        counts = [(total, count) for total, count in enumerate(_rank_sums(stratum.ranks, stratum.size)) if count]
+        if len(joined) * len(counts) > MOST_SUMS:
+            return None
+        before, joined = joined, defaultdict(int)
+        for total, count in counts:
+            for sum_, ways in before.items():
+                joined[sum_ + stratum.weight * total] += ways * count
+    return joined
+
+
+def _variance(ranks: Sequence[int], size: int) -> float:
+    """Of the sum of ``size`` of these doubled midranks."""
     n = len(ranks)
     ties = sum(count**3 - count for count in Counter(ranks).values())
-    variance = size * (n - size) / 12 * (n + 1 - ties / (n * (n - 1)))
-    distance = abs(sum(ranks[:size]) - size * (n + 1)) / 2 - 0.5
-    return math.erfc(distance / math.sqrt(2 * variance)) if distance > 0 else 1.0
+    return size * (n - size) / 3 * (n + 1 - ties / (n * (n - 1)))
 
 
 @lru_cache(maxsize=64)

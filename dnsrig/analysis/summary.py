@@ -16,7 +16,7 @@ from typing import Literal
 
 import polars as pl
 
-from dnsrig.analysis import ends, significance, statistics
+from dnsrig.analysis import ends, machines, rounds, significance, statistics
 from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.metrics import Metric, all_metrics
 from dnsrig.analysis.read import Run, Trial
@@ -72,6 +72,8 @@ class VariantRow:
     """The lower ends of ``values`` and then of ``at_least``: as these where nothing is known below them."""
     repeats: list[int]
     """Of ``values`` and ``at_least``: the rounds that they were measured in."""
+    machines: list[str]
+    """The same of ``lower``: where they were measured, all the same of a run on one machine."""
     is_baseline: bool
     baseline: Variant | None
     """What it is compared with; None where the experiment names no baseline, or where it was not measured."""
@@ -127,10 +129,12 @@ def measured_metrics(run: Run) -> list[Metric]:
 def summarise(run: Run) -> pl.DataFrame:
     """One row a finished trial and metric.
 
-    Columns: run, experiment, variant (its id), one a matrix axis, repeat, outcome, metric, unit, value (null
-    where the trial has none). An axis named as one of ours gets ``axis.`` before its name.
+    Columns: run, experiment, variant (its id), one a matrix axis, repeat, machine (of a run that names its machines),
+    outcome, metric, unit, value (null where the trial has none). An axis named as one of ours gets ``axis.`` before its
+    name.
     """
-    axes = {axis: axis if axis not in _COLUMNS else f"axis.{axis}" for axis in run.manifest.axes}
+    machine = ["machine"] if run.manifest.machines else []
+    axes = {axis: axis if axis not in (*_COLUMNS, *machine) else f"axis.{axis}" for axis in run.manifest.axes}
     rows: list[dict[str, object]] = []
     for trial in run.trials:
         spec = trial.record.spec
@@ -138,12 +142,11 @@ def summarise(run: Run) -> pl.DataFrame:
             row: dict[str, object] = {"run": run.manifest.run, "experiment": run.manifest.experiment}
             row |= {"variant": spec.variant.id}
             row |= {column: _text(spec.variant.parameters.get(axis)) for axis, column in axes.items()}
-            row |= {"repeat": spec.repeat, "outcome": trial.record.outcome}
+            row |= {"repeat": spec.repeat, "machine": trial.machine, "outcome": trial.record.outcome}
             rows.append(row | {"metric": name, "unit": describe(name).unit, "value": value})
-    texts = ("run", "experiment", "variant", *axes.values(), "outcome", "metric", "unit")
-    order = ["run", "experiment", "variant", *axes.values(), "repeat", "outcome", "metric", "unit", "value"]
-    schema = {name: pl.String() for name in texts} | {"repeat": pl.Int64(), "value": pl.Float64()}
-    return pl.DataFrame(rows, schema={name: schema[name] for name in order})
+    order = ["run", "experiment", "variant", *axes.values(), "repeat", *machine, "outcome", "metric", "unit", "value"]
+    numbers = {"repeat": pl.Int64(), "value": pl.Float64()}
+    return pl.DataFrame(rows, schema={name: numbers.get(name, pl.String()) for name in order})
 
 
 def variant_table(run: Run, metric: str) -> list[VariantRow]:
@@ -233,7 +236,8 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
     trials = run.of_variant(variant.id)
     done = done_values(trials, metric)
     at_limit = [trial for trial in trials if trial.record.outcome == "timeout"]
-    bounds = [bound for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
+    found = [(trial, bound) for trial in at_limit if (bound := lower_bound(trial, metric.name)) is not None]
+    bounds = [bound for _, bound in found]
     baseline = baseline_of(run, variant)
     return VariantRow(
         variant=variant,
@@ -243,6 +247,7 @@ def variant_row(run: Run, variant: Variant, metric: Metric) -> VariantRow:
         at_least=[*done.at_least, *bounds],
         lower=[*done.lower, *bounds],
         repeats=done.repeats,
+        machines=[*done.machines, *(trial.machine for trial, _ in found)],
         unfinished=any(t.record.outcome in ("timeout", "server-failed") and not metric.counts(t) for t in trials),
         is_baseline=baseline is not None and baseline.id == variant.id,
         baseline=baseline,
@@ -259,6 +264,7 @@ class Done:
     """The lower ends of ``values`` and then of ``at_least``."""
     repeats: list[int]
     """The same of the rounds."""
+    machines: list[str]
 
 
 def done_values(trials: Iterable[Trial], metric: Metric) -> Done:
@@ -266,11 +272,13 @@ def done_values(trials: Iterable[Trial], metric: Metric) -> Done:
     counted = [(trial, value) for trial, value in counted if metric.counts(trial)]
     measured = [(trial, value) for trial, value in counted if not metric.at_ceiling(trial, value)]
     at_ceiling = [(trial, value) for trial, value in counted if metric.at_ceiling(trial, value)]
+    both = (*measured, *at_ceiling)
     return Done(
         [value for _, value in measured],
         [value for _, value in at_ceiling],
-        [metric.lower_end(trial, value) for trial, value in (*measured, *at_ceiling)],
-        [trial.record.spec.repeat for trial, _ in (*measured, *at_ceiling)],
+        [metric.lower_end(trial, value) for trial, value in both],
+        [trial.record.spec.repeat for trial, _ in both],
+        [trial.machine for trial, _ in both],
     )
 
 
@@ -282,11 +290,13 @@ def _compare(row: VariantRow, baseline: VariantRow, comparisons: int) -> Compari
     # Ends are ordered by round only where none reached its ceiling.
     same_rounds = row.repeats == baseline.repeats and not (row.censored or baseline.censored)
     by_rounds = same_rounds and significance.by_rounds(len(row.repeats), comparisons)
-    return ends.compare(row.ends, baseline.ends, row.metric.better, by_rounds=by_rounds)
+    pair = machines.pair(row.machines, baseline.machines)
+    return ends.compare(row.ends, baseline.ends, row.metric.better, rounds.pair(pair) if by_rounds else pair)
 
 
 def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpread] | None:
-    """The row's repeats in percent of the baseline's mean, those at their limit counted with what is known of them.
+    """The row's repeats in percent of the baseline's mean (of the same machine), those at their limit counted with what
+    is known of them.
 
     A lower bound of the baseline bounds the percentage from above, one of the row from below; with both, or where a
     server failed, nothing is known.
@@ -296,7 +306,7 @@ def percent_of(row: VariantRow, baseline: VariantRow) -> tuple[Sign, PercentSpre
         return None
     ours = row.lower if row.censored else row.values
     theirs = baseline.lower if baseline.censored else baseline.values
-    found = statistics.percent_of_mean(ours, theirs)
+    found = machines.percent_of_mean(machines.strata(ours, theirs, row.machines, baseline.machines))
     return ("≥" if row.censored else "≤" if baseline.censored else "", found) if found else None
 
 

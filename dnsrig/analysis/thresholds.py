@@ -23,10 +23,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Literal
 
-from dnsrig.analysis import ends, statistics
+from dnsrig.analysis import ends, machines, statistics
 from dnsrig.analysis.ends import Ends
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS, Interval
 from dnsrig.errors import UsageError
@@ -62,6 +63,8 @@ class Repeats:
     ceiling."""
     lower: tuple[float, ...] = ()
     """The lower ends of ``values``; empty where nothing is known below them."""
+    machines: tuple[str, ...] = ()
+    """Where ``values`` were measured, of runs that share machines."""
 
     @property
     def ends(self) -> Ends:
@@ -138,13 +141,14 @@ def _first_look(rule: Rule, base: Repeats, new: Repeats) -> Judgement:
         return Judgement("regression", f"{new.unfinished} of {new.results} repeats did not finish; all of the base did")
     if min(len(base.values), len(new.values)) < FEWEST_REPEATS:
         return _undecided(f"too few repeats have {rule.metric}")
-    interval = ends.hull(new.told, base.told, _percent_interval)
+    interval = ends.hull(new.told, base.told, partial(_percent_interval, new, base))
     if interval is None and not (rule.above and not any(base.values)):
         return _undecided("the base has values of zero, of which nothing is a percentage")
     # Each at the end that is least favourable to a regression.
     ours, theirs = (new.told.low, base.told.high) if rule.above else (new.told.high, base.told.low)
     limit = [value * rule.percent / 100 for value in theirs]
-    return Judgement("undecided", "", interval, statistics.rank_test(ours, limit))
+    strata = machines.strata(ours, limit, new.machines, base.machines)
+    return Judgement("undecided", "", interval, statistics.stratified_rank_test(strata))
 
 
 def _by_interval(rule: Rule, judgement: Judgement) -> Judgement:
@@ -182,11 +186,12 @@ def _as_far_as_known(rule: Rule, judgement: Judgement, base: Repeats, new: Repea
     return judgement
 
 
-def _percent_interval(new: Sequence[float], base: Sequence[float]) -> Interval | None:
-    """Of the ratio of medians, in percent; nothing against nothing is 100 %."""
-    if not any(new) and not any(base):
+def _percent_interval(new: Repeats, base: Repeats, ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
+    """Of the ratio of medians, or of the typical ratio within machines, in percent; nothing against nothing is 100 %.
+    ``ours``, ``theirs``: one end of ``new`` and of ``base``."""
+    if not any(ours) and not any(theirs):
         return Interval(100.0, 100.0, 0.95)
-    ratio = statistics.ratio_interval(new, base)
+    ratio = machines.ratio_interval(machines.strata(ours, theirs, new.machines, base.machines))
     return None if ratio is None else Interval(100 * ratio.low, 100 * ratio.high, ratio.confidence)
 
 

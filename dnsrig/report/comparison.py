@@ -40,7 +40,7 @@ def as_text(found: TwoRuns) -> RenderableType:
     tables: list[RenderableType] = []
     for metric, lines in groupby(found.lines, key=lambda line: line.metric):
         tables += [_table(found.new, metric, lines), Text()]
-    said: list[RenderableType] = [Text(sentence) for sentence in _reach(found)]
+    said: list[RenderableType] = [Text(sentence) for sentence in [*_machines(found), *_reach(found)]]
     order = ("regression", "undecided", "pass")
     verdicts = [(verdict.judgement.decision, _said(verdict)) for verdict in found.verdicts]
     if found.decision:
@@ -67,28 +67,39 @@ def as_json(found: TwoRuns) -> dict[str, Any]:
     }
 
 
+def _machines(found: TwoRuns) -> list[str]:
+    """How runs over several machines are compared; nothing of other runs."""
+    if found.machines:
+        names = visible(", ".join(found.machines))
+        return [f"machines: {names}; each repeat is held against those of the base on the same machine"]
+    if found.base.machines or found.new.machines:
+        return ["machines: the runs share none, so a difference may be theirs"]
+    return []
+
+
 def _reach(found: TwoRuns) -> list[str]:
     """The least p of the main metric's comparisons; of all others together, and of the rules, where it can tell
     nothing."""
     main = found.lines[0].metric
     of_main = [line for line in found.lines if line.metric == main]
     of_others = [line for line in found.lines if line.metric != main]
+    machines = max(1, len(found.machines))
     of_rules = [] if not found.verdicts else found.lines
     families = [
-        (main.name, _least_p(of_main, len(of_main))),
-        ("the other metrics together", _least_p(of_others, len(of_others))),
-        ("the rules", _least_p(of_rules, len(found.verdicts))),
+        (main.name, _least_p(of_main, len(of_main), machines)),
+        ("the other metrics together", _least_p(of_others, len(of_others), machines)),
+        ("the rules", _least_p(of_rules, len(found.verdicts), machines)),
     ]
     return [f"chance, {name}: {said}" for name, said in families if said and (name == main.name or "needed" in said)]
 
 
-def _least_p(lines: list[Line], comparisons: int) -> str:
+def _least_p(lines: list[Line], comparisons: int, machines: int) -> str:
     measured = [(len(line.base.values), len(line.new.values)) for line in lines]
     measured = [both for both in measured if min(both) > 0]
     if not measured:
         return ""
     most = max(measured, key=lambda both: (min(both), max(both)))
-    return significance.reach(*most, comparisons, one_run=False)
+    return significance.reach(*most, comparisons, one_run=False, machines=machines)
 
 
 def _whole(found: TwoRuns) -> str:
@@ -184,6 +195,7 @@ def _run(manifest: Manifest) -> dict[str, Any]:
         "created": manifest.created,
         "dnsrig_version": manifest.dnsrig_version,
         "servers": {name: server.version for name, server in manifest.servers.items()},
+        **({"machines": [machine.name for machine in manifest.machines]} if manifest.machines else {}),
     }
 
 
@@ -235,6 +247,8 @@ def _repeats(repeats: Repeats) -> dict[str, Any]:
     found = statistics.spread(repeats.values)
     numbers = {"median": found.median, "mean": found.mean, "min": found.low, "max": found.high} if found else {}
     known = {"outcomes": dict(repeats.outcomes), "values": list(repeats.values), "at_least": repeats.at_least}
+    if repeats.machines:
+        known["machines"] = list(repeats.machines)
     if repeats.lower not in ((), repeats.values):
         known["lower"] = list(repeats.lower)
     return known | numbers

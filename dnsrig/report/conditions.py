@@ -8,6 +8,7 @@ from typing import Any
 
 from dnsrig.analysis.read import Run
 from dnsrig.report.figures import NONE, quantity
+from dnsrig.rundir import Manifest
 
 MOST_ROWS = 400
 """Lines shown of one table; manifest.json and trial.json hold everything."""
@@ -58,6 +59,29 @@ def value_range(name: str, values: Sequence[Any]) -> tuple[str, str]:
     _, high = quantity(name, max(values))
     unit = high.partition(" ")[2]
     return shown, low if low == high else f"{low.removesuffix(f' {unit}')}..{high}"
+
+
+def alike(manifest: Manifest) -> dict[str, str]:
+    """Of the machine; of several what is the same on all."""
+    columns = _by_machine(manifest)
+    first, *others = columns.values()
+    return {name: value for name, value in first.items() if all(facts.get(name) == value for facts in others)}
+
+
+def differing(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """Machine -> what is not the same on all of them; empty where all is."""
+    same = alike(manifest)
+    columns = {
+        machine: {name: value for name, value in facts.items() if name not in same}
+        for machine, facts in _by_machine(manifest).items()
+    }
+    return columns if any(columns.values()) else {}
+
+
+def _by_machine(manifest: Manifest) -> dict[str, dict[str, str]]:
+    if not manifest.machines:
+        return {"": flatten(manifest.conditions)}
+    return {machine.name: flatten(machine.conditions) for machine in manifest.machines}
 
 
 def links(run: Run) -> dict[str, dict[str, str]]:

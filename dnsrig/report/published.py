@@ -101,7 +101,7 @@ def lies(measured: Measured) -> str:
 
 def here(run: Run) -> str:
     """The machine in a few words, to stand beside what a source says of its own."""
-    known = run.manifest.conditions
+    known = run.manifest.measured_under
     shapes = (
         ("kernel", "kernel {}"),
         ("cpu_model", "{}"),

@@ -32,7 +32,7 @@ def terminal_table(run: Run, findings: Iterable[Finding] | None = None) -> Fitti
     metric = describe(main_metric(run))
     rows = variant_table(run, metric.name)
     compared = any(row.baseline is not None for row in rows)
-    notes = [f"of baseline: {wording.OF_MEAN}; [..]: {wording.of_what(rows)}"] if compared else []
+    notes = [f"of baseline: {wording.of_mean(run)}; [..]: {wording.of_what(rows)}"] if compared else []
     notes += [f"a..b {metric.unit}: {wording.BOTH_ENDS}"] if any(map(wording.is_between, rows)) else []
     notes += [f"chance: {reach} (after Holm)"] if (reach := wording.reach(run, rows)) else []
     return FittingTable(

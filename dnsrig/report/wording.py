@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 
-from dnsrig.analysis import significance, statistics
+from dnsrig.analysis import machines, significance, statistics
 from dnsrig.analysis.metrics import Metric
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import VariantRow, comparisons_planned, describe, main_metric, variant_row
@@ -14,11 +14,11 @@ from dnsrig.report import figures
 from dnsrig.rundir import Outcome, Scalar, Variant
 
 OF_MEAN = "mean of the repeats ± half of their range, in percent of the baseline's mean"
-"""What ``111 ±3 %`` is."""
 
 OF_MEDIANS = "95 % interval of the ratio of medians"
 OF_ROUNDS = "95 % interval of the typical ratio within a round"
-"""What stands beneath it: the one or the other, by `significance.by_rounds`."""
+OF_MACHINES = "95 % interval of the typical ratio to a repeat of the same machine's baseline"
+"""What stands beneath it: one of these, by `significance.by_rounds` and by whether there are several machines."""
 
 BOTH_ENDS = "the instrument was late by a known amount, and the truth lies between"
 """What ``0.20..0.31 ms`` is."""
@@ -125,12 +125,21 @@ def medians(run: Run, row: VariantRow) -> str:
     if row.comparison is None or not _is_told(run, row):
         return ""
     sign = f"{row.bound[0]} " if row.bound else ""
-    return f"{'rounds' if row.comparison.by_rounds else 'medians'} {sign}{figures.percent(row.comparison)}"
+    by = "rounds" if row.comparison.by_rounds else "machines" if row.comparison.by_machines else "medians"
+    return f"{by} {sign}{figures.percent(row.comparison)}"
 
 
 def of_what(rows: Sequence[VariantRow]) -> str:
     """What the interval beneath a percentage is of."""
-    return OF_ROUNDS if any(row.comparison and row.comparison.by_rounds for row in rows) else OF_MEDIANS
+    compared = [row.comparison for row in rows if row.comparison]
+    if any(comparison.by_rounds for comparison in compared):
+        return OF_ROUNDS
+    return OF_MACHINES if any(comparison.by_machines for comparison in compared) else OF_MEDIANS
+
+
+def of_mean(run: Run) -> str:
+    """What ``111 ±3 %`` is."""
+    return f"{OF_MEAN} on the same machine" if len(run.manifest.machines) > 1 else OF_MEAN
 
 
 def reach(run: Run, rows: Sequence[VariantRow]) -> str:
@@ -142,14 +151,15 @@ def reach(run: Run, rows: Sequence[VariantRow]) -> str:
     if not measured:
         return ""
     most = max(measured, key=lambda both: (min(both), max(both)))
-    return significance.reach(*most, comparisons)
+    return significance.reach(*most, comparisons, machines=max(1, len(run.manifest.machines)))
 
 
 def _own_spread(row: VariantRow) -> str:
     """``100 ±2 %``, of a baseline that others are compared with."""
     if not row.values or row.unfinished:
         return ""
-    return figures.percent_spread(statistics.percent_of_mean(row.values, row.values))
+    own = machines.strata(row.values, row.values, row.machines, row.machines)
+    return figures.percent_spread(machines.percent_of_mean(own))
 
 
 def _is_told(run: Run, row: VariantRow) -> bool:
@@ -164,6 +174,8 @@ def judgement(row: VariantRow) -> str:
     """What the interval and the test allow to say of a comparison, in a few words."""
     if row.comparison is None or row.comparison.percent is None:
         return ""
+    if row.comparison.interval is None and row.comparison.by_machines:
+        return "no interval: too few repeats on each machine"
     if row.comparison.interval is None:
         return f"points and range only: fewer than {statistics.FEWEST_REPEATS} repeats"
     if row.comparison.change == "undecided":

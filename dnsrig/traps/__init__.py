@@ -7,7 +7,7 @@ A trap is a module of this folder, or of another package (`dnsrig.discovery`), w
 - ``ORDER`` (50 by default): those that say what decided a result come before those that say what it is worth,
 - any of
 
-  - ``before(manifest, conditions) -> Conclusion``: before anything runs,
+  - ``before(manifest, conditions) -> Conclusion``: before anything runs, of each machine that it runs on,
   - ``after(trial) -> Conclusion | None``: of one finished trial; None where the trap does not apply to it,
   - ``across(run) -> Iterable[tuple[variant id, Conclusion]]``: of all trials of a run.
 
@@ -19,15 +19,16 @@ damaged file: the other traps go on.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from types import ModuleType
+from typing import Any
 
 from dnsrig import discovery
 from dnsrig.analysis.failures import RAISED
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.rows import DamagedFile
-from dnsrig.rundir import Finding, Scalar, TrialKey, Verdict
+from dnsrig.rundir import Finding, Manifest, Scalar, TrialKey, Verdict
 from dnsrig.servers import all_drivers
 
 FIRST = 50
@@ -94,7 +95,7 @@ class Trap:
     def _looks(self, run: Run) -> Iterator[tuple[Callable[[], Said], TrialKey | None]]:
         """Each of its functions as it applies to ``run``, and the trial that it is about."""
         if before := getattr(self.module, "before", None):
-            yield lambda: [(None, before(run.manifest, run.manifest.conditions))], None
+            yield lambda: [(None, said) for said in _of_machines(before, run.manifest)], None
         for trial in run.trials:
             yield partial(self._of_trial, trial), trial.key
         if across := getattr(self.module, "across", None):
@@ -122,6 +123,15 @@ class Trap:
             remedy=conclusion.remedy,
             source=self.source,
         )
+
+
+def _of_machines(before: Callable[[Manifest, Mapping[str, Any]], Conclusion], manifest: Manifest) -> list[Conclusion]:
+    """What is the same of all machines once; else what is not clear, with the machine's name."""
+    said = {machine.name: before(manifest, machine.conditions) for machine in manifest.machines}
+    first, *others = said.values() or [before(manifest, manifest.conditions)]
+    if all(other == first for other in others):
+        return [first]
+    return [replace(c, summary=f"Machine {name}: {c.summary}") for name, c in said.items() if c.verdict != "clear"]
 
 
 @cache

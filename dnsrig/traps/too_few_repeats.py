@@ -11,6 +11,7 @@ import statistics
 from collections.abc import Iterator
 
 from dnsrig.analysis import significance
+from dnsrig.analysis.machines import levelled
 from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import FEWEST_REPEATS, bootstrap_interval
 from dnsrig.analysis.summary import comparisons_planned, describe
@@ -28,17 +29,20 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
     for variant in run.manifest.variants:
         metric = describe(run.manifest.specs[variant.id].main_metric)
         trials = [trial for trial in run.of_variant(variant.id) if metric.counts(trial)]
-        values = [trial.result for trial in trials if trial.result is not None]
-        if values:
-            yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric, comparisons)
+        measured = [(trial.result, trial.machine) for trial in trials if trial.result is not None]
+        if measured:
+            values = levelled([value for value, _ in measured], [machine for _, machine in measured])
+            machines = max(1, len(run.manifest.machines))
+            yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric, comparisons, machines)
         elif trials:
             yield variant.id, cannot_tell("No repeat has a figure, so there is no spread to judge.")
         elif run.of_variant(variant.id):
             yield variant.id, cannot_tell("No repeat finished, so there is no spread to judge.")
 
 
-def judge(values: list[float], metric: str, comparisons: int = 0) -> Conclusion:
-    """``values``: of ``metric`` and in its unit, one a repeat. ``comparisons``: with a baseline, in the whole run."""
+def judge(values: list[float], metric: str, comparisons: int = 0, machines: int = 1) -> Conclusion:
+    """``values``: of ``metric`` and in its unit, one a repeat. ``comparisons``: with a baseline, in the whole run.
+    ``machines``: that it is spread over."""
     repeats, unit, ending = len(values), describe(metric).unit, metric.rpartition("_")[2]
     metrics = (metric, "time_per_zone_ms") if unit == "s" else (metric,)
     if repeats < FEWEST_REPEATS:
@@ -53,13 +57,13 @@ def judge(values: list[float], metric: str, comparisons: int = 0) -> Conclusion:
                 f"highest_{ending}": round(max(values), 4),
             },
             metrics=metrics,
-            remedy=_more(significance.repeats_needed(max(1, comparisons))),
+            remedy=_more(significance.repeats_needed(max(1, comparisons), machines=machines)),
         )
-    if comparisons and not significance.can_tell(repeats, repeats, comparisons):
-        needed = significance.repeats_needed(comparisons)
+    if comparisons and not significance.can_tell(repeats, repeats, comparisons, machines=machines):
+        needed = significance.repeats_needed(comparisons, machines=machines)
         return Conclusion(
             "found",
-            summary=f"{significance.reach(repeats, repeats, comparisons)}.".capitalize(),
+            summary=f"{significance.reach(repeats, repeats, comparisons, machines=machines)}.".capitalize(),
             evidence={"repeats": repeats, "comparisons": comparisons, "repeats_needed": needed},
             metrics=metrics,
             remedy=f"{_more(needed)} Or compare fewer variants (--set narrows an axis).",

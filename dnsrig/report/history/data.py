@@ -47,7 +47,7 @@ def _run(run: Run, out: Path) -> dict[str, Any]:
         "created": manifest.created,
         "scale": manifest.scale,
         "dnsrig_version": manifest.dnsrig_version,
-        "kernel": manifest.conditions.get("kernel"),
+        "kernel": manifest.measured_under.get("kernel"),
     }
 
 
