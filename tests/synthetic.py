@@ -22,6 +22,7 @@ from dnsrig.rundir import (
     HostSpec,
     LinkSpec,
     LogDrilldown,
+    Machine,
     Manifest,
     Outcome,
     Phase,
@@ -66,6 +67,8 @@ class Plan:
     subject: str = "secondary"
     """``primary``: the run loads a zone, and has no secondary."""
     run: str = "20250101T120000Z-test"
+    machines: Sequence[str] = ()
+    """Those that it is spread over; each is as the one of a run without, but for its boot id."""
 
 
 def build(directory: Path, plan: Plan | None = None) -> Path:
@@ -100,6 +103,7 @@ def build(directory: Path, plan: Plan | None = None) -> Path:
         servers={name: _server(name) for name in plan.servers},
         specs=specs,
         conditions=_conditions(),
+        machines=[Machine(name=name, conditions=_conditions() | {"boot_id": name}) for name in plan.machines],
     )
     _write(directory / "manifest.json", manifest)
     for key in order:
