@@ -86,19 +86,26 @@ def compare_runs(
         raise UsageError(
             "the two runs have no variant in common", hint="variants are matched by their values on the matrix's axes"
         )
+    shared = run_differences.shared_machines(base.manifest, new.manifest)
+    may_differ = [*may_differ, *(_left_out(base.manifest, shared) if shared else [])]
     differences = run_differences.differences(base.manifest, new.manifest, pairs, may_differ)
     verdicts = [_as_far_as_alike(found, differences) for found in _verdicts(base, new, pairs, named)]
     main, *others = dict.fromkeys(names)
     return TwoRuns(
         base=base.manifest,
         new=new.manifest,
-        machines=run_differences.shared_machines(base.manifest, new.manifest),
+        machines=shared,
         differences=differences,
         only_in_base=only_in_base,
         only_in_new=only_in_new,
         lines=[*_lines(base, new, pairs, [main]), *_lines(base, new, pairs, others)],
         verdicts=verdicts,
     )
+
+
+def _left_out(base: Manifest, shared: Collection[str]) -> list[str]:
+    """Differences of machines whose repeats are not compared."""
+    return ["machines", *(f"machine.{machine.name}" for machine in base.machines if machine.name not in shared)]
 
 
 def metric_name(name: str, runs: Iterable[Run]) -> str:

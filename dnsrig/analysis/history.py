@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from dnsrig.analysis import run_differences, statistics, versions
+from dnsrig.analysis import machines, run_differences, statistics, versions
 from dnsrig.analysis.change_points import change_points
 from dnsrig.analysis.compare import metric_name
 from dnsrig.analysis.metrics import Metric
@@ -278,9 +278,14 @@ def _changes(series: Series, alpha: float, least: int) -> list[Change]:
     changes = []
     for change, (start, at, end) in zip(found, zip(places, places[1:], places[2:], strict=False), strict=True):
         before, after = counted[start:at], counted[at:end]
-        compared = statistics.compare(_pooled(after), _pooled(before), series.metric.better)
+        within = machines.pair(_machines(after), _machines(before))
+        compared = within(_pooled(after), _pooled(before), series.metric.better)
         changes.append(Change(before, after, change.p, compared))
     return changes
+
+
+def _machines(points: Iterable[Point]) -> list[str]:
+    return [value.trial.machine for point in points for value in point.values]
 
 
 def _pooled(points: Iterable[Point]) -> list[float]:

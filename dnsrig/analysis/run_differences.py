@@ -102,15 +102,12 @@ def _of_runs(base: Manifest, new: Manifest) -> Iterator[Difference]:
 
 
 def _of_machines(base: Manifest, new: Manifest) -> Iterator[Difference]:
-    """Repeats of machines that the runs do not share are left out where they share any, so they are of no concern."""
-    shared = shared_machines(base, new)
     ours, theirs = ({m.name: m.conditions for m in run.machines} for run in (base, new))
     if list(ours) != list(theirs):
-        yield Difference("machines", ", ".join(ours) or HERE, ", ".join(theirs) or HERE, asked_for=bool(shared))
+        yield Difference("machines", ", ".join(ours) or HERE, ", ".join(theirs) or HERE)
     for name in (name for name in ours if name in theirs):
-        for difference in _unlike(f"machine.{name}", ours[name], theirs[name], alike=_nearly_alike):
-            yield replace(difference, asked_for=bool(shared) and name not in shared)
-    if not shared:
+        yield from _unlike(f"machine.{name}", ours[name], theirs[name], alike=_nearly_alike)
+    if not shared_machines(base, new):
         yield from _unlike("machine", base.measured_under, new.measured_under, alike=_nearly_alike)
 
 

@@ -65,8 +65,9 @@ def command(
     """Hold run NEW against run BASE: each variant that both have, by the main metric and those named.
 
     Variants are matched by their values on the matrix; where each run has a single server, these two are held against
-    each other. Whatever else differs in what the trials were asked to do (path, hosts, settings, dataset, options), in
-    the machine, its kernel or dnsrig's version is told on standard error, with --json as well.
+    each other. Runs over several machines are compared within those that both have, and repeats on others are left out.
+    Whatever else differs in what the trials were asked to do (path, hosts, settings, dataset, options), in the machine,
+    its kernel or dnsrig's version is told on standard error, with --json as well.
 
     A rule is a regression where the 95 % interval of the ratio of medians lies wholly beyond its limit and the rank
     test agrees, or where some repeats of NEW did not finish and all of BASE did. It passes where the interval lies

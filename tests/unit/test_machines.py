@@ -23,6 +23,8 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.statistics import Strata, rank_test, stratified_rank_test
 from dnsrig.analysis.summary import summarise, variant_table
 from dnsrig.report import comparison, conditions, terminal_table, wording, write_report
+from dnsrig.report.charts import _split
+from dnsrig.report.draw import draw_all
 from dnsrig.traps import all_traps
 
 BIND, KNOT = "bind@system", "knot@system"
@@ -210,7 +212,7 @@ def test_a_run_over_machines_is_compared_within_them(tmp_path: Path) -> None:
     compared = rows[1].comparison
     assert compared is not None and compared.by_machines and compared.change == "better"
     assert compared.percent == pytest.approx(90, abs=1)
-    assert wording.relative(run, rows[1]).startswith("90 ±") and wording.medians(run, rows[0]).startswith("100 ±")
+    assert wording.relative(run, rows[1]).startswith("90 ±") and wording.medians(run, rows[0]).startswith("100.0 ±")
     assert wording.medians(run, rows[1]).startswith("machines 9")
     assert wording.of_what(rows) == wording.OF_MACHINES
     notes = " ".join(terminal_table(run).notes)
@@ -314,3 +316,22 @@ def test_a_machine_that_became_another_is_not_shared(tmp_path: Path) -> None:
 def test_without_machines_there_is_one_stratum() -> None:
     assert machines.strata([1.0], [2.0], (), ()) == [([1.0], [2.0])]
     assert machines.strata([1.0, 2.0], [3.0], ["a", "b"], ["b"]) == [([2.0], [3.0])]
+
+
+def test_the_marks_of_repeats_have_the_shape_of_their_machine(tmp_path: Path) -> None:
+    def drawn(run: Run) -> dict[str, str]:
+        return {rendered.chart.id: rendered.svg + rendered.caption for rendered in draw_all(run, [])}
+
+    of_several = drawn(Run.open(build(tmp_path / "run", Plan(repeats=6, machines=("lab-1", "lab-2", "lab-3")))))
+    for chart in ("time-by-variant", "repeats", "time-per-zone"):
+        assert all(f">{name}<" in of_several[chart] for name in ("lab-1", "lab-2", "lab-3")), chart
+        assert "shape of a filled mark is the machine" in of_several[chart]
+    for number, names in enumerate(((), ("lab-1",))):
+        of_one = drawn(Run.open(build(tmp_path / str(number), Plan(repeats=6, machines=names))))
+        assert not any("lab-1" in text or "filled mark" in text for text in of_one.values())
+
+
+def test_more_machines_than_shapes_begin_anew(tmp_path: Path) -> None:
+    run = Run.open(build(tmp_path / "run", Plan(samples=False, repeats=10, machines=tuple("abcdefghij"))))
+    shapes = _split.machine_shapes(run)
+    assert len(shapes) == 10 and shapes[8:] == shapes[:2] and len(set(shapes)) == 8

@@ -27,7 +27,7 @@ DRAWN = ("done", TIMEOUT, "invalid")
 LANE_PX = 9
 """Of a group in a row."""
 MARKS = {
-    **dict.fromkeys(("panel", "place", "group", "way"), pl.String),
+    **dict.fromkeys(("panel", "place", "group", "way", "machine"), pl.String),
     "value": pl.Float64,
     "outcome": pl.String,
     **dict.fromkeys(("counts", "at_least", "apart"), pl.Boolean),
@@ -87,7 +87,9 @@ class MetricByAxis(Chart):
         return marks.filter("counts")["place"].n_unique() > 1
 
     def caption(self, run: Run) -> str:
-        return f"{self.says} {self.says_beside}" if self.beside(self, run, self.marks(run)) else self.says
+        said = f"{self.says} {self.says_beside}" if self.beside(self, run, self.marks(run)) else self.says
+        lanes = " Groups lie side by side in the order of the legend." if self.number is None else ""
+        return f"{said}{_split.says_machines(run)}{lanes}" if _split.machines(run) else said
 
     def draw(self, run: Run, findings: Sequence[Finding]) -> list[Drawing]:
         marks = self.marks(run)
@@ -115,7 +117,8 @@ class MetricByAxis(Chart):
                     found = _found(trial, main_metric(run) if name == MAIN else name)
                     if place and found:
                         apart = number == 0 and self.apart(trial)
-                        yield {"panel": panel, "group": group, "place": place, "way": way, **found, "apart": apart}
+                        at = {"panel": panel, "group": group, "place": place, "way": way, "machine": trial.machine}
+                        yield {**at, **found, "apart": apart}
 
     def where(self, run: Run, variant: Variant) -> tuple[str, str]:
         """Its panel, and its group there."""
@@ -163,7 +166,9 @@ class _Look:
         lanes = offset("group:N", sort=self.lanes, scale=alt.Scale(domain=self.lanes))
         self.offset = [] if self.joined else [lanes]
         self.colour, self.dash, shape = self._of_groups()
-        self.shape = [] if self.joined else [shape]
+        self.machine = _split.machine_shape(run)
+        # Lanes tell groups apart where shapes do machines.
+        self.shape = [] if self.joined or self.machine else [shape]
 
     def panel(self, name: str, *, alone: bool) -> Any:
         marks, beside = (rows.filter(pl.col("panel") == name) for rows in (self.marks, self.beside))
@@ -250,15 +255,18 @@ class _Look:
     def _repeats(self, marks: pl.DataFrame) -> list[alt.Chart]:
         """Filled where done, open otherwise; ≥ beside what is only known to be at least so much."""
         base, at = alt.Chart(marks), (self.place, self.value, *self.offset, self.colour)
+        shape = [*self.shape, *self.machine]
         done, apart = alt.datum.outcome == "done", alt.datum.apart
         limit = "triangle-right" if self.kind.across else "triangle-up"
         open_ = {limit: alt.datum.outcome == TIMEOUT, "diamond": alt.datum.outcome == "invalid", "square": done & apart}
         bound = base.transform_filter(alt.datum.at_least).mark_text(text="≥", dx=-11, fontSize=12, color=_look.INK)
         return [
-            base.transform_filter(done & ~apart).mark_point(filled=True, size=26, opacity=0.9).encode(*at, *self.shape),
+            base.transform_filter(done & ~apart).mark_point(filled=True, size=26, opacity=0.9).encode(*at, *shape),
             *(
-                base.transform_filter(which).mark_point(shape=shape, size=46, opacity=1, strokeWidth=1.4).encode(*at)
-                for shape, which in open_.items()
+                base.transform_filter(which)
+                .mark_point(shape=open_shape, size=46, opacity=1, strokeWidth=1.4)
+                .encode(*at)
+                for open_shape, which in open_.items()
             ),
             bound.encode(self.place, self.value, *self.offset),
         ]

@@ -51,6 +51,12 @@ OUTCOME_SHAPES = {
     "error": "square",
 }
 
+MACHINE_SHAPES = (
+    *("circle", "square", "triangle-up", "triangle-down", "triangle-left"),
+    *("diamond", "cross", "triangle-right"),
+)
+"""Those first that stand for no common outcome."""
+
 
 def colours(names: Sequence[str]) -> alt.Scale:
     """Name -> colour, the same wherever the same names are drawn; the protocol's floor is grey."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
+
+import altair as alt
 
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.analysis.summary import describe
+from dnsrig.report.charts import _look
 from dnsrig.report.figures import parameter, visible
 from dnsrig.rundir import Variant
 
@@ -58,6 +62,29 @@ def colour_names(run: Run) -> list[str]:
 def label(variant: Variant, axes: Sequence[str]) -> str:
     """The variant's values on ``axes``, made safe to show."""
     return visible(" · ".join(parameter(variant.parameters[a]) for a in axes if a in variant.parameters)) or ONLY
+
+
+def machines(run: Run) -> list[str]:
+    """Those that marks of repeats tell apart, by shape; empty of a run on one."""
+    names = [machine.name for machine in run.manifest.machines]
+    return names if len(names) > 1 else []
+
+
+def machine_shapes(run: Run) -> list[str]:
+    """As many as `machines`; they begin anew when there are more machines than shapes."""
+    return list(itertools.islice(itertools.cycle(_look.MACHINE_SHAPES), len(machines(run))))
+
+
+def machine_shape(run: Run) -> list[alt.Shape]:
+    """The encoding of the column ``machine``; none of a run on one."""
+    scale = alt.Scale(domain=machines(run), range=machine_shapes(run))
+    legend = alt.Legend(symbolFillColor=_look.INK)  # what is open is an outcome
+    return [alt.Shape("machine:N", scale=scale, legend=legend)] if machines(run) else []
+
+
+def says_machines(run: Run) -> str:
+    """What a caption adds, with a space before it."""
+    return " The shape of a filled mark is the machine that it was measured on." if machines(run) else ""
 
 
 def zone_counts(run: Run) -> list[int]:

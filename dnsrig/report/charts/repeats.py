@@ -44,7 +44,7 @@ def caption(run: Run) -> str:
         " repeats, from left to right where they are close."
         f" A repeat further from the box than {statistics.FENCE} times its width (Tukey 1977), and at least {LEAST:.0%} from"
         " the middle repeat, has a ring: beneath it stand that distance and the traps that tell it from most of its"
-        " fellows. None is left out of any figure."
+        " fellows. None is left out of any figure." + _split.says_machines(run)
     )
 
 
@@ -75,7 +75,7 @@ def _panel(run: Run, zones: int, found: list[Outlier]) -> alt.LayerChart | alt.F
     lines = min(MOST_LINES - 1, max((line for _, line in _lined(of_size)), default=0))
     layers = [
         *_box_layers(run, variants, x, y),
-        *_number_layers(marks, x, y),
+        *_number_layers(run, marks, x, y),
         *_cause_layers(run, of_size, marks, x, y),
     ]
     return alt.layer(*layers).properties(
@@ -113,11 +113,14 @@ def _boxes(run: Run, variants: list[Variant]) -> Iterable[dict[str, object]]:
             }
 
 
-def _number_layers(marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
+def _number_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """Each repeat as a mark; above it its number."""
+    machine = _split.machine_shape(run)
     numbers = [label for row, of_row in marks.group_by("row", maintain_order=True) for label in _labels(row[0], of_row)]
     return [
-        alt.Chart(marks).mark_point(filled=True, size=16, color=_look.INK, opacity=0.8).encode(x, y),
+        alt.Chart(marks)
+        .mark_point(filled=True, size=30 if machine else 16, color=_look.INK, opacity=0.8)
+        .encode(x, y, *machine),
         alt.Chart(pl.DataFrame(numbers))
         .mark_text(dy=-BOX_PX, fontSize=10, color=_look.MUTED)
         .encode(x, y, alt.Text("text:N")),
@@ -170,6 +173,7 @@ def _marks(run: Run, variants: list[Variant]) -> Iterable[dict[str, object]]:
                 "row": _split.label(variant, _split.row_axes(run)),
                 "value": value,
                 "repeat": str(trial.record.spec.repeat),
+                "machine": trial.machine,
             }
 
 

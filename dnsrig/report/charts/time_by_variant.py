@@ -44,6 +44,7 @@ def caption(run: Run) -> str:
         " failed, drawn where it ended; an open diamond is invalid, and neither counts in bar or tick."
         + " Where the instrument was late, a line goes from the mark to what the server took at least."
         * _is_between(run)
+        + _split.says_machines(run)
         + resolution
     )
 
@@ -98,11 +99,11 @@ def _band_layers(run: Run, bands: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
 
 def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.Chart]:
     """A mark a repeat: filled when done, open otherwise, and at the limit with ≥ beside it."""
-    outcomes = _outcomes(run)
+    shapes = _shapes(run)
     shape = alt.Shape(
-        "outcome:N",
-        scale=alt.Scale(domain=outcomes, range=[_look.OUTCOME_SHAPES[o] for o in outcomes]),
-        legend=None if outcomes == ["done"] else alt.Legend(),
+        "shape:N",
+        scale=alt.Scale(domain=list(shapes), range=list(shapes.values())),
+        legend=None if list(shapes) == ["done"] else alt.Legend(),
     )
     # The offset keeps repeats with the same time apart, in the order in which they were measured.
     reach = [ROW_PX / 2 - SPREAD_PX, ROW_PX / 2 + SPREAD_PX]
@@ -124,10 +125,17 @@ def _mark_layers(run: Run, marks: pl.DataFrame, x: alt.X, y: alt.Y) -> list[alt.
     ]
 
 
-def _outcomes(run: Run) -> list[str]:
-    """Those of the whole run: panels share one scale of shapes."""
-    seen = {trial.record.outcome for trial in run.trials}
-    return [outcome for outcome in _look.OUTCOME_SHAPES if outcome in seen]
+def _shapes(run: Run) -> dict[str, str]:
+    """What a shape says -> the shape: the machine of a trial that is done, or else its outcome. Those of the whole run:
+    panels share one scale."""
+    seen = {_shape(run, trial) for trial in run.trials}
+    machines = dict(zip(_split.machines(run), _split.machine_shapes(run), strict=True))
+    return {name: shape for name, shape in (machines | _look.OUTCOME_SHAPES).items() if name in seen}
+
+
+def _shape(run: Run, trial: Trial) -> str:
+    outcome = trial.record.outcome
+    return trial.machine if outcome == "done" and _split.machines(run) else outcome
 
 
 def _bands(run: Run) -> Iterable[dict[str, object]]:
@@ -155,6 +163,7 @@ def _marks(run: Run, trials: list[Trial]) -> Iterable[dict[str, object]]:
                 "value": value,
                 "lower": metric.lower_end(trial, value),
                 "outcome": trial.record.outcome,
+                "shape": _shape(run, trial),
                 "at_least": metric.at_ceiling(trial, value)
                 or (trial.record.outcome == "timeout" and not metric.counts(trial)),
                 "repeat": trial.record.spec.repeat,
