@@ -103,7 +103,7 @@ def _of_runs(base: Manifest, new: Manifest) -> Iterator[Difference]:
 
 def _of_machines(base: Manifest, new: Manifest) -> Iterator[Difference]:
     ours, theirs = ({m.name: m.conditions for m in run.machines} for run in (base, new))
-    if list(ours) != list(theirs):
+    if ours.keys() != theirs.keys():
         yield Difference("machines", ", ".join(ours) or HERE, ", ".join(theirs) or HERE)
     for name in (name for name in ours if name in theirs):
         yield from _unlike(f"machine.{name}", ours[name], theirs[name], alike=_nearly_alike)

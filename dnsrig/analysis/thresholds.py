@@ -14,6 +14,8 @@ Its verdict on a variant:
 Where figures are known between two ends (a latency, of an instrument that was late by a known amount), the interval
 covers both, and the test is that of the ends that speak least for a regression. One interval cannot lie wholly on both
 sides, so no rule passes what it would fail.
+
+Of runs that share machines, interval and test are of the repeats on the same machine (`machines`).
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ STANDARD_ERRORS = 3
 FEWEST_ROUNDS = 2
 """On each machine: of one there is no spread."""
 MOST_PAIRS = 200
-"""Of variants, the first of the matrix: 2,000 ways take 3 s."""
+"""Of variants, the first of the matrix: 2,000 ways take 1.5 s."""
 
 Rounds = dict[int, dict[str, float]]
 """Repeat -> variant -> logarithm of its value."""

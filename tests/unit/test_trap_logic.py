@@ -284,7 +284,7 @@ def test_one_repeat_has_no_range() -> None:
 
 def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
     """Those of query load of trials that have some, those of the instrument's transfers, of replays, of resolvers,
-    of far paths and of a zone's cycle likewise, the others of servers' transfers."""
+    of far paths, of a zone's cycle and of several machines likewise, the others of servers' transfers."""
     run = Run.open(synthetic.build(tmp_path / "run", synthetic.Plan(stacks={"main;connect": 500})))
     loaded = Run.open(synthetic.build(tmp_path / "loaded", synthetic.Plan(servers=["knot@system"], zones=[100])))
     for trial in run.trials:
@@ -313,7 +313,8 @@ def test_every_trap_says_something_of_every_trial(tmp_path: Path) -> None:
         replay_data.put(trial)
         trial.record.spec.hosts["internet"] = trial.record.spec.hosts["primary"].model_copy(update={"role": "world"})
         trial.record.spec.hosts[trial.subject].resolving = ResolvingSpec()
-    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved)
+    spread = Run.open(synthetic.build(tmp_path / "spread", synthetic.Plan(samples=False, machines=("a", "b"))))
+    judged = (run, loaded, pulled, sites, far, narrow, replayed, resolved, spread)
     findings = [finding for some in judged for finding in examine(some)]
     for trap in all_traps().values():
         mine = [f for f in findings if f.trap == trap.id]

@@ -85,6 +85,7 @@ def _value(value: Value, out: Path) -> dict[str, Any]:
         "run": value.run.manifest.run,
         "variant": value.trial.key.variant,
         "repeat": value.trial.key.repeat,
+        **({"machine": value.trial.machine} if value.trial.machine else {}),
         "path": trial_path(value, out),
         "value": value.value,
         "at_least": value.at_least,
