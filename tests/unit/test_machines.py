@@ -1,4 +1,4 @@
-"""Repeats on several machines: van Elteren's test, ratios within machines, and what reports and exports make of them."""
+"""Repeats on several machines: van Elteren's test, ratios within machines, and what reports and exports show."""
 
 from __future__ import annotations
 
