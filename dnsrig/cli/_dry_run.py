@@ -3,7 +3,6 @@ network."""
 
 from __future__ import annotations
 
-import os
 import secrets
 from collections.abc import Iterable, Sequence
 
@@ -23,7 +22,8 @@ ORDER_SHOWN = 24
 
 def show(request: preparation.Request) -> None:
     document, points, repeats = preparation.draft(request)
-    specs = [plan.provisional(request.experiment, point, sorted(os.sched_getaffinity(0))) for point in points]
+    specs = [plan.provisional(request.experiment, point, request.where.cpus) for point in points]
+    machines = max(1, len(request.where.machines))
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     order = plan.order([spec.variant.id for spec in specs], repeats, seed)
     console = _console.out()
@@ -37,12 +37,17 @@ def show(request: preparation.Request) -> None:
             rows=[_row(spec) for spec in specs],
         )
     )
+    if machines > 1:
+        names = ", ".join(machine.name for machine in request.where.machines)
+        console.print(f"rounds are executed by turns on {names}; so the time is that of {repeats // machines} rounds")
     console.print(f"order (seed {seed}):")
     show_order(console, order, [spec.variant for spec in specs])
-    show_time(console, specs * repeats)
+    show_time(console, specs * (repeats // machines))
     comparisons = comparisons_planned([spec.variant for spec in specs], document.baseline)
     if comparisons:
-        console.print(f"chance: {significance.reach(repeats, repeats, comparisons)} (after Holm)", markup=False)
+        console.print(
+            f"chance: {significance.reach(repeats, repeats, comparisons, machines=machines)} (after Holm)", markup=False
+        )
     for name in plan.wanted_servers(points):
         if sources.find(name) is None:
             console.print(f"{name} is not installed yet: {sources.how(name)}")

@@ -9,6 +9,7 @@ import typer
 from dnsrig.cli import _console, _dry_run
 from dnsrig.errors import UsageError
 from dnsrig.experiment import extend, plan, runner
+from dnsrig.experiment.runner import Executing
 from dnsrig.rundir import Manifest, read_json
 from dnsrig.text import visible
 
@@ -37,17 +38,17 @@ def check_options(context: typer.Context, directory: Path) -> None:
             )
 
 
-def prepare(directory: Path, repeats: int | None, seed: int | None, max_trials: int) -> Manifest:
+def prepare(directory: Path, repeats: int | None, seed: int | None, max_trials: int, executing: Executing) -> Manifest:
     """The manifest of the run that is to go on, with more ``repeats`` where they are asked for."""
     manifest = read_json(directory / "manifest.json", Manifest)
-    runner.check_unchanged(manifest)
+    executing.check_unchanged(manifest)
     if repeats is None:
         return manifest
     plan.check_size(len(manifest.variants) * repeats, max_trials)
     return extend.extend(directory, repeats, seed)
 
 
-def show(directory: Path, repeats: int | None, seed: int | None, max_trials: int) -> None:
+def show(directory: Path, repeats: int | None, seed: int | None, max_trials: int, executing: Executing) -> None:
     """What would be executed, and how long that would take; raises where the run cannot go on. Nothing is written."""
     manifest = read_json(directory / "manifest.json", Manifest)
     if repeats is not None:
@@ -62,7 +63,7 @@ def show(directory: Path, repeats: int | None, seed: int | None, max_trials: int
         console.print(f"repeats from {extension.first_repeat} on: order from seed {extension.order_seed}")
     _dry_run.show_order(console, missing, manifest.variants)
     _dry_run.show_time(console, [manifest.specs[key.variant] for key in missing])
-    runner.check_unchanged(manifest)
+    executing.check_unchanged(manifest)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from dnsrig.cli import _console
+from dnsrig.cli import _console, _on
 from dnsrig.text import visible
+
+if TYPE_CHECKING:
+    from dnsrig.lab.check import Remark
 
 STYLES = {"good": "green", "note": "yellow", "bad": "red"}
 
@@ -18,20 +23,52 @@ def add(app: typer.Typer) -> None:
     app.command("check")(command)
 
 
-def command() -> None:
+def command(on: _on.Option = "") -> None:
     """Look at this machine: what dnsrig needs, and what results may depend on, each with its remedy.
 
-    Leaves nothing behind. Exit status 1 if something is missing without which dnsrig cannot work.
+    With --on, at all machines of a cluster, and at what differs between them. Leaves nothing behind. Exit status 1 if
+    something is missing without which dnsrig cannot work.
     """
     from dnsrig.lab import check, network
 
-    network.clean()
+    if on:
+        grades = _machines(on)
+    else:
+        network.clean()
+        grades = _show(list(check.remarks()))
+    sys.exit(1 if "bad" in grades else 0)
+
+
+def _show(remarks: Sequence[Remark]) -> set[str]:
+    """Print a table; returns the grades that are in it."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in ("what", "", "says"):
         table.add_column(column, overflow="fold")
-    found = list(check.remarks())
-    for remark in found:
+    for remark in remarks:
         says = [remark.says, *([f"remedy: {remark.remedy}"] if remark.remedy else [])]
         table.add_row(remark.what, Text(remark.grade, style=STYLES[remark.grade]), "\n".join(map(visible, says)))
     _console.out().print(table)
-    sys.exit(1 if any(remark.grade == "bad" for remark in found) else 0)
+    return {remark.grade for remark in remarks}
+
+
+def _machines(address: str) -> set[str]:
+    from dnsrig.experiment.machines import dask, spread, there
+    from dnsrig.lab.check import Remark
+
+    console, grades = _console.out(), set[str]()
+    with dask.workers(address) as places:
+        looked = spread.look(places)
+        asked = {place.name: place.submit(there.remarks) for place in places if not looked[place.name]["holder"]}
+        for name, told in looked.items():
+            console.print(f"machine {name}", style="bold")
+            if name in asked:
+                grades |= _show([Remark(**one) for one in asked[name].result()])
+            else:
+                console.print(visible(f"in use, so it is not looked at: {told['holder']}"))
+        differences = spread.differences(looked)
+    console.print("what differs between them", style="bold")
+    for key, values in differences.items():
+        console.print(visible(f"{key}: {', '.join(f'{name} {value}' for name, value in values.items())}"))
+    if not differences:
+        console.print("nothing that the snapshot of conditions tells, but for their boots")
+    return grades

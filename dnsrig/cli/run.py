@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dnsrig.cli import _console, _repository
+from dnsrig.cli import _console, _on, _repository
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
 from dnsrig.errors import DnsrigError, UsageError
@@ -21,6 +21,7 @@ from dnsrig.text import visible
 if TYPE_CHECKING:
     from dnsrig.analysis.read import Run
     from dnsrig.experiment.preparation import Request
+    from dnsrig.experiment.runner import Executing
 
 
 def add(app: typer.Typer) -> None:
@@ -57,6 +58,7 @@ def command(
             min=1, metavar="N", help="so many trials at a time, each on a CPU of its own: only under User-mode Linux"
         ),
     ] = 1,
+    on: _on.Option = "",
     max_trials: Annotated[int, typer.Option(help="refuse a matrix that is larger, by mistake")] = 1000,
     repositories: _repository.Option = None,
     debug: _repository.Debug = "",
@@ -66,6 +68,8 @@ def command(
     A run goes on with --resume; with --repeats as well it gets more of them, in rounds of their own order. Decide on
     their number before you look at the results: repeating until a difference shows finds one by chance. Its experiment
     cannot be changed: --set and --scale are refused.
+
+    With --on, rounds are spread over equal machines, which take turns: each measures every variant equally often.
 
     Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
     dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
@@ -78,11 +82,12 @@ def command(
         from dnsrig.cli import _resume
 
         _resume.check_options(context, resume)
-        if dry_run:
-            _resume.show(resume, repeats, seed, max_trials)
-            return
-        need_root()
-        _execute(_resume.prepare(resume, repeats, seed, max_trials), resume, console, at_once)
+        with _on.executing(on, at_once) as executing:
+            if dry_run:
+                _resume.show(resume, repeats, seed, max_trials, executing)
+                return
+            need_root()
+            _execute(_resume.prepare(resume, repeats, seed, max_trials, executing), resume, console, executing)
         return
     if experiment is None:
         raise UsageError(
@@ -90,11 +95,13 @@ def command(
         )
     check_folders(runs)
     _repository.choose(repositories)
-    request = Request(experiment, scale, [*(settings or []), *_repository.settings(debug)], repeats, seed, max_trials)
-    if dry_run:
-        _dry_run(request)
-        return
-    _start(request, runs, console, at_once)
+    changes = [*(settings or []), *_repository.settings(debug)]
+    with _on.executing(on, at_once) as executing:
+        request = Request(experiment, scale, changes, repeats, seed, max_trials, where=executing.where())
+        if dry_run:
+            _dry_run(request)
+        else:
+            _start(request, runs, console, executing)
 
 
 def _dry_run(request: Request) -> None:
@@ -103,7 +110,7 @@ def _dry_run(request: Request) -> None:
     show(request)
 
 
-def _start(request: Request, runs: Path, console: Console, at_once: int) -> None:
+def _start(request: Request, runs: Path, console: Console, executing: Executing) -> None:
     from dnsrig.experiment import preparation, runner
 
     preparation.draft(request)  # bad input is told before anything is installed or made
@@ -113,10 +120,10 @@ def _start(request: Request, runs: Path, console: Console, at_once: int) -> None
     except KeyboardInterrupt:
         complain("interrupted before the first trial; what was made for the cache is whole or absent")
         sys.exit(EXIT_INTERRUPTED)
-    runner.check_at_once(manifest, at_once)
+    executing.check(manifest)
     directory = runner.create(manifest, runs)
     console.print(f"run {directory}")
-    _execute(manifest, directory, console, at_once)
+    _execute(manifest, directory, console, executing)
 
 
 def need_root() -> None:
@@ -124,10 +131,10 @@ def need_root() -> None:
         raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo")
 
 
-def _execute(manifest: Manifest, directory: Path, console: Console, at_once: int) -> None:
+def _execute(manifest: Manifest, directory: Path, console: Console, executing: Executing) -> None:
     from dnsrig.cli.report import end
 
-    errors = measure(manifest, directory, console, at_once)
+    errors = measure(manifest, directory, console, executing)
     concluded = _conclude(directory)
     if errors:
         raise missing(errors, directory)
@@ -142,17 +149,21 @@ def missing(errors: int, directory: Path) -> DnsrigError:
     )
 
 
-def measure(manifest: Manifest, directory: Path, console: Console, at_once: int = 1) -> int:
-    """Execute what the run lacks, with its progress on ``console``; returns how many trials failed by our own fault."""
+def measure(manifest: Manifest, directory: Path, console: Console, executing: Executing | None = None) -> int:
+    """Execute what the run lacks, with its progress on ``console``; returns how many trials failed by our own fault.
+
+    Here, one trial at a time, where nothing else is said.
+    """
     from dnsrig.cli._progress import LiveProgress, PlainProgress
     from dnsrig.experiment import runner
 
-    clean_machine(console)
+    if not manifest.machines:
+        clean_machine(console)
     try:
         with contextlib.ExitStack() as stack:
             live = console.is_terminal
             progress = stack.enter_context(LiveProgress(console)) if live else PlainProgress(console)
-            return runner.execute(manifest, directory, progress, at_once=at_once)
+            return (executing or runner.Local()).execute(manifest, directory, progress)
     except KeyboardInterrupt:
         complain("interrupted; finished trials are kept", f"go on with `{resume_command(directory)}`")
         sys.exit(EXIT_INTERRUPTED)

@@ -11,7 +11,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from dnsrig.experiment.trial import set_aside
 from dnsrig.lab.process import on_cpu
@@ -23,8 +23,22 @@ TRIAL_COMMAND = [sys.executable, "-P", "-m", "dnsrig", "trial", "--until-eof"]
 """`-P`: the dnsrig that is installed, not a folder of that name where the run was started (python(1))."""
 ERROR_LINES_MAX = 1000
 
-Events = queue.SimpleQueue[tuple["Child", dict[str, Any] | None]]
-"""Of which child, and what it said; None when it has ended."""
+
+class Running(Protocol):
+    """A trial that is being executed, here or elsewhere."""
+
+    spec: TrialSpec
+    target: Path
+
+    def result(self) -> tuple[TrialRecord | None, str]:
+        """After its end: its record, or None and why there is none."""
+
+    def end(self) -> None:
+        """Tell it to end and wait until it has removed what it made."""
+
+
+Events = queue.SimpleQueue[tuple[Running, dict[str, Any] | None]]
+"""Of which trial, and what it said; None when it has ended."""
 
 
 class Child:
@@ -32,7 +46,7 @@ class Child:
 
     def __init__(self, spec: TrialSpec, target: Path, events: Events, cpu: int | None = None) -> None:
         """Starts it; ``cpu``: the only one that it may use, None: all that we may."""
-        self.spec, self.target, self.cpu = spec, target, cpu
+        self.spec, self.target = spec, target
         self._errors: list[str] = []
         set_aside(target.with_name(f"{target.name}.running"))
         self._file = tempfile.NamedTemporaryFile("w", suffix=".json")  # noqa: SIM115 (it lives as long as the child)
@@ -52,7 +66,6 @@ class Child:
         threading.Thread(target=self._listen, args=(events,), daemon=True).start()
 
     def result(self) -> tuple[TrialRecord | None, str]:
-        """After its end: its record, or None and why there is none."""
         self._errors_reader.join(5)
         self._file.close()
         if (self.target / "trial.json").exists():
@@ -60,7 +73,6 @@ class Child:
         return None, _reason(self._errors)
 
     def end(self) -> None:
-        """Tell it to end and wait until it has removed what it made."""
         self._popen.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + TEARDOWN_LIMIT_S
         while self._popen.poll() is None and time.monotonic() < deadline:

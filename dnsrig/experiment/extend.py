@@ -29,6 +29,7 @@ def extended(manifest: Manifest, repeats: int, seed: int | None) -> Manifest:
                 hint="leave --seed out, or add repeats",
             )
         return manifest
+    plan.check_rounds(repeats, len(manifest.machines))
     first = manifest.repeats + 1
     drawn = secrets.randbelow(1 << 32) if seed is None else seed
     more = plan.order([variant.id for variant in manifest.variants], repeats, drawn, first=first)

@@ -213,6 +213,16 @@ def check_size(trials: int, allowed: int) -> None:
         )
 
 
+def check_rounds(repeats: int, machines: int) -> None:
+    """Refuse rounds that would not be equally many on each of several machines."""
+    if machines > 1 and repeats % machines:
+        fewer = repeats - repeats % machines
+        raise UsageError(
+            f"{repeats} repeats over {machines} machines: each is to measure every variant equally often",
+            hint=f"--repeats {fewer} or {fewer + machines}" if fewer else f"--repeats {machines}",
+        )
+
+
 def _check_stream(document: Document, kind: ModuleType) -> None:
     replays = getattr(kind, "REPLAYS", False)
     if replays and not document.stream:

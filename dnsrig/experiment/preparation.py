@@ -19,13 +19,33 @@ from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
 from dnsrig.procedures import procedure, versions
-from dnsrig.rundir import DatasetSpec, Manifest, ServerSource, StreamSpec, TrialSpec
+from dnsrig.rundir import DatasetSpec, Machine, Manifest, ServerSource, StreamSpec, TrialSpec
 from dnsrig.servers import sources
 
 NAME = r"\w[\w.+-]{0,99}"
 """Of an experiment."""
 Note = Callable[[str], None]
 """Takes a sentence of what is done once and takes long."""
+
+
+def own_cpus() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+@dataclass(frozen=True)
+class Where:
+    """What trials are executed on: this machine, or several equal ones."""
+
+    cpus: list[int]
+    """That a trial may use."""
+    conditions: dict[str, Any]
+    """Of this machine."""
+    machines: list[Machine] = field(default_factory=list)
+    """Over which rounds are spread; empty: this one."""
+
+
+def here() -> Where:
+    return Where(own_cpus(), conditions.snapshot())
 
 
 @dataclass
@@ -40,6 +60,7 @@ class Request:
     max_trials: int = plan.MAX_TRIALS
     versions: list[str] = field(default_factory=list)
     """Servers that take the place of those under test (`versions.of_versions`); empty: those of the experiment."""
+    where: Where = field(default_factory=here)
 
 
 def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
@@ -51,9 +72,10 @@ def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
     document = builds.expand(document)
     repeats = request.repeats or document.repeats
     plan.check_size(model.count(document) * repeats, request.max_trials)
+    plan.check_rounds(repeats, len(request.where.machines))
     points = path.under_one_kernel(model.points(document))
     for point in points:
-        plan.provisional(request.experiment, point, own_cpus())
+        plan.provisional(request.experiment, point, request.where.cpus)
     return document, points, repeats
 
 
@@ -73,19 +95,28 @@ def prepare(request: Request, note: Note) -> Manifest:
     """Everything up to the first trial."""
     document, points, repeats = draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
-    return assemble(Path(request.experiment).stem, request.scale, document, points, repeats, seed, note)
+    name = Path(request.experiment).stem
+    return assemble(name, request.scale, document, points, repeats, seed, note, request.where)
 
 
 def assemble(
-    name: str, scale: str, document: model.Document, points: list[model.Point], repeats: int, seed: int, note: Note
+    name: str,
+    scale: str,
+    document: model.Document,
+    points: list[model.Point],
+    repeats: int,
+    seed: int,
+    note: Note,
+    where: Where | None = None,
 ) -> Manifest:
     """The manifest of ``points`` of an experiment called ``name``: installs and makes what they need."""
+    where = where or here()
     run = f"{name}/{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
     servers = _all_installed(plan.wanted_servers(points), note)
     made = []
     for point in points:
         versions_made, stream = _data(point.document, note)
-        made.append(plan.spec(run, name, point, servers, versions_made, own_cpus(), stream))
+        made.append(plan.spec(run, name, point, servers, versions_made, where.cpus, stream))
     specs = {spec.variant.id: spec for spec in made}
     return Manifest(
         run=run,
@@ -107,12 +138,9 @@ def assemble(
         repeats=repeats,
         servers=servers,
         specs=specs,
-        conditions={**conditions.snapshot(), **_provided(made, note)},
+        conditions={**where.conditions, **_provided(made, note)},
+        machines=where.machines,
     )
-
-
-def own_cpus() -> list[int]:
-    return sorted(os.sched_getaffinity(0))
 
 
 def installed(server: str, note: Note, which: str = "") -> ServerSource:

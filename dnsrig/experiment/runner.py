@@ -6,8 +6,9 @@ import contextlib
 import os
 import queue
 import shutil
-from collections import deque
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,15 +17,41 @@ from dnsrig import cached, datasets, paths, streams
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import children
-from dnsrig.experiment.children import Child
+from dnsrig.experiment.children import Child, Running
 from dnsrig.experiment.executors import executor
-from dnsrig.experiment.preparation import own_cpus
+from dnsrig.experiment.preparation import Where, here, own_cpus
 from dnsrig.lab import conditions
+from dnsrig.lab.process import move_to
 from dnsrig.rundir import OBSERVER, Manifest, TrialKey, TrialSpec, resume_command, trial_dir, write_json
 from dnsrig.servers import sources
 
 ERRORS_IN_A_ROW = 3
 DISK_FREE_WANTED_BYTES = 1 << 30
+
+
+class Lane(Protocol):
+    """Where one trial at a time is executed."""
+
+    def takes(self, key: TrialKey) -> bool:
+        """Whether this trial is to be executed here."""
+
+    def start(self, spec: TrialSpec, target: Path, events: children.Events) -> Running: ...
+
+
+class Here:
+    """This machine; ``cpu``: the only one that the trial may use."""
+
+    def __init__(self, cpu: int | None) -> None:
+        self._cpu = cpu
+
+    def takes(self, key: TrialKey) -> bool:
+        return True
+
+    def start(self, spec: TrialSpec, target: Path, events: children.Events) -> Running:
+        if self._cpu is None:
+            # Drawing progress must not take time of a server under test.
+            move_to(set(spec.hosts[OBSERVER].cpus))
+        return Child(spec, target, events, self._cpu)
 
 
 class Progress(Protocol):
@@ -58,30 +85,41 @@ def create(manifest: Manifest, runs: Path) -> Path:
 
 def check_unchanged(manifest: Manifest) -> None:
     """Refuse to resume where a result would mix two machines, versions or datasets."""
-    now = conditions.snapshot()
-    changed = [key for key in ("boot_id", "kernel", "cpu_model", "cpus") if manifest.conditions.get(key) != now[key]]
+    if manifest.machines:
+        raise UsageError("the trials of this run are executed on several machines", hint="say on which: --on ADDRESS")
+    check_machine(manifest, "the machine", manifest.conditions, conditions.snapshot())
+    check_material(manifest)
+
+
+def check_machine(manifest: Manifest, which: str, before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Refuse a machine whose conditions ``now`` are not those of ``before``."""
+    changed = [key for key in ("boot_id", "kernel", "cpu_model", "cpus") if before.get(key) != now[key]]
     if changed:
-        what = "the machine was restarted" if changed == ["boot_id"] else f"the machine changed ({', '.join(changed)})"
-        raise _not_resumable(manifest, what)
+        what = "was restarted" if changed == ["boot_id"] else f"changed ({', '.join(changed)})"
+        raise not_resumable(manifest, f"{which} {what}")
+
+
+def check_material(manifest: Manifest) -> None:
+    """Refuse versions, servers, datasets and streams that are not those the run began with."""
     if manifest.dnsrig_version != dnsrig.__version__:
-        raise _not_resumable(manifest, f"dnsrig was {manifest.dnsrig_version} and is {dnsrig.__version__}")
+        raise not_resumable(manifest, f"dnsrig was {manifest.dnsrig_version} and is {dnsrig.__version__}")
     if manifest.engine_fingerprint != sources.fingerprint(paths.engine()):
-        raise _not_resumable(manifest, "the engine was built anew")
+        raise not_resumable(manifest, "the engine was built anew")
     for server in manifest.servers.values():
         if not sources.unchanged(server):
-            raise _not_resumable(manifest, f"{server.label} is no longer what it was")
+            raise not_resumable(manifest, f"{server.label} is no longer what it was")
     for kernel in {spec.kernel for spec in manifest.specs.values()}:
         if why := executor(kernel).changed(manifest.conditions):
-            raise _not_resumable(manifest, why)
+            raise not_resumable(manifest, why)
     for spec in manifest.specs.values():
         for dataset in filter(None, (spec.dataset, spec.next_dataset)):
             if not datasets.facts(datasets.folder(dataset.key)):
-                raise _not_resumable(manifest, f"the dataset {dataset.key} is gone")
+                raise not_resumable(manifest, f"the dataset {dataset.key} is gone")
         if spec.stream is not None and not streams.facts(spec.stream.key):
-            raise _not_resumable(manifest, f"the stream {spec.stream.key} is gone")
+            raise not_resumable(manifest, f"the stream {spec.stream.key} is gone")
 
 
-def _not_resumable(manifest: Manifest, why: str) -> DnsrigError:
+def not_resumable(manifest: Manifest, why: str) -> DnsrigError:
     return DnsrigError(
         f"this run cannot be resumed: {why} since it began",
         hint=f"its finished trials stay as they are; start anew with `dnsrig run {manifest.experiment} --scale {manifest.scale}`",
@@ -108,49 +146,91 @@ def check_at_once(manifest: Manifest, at_once: int) -> None:
         )
 
 
+class Executing(Protocol):
+    """What a run is executed on: this machine, or several."""
+
+    def where(self) -> Where: ...
+
+    def check(self, manifest: Manifest) -> None:
+        """Refuse a run that cannot be executed there as it is asked."""
+
+    def check_unchanged(self, manifest: Manifest) -> None:
+        """Refuse to resume where a result would mix machines, versions or datasets."""
+
+    def execute(self, manifest: Manifest, directory: Path, progress: Progress) -> int:
+        """Run every trial that is not finished. Returns how many failed by our own fault."""
+
+
+@dataclass(frozen=True)
+class Local:
+    """This machine, ``at_once`` trials at a time."""
+
+    at_once: int = 1
+
+    def where(self) -> Where:
+        return here()
+
+    def check(self, manifest: Manifest) -> None:
+        check_at_once(manifest, self.at_once)
+
+    def check_unchanged(self, manifest: Manifest) -> None:
+        check_unchanged(manifest)
+
+    def execute(self, manifest: Manifest, directory: Path, progress: Progress) -> int:
+        return execute(manifest, directory, progress, at_once=self.at_once)
+
+
 def execute(manifest: Manifest, directory: Path, progress: Progress, *, at_once: int = 1) -> int:
-    """Run every trial that is not finished, ``at_once`` at a time. Returns how many failed by our own fault."""
+    """Run every trial that is not finished here, ``at_once`` at a time. Returns how many failed by our own fault."""
     check_at_once(manifest, at_once)
-    with cached.only_one(directory, "somebody else is executing this run already"), _own_cpus_kept():
-        return _execute(manifest, directory, progress, _lanes(manifest, at_once))
+    with _own_cpus_kept():
+        return execute_on(_here(manifest, at_once), manifest, directory, progress)
 
 
-def _lanes(manifest: Manifest, at_once: int) -> list[int | None]:
-    """For each trial that may run at once: its own CPU, or None where hosts have the CPUs of their specs."""
-    return [*own_cpus()[-at_once:]] if _apart(manifest) else [None]
+def execute_on(lanes: Sequence[Lane], manifest: Manifest, directory: Path, progress: Progress) -> int:
+    """Run every trial that is not finished on one of ``lanes``. Returns how many failed by our own fault."""
+    with cached.only_one(directory, "somebody else is executing this run already"):
+        return _execute(manifest, directory, progress, lanes)
+
+
+def _here(manifest: Manifest, at_once: int) -> list[Lane]:
+    """Lanes of this machine: each with a CPU of its own, or one in which hosts have the CPUs of their specs."""
+    return [Here(cpu) for cpu in own_cpus()[-at_once:]] if _apart(manifest) else [Here(None)]
 
 
 def _apart(manifest: Manifest) -> bool:
     return all(executor(spec.kernel).APART for spec in manifest.specs.values())
 
 
-def _execute(manifest: Manifest, directory: Path, progress: Progress, free: list[int | None]) -> int:
-    """``free``: the lanes of `_lanes`."""
+def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Sequence[Lane]) -> int:
     todo = missing(manifest, directory)
-    waiting = deque(enumerate(todo, start=1 + len(manifest.order) - len(todo)))
-    running: list[Child] = []
+    waiting = [*enumerate(todo, start=1 + len(manifest.order) - len(todo))]
+    running: dict[Running, Lane] = {}
     events: children.Events = queue.SimpleQueue()
-    errors = in_a_row = 0
+    errors, in_a_row = 0, Counter[Lane]()
     try:
         while waiting or running:
-            while waiting and free:
-                number, key = waiting.popleft()
-                running.append(_start(manifest, directory, progress, number, key, events, free.pop()))
-            child, event = events.get()
+            for lane in (lane for lane in lanes if lane not in running.values()):
+                if found := next((item for item in waiting if lane.takes(item[1])), None):
+                    waiting.remove(found)
+                    running[_start(manifest, directory, progress, *found, lane, events)] = lane
+            if not running:
+                progress.note(f"{len(waiting)} trials are left: the machine that they belong to does not answer")
+                return errors + len(waiting)
+            trial, event = events.get()
             if event is not None:
-                progress.trial_event(child.spec, event)
+                progress.trial_event(trial.spec, event)
                 continue
-            running.remove(child)
-            free.append(child.cpu)
-            record, reason = child.result()
-            progress.trial_ended(child.spec, Trial(child.target, record) if record else None, reason)
+            lane = running.pop(trial)
+            record, reason = trial.result()
+            progress.trial_ended(trial.spec, Trial(trial.target, record) if record else None, reason)
             errors += record is None
-            in_a_row = in_a_row + 1 if record is None else 0
-            if in_a_row == ERRORS_IN_A_ROW:
-                raise _too_many(directory, in_a_row, reason)
+            in_a_row[lane] = in_a_row[lane] + 1 if record is None else 0
+            if in_a_row[lane] == ERRORS_IN_A_ROW:
+                raise _too_many(directory, ERRORS_IN_A_ROW, reason)
     finally:
-        for child in running:
-            child.end()
+        for trial in running:
+            trial.end()
     return errors
 
 
@@ -160,16 +240,14 @@ def _start(
     progress: Progress,
     number: int,
     key: TrialKey,
+    lane: Lane,
     events: children.Events,
-    cpu: int | None,
-) -> Child:
+) -> Running:
     """Start trial ``number`` of the run."""
     spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
     _check_disk(directory, f"then `{resume_command(directory)}`")
-    if cpu is None:
-        _move_to(set(spec.hosts[OBSERVER].cpus))
     progress.trial_started(number, len(manifest.order), spec)
-    return Child(spec, trial_dir(directory, key.variant, key.repeat), events, cpu)
+    return lane.start(spec, trial_dir(directory, key.variant, key.repeat), events)
 
 
 def _too_many(directory: Path, in_a_row: int, reason: str) -> DnsrigError:
@@ -186,14 +264,7 @@ def _own_cpus_kept() -> Iterator[None]:
     try:
         yield
     finally:
-        _move_to(before)
-
-
-def _move_to(cpus: set[int]) -> None:
-    """Drawing progress must not take time of a server under test, so all threads leave its CPUs."""
-    for thread in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(OSError):  # it may have ended, or the machine may have fewer CPUs
-            os.sched_setaffinity(int(thread.name), cpus)
+        move_to(before)
 
 
 def _check_disk(directory: Path, then: str) -> None:

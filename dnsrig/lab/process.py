@@ -148,3 +148,10 @@ def on_cpu(cpu: int | None) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
+
+
+def move_to(cpus: set[int]) -> None:
+    """All threads of this process run on ``cpus`` from now on, as far as the machine has them."""
+    for thread in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):  # it may have ended, or the machine may have fewer CPUs
+            os.sched_setaffinity(int(thread.name), cpus)

@@ -24,6 +24,7 @@ FIRST = ["README.md", "docs/tutorial.md"]
 SHORT = [
     "docs/how-to/latency.md",
     "docs/how-to/load.md",
+    "docs/how-to/machines.md",
     "docs/how-to/plan.md",
     "docs/how-to/transfer.md",
     "docs/how-to/what-did-it.md",

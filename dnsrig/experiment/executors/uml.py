@@ -14,13 +14,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dnsrig import datasets, paths, streams
+from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import trial
+from dnsrig.experiment.needed import data
 from dnsrig.lab import ledger, network, uml
 from dnsrig.procedures.context.phases import Report
 from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_json
-from dnsrig.servers import sources
 
 CPU = 0
 """The only one inside."""
@@ -97,12 +97,7 @@ def inside(spec: TrialSpec) -> TrialSpec:
 def needed(spec: TrialSpec) -> list[Path]:
     """Files and folders that the trial reads, wherever they lie."""
     programs = [Path(place) for place in (*sys.path, sys.prefix, sys.base_prefix) if place and Path(place).exists()]
-    zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
-    servers = [host.server for host in spec.hosts.values() if host.server is not None]
-    roots = [Path(place) for server in servers for place in (sources.root(server), server.prefix) if place is not None]
-    built = [folder for server in servers for folder in sources.shown(server).values()]
-    replayed = [streams.folder(spec.stream.key)] if spec.stream is not None else []
-    return [*programs, paths.engine(), *zones, *replayed, *roots, *built]
+    return [*programs, paths.engine(), *data(spec)]
 
 
 def modules(spec: TrialSpec) -> list[str]:

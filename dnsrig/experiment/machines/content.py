@@ -1,0 +1,82 @@
+"""Folders as archives, in parts that any transport can carry, and checked by their hash on arrival."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dnsrig import cached
+from dnsrig.errors import DnsrigError
+
+PART_BYTES = 16 << 20
+TAR_LIMIT_S = 1800
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A packed folder."""
+
+    path: Path
+    size_bytes: int
+    sha256: str
+
+
+def pack(folder: Path, archive: Path) -> Archive:
+    """``folder`` with its owners, links and modes."""
+    _tar("--create", "--gzip", f"--file={archive}", "--numeric-owner", f"--directory={folder}", ".")
+    with archive.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Archive(archive, archive.stat().st_size, digest)
+
+
+def parts(archive: Archive) -> Iterator[tuple[int, bytes]]:
+    """Its bytes, each part with its offset."""
+    for offset in range(0, archive.size_bytes, PART_BYTES):
+        yield offset, part(archive.path, offset)
+
+
+def part(path: Path, offset: int) -> bytes:
+    with path.open("rb") as file:
+        file.seek(offset)
+        return file.read(PART_BYTES)
+
+
+def add(path: Path, offset: int, data: bytes) -> None:
+    """A part that arrived. Parts come in order; one that came already may come again."""
+    with path.open("r+b" if offset else "wb") as file:
+        file.seek(offset)
+        file.write(data)
+        file.truncate()
+
+
+def unpack(archive: Archive, target: Path) -> None:
+    """Make ``target`` appear whole. Raises DnsrigError where the archive is not what was packed."""
+    with archive.path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    if found != archive.sha256:
+        raise DnsrigError(f"{target.name} arrived damaged", hint="run it again with --resume")
+    with cached.locked(target.parent):
+        if target.exists():
+            return
+        with cached.making(target) as made:
+            made.mkdir()
+            _tar("--extract", "--gzip", f"--file={archive.path}", "--numeric-owner", f"--directory={made}")
+
+
+def remove(path: Path) -> None:
+    """A file or a folder, if it is there."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _tar(*words: str) -> None:
+    result = subprocess.run(["tar", *words], capture_output=True, text=True, timeout=TAR_LIMIT_S, check=False)
+    if result.returncode != 0:
+        said = (result.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise DnsrigError(f"tar failed: {said[:200]}", hint="look whether the disk is full")

@@ -1,0 +1,150 @@
+"""The machines of a Dask cluster: each worker with the resource ``machine`` is one.
+
+Tasks are pinned to their worker: nothing is moved, and nothing is executed a second time behind our back.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from typing import Any
+from urllib.parse import urlsplit
+
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment.machines import there
+from dnsrig.experiment.machines.place import Lost
+
+RESOURCE = "machine"
+CONNECT_LIMIT_S = 20.0
+TOPIC = "dnsrig"
+NAME = r"[A-Za-z0-9._-]{1,200}"
+HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
+
+
+class Worker:
+    """A machine, as `Place` says. It is known by its name: after a restart it has another address."""
+
+    def __init__(self, client: Any, name: str) -> None:
+        self._client, self._name = client, name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        executor = self._client.get_executor(
+            workers=[self._address()], resources={RESOURCE: 1}, allow_other_workers=False, retries=0, pure=False
+        )
+        return _translated(executor.submit(function, *arguments), self._name)
+
+    def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
+        topic = f"{TOPIC}-{lease}-{self._name}"
+        self._client.subscribe_topic(topic, lambda event: report(event[1]))
+        return self.submit(execute, spec_json, lease, topic)
+
+    def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        address = self._address()
+        try:
+            return self._client.run(function, *arguments, workers=[address])[address]
+        except OSError as error:
+            raise Lost(self._name) from error
+
+    def _address(self) -> str:
+        found = _able(self._client).get(self._name)
+        if found is None:
+            raise Lost(self._name)
+        return found[0]
+
+
+def execute(spec_json: str, lease: str, topic: str) -> dict[str, Any]:
+    """`there.execute` on a worker, which tells what happens by way of the scheduler."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    return there.execute(spec_json, lease, lambda event: worker.log_event(topic, event))
+
+
+def _translated(asked: Future[Any], name: str) -> Future[Any]:
+    """The same, but that Dask's words for a worker that is gone become ours."""
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    answered: Future[Any] = Future()
+
+    def pass_on(done: Future[Any]) -> None:
+        error = CancelledError() if done.cancelled() else done.exception()
+        if isinstance(error, KilledWorker | CommClosedError | FutureCancelledError | CancelledError):
+            answered.set_exception(Lost(name))
+        elif error is not None:
+            answered.set_exception(error)
+        else:
+            answered.set_result(done.result())
+
+    asked.add_done_callback(pass_on)
+    return answered
+
+
+@contextlib.contextmanager
+def workers(address: str) -> Iterator[list[Worker]]:
+    """Those of the scheduler at ``address``, by name."""
+    try:
+        import distributed
+    except ImportError as error:
+        raise DnsrigError("Dask is not installed", hint="pip install 'dnsrig[dask]'") from error
+    check_address(address)
+    try:
+        client = distributed.Client(address, timeout=CONNECT_LIMIT_S, set_as_default=False)
+    except (OSError, TimeoutError) as error:
+        raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
+    try:
+        yield _named(client)
+    finally:
+        client.close()
+
+
+def check_address(address: str) -> None:
+    """Refuse what would let anybody on the way execute code on the machines."""
+    parts = urlsplit(address)
+    if parts.scheme == "tls" or (parts.scheme == "tcp" and _is_loopback(parts.hostname or "")):
+        return
+    if parts.scheme != "tcp":
+        raise UsageError(f"{address!r} is no address of a scheduler", hint="e.g. tls://scheduler.example:8786")
+    raise UsageError(
+        f"{address}: whoever reaches this scheduler can execute anything on its machines",
+        hint="give scheduler and workers certificates, and use tls://: https://distributed.dask.org/en/stable/tls.html",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _named(client: Any) -> list[Worker]:
+    able = _able(client)
+    if not able:
+        raise UsageError(f"the cluster has no worker with the resource {RESOURCE!r}", hint=HOW)
+    for name, (_, told) in able.items():
+        if not re.fullmatch(NAME, name):
+            raise UsageError(f"the worker {name} has no name that a machine can have", hint=HOW)
+        if told["nthreads"] != 1:
+            raise UsageError(
+                f"the worker {name} has {told['nthreads']} threads: trials would measure each other", hint=HOW
+            )
+    return [Worker(client, name) for name in sorted(able)]
+
+
+def _able(client: Any) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Of each worker that is a machine, by its name: its address, and what the scheduler tells of it."""
+    # Its own `scheduler_info` keeps what it was told last, which other threads ask for fewer workers.
+    try:
+        found = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    except OSError as error:
+        raise DnsrigError("the scheduler does not answer", hint="start it again; then go on with --resume") from error
+    return {str(told["name"]): (place, told) for place, told in found.items() if RESOURCE in told.get("resources", {})}

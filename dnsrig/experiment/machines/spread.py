@@ -1,0 +1,117 @@
+"""A run over several machines: looked at, taken, used, given back."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import platform
+import secrets
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dnsrig
+from dnsrig import paths
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment import runner
+from dnsrig.experiment.machines import lane, there
+from dnsrig.experiment.machines.place import Place
+from dnsrig.experiment.preparation import Where
+from dnsrig.experiment.runner import Progress
+from dnsrig.lab import conditions
+from dnsrig.rundir import Machine, Manifest
+from dnsrig.servers import sources
+
+EQUAL = ("kernel", "architecture", "cpu_model", "cpus", "memory_total_bytes")
+"""Conditions in which machines that are to be one laboratory do not differ."""
+
+
+class Spread:
+    """Several machines, as `runner.Executing` says."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places, self._looked = places, look(places)
+
+    def where(self) -> Where:
+        return where(self._looked)
+
+    def check(self, manifest: Manifest) -> None:
+        """What a machine cannot do, its trials say."""
+
+    def check_unchanged(self, manifest: Manifest) -> None:
+        check_unchanged(manifest, self._looked)
+
+    def execute(self, manifest: Manifest, directory: Path, progress: Progress) -> int:
+        """Each round on its machine."""
+        lease = secrets.token_hex(8)
+        holder = f"{getpass.getuser()}@{platform.node()}, run {manifest.run}"
+        names = {machine.name for machine in manifest.machines}
+        lanes = [
+            lane.Machine(place, manifest, directory, lease, holder) for place in self._places if place.name in names
+        ]
+        with contextlib.ExitStack() as stack:
+            for one in lanes:
+                stack.enter_context(one.held())
+                one.fetch_finished()
+            return runner.execute_on(lanes, manifest, directory, progress)
+
+
+def look(places: Sequence[Place]) -> dict[str, dict[str, Any]]:
+    """By the name of each what `there.look` tells. Raises where they cannot execute trials of this dnsrig."""
+    found = {place.name: place.at_once(there.look) for place in places}
+    ours = {"version": dnsrig.__version__, "engine_fingerprint": sources.fingerprint(paths.engine())}
+    for name, told in found.items():
+        for what, own in ours.items():
+            if told[what] != own:
+                raise DnsrigError(
+                    f"the machine {name} has another {what.replace('_', ' ')}: {told[what]}, here {own}",
+                    hint="install the same wheel of dnsrig on all machines",
+                )
+        if not told["root"]:
+            raise DnsrigError(
+                f"the worker on {name} is not root", hint="hosts are network namespaces: start it with sudo"
+            )
+    return found
+
+
+def where(looked: Mapping[str, dict[str, Any]]) -> Where:
+    """The machines in the order of their names. Raises where they differ in hardware or kernel."""
+    found = [Machine(name=name, conditions=told["conditions"]) for name, told in sorted(looked.items())]
+    for other in found[1:]:
+        if different := [key for key in EQUAL if other.conditions.get(key) != found[0].conditions.get(key)]:
+            raise UsageError(
+                f"{found[0].name} and {other.name} differ in {', '.join(different)}",
+                hint="rounds are spread over equal machines; leave the other one out of the cluster",
+            )
+    cpus = {tuple(told["available_cpus"]) for told in looked.values()}
+    if len(cpus) > 1:
+        raise UsageError("the workers may use different CPUs", hint="start them without taskset, or all with the same")
+    return Where([*cpus.pop()], conditions.snapshot(), found)
+
+
+def differences(looked: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Which of their conditions differ, but for their boots: of each the value by machine."""
+    found = {name: _flat(told["conditions"]) for name, told in sorted(looked.items())}
+    keys = sorted({key for conditions in found.values() for key in conditions} - {"boot_id"})
+    by_key = {key: {name: conditions.get(key) for name, conditions in found.items()} for key in keys}
+    return {key: values for key, values in by_key.items() if len({str(value) for value in values.values()}) > 1}
+
+
+def _flat(conditions: Mapping[str, Any]) -> dict[str, Any]:
+    """Each of the sysctls by its name, beside the rest."""
+    return {**{key: value for key, value in conditions.items() if key != "sysctls"}, **conditions.get("sysctls", {})}
+
+
+def check_unchanged(manifest: Manifest, looked: Mapping[str, dict[str, Any]]) -> None:
+    """Refuse to resume where a result would mix machines, versions or datasets."""
+    if not manifest.machines:
+        raise UsageError("this run was begun on one machine, without --on", hint="leave --on out")
+    for machine in manifest.machines:
+        if machine.name not in looked:
+            raise DnsrigError(
+                f"the machine {machine.name} is not there", hint="start its worker again, under that name"
+            )
+        runner.check_machine(
+            manifest, f"the machine {machine.name}", machine.conditions, looked[machine.name]["conditions"]
+        )
+    runner.check_material(manifest)

@@ -1,0 +1,191 @@
+"""What is called on a machine: imported there by name, so that both sides are one version of dnsrig.
+
+A run holds a machine by a lease, which it renews every few seconds. Where it does not, because its process or the
+network is gone, the trial there is ended and removes what it made. What was finished stays until the run has it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import dnsrig
+from dnsrig import cached, paths
+from dnsrig.errors import DnsrigError
+from dnsrig.experiment import children
+from dnsrig.experiment.children import Child
+from dnsrig.experiment.machines import content, leases
+from dnsrig.experiment.machines.content import Archive
+from dnsrig.lab import check, conditions, network
+from dnsrig.lab.process import move_to
+from dnsrig.rundir import OBSERVER, TrialSpec
+from dnsrig.servers import sources
+
+Report = Callable[[dict[str, Any]], None]
+
+
+def look() -> dict[str, Any]:
+    """What must be equal on all machines of a run, and what is to be told of each."""
+    return {
+        "version": dnsrig.__version__,
+        "engine_fingerprint": sources.fingerprint(paths.engine()),
+        "available_cpus": sorted(os.sched_getaffinity(0)),
+        "root": os.geteuid() == 0,
+        "holder": held.holder if (held := leases.read(_lease_file())) is not None and not held.is_over else "",
+        "conditions": conditions.snapshot(),
+    }
+
+
+def remarks() -> list[dict[str, str]]:
+    """What `dnsrig check` says of it."""
+    network.clean()
+    return [asdict(remark) for remark in check.remarks()]
+
+
+def take(lease: str, holder: str) -> str:
+    """Take the machine for ``holder``; returns who has it instead, or nothing.
+
+    A run that goes on takes it from itself.
+    """
+    with cached.locked(_folder()):
+        found = leases.read(_lease_file())
+        if found is not None and found.name != lease and found.holder != holder and not found.is_over:
+            return found.holder
+        leases.write(_lease_file(), lease, holder)
+    return ""
+
+
+def renew(lease: str, holder: str) -> None:
+    """Raises DnsrigError where somebody else has taken the machine meanwhile."""
+    if other := take(lease, holder):
+        raise DnsrigError(f"{other} has taken the machine", hint="wait until it ends, then go on with --resume")
+
+
+def give_back(lease: str) -> None:
+    with cached.locked(_folder()):
+        if _holds(lease):
+            _lease_file().unlink()
+
+
+def lacking(folders: list[str]) -> list[str]:
+    """Of folders of the cache, named from there, those that this one has not."""
+    return [folder for folder in folders if not (paths.cache() / folder).exists()]
+
+
+def receive(archive: str, offset: int, data: bytes) -> None:
+    """A part of an archive that is on its way."""
+    content.add(_incoming() / archive, offset, data)
+
+
+def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
+    """What arrived becomes ``folder`` of the cache."""
+    path = _incoming() / archive
+    try:
+        content.unpack(Archive(path, size_bytes, sha256), paths.cache() / folder)
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def execute(spec_json: str, lease: str, report: Report) -> dict[str, Any]:
+    """Execute one trial; returns its archive, or that of its logs with the reason why it failed."""
+    spec = TrialSpec.model_validate_json(spec_json)
+    network.clean()
+    move_to(set(spec.hosts[OBSERVER].cpus))
+    target = _results(spec.run) / spec.variant.id / f"{spec.repeat:02d}"
+    _remove(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    events: children.Events = queue.SimpleQueue()
+    try:
+        reason = _follow(Child(spec, target, events), events, lease, report)
+        return _packed(target, reason)
+    finally:
+        _remove(target)
+
+
+def finished(run: str) -> list[dict[str, Any]]:
+    """The archives of trials that the run has not fetched."""
+    return [_described(path) for path in sorted(_results(run).glob("*/*.json"))]
+
+
+def part(archive: str, offset: int) -> bytes:
+    return content.part(Path(archive), offset)
+
+
+def forget(archive: str) -> None:
+    """The run has fetched it."""
+    path = Path(archive)
+    path.with_suffix(".json").unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+    for folder in (path.parent, path.parent.parent):
+        with contextlib.suppress(OSError):  # another archive lies there
+            folder.rmdir()
+
+
+def _follow(child: Child, events: children.Events, lease: str, report: Report) -> str:
+    """Until it has ended; returns why it failed, or nothing."""
+    while True:
+        try:
+            _, event = events.get(timeout=1)
+        except queue.Empty:
+            event = {}
+        if event is None:
+            break
+        if event:
+            report(event)
+        if not _holds(lease):
+            child.end()
+            raise DnsrigError("its run is gone, or no longer holds this machine", hint="go on with --resume")
+    return child.result()[1]
+
+
+def _packed(target: Path, reason: str) -> dict[str, Any]:
+    """What is to be fetched; of a trial that failed, its logs."""
+    folder = target.with_name(f"{target.name}.aborted") if reason else target
+    folder.mkdir(exist_ok=True)
+    archive = content.pack(folder, target.with_suffix(".tar.partial"))
+    final = target.with_suffix(".tar")
+    archive.path.rename(final)
+    told = {"archive": str(final), "size_bytes": archive.size_bytes, "sha256": archive.sha256, "reason": reason}
+    told |= {"variant": target.parent.name, "repeat": int(target.name)}
+    target.with_suffix(".json").write_text(json.dumps(told))
+    return told
+
+
+def _remove(target: Path) -> None:
+    """What trials leave there, however they end."""
+    for name in (target.name, f"{target.name}.running", f"{target.name}.aborted"):
+        content.remove(target.with_name(name))
+
+
+def _described(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def _folder() -> Path:
+    return paths.cache() / "machines"
+
+
+def _results(run: str) -> Path:
+    return _folder() / run.replace("/", "-")
+
+
+def _incoming() -> Path:
+    folder = _folder() / "incoming"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _lease_file() -> Path:
+    return _folder() / "lease.json"
+
+
+def _holds(lease: str) -> bool:
+    found = leases.read(_lease_file())
+    return found is not None and found.name == lease and not found.is_over

@@ -1,0 +1,25 @@
+"""What a trial reads beside its spec: files and folders, wherever they lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dnsrig import datasets, streams
+from dnsrig.rundir import ServerSource, TrialSpec
+from dnsrig.servers import sources
+
+
+def data(spec: TrialSpec) -> list[Path]:
+    """Datasets, the stream that is replayed, and servers."""
+    zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
+    replayed = [streams.folder(spec.stream.key)] if spec.stream is not None else []
+    return [*zones, *replayed, *(path for server in servers(spec) for path in _of_server(server))]
+
+
+def servers(spec: TrialSpec) -> list[ServerSource]:
+    return [host.server for host in spec.hosts.values() if host.server is not None]
+
+
+def _of_server(server: ServerSource) -> list[Path]:
+    roots = [Path(place) for place in (sources.root(server), server.prefix) if place is not None]
+    return [*roots, *sources.shown(server).values()]

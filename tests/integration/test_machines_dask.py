@@ -1,0 +1,148 @@
+"""Runs over the machines of a Dask cluster: real trials, and the loss of anything at any moment."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from conftest import DNSRIG, left_behind
+from dask_cluster import PRETENDING, Cluster
+from suites import quick
+
+from dnsrig.rundir import Manifest, read_json
+
+NAMES = ("rack-1", "rack-2", "rack-3")
+LEASE_S = 10.0
+"""Long enough for a machine on which other tests run."""
+PRETEND_S = 0.4
+PROGRAM = Path(__file__).parents[1] / "pretend_trial.py"
+IMPATIENT = [
+    sys.executable,
+    "-c",
+    "from dnsrig.experiment.machines import leases, lane\n"
+    f"leases.LEASE_S, leases.RENEWAL_S, lane.ENDING_LIMIT_S = {LEASE_S}, {LEASE_S / 6}, 10\n"
+    "from dnsrig.__main__ import main; main()",
+]
+"""`dnsrig` with a lease that ends soon."""
+VICTIMS = ("runner", "worker", "scheduler", "network")
+
+
+@contextlib.contextmanager
+def cluster(folder: Path, *, pretending: bool) -> Iterator[Cluster]:
+    preload = folder / "preload.py"
+    preload.write_text(PRETENDING.format(program=str(PROGRAM), lease_s=LEASE_S))
+    made = Cluster(folder, NAMES if pretending else NAMES[:2], preload if pretending else None)
+    try:
+        yield made
+    finally:
+        made.end()
+
+
+def manifest_of(folder: Path) -> Manifest:
+    (directory,) = folder.glob("runs/*/*")
+    return read_json(directory / "manifest.json", Manifest)
+
+
+def finished(folder: Path) -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in folder.glob("runs/*/*/trials/*/*/trial.json")}
+
+
+def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None:
+    settings = ("--set", "server=nsd@forky", "--set", "zones=20", "--repeats", "2")
+    with cluster(tmp_path, pretending=False) as machines:
+        command = [*DNSRIG, "run", "tour", *settings, "--on", machines.address]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr
+    assert len(finished(tmp_path)) == 2
+    assert [machine.name for machine in manifest_of(tmp_path).machines] == ["rack-1", "rack-2"]
+    for name in NAMES[:2]:
+        assert [*machines.cache(name).glob("roots/forky/nsd-*/usr/sbin/nsd")]
+        assert not [*machines.cache(name).glob("machines/*/*")]
+    assert not left_behind()
+
+
+def lose(victim: str, machines: Cluster, runner: subprocess.Popen[str], chance: random.Random) -> Callable[[], None]:
+    """What brings it back is returned."""
+    if victim == "runner":
+        runner.kill()
+    elif victim == "worker":
+        machines.worker(chance.choice(NAMES)).kill()
+    elif victim == "scheduler":
+        machines.scheduler.kill()
+    else:
+        silent = machines.every_process(chance.choice(NAMES))
+        for process in silent:
+            process.suspend()
+        return lambda: resume(silent)
+    return lambda: None
+
+
+def resume(silent: list[psutil.Process]) -> None:
+    for process in silent:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()
+
+
+@pytest.mark.parametrize(
+    ("victim", "seed"),
+    quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("runner", 0), ("worker", 0), ("network", 0)),
+)
+def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path: Path) -> None:
+    chance = random.Random(f"{victim} {seed}")
+    environment = {**os.environ, "PRETEND_S": str(PRETEND_S)}
+    os.environ["PRETEND_S"] = str(PRETEND_S)
+    with cluster(tmp_path, pretending=True) as machines:
+        words = ["run", "echo-baseline", "--repeats", "6", "--on", machines.address]
+        with (tmp_path / "runner.log").open("w") as log:
+            runner = subprocess.Popen(
+                [*IMPATIENT, *words], cwd=tmp_path, stdout=log, stderr=log, env=environment, text=True
+            )
+        wait_until(lambda: bool(finished(tmp_path)) or runner.poll() is not None)
+        time.sleep(chance.uniform(0, 4))
+        before = finished(tmp_path)
+        bring_back = lose(victim, machines, runner, chance)
+        runner.wait(120)
+        bring_back()
+        if victim == "scheduler":
+            machines.end()
+            machines.start()
+        (directory,) = tmp_path.glob("runs/*/*")
+        wait_until(lambda: not pretending_trials(tmp_path), LEASE_S + 20)
+        again = subprocess.run(
+            [*IMPATIENT, "run", "--resume", str(directory), "--on", machines.address],
+            cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False, env=environment,
+        )  # fmt: skip
+        assert again.returncode == 0, again.stderr + (tmp_path / "runner.log").read_text()
+    after, manifest = finished(tmp_path), manifest_of(tmp_path)
+    assert len(before) < len(after) == len(manifest.order) and before.items() <= after.items()
+    for machine in manifest.machines:
+        told = [path for path in after if (path.parent / "where").read_text() == str(machines.cache(machine.name))]
+        assert set(Counter(path.parent.parent.name for path in told).values()) == {2}
+        assert not [*machines.cache(machine.name).glob("machines/*/*")]
+    assert not pretending_trials(tmp_path)
+
+
+def pretending_trials(folder: Path) -> list[int]:
+    """Processes of trials whose results would come into ``folder``."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = process.info["cmdline"] or []
+        if str(PROGRAM) in words and any(str(folder) in word for word in words):
+            found.append(process.pid)
+    return found
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)

@@ -1,0 +1,61 @@
+"""Machines for tests: two processes each, with a cache of their own, in which trials only pretend to measure.
+
+They show what any `concurrent.futures.Executor` can be.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from concurrent.futures import Future, ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from dnsrig.experiment import children
+from dnsrig.experiment.machines import leases, there
+from dnsrig.lab import network
+
+PRETEND = Path(__file__).with_name("pretend_trial.py")
+
+
+class Processes:
+    """A `Place`: one process for what is called in order, another for what is called beside it."""
+
+    def __init__(self, name: str, cache: Path, lease_s: float = 30.0) -> None:
+        self.name, self.cache, self.is_gone = name, cache, False
+        context = multiprocessing.get_context("spawn")
+        self._pools = [ProcessPoolExecutor(1, context, _become, (str(cache), lease_s)) for _ in range(2)]
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        return self._pools[0].submit(function, *arguments)
+
+    def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
+        return self.submit(execute, spec_json, lease)
+
+    def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        return self._pools[1].submit(function, *arguments).result(timeout=60)
+
+    def kill(self) -> None:
+        """As if the machine were gone."""
+        self.is_gone = True
+        for pool in self._pools:
+            for process in list(pool._processes.values()):
+                process.kill()
+
+    def end(self) -> None:
+        for pool in self._pools:
+            pool.shutdown(cancel_futures=True)
+
+
+def execute(spec_json: str, lease: str) -> dict[str, Any]:
+    return there.execute(spec_json, lease, lambda event: None)
+
+
+def _become(cache: str, lease_s: float) -> None:
+    """A machine with this cache, which is left alone but for it."""
+    os.environ["DNSRIG_CACHE"] = cache
+    children.TRIAL_COMMAND = [sys.executable, str(PRETEND)]
+    leases.LEASE_S = lease_s
+    network.clean = lambda: ([], [])
