@@ -1,5 +1,6 @@
-"""Plays `dnsrig trial --until-eof SPEC DIRECTORY`: a trial that is done at once, or after PRETEND_S seconds, or fails as
-PRETEND_FAILS says.
+"""Plays `dnsrig trial --until-eof SPEC DIRECTORY`: a trial that is done at once, or after PRETEND_S seconds.
+
+Or it fails, as PRETEND_FAILS says.
 
 It says which cache it had, so that a test knows where it was executed.
 """

@@ -127,10 +127,16 @@ def test_the_log_of_knot_says_when_a_zone_came_from_its_database(tmp_path: Path)
     ]
 
 
+SCHEMA = "usr/share/pdns-backend-pgsql/schema/schema.pgsql.sql"
+
+
 def with_programs(place: Placement) -> Placement:
-    """Its root file system has PostgreSQL's programs, in two versions."""
+    """Its root file system has PostgreSQL's programs, in two versions, and PowerDNS's tables for it."""
+    root = Path(place.root or "")
     for version in ("9", "18"):
-        (Path(place.root or "") / f"usr/lib/postgresql/{version}/bin").mkdir(parents=True)
+        (root / f"usr/lib/postgresql/{version}/bin").mkdir(parents=True)
+    (root / SCHEMA).parent.mkdir(parents=True)
+    (root / SCHEMA).touch()
     return place
 
 
@@ -200,7 +206,7 @@ def test_powerdns_keeps_its_tables_in_postgresql(tmp_path: Path) -> None:
     assert {"launch=gpgsql", "gpgsql-host=198.18.0.3", "gpgsql-port=5432"} <= set(found)
     assert not any("sqlite" in line for line in found)
     schema, convert, fill, analyse, amend, compact = driver("powerdns").preparations(place)
-    assert schema.command[-1].endswith("schema.pgsql.sql")
+    assert schema.command[-1] == f"/{SCHEMA}"
     assert "--gpgsql" in convert.command and fill.command[-1] == f"/mnt/state/{convert.stdout}"
     assert (analyse.command[-1], compact.command[-1]) == ("ANALYZE", "VACUUM FULL")
     assert amend.command[-1] == "/mnt/state/after.sql" and (place.state / "after.sql").exists()
@@ -208,6 +214,15 @@ def test_powerdns_keeps_its_tables_in_postgresql(tmp_path: Path) -> None:
     found = lines(secondary)
     assert not any(line in ("secondary=yes", "slave=yes") for line in found), "it transfers nothing"
     assert driver("powerdns").preparations(secondary) == []
+
+
+def test_a_build_of_powerdns_has_its_tables_where_it_was_installed(tmp_path: Path) -> None:
+    near, built = Endpoint(NEAR, 5432, tls=False), tmp_path / "built"
+    (built / "share/doc/pdns").mkdir(parents=True)
+    (built / "share/doc/pdns/schema.pgsql.sql").touch()
+    place = with_programs(placement(tmp_path / "a", "powerdns", "primary", database=near))
+    schema, *_ = driver("powerdns").preparations(replace(place, shown={"/mnt/installed": built}))
+    assert schema.command[-1] == "/mnt/installed/share/doc/pdns/schema.pgsql.sql"
 
 
 def test_powerdns_speaks_tls_to_a_database_at_another_site_only(tmp_path: Path) -> None:

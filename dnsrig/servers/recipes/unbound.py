@@ -23,4 +23,5 @@ RECIPE = Recipe(
     markers=("services/authzone.c",),
     release=r"release-(?P<version>\d+\.\d+\.\d+)",
     method=method,
+    left_out=("testdata",),
 )
