@@ -37,8 +37,8 @@ class TestContent:
         packed = content.pack(filled(tmp_path / "folder"), tmp_path / "archive")
         for offset, data in content.parts(packed):
             content.add(tmp_path / "arrived", offset, data)
-        content.unpack(Archive(tmp_path / "arrived", packed.size_bytes, packed.sha256), tmp_path / "there/folder")
-        made = tmp_path / "there/folder"
+        made = tmp_path / "made"
+        content.unpack(Archive(tmp_path / "arrived", packed.size_bytes, packed.sha256), made)
         assert (made / "lib/hosts").read_text() == "127.0.0.1 localhost\n"
         assert (made / "etc/run").stat().st_mode & 0o777 == 0o750
         assert (made / "lib").is_symlink()
@@ -52,8 +52,8 @@ class TestContent:
         packed = content.pack(filled(tmp_path / "folder"), tmp_path / "archive")
         packed.path.write_bytes(packed.path.read_bytes()[:-1] + b"x")
         with pytest.raises(DnsrigError, match="arrived damaged"):
-            content.unpack(packed, tmp_path / "there/folder")
-        assert not (tmp_path / "there/folder").exists()
+            content.unpack(packed, tmp_path / "made")
+        assert not (tmp_path / "made").exists()
 
 
 class TestLeases:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from dnsrig import cached
 from dnsrig.errors import DnsrigError
 
 PART_BYTES = 16 << 20
@@ -53,18 +52,14 @@ def add(path: Path, offset: int, data: bytes) -> None:
         file.truncate()
 
 
-def unpack(archive: Archive, target: Path) -> None:
-    """Make ``target`` appear whole. Raises DnsrigError where the archive is not what was packed."""
+def unpack(archive: Archive, made: Path) -> None:
+    """Into ``made``, which is not there yet. Raises DnsrigError where the archive is not what was packed."""
     with archive.path.open("rb") as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != archive.sha256:
-        raise DnsrigError(f"{target.name} arrived damaged", hint="run it again with --resume")
-    with cached.locked(target.parent):
-        if target.exists():
-            return
-        with cached.making(target) as made:
-            made.mkdir()
-            _tar("--extract", "--gzip", f"--file={archive.path}", "--numeric-owner", f"--directory={made}")
+        raise DnsrigError("a folder arrived damaged", hint="go on with --resume")
+    made.mkdir()
+    _tar("--extract", "--gzip", f"--file={archive.path}", "--numeric-owner", f"--directory={made}")
 
 
 def remove(path: Path) -> None:

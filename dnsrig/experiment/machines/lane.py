@@ -125,10 +125,11 @@ class Machine:
         if not (target / "trial.json").exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".arriving-") as folder:
-                path = Path(folder, "archive")
+                path, made = Path(folder, "archive"), Path(folder, "made")
                 for offset in range(0, int(told["size_bytes"]), content.PART_BYTES):
                     content.add(path, offset, self._call(there.part, told["archive"], offset))
-                content.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), target)
+                content.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
+                made.rename(target)
         self._call(there.forget, told["archive"])
 
     def _send(self, folder: str) -> None:

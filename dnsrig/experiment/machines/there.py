@@ -85,9 +85,12 @@ def receive(archive: str, offset: int, data: bytes) -> None:
 
 def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
     """What arrived becomes ``folder`` of the cache."""
-    path = _incoming() / archive
+    path, target = _incoming() / archive, paths.cache() / folder
     try:
-        content.unpack(Archive(path, size_bytes, sha256), paths.cache() / folder)
+        with cached.locked(target.parent):
+            if not target.exists():
+                with cached.making(target) as made:
+                    content.unpack(Archive(path, size_bytes, sha256), made)
     finally:
         path.unlink(missing_ok=True)
 
