@@ -94,7 +94,7 @@ def resume(silent: list[psutil.Process]) -> None:
 
 @pytest.mark.parametrize(
     ("victim", "seed"),
-    quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("runner", 0), ("worker", 0), ("network", 0)),
+    quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("runner", 0), ("worker", 0)),
 )
 def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path: Path) -> None:
     chance = random.Random(f"{victim} {seed}")
