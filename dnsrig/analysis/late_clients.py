@@ -1,7 +1,8 @@
 """Which clients were late together, and whether that can be chance: pure functions over clients.arrow.
 
-A client is late in a window when one of its queries waited for ten times as long as a client's longest wait usually is.
-A window is two adjacent intervals, so that a pause across their border is whole in one. Only windows count in which
+A client is late in a window when one of its queries waited for ten times as long as a client's longest wait usually is,
+and for a tenth of the longest: what the scheduler does to others beside a pause of 200 ms takes a few, now and then. A
+window is two adjacent intervals, so that a pause across their border is whole in one. Only windows count in which
 every client sent often enough to have met a pause of the whole server, if it was one.
 """
 
@@ -20,7 +21,7 @@ FEWEST_CLIENTS = 16
 FEWEST_WINDOWS = 3
 """That have late clients: with fewer there is nothing to compare."""
 LATE_RATIO = 10
-"""Of a client's longest wait in an interval to the lower quartile of all of them, from which it was late."""
+"""Of a client's longest wait in an interval to the lower quartile of all of them, and of the longest to it."""
 SMALLEST_WAIT_NS = 1_000_000
 """A shorter wait is never late: the scheduler gives such ones to anybody."""
 WINDOWS_MAX = 20
@@ -116,7 +117,8 @@ def windows_of(rows: pl.DataFrame) -> Windows | None:
         waits_ns = [max(both) for both in zip(*(grid.waits_ns[start] for start in pair))]
         queries = [sum(both) for both in zip(*(grid.queries[start] for start in pair))]
         spacing_ns = 2 * (pair[1] - pair[0]) / max(1, statistics.median_low(queries))
-        mask = _bits(bit for bit, wait_ns in enumerate(waits_ns) if wait_ns >= grid.threshold_ns)
+        late_ns = max(grid.threshold_ns, grid.longest_ns(pair[0]) / LATE_RATIO)
+        mask = _bits(bit for bit, wait_ns in enumerate(waits_ns) if wait_ns >= late_ns)
         if grid.longest_ns(pair[0]) < 2 * spacing_ns:
             found.sparse = True
         elif mask.bit_count() < grid.clients:

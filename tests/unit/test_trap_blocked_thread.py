@@ -53,6 +53,19 @@ def test_one_of_four_threads(trial: Trial) -> None:
     assert "the server had 4 threads in all" in found.summary
 
 
+def test_what_the_scheduler_does_to_the_others_hides_no_group(trial: Trial) -> None:
+    """On a restless machine clients wait some milliseconds now and then, which is many times what they usually do."""
+    threads, noise = hashed(64, 8), random.Random(4)
+
+    def restless(due_ns: int, client: int) -> int:
+        return CALM(due_ns, client) + (noise.randrange(3_000_000, 15_000_000) if noise.random() < 0.02 else 0)
+
+    stalls = stalling(restless, every_ms=1000, stall_ms=200, late=lambda client, _: threads[client] == 0)
+    found = verdict(trial, Asked(qps=4_000, clients=64), stalls)
+    assert found.verdict == "found"
+    assert found.evidence["clients_late"] == threads.count(0)
+
+
 @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     threads=st.integers(2, 8),
