@@ -31,18 +31,19 @@ def across(run: Run) -> Iterator[tuple[str, Conclusion]]:
         trials = [trial for trial in run.of_variant(variant.id) if metric.counts(trial)]
         measured = [(trial.result, trial.machine) for trial in trials if trial.result is not None]
         if measured:
-            values = levelled([value for value, _ in measured], [machine for _, machine in measured])
+            values = [value for value, _ in measured]
+            within = levelled(values, [machine for _, machine in measured]) if run.manifest.machines else values
             machines = max(1, len(run.manifest.machines))
-            yield variant.id, judge(values, run.manifest.specs[variant.id].main_metric, comparisons, machines)
+            yield variant.id, judge(values, within, run.manifest.specs[variant.id].main_metric, comparisons, machines)
         elif trials:
             yield variant.id, cannot_tell("No repeat has a figure, so there is no spread to judge.")
         elif run.of_variant(variant.id):
             yield variant.id, cannot_tell("No repeat finished, so there is no spread to judge.")
 
 
-def judge(values: list[float], metric: str, comparisons: int = 0, machines: int = 1) -> Conclusion:
-    """``values``: of ``metric`` and in its unit, one a repeat. ``comparisons``: with a baseline, in the whole run.
-    ``machines``: that it is spread over."""
+def judge(values: list[float], within: list[float], metric: str, comparisons: int = 0, machines: int = 1) -> Conclusion:
+    """``values``: of ``metric`` and in its unit, one a repeat. ``within``: the same, without what differs between
+    machines. ``comparisons``: with a baseline, in the whole run. ``machines``: that it is spread over."""
     repeats, unit, ending = len(values), describe(metric).unit, metric.rpartition("_")[2]
     metrics = (metric, "time_per_zone_ms") if unit == "s" else (metric,)
     if repeats < FEWEST_REPEATS:
@@ -68,23 +69,21 @@ def judge(values: list[float], metric: str, comparisons: int = 0, machines: int 
             metrics=metrics,
             remedy=f"{_more(needed)} Or compare fewer variants (--set narrows an axis).",
         )
-    interval = bootstrap_interval(values)
+    interval = bootstrap_interval(within)
     if interval is None:
         return cannot_tell("No interval of the median could be computed.")
     low, high = interval.low, interval.high
-    middle = statistics.median(values)
+    middle = statistics.median(within)
     half_width = (high - low) / 2 / middle if middle else 0.0
     if half_width <= WIDEST_HALF_WIDTH:
         return CLEAR
+    # Without what differs between machines, values are none that were measured: their width can be told, no end of it.
+    ends = {f"low_{ending}": round(low, 4), f"high_{ending}": round(high, 4)} if machines == 1 else {}
+    shown = f" ({_figure(low)} to {_figure(high)} {unit})" if ends else " within machines"
     return Conclusion(
         "found",
-        summary=f"The 95 % interval of the median of {repeats} repeats is ±{half_width:.0%} wide ({_figure(low)} to {_figure(high)} {unit}).",
-        evidence={
-            "repeats": repeats,
-            f"low_{ending}": round(low, 4),
-            f"high_{ending}": round(high, 4),
-            "half_width_percent": round(100 * half_width, 1),
-        },
+        summary=f"The 95 % interval of the median of {repeats} repeats is ±{half_width:.0%} wide{shown}.",
+        evidence={"repeats": repeats, **ends, "half_width_percent": round(100 * half_width, 1)},
         metrics=metrics,
         remedy="Repeat more often, and look at what the other traps say of the slow repeats.",
     )

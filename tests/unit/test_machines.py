@@ -172,6 +172,18 @@ def test_levelled_values_have_no_machine_in_them() -> None:
     assert levelled([1.0, 2.0], ["", ""]) == [1.0, 2.0]
 
 
+def test_too_few_repeats_tells_what_was_measured_and_nothing_else() -> None:
+    """Not the values from which what differs between machines was taken out."""
+    judge = all_traps()["too-few-repeats"].module.judge
+    measured, machines = [1.0, 10.0, 1.2, 13.0], ["a", "b", "a", "b"]
+    found = judge(measured, levelled(measured, machines), "transfer_time_s", 1, 2)
+    assert "from 1 to 13 s" in found.summary and found.evidence["highest_s"] == 13
+    measured, machines = [1.0, 10.0, 5.0, 50.0, 1.0, 90.0, 9.0, 10.0], ["a", "b"] * 4
+    found = judge(measured, levelled(measured, machines), "transfer_time_s", 0, 2)
+    assert found.verdict == "found" and "wide within machines" in found.summary
+    assert {*found.evidence} == {"repeats", "half_width_percent"}
+
+
 def test_the_least_p_counts_within_machines() -> None:
     assert significance.least_p(6, 6, 1, machines=3) == 2 / math.comb(4, 2) ** 3
     assert significance.least_p(5, 6, 1, machines=2) == 2 / (math.comb(6, 3) * math.comb(5, 2))

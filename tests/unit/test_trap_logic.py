@@ -270,13 +270,13 @@ def test_coarse_log_clock_without_times(trial: Trial) -> None:
     ],
 )
 def test_too_few_repeats(values: list[float], verdict: str) -> None:
-    finding = all_traps()["too-few-repeats"].module.judge(values, "transfer_time_s")
+    finding = all_traps()["too-few-repeats"].module.judge(values, values, "transfer_time_s")
     assert finding.verdict == verdict
 
 
 def test_one_repeat_has_no_range() -> None:
     judge_values = all_traps()["too-few-repeats"].module.judge
-    assert judge_values([60.21], "transfer_time_s").summary == "1 repeat: 60.2 s."
+    assert judge_values([60.21], [60.21], "transfer_time_s").summary == "1 repeat: 60.2 s."
     assert (
         judge_values([60.21, 61.0], "transfer_time_s").summary == "2 repeats: points and range only, from 60.2 to 61 s."
     )
