@@ -278,7 +278,8 @@ def test_one_repeat_has_no_range() -> None:
     judge_values = all_traps()["too-few-repeats"].module.judge
     assert judge_values([60.21], [60.21], "transfer_time_s").summary == "1 repeat: 60.2 s."
     assert (
-        judge_values([60.21, 61.0], "transfer_time_s").summary == "2 repeats: points and range only, from 60.2 to 61 s."
+        judge_values([60.21, 61.0], [60.21, 61.0], "transfer_time_s").summary
+        == "2 repeats: points and range only, from 60.2 to 61 s."
     )
 
 
