@@ -61,8 +61,11 @@ FULL_PACKET_BYTES = 1500
 """Of IP: the MTU of Ethernet (RFC 894)."""
 
 
+NAME = r"[A-Za-z0-9._-]{1,200}"
+
+
 def _is_name(text: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9._-]{1,200}", text) or not text.strip("."):
+    if not re.fullmatch(NAME, text) or not text.strip("."):
         raise ValueError(f"{text[:80]!r} is no name: letters, digits, dots, dashes and underscores")
     return text
 

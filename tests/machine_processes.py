@@ -15,7 +15,6 @@ from typing import Any
 
 from dnsrig.experiment import children
 from dnsrig.experiment.machines import leases, there
-from dnsrig.lab import network
 
 PRETEND = Path(__file__).with_name("pretend_trial.py")
 
@@ -58,4 +57,3 @@ def _become(cache: str, lease_s: float) -> None:
     os.environ["DNSRIG_CACHE"] = cache
     children.TRIAL_COMMAND = [sys.executable, str(PRETEND)]
     leases.LEASE_S = lease_s
-    network.clean = lambda: ([], [])

@@ -83,9 +83,13 @@ def shared_machines(base: Manifest, new: Manifest) -> list[str]:
     return [
         machine.name
         for machine in base.machines
-        if (other := theirs.get(machine.name)) is not None
-        and all(_nearly_alike(machine.conditions.get(fact), other.get(fact)) for fact in HARDWARE)
+        if (other := theirs.get(machine.name)) is not None and not unlike_hardware(machine.conditions, other)
     ]
+
+
+def unlike_hardware(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """In which of `HARDWARE` two machines differ, of which these are the conditions."""
+    return [fact for fact in HARDWARE if not _nearly_alike(ours.get(fact), theirs.get(fact))]
 
 
 def _begins(what: str, name: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.table import Table
@@ -65,10 +65,20 @@ def _machines(address: str) -> set[str]:
                 grades |= _show([Remark(**one) for one in asked[name].result()])
             else:
                 console.print(visible(f"in use, so it is not looked at: {told['holder']}"))
-        differences = spread.differences(looked)
-    console.print("what differs between them", style="bold")
-    for key, values in differences.items():
-        console.print(visible(f"{key}: {', '.join(f'{name} {value}' for name, value in values.items())}"))
-    if not differences:
-        console.print("nothing that the snapshot of conditions tells, but for their boots")
+    _show_differences({name: told["conditions"] for name, told in looked.items()})
     return grades
+
+
+def _show_differences(machines: Mapping[str, Mapping[str, Any]]) -> None:
+    """Of their conditions, but for what every boot changes."""
+    from dnsrig.analysis.run_differences import CHANGING
+    from dnsrig.report import conditions
+
+    lasting = {name: {k: v for k, v in told.items() if k not in CHANGING} for name, told in machines.items()}
+    found, _ = conditions.as_table(conditions.differing({n: conditions.flatten(told) for n, told in lasting.items()}))
+    console = _console.out()
+    console.print("what differs between them", style="bold")
+    for fact, cells in found.items():
+        console.print(visible(f"{fact}: {', '.join(f'{name} {cell}' for name, cell in zip(machines, cells))}"))
+    if not found:
+        console.print("nothing that is known of them")

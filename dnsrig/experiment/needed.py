@@ -13,11 +13,8 @@ def data(spec: TrialSpec) -> list[Path]:
     """Datasets, the stream that is replayed, and servers."""
     zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
     replayed = [streams.folder(spec.stream.key)] if spec.stream is not None else []
-    return [*zones, *replayed, *(path for server in servers(spec) for path in _of_server(server))]
-
-
-def servers(spec: TrialSpec) -> list[ServerSource]:
-    return [host.server for host in spec.hosts.values() if host.server is not None]
+    servers = [host.server for host in spec.hosts.values() if host.server is not None]
+    return [*zones, *replayed, *(path for server in servers for path in _of_server(server))]
 
 
 def _of_server(server: ServerSource) -> list[Path]:

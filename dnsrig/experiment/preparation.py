@@ -38,14 +38,12 @@ class Where:
 
     cpus: list[int]
     """That a trial may use."""
-    conditions: dict[str, Any]
-    """Of this machine."""
     machines: list[Machine] = field(default_factory=list)
     """Over which rounds are spread; empty: this one."""
 
 
 def here() -> Where:
-    return Where(own_cpus(), conditions.snapshot())
+    return Where(own_cpus())
 
 
 @dataclass
@@ -138,7 +136,7 @@ def assemble(
         repeats=repeats,
         servers=servers,
         specs=specs,
-        conditions={**where.conditions, **_provided(made, note)},
+        conditions={**conditions.snapshot(), **_provided(made, note)},
         machines=where.machines,
     )
 

@@ -44,7 +44,7 @@ def snapshot() -> dict[str, Any]:
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "system": _os_release(),
-        "boot_id": read("/proc/sys/kernel/random/boot_id"),
+        "boot_id": boot_id(),
         "cpu_model": _cpu_model(),
         "cpus": os.cpu_count(),
         "memory_total_bytes": _meminfo("MemTotal"),
@@ -82,6 +82,11 @@ def kernel() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "memory_total_bytes": _meminfo("MemTotal"),
     }
+
+
+def boot_id() -> str | None:
+    """Another one since the machine was started anew (random(4))."""
+    return read("/proc/sys/kernel/random/boot_id")
 
 
 def read(path: str | Path) -> str | None:

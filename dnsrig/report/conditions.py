@@ -61,27 +61,24 @@ def value_range(name: str, values: Sequence[Any]) -> tuple[str, str]:
     return shown, low if low == high else f"{low.removesuffix(f' {unit}')}..{high}"
 
 
-def alike(manifest: Manifest) -> dict[str, str]:
+def by_machine(manifest: Manifest) -> dict[str, dict[str, str]]:
+    """Machine -> its conditions; of a run on one machine it has no name."""
+    if not manifest.machines:
+        return {"": flatten(manifest.conditions)}
+    return {machine.name: flatten(machine.conditions) for machine in manifest.machines}
+
+
+def alike(columns: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
     """Of the machine; of several what is the same on all."""
-    columns = _by_machine(manifest)
     first, *others = columns.values()
     return {name: value for name, value in first.items() if all(facts.get(name) == value for facts in others)}
 
 
-def differing(manifest: Manifest) -> dict[str, dict[str, str]]:
+def differing(columns: Mapping[str, Mapping[str, str]]) -> dict[str, dict[str, str]]:
     """Machine -> what is not the same on all of them; empty where all is."""
-    same = alike(manifest)
-    columns = {
-        machine: {name: value for name, value in facts.items() if name not in same}
-        for machine, facts in _by_machine(manifest).items()
-    }
-    return columns if any(columns.values()) else {}
-
-
-def _by_machine(manifest: Manifest) -> dict[str, dict[str, str]]:
-    if not manifest.machines:
-        return {"": flatten(manifest.conditions)}
-    return {machine.name: flatten(machine.conditions) for machine in manifest.machines}
+    same = alike(columns)
+    found = {machine: {n: v for n, v in facts.items() if n not in same} for machine, facts in columns.items()}
+    return found if any(found.values()) else {}
 
 
 def links(run: Run) -> dict[str, dict[str, str]]:

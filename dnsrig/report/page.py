@@ -96,6 +96,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
     template = environment().get_template("report.html.j2")
     known = Sections(run)
     rows = variant_table(run, main_metric(run))
+    columns = conditions.by_machine(run.manifest)
     return template.render(
         run=run,
         manifest=run.manifest,
@@ -123,8 +124,8 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
         trials=run.trials,
         logged=known.section("what servers logged", ran.logged),
         machines=[machine.name for machine in run.manifest.machines],
-        facts=conditions.alike(run.manifest),
-        differing=conditions.differing(run.manifest),
+        facts=conditions.alike(columns),
+        differing=conditions.differing(columns),
         links=known.section("links as measured", conditions.links),
         instruments=known.section("instruments", conditions.instruments),
         around=conditions.ranges(trial.record.conditions for trial in run.trials),

@@ -88,14 +88,25 @@ def across(run: Run) -> Iterator[tuple[str | None, Conclusion]]:
         counts = ", ".join(f"{len(found)} on {name}" for name, found in by_machine.items())
         yield None, cannot_tell(f"Too few rounds have a figure of all variants: {counts}.")
         return
+    found = disagreement(pairs, measured)
+    if found is None:
+        yield None, CLEAR
+    else:
+        pair, ends, p = found
+        yield pair.variant.id, _found(main_metric(run), pair, measured, ends, p)
+
+
+def disagreement(
+    pairs: Sequence[Pair], measured: Mapping[str, Sequence[int]]
+) -> tuple[Pair, tuple[str, str], float] | None:
+    """The pair whose order is reversed the most, the machines with its smallest and its largest mean, and p; None where
+    chance may have reversed it. ``measured``: machine -> its rounds."""
     groups = list(measured.values())
     widest, p = max(pairs, key=lambda pair: _reversal(pair, groups)), p_of(pairs, groups)
     means = dict(zip(measured, widest.means(groups)))
     low, high = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
-    if p < ALPHA and widest.stands_apart(measured[low]) and widest.stands_apart(measured[high]):
-        yield widest.variant.id, _found(main_metric(run), widest, measured, (low, high), p)
-    else:
-        yield None, CLEAR
+    told = p < ALPHA and widest.stands_apart(measured[low]) and widest.stands_apart(measured[high])
+    return (widest, (low, high), p) if told else None
 
 
 def least_p(sizes: Sequence[int]) -> float:

@@ -9,6 +9,7 @@ import random
 import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from hashlib import sha256
@@ -36,6 +37,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.root)
             if os.geteuid() != 0:
                 item.add_marker(pytest.mark.skip(reason="makes network namespaces, and so needs root"))
+
+
+def wait_until(condition: Callable[[], bool], limit_s: float = 60) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
 
 
 def own_ledgers() -> list[Path]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from conftest import DNSRIG, left_behind
+from conftest import DNSRIG, left_behind, wait_until
 from dask_cluster import PRETENDING, Cluster
 from suites import quick
 
@@ -96,16 +95,15 @@ def resume(silent: list[psutil.Process]) -> None:
     ("victim", "seed"),
     quick([(victim, seed) for seed in range(5) for victim in VICTIMS], ("runner", 0), ("worker", 0)),
 )
-def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path: Path) -> None:
+def test_whatever_is_lost_the_run_is_completed(
+    victim: str, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     chance = random.Random(f"{victim} {seed}")
-    environment = {**os.environ, "PRETEND_S": str(PRETEND_S)}
-    os.environ["PRETEND_S"] = str(PRETEND_S)
+    monkeypatch.setenv("PRETEND_S", str(PRETEND_S))
     with cluster(tmp_path, pretending=True) as machines:
         words = ["run", "echo-baseline", "--repeats", "6", "--on", machines.address]
         with (tmp_path / "runner.log").open("w") as log:
-            runner = subprocess.Popen(
-                [*IMPATIENT, *words], cwd=tmp_path, stdout=log, stderr=log, env=environment, text=True
-            )
+            runner = subprocess.Popen([*IMPATIENT, *words], cwd=tmp_path, stdout=log, stderr=log, text=True)
         wait_until(lambda: bool(finished(tmp_path)) or runner.poll() is not None)
         time.sleep(chance.uniform(0, 4))
         before = finished(tmp_path)
@@ -119,7 +117,7 @@ def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path:
         wait_until(lambda: not pretending_trials(tmp_path), LEASE_S + 20)
         again = subprocess.run(
             [*IMPATIENT, "run", "--resume", str(directory), "--on", machines.address],
-            cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False, env=environment,
+            cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
         assert again.returncode == 0, again.stderr + (tmp_path / "runner.log").read_text()
     after, manifest = finished(tmp_path), manifest_of(tmp_path)
@@ -139,10 +137,3 @@ def pretending_trials(folder: Path) -> list[int]:
         if str(PROGRAM) in words and any(str(folder) in word for word in words):
             found.append(process.pid)
     return found
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)

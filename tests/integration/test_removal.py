@@ -8,11 +8,11 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import DNSRIG, left_behind, own_ledgers, specs
+from conftest import DNSRIG, left_behind, own_ledgers, specs, wait_until
 
 from dnsrig.analysis.read import Trial
 from dnsrig.lab import ledger
@@ -31,13 +31,6 @@ def somebody_elses(nothing_left: None) -> Iterator[str]:
     yield name
     assert Path("/run/netns", name).exists()
     subprocess.run(["ip", "netns", "del", name], check=True)
-
-
-def wait_until(condition: Callable[[], bool], limit_s: float = 60) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
 
 
 def secondary_runs(runs: Path) -> bool:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import platform
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import DNSRIG, own_ledgers, specs
+from conftest import DNSRIG, own_ledgers, specs, wait_until
 
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
@@ -32,13 +31,6 @@ def kernel() -> uml.Kernel:
         pytest.skip(f"the package cannot be fetched: {error.message}")
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 def start(folder: Path, *settings: str) -> tuple[subprocess.Popen[str], Path]:
     """`dnsrig trial` of the only variant of the experiment tour, under kernel uml."""
     (spec,) = specs("tour", "kernel=uml", *settings)
@@ -52,7 +44,7 @@ def start_slow(folder: Path) -> tuple[subprocess.Popen[str], Path]:
     """One that is in the middle of its work."""
     process, directory = start(folder, *SLOW)
     running = directory.with_name("trial.running")
-    wait_until(lambda: (running / "servers/secondary/exec.json").exists() or process.poll() is not None)
+    wait_until(lambda: (running / "servers/secondary/exec.json").exists() or process.poll() is not None, LIMIT_S)
     assert process.poll() is None, process.communicate()[1]
     return process, directory
 
@@ -93,7 +85,7 @@ def test_killed_from_outside_the_kernel_ends_too(tmp_path: Path, kernel: uml.Ker
     (tag,) = (path.stem for path in own_ledgers())
     process.kill()
     process.communicate()
-    wait_until(lambda: tag not in ledger.live())  # the kernel holds the ledger as long as it runs
+    wait_until(lambda: tag not in ledger.live(), LIMIT_S)  # the kernel holds the ledger as long as it runs
     assert directory.with_name("trial.aborted").exists() and not directory.exists()
     subprocess.run([*DNSRIG, "clean"], check=True, capture_output=True)
 

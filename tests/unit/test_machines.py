@@ -250,16 +250,19 @@ def test_exports_have_a_column_of_machines_where_there_are_any(tmp_path: Path) -
 def test_conditions_show_once_what_is_the_same_on_all_machines(tmp_path: Path) -> None:
     run = spread_out(tmp_path / "run")
     run.manifest.machines[2].conditions["kernel"] = {"release": "6.2.0"}
-    differing = conditions.differing(run.manifest)
+    differing = conditions.differing(conditions.by_machine(run.manifest))
     assert {name: facts["kernel.release"] for name, facts in differing.items()} == {
         "a": "6.1.0-synthetic",
         "b": "6.1.0-synthetic",
         "c": "6.2.0",
     }
-    alike = conditions.alike(run.manifest)
+    alike = conditions.alike(conditions.by_machine(run.manifest))
     assert alike["cpu.model"] == "Synthetic CPU" and "boot_id" not in alike
     one = Run.open(build(tmp_path / "one", Plan(samples=False))).manifest
-    assert conditions.alike(one) == conditions.flatten(one.conditions) and conditions.differing(one) == {}
+    assert (
+        conditions.alike(conditions.by_machine(one)) == conditions.flatten(one.conditions)
+        and conditions.differing(conditions.by_machine(one)) == {}
+    )
 
 
 def test_the_page_names_machines(tmp_path: Path) -> None:

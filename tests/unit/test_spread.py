@@ -86,7 +86,7 @@ class TestLeases:
 
     def test_one_of_before_a_restart_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
         there.take("a", "anna, run 1")
-        monkeypatch.setattr(leases, "_boot_id", lambda: "another")
+        monkeypatch.setattr(leases.conditions, "boot_id", lambda: "another")
         assert there.take("b", "bert, run 2") == ""
 
 
@@ -117,8 +117,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Manifest, Path
 
 
 @contextlib.contextmanager
-def lanes(run: tuple[Manifest, Path], places: list[Processes]) -> Iterator[list[lane.Machine]]:
-    made = [lane.Machine(place, *run, "lease", "anna, run 1") for place in places]
+def lanes(run: tuple[Manifest, Path], places: list[Processes]) -> Iterator[list[lane.MachineLane]]:
+    made = [lane.MachineLane(place, *run, "lease", "anna, run 1") for place in places]
     with contextlib.ExitStack() as stack:
         for one in made:
             stack.enter_context(one.held())
@@ -174,7 +174,7 @@ def test_the_other_machine_goes_on_when_one_is_lost(
     run: tuple[Manifest, Path], places: list[Processes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manifest, directory = run
-    monkeypatch.setattr(lane.Machine, "is_lost", property(lambda machine: machine.place.is_gone))
+    monkeypatch.setattr(lane.MachineLane, "is_lost", property(lambda machine: machine.place.is_gone))
     with lanes(run, places) as made:
         places[1].kill()
         errors = runner.execute_on(made, manifest, directory, Silent())
@@ -223,7 +223,7 @@ def test_a_machine_that_is_taken_is_refused(run: tuple[Manifest, Path], places: 
 
 
 def told(**differences: object) -> dict[str, object]:
-    conditions = {"kernel": "6.1", "architecture": "x86_64", "cpu_model": "A", "cpus": 2, "memory_total_bytes": 8}
+    conditions = {"kernel": "6.1", "architecture": "x86_64", "cpu_model": "A", "cpus": 2, "memory_total_bytes": 8_000}
     mine = {key: differences.pop(key) for key in [*differences] if key in conditions}
     return {"available_cpus": [0, 1], "conditions": {**conditions, "boot_id": "1", **mine}, **differences}
 
@@ -233,6 +233,9 @@ def test_machines_have_to_be_equal() -> None:
     assert [machine.name for machine in found.machines] == ["a", "b"] and found.cpus == [0, 1]
     with pytest.raises(UsageError, match="a and b differ in cpu_model"):
         spread.where({"a": told(), "b": told(cpu_model="B")})
+    with pytest.raises(UsageError, match="differ in kernel, memory_total_bytes"):
+        spread.where({"a": told(), "b": told(kernel="6.2", memory_total_bytes=9_000)})
+    assert spread.where({"a": told(), "b": told(memory_total_bytes=8_001)}).machines, "each boot leaves a little less"
     with pytest.raises(UsageError, match="may use different CPUs"):
         spread.where({"a": told(), "b": told(available_cpus=[0])})
 

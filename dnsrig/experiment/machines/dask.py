@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment.machines import there
 from dnsrig.experiment.machines.place import Lost
+from dnsrig.rundir import NAME
 
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
 TOPIC = "dnsrig"
-NAME = r"[A-Za-z0-9._-]{1,200}"
 HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
 
 

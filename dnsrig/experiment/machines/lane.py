@@ -27,7 +27,7 @@ LOOK_S = 1.0
 """How often it is looked whether the machine is lost."""
 
 
-class Machine:
+class MachineLane:
     """A machine that a run holds, as a lane of it."""
 
     def __init__(self, place: Place, manifest: Manifest, directory: Path, lease: str, holder: str) -> None:
@@ -144,7 +144,7 @@ class Machine:
 class Away:
     """One trial on another machine."""
 
-    def __init__(self, machine: Machine, spec: TrialSpec, target: Path, events: children.Events) -> None:
+    def __init__(self, machine: MachineLane, spec: TrialSpec, target: Path, events: children.Events) -> None:
         self.spec, self.target = spec, target
         self._machine, self._events, self._reason = machine, events, ""
         self._thread = threading.Thread(target=self._go, daemon=True)

@@ -19,17 +19,17 @@ class Lease:
     name: str
     holder: str
     """For people."""
-    boot_id: str
+    boot_id: str | None
     until_s: float
     """CLOCK_MONOTONIC."""
 
     @property
     def is_over(self) -> bool:
-        return self.boot_id != _boot_id() or time.monotonic() > self.until_s
+        return self.boot_id != conditions.boot_id() or time.monotonic() > self.until_s
 
 
 def write(path: Path, name: str, holder: str) -> None:
-    lease = Lease(name, holder, _boot_id(), time.monotonic() + LEASE_S)
+    lease = Lease(name, holder, conditions.boot_id(), time.monotonic() + LEASE_S)
     fresh = path.with_suffix(".new")
     fresh.write_text(json.dumps(asdict(lease)))
     fresh.rename(path)
@@ -40,7 +40,3 @@ def read(path: Path) -> Lease | None:
         return Lease(**json.loads(path.read_text()))
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _boot_id() -> str:
-    return conditions.read("/proc/sys/kernel/random/boot_id") or ""

@@ -12,18 +12,15 @@ from typing import Any
 
 import dnsrig
 from dnsrig import paths
+from dnsrig.analysis import run_differences
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
 from dnsrig.experiment.machines import lane, there
 from dnsrig.experiment.machines.place import Place
 from dnsrig.experiment.preparation import Where
 from dnsrig.experiment.runner import Progress
-from dnsrig.lab import conditions
 from dnsrig.rundir import Machine, Manifest
 from dnsrig.servers import sources
-
-EQUAL = ("kernel", "architecture", "cpu_model", "cpus", "memory_total_bytes")
-"""Conditions in which machines that are to be one laboratory do not differ."""
 
 
 class Spread:
@@ -47,7 +44,7 @@ class Spread:
         holder = f"{getpass.getuser()}@{platform.node()}, run {manifest.run}"
         names = {machine.name for machine in manifest.machines}
         lanes = [
-            lane.Machine(place, manifest, directory, lease, holder) for place in self._places if place.name in names
+            lane.MachineLane(place, manifest, directory, lease, holder) for place in self._places if place.name in names
         ]
         with contextlib.ExitStack() as stack:
             for one in lanes:
@@ -78,7 +75,7 @@ def where(looked: Mapping[str, dict[str, Any]]) -> Where:
     """The machines in the order of their names. Raises where they differ in hardware or kernel."""
     found = [Machine(name=name, conditions=told["conditions"]) for name, told in sorted(looked.items())]
     for other in found[1:]:
-        if different := [key for key in EQUAL if other.conditions.get(key) != found[0].conditions.get(key)]:
+        if different := _unlike(found[0].conditions, other.conditions):
             raise UsageError(
                 f"{found[0].name} and {other.name} differ in {', '.join(different)}",
                 hint="rounds are spread over equal machines; leave the other one out of the cluster",
@@ -86,20 +83,7 @@ def where(looked: Mapping[str, dict[str, Any]]) -> Where:
     cpus = {tuple(told["available_cpus"]) for told in looked.values()}
     if len(cpus) > 1:
         raise UsageError("the workers may use different CPUs", hint="start them without taskset, or all with the same")
-    return Where([*cpus.pop()], conditions.snapshot(), found)
-
-
-def differences(looked: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Which of their conditions differ, but for their boots: of each the value by machine."""
-    found = {name: _flat(told["conditions"]) for name, told in sorted(looked.items())}
-    keys = sorted({key for conditions in found.values() for key in conditions} - {"boot_id"})
-    by_key = {key: {name: conditions.get(key) for name, conditions in found.items()} for key in keys}
-    return {key: values for key, values in by_key.items() if len({str(value) for value in values.values()}) > 1}
-
-
-def _flat(conditions: Mapping[str, Any]) -> dict[str, Any]:
-    """Each of the sysctls by its name, beside the rest."""
-    return {**{key: value for key, value in conditions.items() if key != "sysctls"}, **conditions.get("sysctls", {})}
+    return Where([*cpus.pop()], found)
 
 
 def check_unchanged(manifest: Manifest, looked: Mapping[str, dict[str, Any]]) -> None:
@@ -115,3 +99,9 @@ def check_unchanged(manifest: Manifest, looked: Mapping[str, dict[str, Any]]) ->
             manifest, f"the machine {machine.name}", machine.conditions, looked[machine.name]["conditions"]
         )
     runner.check_material(manifest)
+
+
+def _unlike(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """In what two machines differ that are to be one laboratory."""
+    kernel = ["kernel"] if ours.get("kernel") != theirs.get("kernel") else []
+    return kernel + run_differences.unlike_hardware(ours, theirs)

@@ -98,7 +98,6 @@ def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
 def execute(spec_json: str, lease: str, report: Report) -> dict[str, Any]:
     """Execute one trial; returns its archive, or that of its logs with the reason why it failed."""
     spec = TrialSpec.model_validate_json(spec_json)
-    network.clean()
     move_to(set(spec.hosts[OBSERVER].cpus))
     target = _results(spec.run) / spec.variant.id / f"{spec.repeat:02d}"
     _remove(target)
