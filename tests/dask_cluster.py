@@ -19,14 +19,6 @@ ALONE = {
 }
 """What docs/how-to/machines.md says a cluster needs."""
 START_LIMIT_S = 120
-PRETENDING = """
-import sys
-from dnsrig.experiment import children
-from dnsrig.experiment.machines import leases
-children.TRIAL_COMMAND = [sys.executable, {program!r}]
-leases.LEASE_S, leases.RENEWAL_S = {lease_s}, {lease_s} / 6
-"""
-"""Of workers whose trials only pretend to measure."""
 
 
 class Cluster:

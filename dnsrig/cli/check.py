@@ -26,7 +26,7 @@ def add(app: typer.Typer) -> None:
 def command(on: _on.Option = "") -> None:
     """Look at this machine: what dnsrig needs, and what results may depend on, each with its remedy.
 
-    With --on, at all machines of a cluster, and at what differs between them. Leaves nothing behind. Exit status 1 if
+    With --on, at all of several machines, and at what differs between them. Leaves nothing behind. Exit status 1 if
     something is missing without which dnsrig cannot work.
     """
     from dnsrig.lab import check, network
@@ -51,12 +51,12 @@ def _show(remarks: Sequence[Remark]) -> set[str]:
     return {remark.grade for remark in remarks}
 
 
-def _machines(address: str) -> set[str]:
-    from dnsrig.experiment.machines import dask, spread, there
+def _machines(machines: str) -> set[str]:
+    from dnsrig.experiment.machines import spread, there
     from dnsrig.lab.check import Remark
 
     console, grades = _console.out(), set[str]()
-    with dask.workers(address) as places:
+    with _on.places(machines) as places:
         looked = spread.look(places)
         asked = {place.name: place.submit(there.remarks) for place in places if not looked[place.name]["holder"]}
         for name, told in looked.items():

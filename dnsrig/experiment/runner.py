@@ -6,8 +6,9 @@ import contextlib
 import os
 import queue
 import shutil
+import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -86,7 +87,7 @@ def create(manifest: Manifest, runs: Path) -> Path:
 def check_unchanged(manifest: Manifest) -> None:
     """Refuse to resume where a result would mix two machines, versions or datasets."""
     if manifest.machines:
-        raise UsageError("the trials of this run are executed on several machines", hint="say on which: --on ADDRESS")
+        raise UsageError("the trials of this run are executed on several machines", hint="say on which: --on MACHINES")
     check_machine(manifest, "the machine", manifest.conditions, conditions.snapshot())
     check_material(manifest)
 
@@ -229,9 +230,19 @@ def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Seq
             if in_a_row[lane] == ERRORS_IN_A_ROW:
                 raise _too_many(directory, ERRORS_IN_A_ROW, reason)
     finally:
-        for trial in running:
-            trial.end()
+        _end(running)
     return errors
+
+
+def _end(running: Iterable[Running]) -> None:
+    """Side by side, as each may take its time; whoever is in a hurry does not stop what removes things."""
+    threads = [threading.Thread(target=trial.end) for trial in running]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        with contextlib.suppress(KeyboardInterrupt):
+            for thread in threads:
+                thread.join()
 
 
 def _start(

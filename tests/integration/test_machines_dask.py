@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import random
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,45 +13,21 @@ from pathlib import Path
 import psutil
 import pytest
 from conftest import DNSRIG, left_behind, wait_until
-from dask_cluster import PRETENDING, Cluster
+from dask_cluster import Cluster
+from machine_runs import IMPATIENT, LEASE_S, PRETEND_S, finished, manifest_of, preload, pretending_trials
 from suites import quick
 
-from dnsrig.rundir import Manifest, read_json
-
 NAMES = ("rack-1", "rack-2", "rack-3")
-LEASE_S = 10.0
-"""Long enough for a machine on which other tests run."""
-PRETEND_S = 0.4
-PROGRAM = Path(__file__).parents[1] / "pretend_trial.py"
-IMPATIENT = [
-    sys.executable,
-    "-c",
-    "from dnsrig.experiment.machines import leases, lane\n"
-    f"leases.LEASE_S, leases.RENEWAL_S, lane.ENDING_LIMIT_S = {LEASE_S}, {LEASE_S / 6}, 10\n"
-    "from dnsrig.__main__ import main; main()",
-]
-"""`dnsrig` with a lease that ends soon."""
 VICTIMS = ("runner", "worker", "scheduler", "network")
 
 
 @contextlib.contextmanager
 def cluster(folder: Path, *, pretending: bool) -> Iterator[Cluster]:
-    preload = folder / "preload.py"
-    preload.write_text(PRETENDING.format(program=str(PROGRAM), lease_s=LEASE_S))
-    made = Cluster(folder, NAMES if pretending else NAMES[:2], preload if pretending else None)
+    made = Cluster(folder, NAMES if pretending else NAMES[:2], preload(folder) if pretending else None)
     try:
         yield made
     finally:
         made.end()
-
-
-def manifest_of(folder: Path) -> Manifest:
-    (directory,) = folder.glob("runs/*/*")
-    return read_json(directory / "manifest.json", Manifest)
-
-
-def finished(folder: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in folder.glob("runs/*/*/trials/*/*/trial.json")}
 
 
 def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None:
@@ -127,13 +102,3 @@ def test_whatever_is_lost_the_run_is_completed(
         assert set(Counter(path.parent.parent.name for path in told).values()) == {2}
         assert not [*machines.cache(machine.name).glob("machines/*/*")]
     assert not pretending_trials(tmp_path)
-
-
-def pretending_trials(folder: Path) -> list[int]:
-    """Processes of trials whose results would come into ``folder``."""
-    found = []
-    for process in psutil.process_iter(["cmdline"]):
-        words = process.info["cmdline"] or []
-        if str(PROGRAM) in words and any(str(folder) in word for word in words):
-            found.append(process.pid)
-    return found

@@ -4,6 +4,10 @@
 - ``lane``     brings to a machine what its trials need, executes them there, and brings back what they measured
 - ``place``    one machine, as a run sees it: where functions are called
 - ``dask``     the machines of a Dask cluster
+- ``ssh``      the machines of a TOML file, which become a Dask cluster: connections, scheduler, errors
+- ``closure``  what of dnsrig is brought to them
+- ``arrival``  what they run first: it takes that
+- ``worker``   what they run then: a Dask worker
 - ``there``    the functions that are called on a machine
 - ``leases``   who uses a machine, and until when
 - ``content``  folders of the cache, and results, as parts of archives

@@ -6,6 +6,7 @@ Tasks are pinned to their worker: nothing is moved, and nothing is executed a se
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import ipaddress
 import re
 from collections.abc import Callable, Iterator
@@ -14,13 +15,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment.machines import there
+from dnsrig.experiment.machines import content, there
 from dnsrig.experiment.machines.place import Lost
 from dnsrig.rundir import NAME
 
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
 TOPIC = "dnsrig"
+LARGE_BYTES = 2 * content.PART_BYTES
+"""What we send at once is meant to be so large."""
 HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
 
 
@@ -89,21 +92,27 @@ def _translated(asked: Future[Any], name: str) -> Future[Any]:
 
 
 @contextlib.contextmanager
-def workers(address: str) -> Iterator[list[Worker]]:
-    """Those of the scheduler at ``address``, by name."""
-    try:
-        import distributed
-    except ImportError as error:
-        raise DnsrigError("Dask is not installed", hint="pip install 'dnsrig[dask]'") from error
+def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
+    """Those of the scheduler at ``address``, by name; ``security``: keys for it other than those of Dask's settings."""
+    check_installed()
     check_address(address)
+    from dask import config
+    from distributed import Client
+
     try:
-        client = distributed.Client(address, timeout=CONNECT_LIMIT_S, set_as_default=False)
+        client = Client(address, timeout=CONNECT_LIMIT_S, set_as_default=False, security=security)
     except (OSError, TimeoutError) as error:
         raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:
-        yield _named(client)
+        with config.set({"distributed.admin.large-graph-warning-threshold": LARGE_BYTES}):
+            yield _named(client)
     finally:
         client.close()
+
+
+def check_installed() -> None:
+    if importlib.util.find_spec("distributed") is None:
+        raise DnsrigError("Dask is not installed", hint="pip install 'dnsrig[dask]'")
 
 
 def check_address(address: str) -> None:

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import queue
+import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -28,6 +29,8 @@ from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import sources
 
 Report = Callable[[dict[str, Any]], None]
+_executing = threading.Lock()
+_ending = threading.Event()
 
 
 def look() -> dict[str, Any]:
@@ -97,7 +100,19 @@ def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
 
 def execute(spec_json: str, lease: str, report: Report) -> dict[str, Any]:
     """Execute one trial; returns its archive, or that of its logs with the reason why it failed."""
-    spec = TrialSpec.model_validate_json(spec_json)
+    # One that was lost with its worker may still be removing what it made.
+    with _executing, cached.locked(paths.cache() / "trial"):
+        return _execute(TrialSpec.model_validate_json(spec_json), lease, report)
+
+
+def end(limit_s: float) -> None:
+    """Before this process ends: the trial here removes what it made, and no other one begins."""
+    _ending.set()
+    if _executing.acquire(timeout=limit_s):
+        _executing.release()
+
+
+def _execute(spec: TrialSpec, lease: str, report: Report) -> dict[str, Any]:
     move_to(set(spec.hosts[OBSERVER].cpus))
     target = _results(spec.run) / spec.variant.id / f"{spec.repeat:02d}"
     _remove(target)
@@ -140,7 +155,7 @@ def _follow(child: Child, events: children.Events, lease: str, report: Report) -
             break
         if event:
             report(event)
-        if not _holds(lease):
+        if _ending.is_set() or not _holds(lease):
             child.end()
             raise DnsrigError("its run is gone, or no longer holds this machine", hint="go on with --resume")
     return child.result()[1]

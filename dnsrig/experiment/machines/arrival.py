@@ -1,0 +1,135 @@
+"""What a machine runs first of all: sent to it as source, so it imports nothing but the standard library.
+
+It tells what the machine is, takes what the machine lacks of dnsrig, and then becomes its worker. Both sides speak in
+lines of JSON; ours begin with `OURS`, because whatever a login prints stands before them.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+OURS = "dnsrig: "
+UNFINISHED = ".unfinished-"
+PIECE_BYTES = 1 << 20
+UNUSED_S = 30 * 86400
+"""What no run has used for so long is removed."""
+
+
+def main() -> None:
+    asked = hear()
+    cache = cache_of(asked["cache"])
+    folder = cache / "python"
+    try:
+        lacking = [part for part in asked["parts"] if not (folder / part).is_dir()]
+        tell(soabi=sysconfig.get_config_var("SOABI"), root=os.geteuid() == 0, lacking=lacking)
+        for part in lacking:
+            take(folder, part)
+            tell(taken=part)
+        used = [folder / part for part in asked["parts"]]
+        remove_unused(folder, used)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        why = "the disk is full" if full else f"{error.filename or folder}: {error.strerror}"
+        tell(error=why, full=full, folder=str(cache))
+        raise SystemExit(1) from None
+    become_worker(hear(), cache, used)
+
+
+def become_worker(asked: dict[str, Any], cache: Path, parts: list[Path]) -> None:
+    """With what was brought, and with nothing else that may be installed here before it."""
+    sys.path[:0] = [str(part) for part in parts]
+    os.environ["PYTHONPATH"] = os.pathsep.join(map(str, parts))
+    os.environ["PYTHONNOUSERSITE"] = "1"
+    os.environ["DNSRIG_CACHE"] = str(cache)
+    os.environ["DNSRIG_ENGINE"] = str(parts[0] / "bin" / "dnsrig-engine")
+    from dnsrig.experiment.machines import worker
+
+    worker.main(asked, lambda: tell(ready=True))
+
+
+def take(folder: Path, part: str) -> None:
+    """A part arrives: its files' names, sizes and modes, then their bytes. It appears whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for leftover in folder.glob(f"{UNFINISHED}*"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=UNFINISHED) as temporary:
+            made = Path(temporary, "made")
+            files = {}
+            for name, size_bytes, is_program in hear()["files"]:
+                files[name] = made / name
+                files[name].parent.mkdir(parents=True, exist_ok=True)
+                with files[name].open("wb") as file:
+                    _copy(size_bytes, file)
+                files[name].chmod(0o755 if is_program else 0o644)
+            if digest(files) != part:
+                tell(error="what was sent arrived damaged", full=False, folder="")
+                raise SystemExit(1)
+            if not (folder / part).exists():
+                made.rename(folder / part)
+
+
+def digest(files: Mapping[str, Path]) -> str:
+    """Of a part: of the names, the bytes, and which are programs."""
+    whole = hashlib.sha256()
+    for name in sorted(files):
+        with files[name].open("rb") as file:
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        whole.update(json.dumps([name, content, is_program(files[name])]).encode())
+    return whole.hexdigest()[:32]
+
+
+def is_program(path: Path) -> bool:
+    return bool(path.stat().st_mode & 0o100)
+
+
+def remove_unused(folder: Path, used: list[Path]) -> None:
+    for part in used:
+        os.utime(part)
+    for other in folder.iterdir():
+        if other.is_dir() and other not in used and time.time() - other.stat().st_mtime > UNUSED_S:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+def cache_of(chosen: str) -> Path:
+    """As `dnsrig.paths.cache`, which is not here yet."""
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(chosen or os.environ.get("DNSRIG_CACHE") or Path(base, "dnsrig"))
+
+
+def hear() -> dict[str, Any]:
+    line = sys.stdin.buffer.readline()
+    if not line:
+        raise SystemExit("the run is gone")
+    heard: dict[str, Any] = json.loads(line)
+    return heard
+
+
+def tell(**what: Any) -> None:
+    print(OURS + json.dumps(what), flush=True)
+
+
+def _copy(size_bytes: int, file: Any) -> None:
+    while size_bytes:
+        data = sys.stdin.buffer.read(min(size_bytes, PIECE_BYTES))
+        if not data:
+            raise SystemExit("the run is gone")
+        file.write(data)
+        size_bytes -= len(data)
+
+
+if __name__ == "__main__":
+    main()
