@@ -17,6 +17,7 @@ from dnsrig.lab import ledger
 from dnsrig.servers import debian
 
 SUITE = "bookworm"
+"""Its sshd is one program: later ones start others, from where they were installed."""
 PACKAGE = "openssh-server"
 START_LIMIT_S = 30
 INIT = """

@@ -33,7 +33,8 @@ def main() -> None:
     folder = cache / "python"
     try:
         lacking = [part for part in asked["parts"] if not (folder / part).is_dir()]
-        tell(soabi=sysconfig.get_config_var("SOABI"), root=os.geteuid() == 0, lacking=lacking)
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text()
+        tell(soabi=sysconfig.get_config_var("SOABI"), root=os.geteuid() == 0, boot=boot, lacking=lacking)
         for part in lacking:
             take(folder, part)
             tell(taken=part)

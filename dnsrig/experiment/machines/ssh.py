@@ -250,6 +250,7 @@ class Link:
     def __init__(self, name: str, machine: MachineDocument, config: str, scheduler: str, keys: Keys) -> None:
         self.name, self._machine, self._config = name, machine, config
         self._scheduler, self._keys = scheduler, keys
+        self._boot = ""
         self._ended = threading.Event()
         self._keeper: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
@@ -331,6 +332,9 @@ class Link:
                 f"on {self.name} dnsrig is not root",
                 hint=f'make it root@… in the file of machines, or write python = "sudo -n {self._machine.python}"',
             )
+        if self._boot not in ("", found["boot"]):
+            raise DnsrigError(f"{self.name} was restarted", hint="start the run anew: its rounds would be of two boots")
+        self._boot = found["boot"]
         for part in parts:
             if part.name in found["lacking"]:
                 self._bring(part)
@@ -497,7 +501,7 @@ def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
 def _explained(error: ValidationError, path: Path) -> UsageError:
     """The first problem as one sentence."""
     first = error.errors()[0]
-    location = [str(part) for part in first["loc"]]
+    location = [str(part) for part in first["loc"] if part != "[key]"]
     where = ".".join(location)
     known = [*(MachineDocument if len(location) == 3 else Document).model_fields]
     if first["type"] == "extra_forbidden":

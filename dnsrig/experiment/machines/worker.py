@@ -18,10 +18,12 @@ SILENCE_LIMIT_S = 30.0
 """Without a byte for so long, the network is gone: no sshd may tell us for hours."""
 CLOSE_LIMIT_S = 10.0
 ALONE = {
+    "distributed.admin.tick.interval": "1s",
+    "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.profile.enabled": False,
     "distributed.worker.http.routes": [],
-    "distributed.worker.memory.terminate": False,
 }
+"""It wakes as seldom as Dask lets it: a trial is measured beside it."""
 
 
 def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
