@@ -66,11 +66,16 @@ class Lab:
         self._environment = environment or {}
         folder.mkdir(exist_ok=True)
         _call("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / "key"))
-        _call("ip", "netns", "add", self.namespace)
-        _call("ip", "-n", self.namespace, "link", "set", "lo", "up")
         self.machines = {name: Machine(self, name, number, python) for number, name in enumerate(names, start=1)}
         self.file = folder / "machines.toml"
         self.write()
+
+    def start(self) -> None:
+        _call("ip", "netns", "add", self.namespace)
+        _call("ip", "-n", self.namespace, "link", "set", "lo", "up")
+        for machine in self.machines.values():
+            machine.connect()
+            machine.start()
 
     def write(self, **keys: str) -> None:
         """The file of machines; ``keys``: by the name of a machine, lines below its own."""
@@ -95,7 +100,8 @@ class Lab:
     def end(self) -> None:
         for machine in self.machines.values():
             machine.end()
-        _call("ip", "netns", "del", self.namespace)
+        if Path("/run/netns", self.namespace).exists():
+            _call("ip", "netns", "del", self.namespace)
 
 
 @contextlib.contextmanager
@@ -104,8 +110,7 @@ def lab(
 ) -> Iterator[Lab]:
     made = Lab(folder, names, python, environment)
     try:
-        for machine in made.machines.values():
-            machine.start()
+        made.start()
         yield made
     finally:
         made.end()
@@ -118,6 +123,7 @@ class Machine:
         self.lab, self.name = lab, name
         self.folder = lab.folder / name
         self.cache = self.folder / "cache"
+        self._number = number
         self.address = f"10.99.{number}.2"
         self.more = ""
         self._namespace = f"lab-{lab.tag}-{number}"
@@ -131,6 +137,10 @@ class Machine:
         )
         (self.folder / "shadow").write_text("root:*:19000:0:99999:7:::\n")
         (self.folder / "group").write_text("root:x:0:\nnogroup:x:65534:\n")
+
+    def connect(self) -> None:
+        """The link to where runs are started."""
+        lab, number = self.lab, self._number
         _call("ip", "netns", "add", self._namespace)
         _call(
             "ip",
@@ -212,7 +222,8 @@ class Machine:
 
     def end(self) -> None:
         self.stop()
-        _call("ip", "netns", "del", self._namespace)
+        if Path("/run/netns", self._namespace).exists():
+            _call("ip", "netns", "del", self._namespace)
 
 
 def sshd() -> str:

@@ -208,6 +208,14 @@ class TestArrival:
         files = {"a/b.py": tmp_path / "2/a/b.py", "run": tmp_path / "2/run"}
         assert len(names) == 1 and arrival.digest(files) not in names
 
+    def test_a_run_that_is_silent_is_gone(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(arrival, "SILENCE_LIMIT_S", 1)
+        reading, writing = os.pipe()
+        monkeypatch.setattr(sys, "stdin", os.fdopen(reading))
+        with pytest.raises(SystemExit, match="the run is gone"):
+            arrival.hear()
+        os.close(writing)
+
     def test_what_no_run_has_used_for_long_is_removed(self, tmp_path: Path) -> None:
         for name in ("used", "recent", "old"):
             (tmp_path / name).mkdir()

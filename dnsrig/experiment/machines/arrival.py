@@ -6,23 +6,29 @@ lines of JSON; ours begin with `OURS`, because whatever a login prints stands be
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
 import shutil
+import signal
 import sys
 import sysconfig
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 OURS = "dnsrig: "
+GONE = "the run is gone"
 UNFINISHED = ".unfinished-"
 PIECE_BYTES = 1 << 20
+SILENCE_LIMIT_S = 30
+"""Without a byte for so long, the network is gone: no sshd may tell us for hours."""
 UNUSED_S = 30 * 86400
 """What no run has used for so long is removed."""
 
@@ -112,11 +118,23 @@ def cache_of(chosen: str) -> Path:
 
 
 def hear() -> dict[str, Any]:
-    line = sys.stdin.buffer.readline()
+    with limited():
+        line = sys.stdin.buffer.readline()
     if not line:
-        raise SystemExit("the run is gone")
+        raise SystemExit(GONE)
     heard: dict[str, Any] = json.loads(line)
     return heard
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[None]:
+    """For what waits for the run."""
+    signal.signal(signal.SIGALRM, lambda number, frame: sys.exit(GONE))
+    signal.alarm(SILENCE_LIMIT_S)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
 
 
 def tell(**what: Any) -> None:
@@ -125,9 +143,10 @@ def tell(**what: Any) -> None:
 
 def _copy(size_bytes: int, file: Any) -> None:
     while size_bytes:
-        data = sys.stdin.buffer.read(min(size_bytes, PIECE_BYTES))
+        with limited():
+            data = cast(io.BufferedReader, sys.stdin.buffer).read1(min(size_bytes, PIECE_BYTES))
         if not data:
-            raise SystemExit("the run is gone")
+            raise SystemExit(GONE)
         file.write(data)
         size_bytes -= len(data)
 

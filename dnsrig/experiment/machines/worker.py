@@ -6,16 +6,16 @@ import asyncio
 import os
 import select
 import threading
+import traceback
 from collections.abc import Callable
 from typing import Any
 
 from dnsrig import paths
 from dnsrig.experiment.children import TEARDOWN_LIMIT_S
-from dnsrig.experiment.machines import there
+from dnsrig.experiment.machines import arrival, there
 from dnsrig.experiment.machines.dask import RESOURCE
 
-SILENCE_LIMIT_S = 30.0
-"""Without a byte for so long, the network is gone: no sshd may tell us for hours."""
+SILENCE_LIMIT_S = float(arrival.SILENCE_LIMIT_S)
 CLOSE_LIMIT_S = 10.0
 ALONE = {
     "distributed.admin.tick.interval": "1s",
@@ -28,8 +28,14 @@ ALONE = {
 
 def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     """Until standard input ends or is silent, or the scheduler is gone; the trial that is executed then is ended."""
-    asyncio.run(_work(asked, is_ready))
-    os._exit(0)  # whatever Dask's threads still wait for
+    status = 1
+    try:
+        asyncio.run(_work(asked, is_ready))
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        os._exit(status)  # whatever Dask's threads still wait for
 
 
 async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
@@ -45,7 +51,7 @@ async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     )
     loop, gone = asyncio.get_running_loop(), asyncio.Event()
     threading.Thread(target=_listen, args=(lambda: loop.call_soon_threadsafe(gone.set),), daemon=True).start()
-    worker = await Worker(
+    worker = Worker(
         asked["scheduler"],
         name=asked["name"],
         nthreads=1,
@@ -60,15 +66,23 @@ async def _work(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
         dashboard_address="127.0.0.1:0",
         local_directory=str(paths.cache() / "worker"),
     )
-    is_ready()
-    os.dup2(2, 1)
-    ends = [asyncio.create_task(gone.wait()), asyncio.create_task(worker.finished())]
-    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    working = asyncio.create_task(_live(worker, is_ready))
+    await asyncio.wait([working, asyncio.create_task(gone.wait())], return_when=asyncio.FIRST_COMPLETED)
+    if working.done():
+        working.result()
     await asyncio.to_thread(there.end, TEARDOWN_LIMIT_S)
     try:
         await asyncio.wait_for(worker.close(timeout=CLOSE_LIMIT_S, executor_wait=False), CLOSE_LIMIT_S)
     except (TimeoutError, OSError):
         return  # nobody is there to be told
+
+
+async def _live(worker: Any, is_ready: Callable[[], None]) -> None:
+    """Dask waits for its scheduler as long as it takes, which may be for ever."""
+    await worker
+    is_ready()
+    os.dup2(2, 1)
+    await worker.finished()
 
 
 def _listen(gone: Callable[[], Any]) -> None:
