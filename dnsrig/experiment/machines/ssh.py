@@ -62,6 +62,7 @@ ATTEMPTS = 3
 ANSWER_LIMIT_S = 60.0
 SENDING_LIMIT_S = 1800.0
 START_LIMIT_S = 120.0
+LAST_WORDS_LIMIT_S = 10.0
 END_LIMIT_S = 90.0
 """A trial there may take so long to remove what it made."""
 LOOK_S = 1.0
@@ -279,7 +280,7 @@ class Link:
                 try:
                     self._connect(parts)
                     pause_s = LOOK_S
-                except DnsrigError:
+                except Exception:  # whatever it is, the run says that the machine is lost
                     pause_s = min(2 * pause_s, PAUSE_LIMIT_S)
             elif time.monotonic() > said_s + leases.RENEWAL_S:
                 said_s = time.monotonic()
@@ -383,8 +384,12 @@ class Link:
     def _why(self) -> DnsrigError:
         """There is no connection, or no Python: what is to be done."""
         assert self._process is not None
-        self._process.wait(ANSWER_LIMIT_S)
-        self._listener.join(5)
+        try:
+            self._process.wait(LAST_WORDS_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._listener.join(LAST_WORDS_LIMIT_S)
         name, lines = self.name, [line for line in self._said if line.strip()]
         last = lines[-1] if lines else f"ssh ended with status {self._process.returncode}"
         for words, message, hint in (

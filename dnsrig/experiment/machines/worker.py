@@ -12,10 +12,11 @@ from typing import Any
 
 from dnsrig import paths
 from dnsrig.experiment.children import TEARDOWN_LIMIT_S
-from dnsrig.experiment.machines import arrival, there
+from dnsrig.experiment.machines import there
 from dnsrig.experiment.machines.dask import RESOURCE
 
-SILENCE_LIMIT_S = float(arrival.SILENCE_LIMIT_S)
+SILENCE_LIMIT_S = 30.0
+"""As while it arrived: without a byte for so long, the network is gone."""
 CLOSE_LIMIT_S = 10.0
 ALONE = {
     "distributed.admin.tick.interval": "1s",
