@@ -120,6 +120,18 @@ class TestWhy:
             Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", Keys()).start([])
         assert says in told.value.message and told.value.hint
 
+    @pytest.mark.parametrize(("said", "times"), [("Address already in use", 3), ("No route to host", 1)])
+    def test_other_ports_are_tried(
+        self, said: str, times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "ssh").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\necho {said} >&2\nexit 255\n')
+        (tmp_path / "ssh").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+        with pytest.raises(DnsrigError):
+            Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", Keys()).start([])
+        calls = (tmp_path / "calls").read_text().splitlines()
+        assert len(calls) == len({*calls}) == times
+
     def test_one_that_says_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(ssh, "ANSWER_LIMIT_S", 0.2)
         (tmp_path / "ssh").write_text("#!/bin/sh\nexec sleep 60\n")
