@@ -5,6 +5,8 @@ from __future__ import annotations
 from dnsrig.servers.builds.recipe import AUTOTOOLS, Method, Recipe, Tree
 
 _LIBRARIES = ("bison", "flex", "libevent-dev", "libssl-dev")
+_DNSTAP = ("libfstrm-dev", "libprotobuf-c-dev", "protobuf-c-compiler")
+"""It is built in by default from 4.13 on."""
 _SCRIPT = """\
 autoreconf -fi
 ./configure --prefix="$PREFIX" --with-configdir="$PREFIX/etc" --with-user=root "$@"
@@ -14,7 +16,7 @@ make install
 
 
 def method(tree: Tree) -> Method:
-    return Method("bookworm", (*AUTOTOOLS, *_LIBRARIES), _SCRIPT)
+    return Method("bookworm", (*AUTOTOOLS, *_LIBRARIES, *_DNSTAP), _SCRIPT)
 
 
 RECIPE = Recipe(
