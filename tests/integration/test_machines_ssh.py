@@ -1,4 +1,4 @@
-"""Runs over machines that are reached over SSH: real trials, the loss of anything at any moment, and what is refused."""
+"""Runs over machines that are reached over SSH: real trials, the loss of anything at any moment, what is refused."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Part:
 
 
 def parts() -> list[Part]:
-    """dnsrig itself with the engine, which often change; and all others, which seldom do. In the order of PYTHONPATH."""
+    """dnsrig itself with the engine, which often change; all others, which seldom do. In the order of PYTHONPATH."""
     own = {**_package(OURS, Path(dnsrig.__file__).parent), "bin/dnsrig-engine": paths.engine().resolve()}
     others = {name: path for package in distributions() for name, path in files(package).items()}
     return [Part(arrival.digest(found), found) for found in (own, others)]
