@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import psutil
@@ -19,11 +21,12 @@ ALONE = {
 }
 """What docs/how-to/machines.md says a cluster needs."""
 START_LIMIT_S = 120
+VICTIMS = ("runner", "worker", "scheduler", "network")
 
 
 class Cluster:
-    def __init__(self, folder: Path, names: tuple[str, ...], preload: Path | None = None) -> None:
-        self._folder, self._names, self._preload = folder, names, preload
+    def __init__(self, folder: Path, names: Sequence[str], preload: Path | None = None, *, nanny: bool = True) -> None:
+        self._folder, self._names, self._preload, self._nanny = folder, names, preload, nanny
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
@@ -47,6 +50,30 @@ class Cluster:
         nanny = psutil.Process(self.workers[name].pid)
         return [nanny, *nanny.children(recursive=True)]
 
+    @property
+    def on(self) -> str:
+        return self.address
+
+    def lose(self, victim: str, runner: subprocess.Popen[str], chance: random.Random) -> Callable[[], None]:
+        """What brings it back is returned."""
+        if victim == "runner":
+            runner.kill()
+        elif victim == "worker":
+            self.worker(chance.choice(self._names)).kill()
+        elif victim == "scheduler":
+            self.scheduler.kill()
+            return self._start_again
+        else:
+            silent = self.every_process(chance.choice(self._names))
+            for process in silent:
+                process.suspend()
+            return lambda: _resume(silent)
+        return lambda: None
+
+    def _start_again(self) -> None:
+        self.end()
+        self.start()
+
     def end(self) -> None:
         for process in (*self.workers.values(), self.scheduler):
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -65,6 +92,7 @@ class Cluster:
         words = [self.address, "--nthreads", "1", "--resources", "machine=1", "--name", name]
         words += ["--local-directory", str(self._folder / f"work-{name}")]
         words += ["--preload", str(self._preload)] if self._preload else []
+        words += [] if self._nanny else ["--no-nanny"]
         return self._start("worker", name, *words, cache=self.cache(name))
 
     def _start(self, what: str, name: str, *words: str, cache: Path | None = None) -> subprocess.Popen[bytes]:
@@ -83,3 +111,9 @@ class Cluster:
         while f"name: {name}\n" not in log.read_text(errors="replace"):
             assert time.monotonic() < deadline, "".join(p.read_text() for p in (log, log.with_name(f"{name}.log")))
             time.sleep(0.05)
+
+
+def _resume(silent: list[psutil.Process]) -> None:
+    for process in silent:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.resume()

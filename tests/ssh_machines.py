@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import psutil
@@ -20,6 +22,7 @@ SUITE = "bookworm"
 """Its sshd is one program: later ones start others, from where they were installed."""
 PACKAGE = "openssh-server"
 START_LIMIT_S = 30
+VICTIMS = ("runner", "interrupted", "worker", "connection", "network")
 INIT = """
 set -e
 mount -t tmpfs tmpfs /run
@@ -92,6 +95,36 @@ class Lab:
     def enter(self) -> list[str]:
         """Before a command: where a run is started."""
         return ["nsenter", f"--net=/run/netns/{self.namespace}"]
+
+    @property
+    def on(self) -> str:
+        return str(self.file)
+
+    def connections(self) -> list[psutil.Process]:
+        """Processes of ssh where runs are started."""
+        config = str(self.folder / "ssh_config")
+        return [p for p in psutil.process_iter(["cmdline"]) if config in (p.info["cmdline"] or [])]
+
+    def processes(self) -> list[psutil.Process]:
+        """Of all machines."""
+        return [process for machine in self.machines.values() for process in machine.processes()]
+
+    def lose(self, victim: str, runner: subprocess.Popen[str], chance: random.Random) -> Callable[[], None]:
+        """What brings it back is returned."""
+        one = self.machines[chance.choice([*self.machines])]
+        with contextlib.suppress(StopIteration, psutil.NoSuchProcess):  # the run has ended already
+            if victim == "runner":
+                runner.kill()
+            elif victim == "interrupted":
+                runner.send_signal(signal.SIGINT)
+            elif victim == "worker":
+                one.worker().kill()
+            elif victim == "connection":
+                next(p for p in self.connections() if one.name in p.cmdline()).kill()
+            else:
+                one.unplug()
+                return one.plug
+        return lambda: None
 
     @property
     def environment(self) -> Mapping[str, str]:

@@ -7,18 +7,16 @@ import random
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from conftest import DNSRIG, left_behind, wait_until
-from dask_cluster import Cluster
+from dask_cluster import VICTIMS, Cluster
 from machine_runs import IMPATIENT, LEASE_S, PRETEND_S, finished, manifest_of, preload, pretending_trials
 from suites import quick
 
 NAMES = ("rack-1", "rack-2", "rack-3")
-VICTIMS = ("runner", "worker", "scheduler", "network")
 
 
 @contextlib.contextmanager
@@ -33,7 +31,7 @@ def cluster(folder: Path, *, pretending: bool) -> Iterator[Cluster]:
 def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None:
     settings = ("--set", "server=nsd@forky", "--set", "zones=20", "--repeats", "2")
     with cluster(tmp_path, pretending=False) as machines:
-        command = [*DNSRIG, "run", "tour", *settings, "--on", machines.address]
+        command = [*DNSRIG, "run", "tour", *settings, "--on", machines.on]
         result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert result.returncode == 0, result.stderr
     assert len(finished(tmp_path)) == 2
@@ -42,28 +40,6 @@ def test_real_trials_on_two_machines(tmp_path: Path, nothing_left: None) -> None
         assert [*machines.cache(name).glob("roots/forky/nsd-*/usr/sbin/nsd")]
         assert not [*machines.cache(name).glob("machines/*/*")]
     assert not left_behind()
-
-
-def lose(victim: str, machines: Cluster, runner: subprocess.Popen[str], chance: random.Random) -> Callable[[], None]:
-    """What brings it back is returned."""
-    if victim == "runner":
-        runner.kill()
-    elif victim == "worker":
-        machines.worker(chance.choice(NAMES)).kill()
-    elif victim == "scheduler":
-        machines.scheduler.kill()
-    else:
-        silent = machines.every_process(chance.choice(NAMES))
-        for process in silent:
-            process.suspend()
-        return lambda: resume(silent)
-    return lambda: None
-
-
-def resume(silent: list[psutil.Process]) -> None:
-    for process in silent:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            process.resume()
 
 
 @pytest.mark.parametrize(
@@ -76,22 +52,19 @@ def test_whatever_is_lost_the_run_is_completed(
     chance = random.Random(f"{victim} {seed}")
     monkeypatch.setenv("PRETEND_S", str(PRETEND_S))
     with cluster(tmp_path, pretending=True) as machines:
-        words = ["run", "echo-baseline", "--repeats", "6", "--on", machines.address]
+        words = ["run", "echo-baseline", "--repeats", "6", "--on", machines.on]
         with (tmp_path / "runner.log").open("w") as log:
             runner = subprocess.Popen([*IMPATIENT, *words], cwd=tmp_path, stdout=log, stderr=log, text=True)
         wait_until(lambda: bool(finished(tmp_path)) or runner.poll() is not None)
         time.sleep(chance.uniform(0, 4))
         before = finished(tmp_path)
-        bring_back = lose(victim, machines, runner, chance)
+        bring_back = machines.lose(victim, runner, chance)
         runner.wait(120)
         bring_back()
-        if victim == "scheduler":
-            machines.end()
-            machines.start()
         (directory,) = tmp_path.glob("runs/*/*")
         wait_until(lambda: not pretending_trials(tmp_path), LEASE_S + 20)
         again = subprocess.run(
-            [*IMPATIENT, "run", "--resume", str(directory), "--on", machines.address],
+            [*IMPATIENT, "run", "--resume", str(directory), "--on", machines.on],
             cwd=tmp_path, capture_output=True, text=True, timeout=180, check=False,
         )  # fmt: skip
         assert again.returncode == 0, again.stderr + (tmp_path / "runner.log").read_text()

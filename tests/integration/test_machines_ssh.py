@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import signal
 import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import psutil
 import pytest
 from conftest import DNSRIG, left_behind, wait_until
 from machine_runs import IMPATIENT, PRETEND_S, finished, manifest_of, preload, pretending_trials
-from ssh_machines import PYTHON, Lab, Machine, lab
+from ssh_machines import PYTHON, VICTIMS, Lab, Machine, lab
 from suites import quick
 
 NAMES = ("rack-1", "rack-2", "rack-3")
-VICTIMS = ("runner", "interrupted", "worker", "connection", "network")
 
 
 @pytest.fixture(scope="session")
@@ -33,22 +29,16 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(machines: Lab, folder: Path, *words: str, program: list[str] = DNSRIG) -> subprocess.CompletedProcess[str]:
-    command = [*machines.enter, *program, *words, "--on", str(machines.file)]
+    command = [*machines.enter, *program, *words, "--on", machines.on]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
 
 
 def all_ended(machines: Lab) -> None:
     """Nothing runs on any machine, and no connection is open."""
-    wait_until(lambda: not any(machine.processes() for machine in machines.machines.values()), 90)
-    wait_until(lambda: not connections(machines))
+    wait_until(lambda: not machines.processes(), 90)
+    wait_until(lambda: not machines.connections())
     for machine in machines.machines.values():
         assert not machine.left_behind()
-
-
-def connections(machines: Lab) -> list[psutil.Process]:
-    """Processes of ssh here."""
-    config = str(machines.folder / "ssh_config")
-    return [p for p in psutil.process_iter(["cmdline"]) if config in (p.info["cmdline"] or [])]
 
 
 def test_real_trials_on_two_machines(tmp_path: Path, python: Path, nothing_left: None) -> None:
@@ -67,24 +57,6 @@ def test_real_trials_on_two_machines(tmp_path: Path, python: Path, nothing_left:
     assert len(finished(tmp_path)) == 2
     assert [machine.name for machine in manifest_of(tmp_path).machines] == ["rack-1", "rack-2"]
     assert len([*python.glob("*/dnsrig")]) == 1 and not left_behind()
-
-
-def lose(victim: str, machines: Lab, runner: subprocess.Popen[str], chance: random.Random) -> Callable[[], None]:
-    """What brings it back is returned."""
-    one = machines.machines[chance.choice(NAMES)]
-    with contextlib.suppress(StopIteration, psutil.NoSuchProcess):  # the run has ended already
-        if victim == "runner":
-            runner.kill()
-        elif victim == "interrupted":
-            runner.send_signal(signal.SIGINT)
-        elif victim == "worker":
-            one.worker().kill()
-        elif victim == "connection":
-            next(p for p in connections(machines) if one.name in p.cmdline()).kill()
-        else:
-            one.unplug()
-            return one.plug
-    return lambda: None
 
 
 @pytest.mark.parametrize(
@@ -106,7 +78,7 @@ def test_whatever_is_lost_the_run_is_completed(victim: str, seed: int, tmp_path:
         wait_until(lambda: bool(finished(tmp_path)) or runner.poll() is not None)
         time.sleep(chance.uniform(0, 4))
         before = finished(tmp_path)
-        bring_back = lose(victim, machines, runner, chance)
+        bring_back = machines.lose(victim, runner, chance)
         status = runner.wait(120)
         bring_back()
         all_ended(machines)
@@ -220,4 +192,4 @@ def test_what_a_machine_lacks_is_told_and_the_others_are_let_go(case: str, tmp_p
         result = run(machines, tmp_path, "check")
         assert result.returncode == 1
         assert told in result.stderr and "hint" in result.stderr and "Traceback" not in result.stderr, result.stderr
-        wait_until(lambda: not machines.machines["rack-1"].processes() and not connections(machines))
+        wait_until(lambda: not machines.machines["rack-1"].processes() and not machines.connections())
