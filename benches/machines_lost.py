@@ -1,7 +1,7 @@
 """Does a run over three machines survive whatever is lost? Real trials; at random moments something is lost, 20 times
 
-The summary stands in docs/explanation/machines.md. Machines are namespaces with an sshd each, or workers of a Dask
-cluster with a cache each, all on this machine: so what their trials measure says nothing about servers.
+Machines are namespaces with an sshd each, or workers of a Dask cluster with a cache each, all on this machine: so what
+their trials measure says nothing about servers. Needs a machine with nothing else to do, and half an hour.
 
     python benches/machines_lost.py ssh|dask [--losses 20] [--seed 1] [--folder NEW] [OPTIONS OF `dnsrig run`…]
 """
