@@ -28,9 +28,9 @@ Option = Annotated[
 @contextmanager
 def places(machines: str) -> Iterator[Sequence[Place]]:
     """Of a TOML file, or of the Dask cluster at an address."""
-    from dnsrig.experiment.machines import dask, ssh
+    from dnsrig.experiment.machines import dask, document, ssh
 
-    with ssh.workers(Path(machines)) if machines.endswith(ssh.SUFFIX) else dask.workers(machines) as found:
+    with ssh.workers(Path(machines)) if machines.endswith(document.SUFFIX) else dask.workers(machines) as found:
         yield found
 
 

@@ -23,8 +23,10 @@ import dnsrig
 from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
-from dnsrig.experiment.machines import arrival, closure, dask, ssh, there
-from dnsrig.experiment.machines.ssh import Keys, Link, MachineDocument
+from dnsrig.experiment.machines import arrival, closure, connection, dask, document, ssh, there
+from dnsrig.experiment.machines.connection import Connection
+from dnsrig.experiment.machines.document import MachineDocument
+from dnsrig.experiment.machines.ssh import Keys, Link
 
 
 def file(folder: Path, text: str) -> Path:
@@ -35,7 +37,7 @@ def file(folder: Path, text: str) -> Path:
 
 class TestFile:
     def test_machines_by_their_names(self, tmp_path: Path) -> None:
-        found = ssh.read(
+        found = document.read(
             file(
                 tmp_path,
                 'config = "lab.conf"\n[machines.rack-1]\nssh = "root@a"\n'
@@ -64,29 +66,31 @@ class TestFile:
     )
     def test_what_is_wrong_is_told(self, text: str, says: str, hint: str, tmp_path: Path) -> None:
         with pytest.raises(UsageError) as told:
-            ssh.read(file(tmp_path, text))
+            document.read(file(tmp_path, text))
         assert says in told.value.message and hint in told.value.hint
         assert str(tmp_path / "machines.toml") in told.value.message
 
     def test_one_that_is_not_there(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"none.toml cannot be read"):
-            ssh.read(tmp_path / "none.toml")
+            document.read(tmp_path / "none.toml")
 
 
 class TestCommand:
     def test_nobody_is_asked_anything_and_the_connection_is_its_own(self) -> None:
-        words = ssh.command(MachineDocument(ssh="root@a"), "/lab.conf", ["-R1:b:2"])
+        words = connection.command(MachineDocument(ssh="root@a"), "/lab.conf", ["-R1:b:2"])
         assert words[:3] == ["ssh", "-F", "/lab.conf"] and words[-3:-1] == ["--", "root@a"] and "-R1:b:2" in words
         for option in ("BatchMode=yes", "ExitOnForwardFailure=yes", "ControlPath=none"):
             assert words[words.index(option) - 1] == "-o"
-        assert "-F" not in ssh.command(MachineDocument(ssh="a"), "", [])
+        assert "-F" not in connection.command(MachineDocument(ssh="a"), "", [])
 
     @pytest.mark.parametrize("shell", ["sh", "bash"])
     def test_any_shell_there_starts_it_and_it_tells_its_version_first(self, shell: str) -> None:
-        *_, there = ssh.command(MachineDocument(ssh="a", python=f"env A=b {shlex.quote(sys.executable)}"), "", [])
+        *_, there = connection.command(
+            MachineDocument(ssh="a", python=f"env A=b {shlex.quote(sys.executable)}"), "", []
+        )
         told = subprocess.run(
             [shell, "-c", there],
-            input=b"raise SystemExit(7)" + b" " * len(ssh.source()),
+            input=b"raise SystemExit(7)" + b" " * len(connection.source()),
             capture_output=True,
             check=False,
         )
@@ -133,7 +137,7 @@ class TestWhy:
         assert len(calls) == len({*calls}) == times
 
     def test_one_that_says_nothing(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(ssh, "ANSWER_LIMIT_S", 0.2)
+        monkeypatch.setattr(connection, "ANSWER_LIMIT_S", 0.2)
         (tmp_path / "ssh").write_text("#!/bin/sh\nexec sleep 60\n")
         (tmp_path / "ssh").chmod(0o755)
         monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
@@ -281,16 +285,16 @@ def test_only_who_has_the_key_of_the_run_reaches_its_scheduler(monkeypatch: pyte
 
 
 def test_a_machine_that_was_restarted_is_not_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    link = Link("a", MachineDocument(ssh="a"), "", "tls://127.0.0.1:1", Keys())
+    link = Connection("a", MachineDocument(ssh="a"), "")
     hello = {"python": [*sys.version_info[:2]]}
     told = [{"soabi": sysconfig.get_config_var("SOABI"), "root": True, "lacking": [], "boot": boot} for boot in "112"]
-    monkeypatch.setattr(link, "_answer", lambda limit_s: hello)
-    monkeypatch.setattr(link, "_send", lambda data: None)
-    monkeypatch.setattr(link, "_ask", lambda limit_s, **what: told.pop(0))
+    monkeypatch.setattr(link, "answer", lambda limit_s: hello)
+    monkeypatch.setattr(link, "send", lambda data: None)
+    monkeypatch.setattr(link, "ask", lambda limit_s, **what: told.pop(0))
     for _ in range(2):
-        link._greet([])
+        link.greet([])
     with pytest.raises(DnsrigError, match="a was restarted"):
-        link._greet([])
+        link.greet([])
 
 
 def test_a_worker_that_ends_waits_for_its_trial(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """What a machine runs first of all: sent to it as source, so it imports nothing but the standard library.
 
-It tells what the machine is, takes what the machine lacks of dnsrig, and then becomes its worker. Both sides speak in
+It tells what the machine is, takes what the machine lacks of dnsrig, and then becomes what it is told to. Both sides speak in
 lines of JSON; ours begin with `OURS`, because whatever a login prints stands before them.
 """
 
@@ -10,6 +10,7 @@ import contextlib
 import errno
 import fcntl
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -51,19 +52,17 @@ def main() -> None:
         why = "the disk is full" if full else f"{error.filename or folder}: {error.strerror}"
         tell(error=why, full=full, folder=str(cache))
         raise SystemExit(1) from None
-    become_worker(hear(), cache, used)
+    become(hear(), cache, used)
 
 
-def become_worker(asked: dict[str, Any], cache: Path, parts: list[Path]) -> None:
+def become(asked: dict[str, Any], cache: Path, parts: list[Path]) -> None:
     """With what was brought, and with nothing else that may be installed here before it."""
     sys.path[:0] = [str(part) for part in parts]
     os.environ["PYTHONPATH"] = os.pathsep.join(map(str, parts))
     os.environ["PYTHONNOUSERSITE"] = "1"
     os.environ["DNSRIG_CACHE"] = str(cache)
     os.environ["DNSRIG_ENGINE"] = str(parts[0] / "bin" / "dnsrig-engine")
-    from dnsrig.experiment.machines import worker
-
-    worker.main(asked, lambda: tell(ready=True))
+    importlib.import_module(asked["becomes"]).main(asked, lambda: tell(ready=True))
 
 
 def take(folder: Path, part: str) -> None:
