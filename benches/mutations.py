@@ -78,7 +78,7 @@ PLACES = [
         "tests/unit/test_lab.py",
     ),
     Place(
-        "dnsrig/lab/network.py",
+        "dnsrig/lab/removal.py",
         "        shutil.rmtree(folder, ignore_errors=True)\n        if os.path.lexists(folder):\n            left.append(str(folder))\n",
         "        pass\n",
         "tests/unit/test_lab.py tests/integration/test_removal.py -k interrupt",

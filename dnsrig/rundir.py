@@ -86,8 +86,9 @@ carries zones for DNS servers; a world is a simulated Internet."""
 OBSERVER = "observer"
 """The host of the instruments that stand in nobody's place, `load` and `probe` among them: every trial has it, and a
 link from it to each DNS server."""
-LinkKind = Literal["veth", "netem", "tun"]
-"""What carries packets: the kernel as it is, the kernel's network emulator, or the engine's `link`."""
+LinkKind = Literal["veth", "netem", "tun", "nic"]
+"""What carries packets: the kernel as it is, the kernel's network emulator, the engine's `link`, or a cable between two
+machines."""
 
 
 class Record(BaseModel):
@@ -155,6 +156,15 @@ class ServerSource(Record):
 class HostOptions(BaseModel):
     """Of a host: what an experiment says of it and a trial takes as it stands."""
 
+    machine: Name | None = Field(
+        default=None,
+        description="the machine that the host is on, by its name in the file that `--machines` names; by default this one",
+    )
+    nic: str | None = Field(
+        default=None,
+        pattern=r"^[\w.:@-]{1,15}$",
+        description="a physical interface of its machine that becomes the host's own: its way to hosts on other machines",
+    )
     profile: bool = Field(
         default=False, description="sample CPU stacks with perf while measuring; drawn as a flame graph"
     )
@@ -396,6 +406,18 @@ class Variant(Record):
         return " ".join(f"{k}={v}" for k, v in self.parameters.items()) or "only"
 
 
+class MachineSpec(Record):
+    """Another machine, on which hosts of a trial are, and how ssh gets there."""
+
+    ssh: str
+    python: str = "python3"
+    cache: str = ""
+    config: str = ""
+    """File of ssh's configuration; empty: the user's own."""
+    boot_id: str = ""
+    """Of the run's beginning: a machine that was restarted since is refused."""
+
+
 class TrialSpec(Record):
     """All that `dnsrig trial` reads."""
 
@@ -412,6 +434,8 @@ class TrialSpec(Record):
     cpus_sleep: bool = True
     """Whether CPUs that have nothing to do may sleep, as they did in runs of earlier versions."""
     hosts: dict[Name, HostSpec]
+    machines: dict[Name, MachineSpec] = Field(default_factory=dict)
+    """Those that hosts are on, beside this one."""
     links: list[LinkSpec]
     dataset: DatasetSpec
     next_dataset: DatasetSpec | None = None

@@ -29,12 +29,12 @@ def command(on: _on.Option = "") -> None:
     With --on, at all of several machines, and at what differs between them. Leaves nothing behind. Exit status 1 if
     something is missing without which dnsrig cannot work.
     """
-    from dnsrig.lab import check, network
+    from dnsrig.lab import check, removal
 
     if on:
         grades = _machines(on)
     else:
-        network.clean()
+        removal.clean()
         grades = _show(list(check.remarks()))
     sys.exit(1 if "bad" in grades else 0)
 

@@ -16,9 +16,9 @@ def command() -> None:
 
     Runs by itself at the start of every trial. Trials that are running are left alone.
     """
-    from dnsrig.lab import ledger, network
+    from dnsrig.lab import ledger, removal
 
-    removed, left = network.clean()
+    removed, left = removal.clean()
     for tag in removed:
         print(f"removed what trial {tag} had left")
     for tag in ledger.live():

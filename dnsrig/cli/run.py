@@ -59,6 +59,12 @@ def command(
         ),
     ] = 1,
     on: _on.Option = "",
+    machines: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="where the machines are that hosts of the experiment name: a TOML file, as of --on"
+        ),
+    ] = None,
     max_trials: Annotated[int, typer.Option(help="refuse a matrix that is larger, by mistake")] = 1000,
     repositories: _repository.Option = None,
     debug: _repository.Debug = "",
@@ -69,7 +75,8 @@ def command(
     their number before you look at the results: repeating until a difference shows finds one by chance. Its experiment
     cannot be changed: --set and --scale are refused.
 
-    With --on, rounds are spread over equal machines, which take turns: each measures every variant equally often.
+    With --on, rounds are spread over equal machines, which take turns: each measures every variant equally often. With
+    --machines, hosts of one trial are on several: generators there, the server under test here.
 
     Examples: dnsrig run tour; dnsrig run many-zones --scale standard --set 'zones=[1000,5000]' --repeats 5;
     dnsrig run --resume runs/tour/20260101T120000Z-abcd --repeats 20
@@ -97,7 +104,9 @@ def command(
     _repository.choose(repositories)
     changes = [*(settings or []), *_repository.settings(debug)]
     with _on.executing(on, at_once) as executing:
-        request = Request(experiment, scale, changes, repeats, seed, max_trials, where=executing.where())
+        request = Request(
+            experiment, scale, changes, repeats, seed, max_trials, where=executing.where(), machines=machines
+        )
         if dry_run:
             _dry_run(request)
         else:
@@ -171,9 +180,9 @@ def measure(manifest: Manifest, directory: Path, console: Console, executing: Ex
 
 def clean_machine(console: Console) -> None:
     """Remove what interrupted trials left behind, and say what else measures on this machine."""
-    from dnsrig.lab import ledger, network
+    from dnsrig.lab import ledger, removal
 
-    removed, left = network.clean()
+    removed, left = removal.clean()
     if removed:
         console.print(f"removed what {len(removed)} interrupted trial(s) had left behind")
     if left:

@@ -33,9 +33,9 @@ def command(
     """
     from dnsrig.experiment import trial
     from dnsrig.experiment.executors import executor
-    from dnsrig.lab import network
+    from dnsrig.lab import removal
 
-    network.clean()
+    removal.clean()
     if until_eof:
         trial.end_with_stdin()
     wanted = read_json(spec, TrialSpec)

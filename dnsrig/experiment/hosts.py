@@ -13,7 +13,7 @@ from dnsrig.experiment.model import Document, HostDocument
 from dnsrig.lab import addresses
 from dnsrig.lab.host import check_sysctl_name
 from dnsrig.procedures import HostRole
-from dnsrig.rundir import HostDuties, HostOptions, HostSpec, ResolvingSpec, Scalar, ServerSource
+from dnsrig.rundir import OBSERVER, HostDuties, HostOptions, HostSpec, ResolvingSpec, Scalar, ServerSource
 from dnsrig.servers import all_drivers
 
 
@@ -23,19 +23,24 @@ def resolve(
     options: Mapping[str, Scalar],
     servers: Mapping[str, ServerSource],
     available: list[int],
+    elsewhere: Mapping[str, list[int]] | None = None,
 ) -> dict[str, HostSpec]:
     """The hosts of the procedure ``kind``, by name.
 
-    ``servers``: `KIND@SOURCE` -> the server installed; ``available``: CPUs. Raises UsageError on what no host can be.
+    ``servers``: `KIND@SOURCE` -> the server installed; ``available``: CPUs; ``elsewhere``: those of other machines, by
+    their names, None where they are not known yet. Raises UsageError on what no host can be.
     """
     roles = procedures.hosts(kind, options)
     _check_names(document, roles, getattr(kind, "OTHER_HOSTS", ()))
-    by_default = cpus({name: role.under_test for name, role in roles.items()}, available)
+    here = {name: role.under_test for name, role in roles.items() if _machine(document, name, role) is None}
+    by_default = cpus(here, available)
     found: dict[str, HostSpec] = {}
     blocks = itertools.count()
     for number, (name, role) in enumerate(roles.items(), start=1):
-        said = document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
-        _check(name, said, available, resolves=role.role == "resolver")
+        said = _said(document, name, role)
+        there = available if said.machine is None else _cpus_elsewhere(said.machine, elsewhere)
+        _check(name, said, there, resolves=role.role == "resolver")
+        _check_place(name, said, role)
         if role.role is not None and said.server is None:
             raise UsageError(f"host {name} has no server", hint=f'set hosts.{name}.server, e.g. "bind@forky"')
         more = max(said.source_addresses, role.source_addresses)
@@ -48,16 +53,46 @@ def resolve(
             **said.model_dump(include=set(HostOptions.model_fields)),
             **role.model_dump(include=set(HostDuties.model_fields)),
             address=addresses.own(number, document.family),
-            cpus=said.cpus or by_default[name],
+            cpus=said.cpus or (by_default[name] if said.machine is None else there[1:] or there),
             sysctls={key: str(value) for key, value in said.sysctls.items()},
             server=server,
             settings=settings_of(said, server.kind) if server else {},
             resolving=_resolving(said) if role.role == "resolver" else None,
             source_addresses=addresses.sources(next(blocks), more, document.family) if more else [],
-            client_range=str(addresses.CLIENTS.of(document.family)) if role.replays else "",
+            client_range=addresses.clients(*role.client_share, document.family) if role.replays else "",
             server_ranges=[str(addresses.INTERNET.ipv4), str(addresses.INTERNET.ipv6)] if role.role == "world" else [],
         )
     return found
+
+
+def _said(document: Document, name: str, role: HostRole) -> HostDocument:
+    return document.hosts.get(role.inherits or name) or HostDocument.model_validate({})
+
+
+def _machine(document: Document, name: str, role: HostRole) -> str | None:
+    return _said(document, name, role).machine
+
+
+def _cpus_elsewhere(machine: str, elsewhere: Mapping[str, list[int]] | None) -> list[int]:
+    """The first one is left to what looks at the machine, where there are more."""
+    if elsewhere is None:
+        return [0]
+    if machine not in elsewhere:
+        raise UsageError(
+            f"hosts are to be on the machine {machine}, and nobody says where that is",
+            hint="name a file of machines that has it: --machines machines.toml",
+        )
+    return elsewhere[machine]
+
+
+def _check_place(name: str, said: HostDocument, role: HostRole) -> None:
+    """What can be on another machine: whoever asks. What is looked at while it serves stays here."""
+    if said.machine is not None and (role.role is not None or name == OBSERVER):
+        what = "has a server" if role.role is not None else "looks at all others"
+        raise UsageError(
+            f"hosts.{name}.machine: it {what}, and has to be on the machine that the run is started on",
+            hint="start the run there, and put the hosts that ask on other machines",
+        )
 
 
 def cpus(roles: Mapping[str, bool], available: list[int]) -> dict[str, list[int]]:
@@ -102,9 +137,11 @@ def _check(name: str, said: HostDocument, available: list[int], *, resolves: boo
     """What can be known to be wrong before a host is made."""
     if said.resolving is not None and not resolves:
         raise UsageError(f"hosts.{name}.resolving: it is no resolver", hint="leave it out, or say it of the resolver")
+    where = "here" if said.machine is None else f"on {said.machine}"
     if missing := sorted(set(said.cpus or []) - set(available)):
         raise UsageError(
-            f"hosts.{name}.cpus: there is no CPU {missing[0]} here", hint=f"there are {', '.join(map(str, available))}"
+            f"hosts.{name}.cpus: there is no CPU {missing[0]} {where}",
+            hint=f"there are {', '.join(map(str, available))}",
         )
     for sysctl in said.sysctls:
         check_sysctl_name(sysctl)

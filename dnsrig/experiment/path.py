@@ -93,7 +93,7 @@ def links(
     kind: LinkKind,
 ) -> list[LinkSpec]:
     """All links of the procedure, the far ones with the path. Raises UsageError on a path that it has no use for."""
-    found = [LinkSpec(ends=ends) for ends in procedures.links(procedure, hosts)]
+    found = [_near_link(ends, hosts) for ends in procedures.links(procedure, hosts)]
     if document.path is None:
         if kind != "veth":
             raise UsageError(
@@ -116,11 +116,31 @@ def links(
     forward, reverse = directions(document.path)
     if document.family == "ipv6":
         _check_ipv6(document.path, forward, reverse)
+    if crossing := [ends for ends in far if hosts[ends[0]].machine != hosts[ends[1]].machine]:
+        raise UsageError(
+            f"[path] applies to the link {crossing[0][0]} - {crossing[0][1]}, which joins two machines",
+            hint="leave [path] out: a cable is what it is",
+        )
     by_ends = {frozenset(ends): (ends, document.path.seed + SEEDS_APART * place) for place, ends in enumerate(far)}
     return [
         _far_link(document.path, *by_ends[ends], hosts, kind) if (ends := frozenset(link.ends)) in by_ends else link
         for link in found
     ]
+
+
+def _near_link(ends: Ends, hosts: Mapping[str, HostSpec]) -> LinkSpec:
+    """Plain: within a machine, or between two by an interface of each."""
+    left, right = (hosts[end] for end in ends)
+    if left.machine == right.machine:
+        return LinkSpec(ends=ends)
+    for name, host in zip(ends, (left, right)):
+        if host.nic is None:
+            where = f"the machine {host.machine}" if host.machine else "this machine"
+            raise UsageError(
+                f"the hosts {ends[0]} and {ends[1]} are on two machines: {name} needs an interface of {where}",
+                hint=f'hosts.{name}.nic = "eth1": one that the machine can spare; it is put back afterwards',
+            )
+    return LinkSpec(ends=ends, kind="nic")
 
 
 def _far_link(path: PathDocument, ends: Ends, seed: int, hosts: Mapping[str, HostSpec], kind: LinkKind) -> LinkSpec:

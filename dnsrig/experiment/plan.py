@@ -12,6 +12,7 @@ from types import ModuleType
 from dnsrig import datasets, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, hosts, path
+from dnsrig.experiment.elsewhere import Elsewhere
 from dnsrig.experiment.model import Document, Point
 from dnsrig.procedures import procedure
 from dnsrig.rundir import (
@@ -50,7 +51,7 @@ def variant(point: Point) -> Variant:
     if document.path is not None and document.path.rtts is None:
         del told["path"]["rtts"], told["path"]["rtts_seed"]
     for host in told["hosts"].values():
-        for name, usual in (("resolving", None), ("build_options", "")):
+        for name, usual in (("resolving", None), ("build_options", ""), ("machine", None), ("nic", None)):
             if host[name] == usual:
                 del host[name]
     key = json.dumps(told, sort_keys=True)
@@ -65,18 +66,26 @@ def spec(
     versions: list[DatasetSpec],
     available: list[int],
     stream: StreamSpec | None = None,
+    elsewhere: Mapping[str, Elsewhere] | None = None,
 ) -> TrialSpec:
     """Everything that `dnsrig trial` needs for ``point``.
 
-    ``versions``: the dataset, and its next version if the procedure needs that. Raises UsageError on what cannot be.
+    ``versions``: the dataset, and its next version if the procedure needs that; ``elsewhere``: the machines that hosts
+    may be on, beside this one, None where they are not looked at yet. Raises UsageError on what cannot be.
     """
     document = point.document
     kind = procedure(document.procedure)
     _check_stream(document, kind)
     options = {**kind.OPTIONS, **document.options}
     _check_options(document, kind)
-    made = hosts.resolve(document, kind, options, servers, available)
+    cpus = None if elsewhere is None else {name: machine.cpus for name, machine in elsewhere.items()}
+    made = hosts.resolve(document, kind, options, servers, available, cpus)
     kernel = path.kernel(document)
+    machines = {host.machine for host in made.values() if host.machine is not None}
+    if machines and kernel != "running":
+        raise UsageError(
+            f'kernel = "{kernel}" is one of this machine, and hosts are on others', hint='set kernel = "running"'
+        )
     link = path.link_kind(document, kernel)
     found = TrialSpec(
         run=run,
@@ -89,6 +98,7 @@ def spec(
         family=document.family,
         cpus_sleep=document.cpus_sleep,
         hosts=made,
+        machines={name: elsewhere[name].spec for name in sorted(machines)} if elsewhere is not None else {},
         links=path.links(document, kind, made, options, link),
         dataset=versions[0],
         next_dataset=versions[1] if len(versions) > 1 else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +16,7 @@ from dnsrig import datasets, paths, streams
 from dnsrig.errors import UsageError
 from dnsrig.experiment import builds, model, path, plan
 from dnsrig.experiment import versions as versions_of_server
+from dnsrig.experiment.elsewhere import Elsewhere, machines
 from dnsrig.experiment.executors import executor
 from dnsrig.lab import conditions, ledger
 from dnsrig.procedures import procedure, versions
@@ -59,6 +60,8 @@ class Request:
     versions: list[str] = field(default_factory=list)
     """Servers that take the place of those under test (`versions.of_versions`); empty: those of the experiment."""
     where: Where = field(default_factory=here)
+    machines: Path | None = None
+    """File of the machines that hosts name."""
 
 
 def draft(request: Request) -> tuple[model.Document, list[model.Point], int]:
@@ -94,7 +97,8 @@ def prepare(request: Request, note: Note) -> Manifest:
     document, points, repeats = draft(request)
     seed = request.seed if request.seed is not None else secrets.randbelow(1 << 32)
     name = Path(request.experiment).stem
-    return assemble(name, request.scale, document, points, repeats, seed, note, request.where)
+    elsewhere = machines.look(machines.wanted(points), request.machines, note)
+    return assemble(name, request.scale, document, points, repeats, seed, note, request.where, elsewhere)
 
 
 def assemble(
@@ -106,6 +110,7 @@ def assemble(
     seed: int,
     note: Note,
     where: Where | None = None,
+    elsewhere: Mapping[str, Elsewhere] | None = None,
 ) -> Manifest:
     """The manifest of ``points`` of an experiment called ``name``: installs and makes what they need."""
     where = where or here()
@@ -114,7 +119,7 @@ def assemble(
     made = []
     for point in points:
         versions_made, stream = _data(point.document, note)
-        made.append(plan.spec(run, name, point, servers, versions_made, where.cpus, stream))
+        made.append(plan.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
     specs = {spec.variant.id: spec for spec in made}
     return Manifest(
         run=run,
@@ -136,9 +141,14 @@ def assemble(
         repeats=repeats,
         servers=servers,
         specs=specs,
-        conditions={**conditions.snapshot(), **_provided(made, note)},
+        conditions={**conditions.snapshot(), **_provided(made, note), **_elsewhere(elsewhere or {})},
         machines=where.machines,
     )
+
+
+def _elsewhere(found: Mapping[str, Elsewhere]) -> dict[str, Any]:
+    """What is recorded of other machines with hosts of the run."""
+    return {"other_machines": {name: machine.conditions for name, machine in found.items()}} if found else {}
 
 
 def installed(server: str, note: Note, which: str = "") -> ServerSource:

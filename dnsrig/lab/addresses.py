@@ -62,6 +62,16 @@ def own(host: int, family: Family = "ipv4") -> str:
     return str(HOSTS.of(family)[host])
 
 
+def clients(number: int, of: int, family: Family = "ipv4") -> str:
+    """The range of one of several hosts that clients are divided among, the first of which is 0.
+
+    >>> clients(0, 1), clients(2, 3)
+    ('198.19.0.0/16', '198.19.128.0/18')
+    """
+    whole = CLIENTS.of(family)
+    return str([*whole.subnets(prefixlen_diff=(of - 1).bit_length())][number])
+
+
 def most_clients(client_range: str) -> int:
     """For how many a range has addresses; its first and its last are nobody's.
 

@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import Any
 
 from pyroute2 import NetNS, netns
 
 from dnsrig.errors import UsageError
-from dnsrig.lab import addresses, cgroup, ledger
+from dnsrig.lab import addresses, cgroup, elsewhere, ledger, nic
 from dnsrig.lab.ledger import Ledger
 from dnsrig.rundir import Address, HostSpec
 
@@ -64,6 +65,12 @@ class Host:
     cgroups: tuple[Path, ...] = ()
     sysctls: dict[str, str] = field(default_factory=dict)
     """As read back after setting."""
+    machine: elsewhere.Machine | None = field(default=None, compare=False)
+    """The other machine that it is on; None: this one."""
+    nic_address: str = ""
+    """Hardware address of the interface that it took from its machine; empty: it took none."""
+    nic_facts: dict[str, Any] = field(default_factory=dict)
+    """What is known of that interface."""
 
     @property
     def address(self) -> Address:
@@ -90,6 +97,13 @@ class Host:
         more = [str(ip_network(address)) for address in self.spec.source_addresses]
         return [*more, *self.spec.ranges]
 
+    def make_folder(self, folder: Path) -> None:
+        """A folder of the trial, for programs on this host."""
+        if self.machine is not None:
+            self.machine.make_folder(folder)
+        else:
+            folder.mkdir(parents=True, exist_ok=True)
+
     @property
     def namespace_path(self) -> Path:
         return Path("/run/netns") / self.namespace
@@ -98,6 +112,8 @@ class Host:
 def make(made: Ledger, name: str, spec: HostSpec) -> Host:
     """Make a host, without links. ``made`` lists it first."""
     namespace = f"{ledger.PREFIX}{made.tag}-{name}"
+    if spec.nic is not None:
+        nic.check(spec.nic)
     made.add(network_namespace=namespace)
     netns.create(namespace)
     folders = cgroup.folders(made.tag, name, cgroup.hierarchies())
@@ -118,7 +134,19 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
         for prefix in spec.ranges:
             # All of its addresses are the host's, without one entry each: as `ip route add local RANGE dev lo`.
             route.route("add", dst=prefix, oif=LOOPBACK, type="local", table=LOCAL_TABLE, scope=HOST_SCOPE)
-    return Host(name, spec, namespace, tuple(folders), read_back)
+    nic_facts = nic.facts(spec.nic) if spec.nic else {}
+    nic_address = _take_nic(made, spec.nic, namespace) if spec.nic else ""
+    return Host(name, spec, namespace, tuple(folders), read_back, nic_address=nic_address, nic_facts=nic_facts)
+
+
+def _take_nic(made: Ledger, name: str, namespace: str) -> str:
+    made.add(nic={**nic.before(name), "namespace": namespace})
+    return nic.move(name, namespace)
+
+
+def pids(host: Host) -> set[int]:
+    """The processes of a host of this machine, by its cgroups."""
+    return {int(pid) for folder in host.cgroups for pid in (folder / "cgroup.procs").read_text().split()}
 
 
 def add_address(route: NetNS, address: str) -> None:

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from dnsrig.errors import DnsrigError
 
@@ -30,13 +31,16 @@ it."""
 
 @dataclass
 class Ledger:
-    """What one trial made: names of network namespaces, folders of cgroups, folders in memory."""
+    """What one trial made: names of network namespaces, folders of cgroups, folders in memory; and interfaces of the
+    machine that it took."""
 
     path: Path
     handle: int
     network_namespaces: list[str] = field(default_factory=list)
     cgroups: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
+    nics: list[dict[str, Any]] = field(default_factory=list)
+    """Each as it was before, with the namespace that it was moved into."""
 
     @property
     def tag(self) -> str:
@@ -64,7 +68,9 @@ class Ledger:
         except PermissionError as error:
             raise DnsrigError("making hosts (network namespaces) needs root", hint="run it again with sudo") from error
 
-    def add(self, *, network_namespace: str = "", cgroup: str = "", folder: str = "") -> None:
+    def add(
+        self, *, network_namespace: str = "", cgroup: str = "", folder: str = "", nic: dict[str, Any] | None = None
+    ) -> None:
         """Note what is about to be made."""
         if network_namespace:
             self.network_namespaces.append(network_namespace)
@@ -72,6 +78,8 @@ class Ledger:
             self.cgroups.append(cgroup)
         if folder:
             self.folders.append(folder)
+        if nic is not None:
+            self.nics.append(nic)
         self._write()
 
     def _write(self) -> None:
@@ -80,6 +88,7 @@ class Ledger:
             "network_namespaces": self.network_namespaces,
             "cgroups": self.cgroups,
             "folders": self.folders,
+            "nics": self.nics,
         }
         data = json.dumps(content).encode()
         os.pwrite(self.handle, data, 0)
@@ -139,6 +148,7 @@ def _read(path: Path, handle: int) -> Ledger:
         folders = [
             f for f in content.get("folders", []) if Path(f).parent == MEMORY and Path(f).name.startswith(PREFIX)
         ]
-        return Ledger(path, handle, namespaces, list(content["cgroups"]), folders)
+        nics = [nic for nic in content.get("nics", []) if nic["namespace"] in namespaces]
+        return Ledger(path, handle, namespaces, list(content["cgroups"]), folders, nics)
     except (ValueError, KeyError, TypeError):
         return Ledger(path, handle)

@@ -1,4 +1,4 @@
-"""The small network of one trial: its hosts (``host.py``) and what joins them (``links``), and its removal.
+"""The small network of one trial: its hosts (``host.py``) and what joins them (``links``).
 
 Each host has one IPv4 address out of 198.18.0.0/15, the range that RFC 2544 sets aside for measuring, which is
 routed nowhere. An interface is named after the host at its other end.
@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pyroute2 import netns
-
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import cgroup, host, ledger, links, tcp
+from dnsrig.lab import host, ledger, links, removal, tcp
+from dnsrig.lab.elsewhere import Machine, near
 from dnsrig.lab.host import Host
 from dnsrig.lab.ledger import Ledger
-from dnsrig.lab.links import Link, selftest
+from dnsrig.lab.links import Link, Plain, selftest
 from dnsrig.rundir import OBSERVER, HostSpec, LinkSpec
 
 
@@ -37,6 +36,8 @@ class Network:
     """Added to the seeds of the links."""
     made: list[tuple[LinkSpec, Link]] = field(default_factory=list)
     """In the order of ``links``."""
+    machines: Mapping[str, Machine] = field(default_factory=dict)
+    """Other machines, by the names that hosts have for them."""
     tcp: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Host -> TCP settings asked for and obtained, where any were asked for."""
 
@@ -44,20 +45,30 @@ class Network:
         self.ledger = Ledger.open_new()
         try:
             for name, spec in self.specs.items():
-                self.hosts[name] = host.make(self.ledger, name, spec)
+                self.hosts[name] = self._make(name, spec)
             for number, link in enumerate(self.links):
                 self.made.append((link, self._join(link, number)))
             for one in self.hosts.values():
-                if found := tcp.settle(one, [there for there in self.hosts.values() if self._joined(one, there)]):
+                neighbours = [there for there in self.hosts.values() if self._joined(one, there)]
+                if found := near.settle(one.machine, one, neighbours) if one.machine else tcp.settle(one, neighbours):
                     self.tcp[one.name] = found
         except BaseException:
             self._take_down()
             raise
         return self
 
+    def _make(self, name: str, spec: HostSpec) -> Host:
+        assert self.ledger is not None
+        if spec.machine is not None:
+            return near.make_host(self.machines[spec.machine], name, spec)
+        return host.make(self.ledger, name, spec)
+
     def _join(self, link: LinkSpec, number: int) -> Link:
         assert self.ledger is not None
         left, right = (self.hosts[end] for end in link.ends)
+        if left.machine is not None and left.machine is right.machine:
+            near.link(left.machine, link, number)
+            return Plain()
         carrier = self.hosts.get(OBSERVER, left)
         place = links.Place(self.ledger, carrier, number, link.seed + self.repeat, self.directory)
         made: Link = links.kinds()[link.kind].make(left, right, link, place)
@@ -71,7 +82,12 @@ class Network:
         found = []
         for spec, link in self.made:
             left, right = (self.hosts[end] for end in spec.ends)
-            found.append(selftest.check(left, right, spec, link.began_s))
+            if left.machine is not None:
+                left, right = right, left  # from here, unless both are elsewhere
+            if left.machine is not None:
+                found.append(near.check_link(left.machine, left, right, spec))
+            else:
+                found.append(selftest.check(left, right, spec, link.began_s))
         return found
 
     def finish_links(self) -> dict[str, dict[str, Any]]:
@@ -92,7 +108,7 @@ class Network:
             for _, link in self.made:
                 link.finish()
         finally:
-            left = remove(self.ledger) if self.ledger is not None else []
+            left = removal.remove(self.ledger) if self.ledger is not None else []
         return left
 
     @property
@@ -117,48 +133,3 @@ class Network:
     def __exit__(self, *_: object) -> None:
         if left := self._take_down():
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
-
-
-def remove(made: Ledger) -> list[str]:
-    """Remove everything that ``made`` lists; returns what would not go. Safe to call twice.
-
-    A signal that comes meanwhile waits: a removal is never cut short.
-    """
-    waiting = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
-    try:
-        return _remove(made)
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, waiting)
-
-
-def _remove(made: Ledger) -> list[str]:
-    left = []
-    for folder in map(Path, made.cgroups):
-        cgroup.kill(folder)
-    for folder in map(Path, made.cgroups):
-        if not cgroup.remove(folder):
-            left.append(str(folder))
-    for name in made.network_namespaces:
-        if Path("/run/netns", name).exists():
-            try:
-                netns.remove(name)
-            except OSError:
-                left.append(f"network namespace {name}")
-    for folder in map(Path, made.folders):
-        shutil.rmtree(folder, ignore_errors=True)
-        if os.path.lexists(folder):
-            left.append(str(folder))
-    if not left:
-        made.close()
-    return left
-
-
-def clean() -> tuple[list[str], list[str]]:
-    """Remove what dead trials left behind. Returns (tags removed, what would not go)."""
-    removed, left = [], []
-    for made in ledger.dead():
-        remains = remove(made)
-        left += remains
-        if not remains:
-            removed.append(made.tag)
-    return removed, left

@@ -14,10 +14,11 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from dnsrig import paths
 from dnsrig.bind_mounts import BindMount
+from dnsrig.lab.elsewhere import Machine, RemotePopen
 from dnsrig.lab.host import Host
 
 STOP_LIMIT_S = 10.0
@@ -38,7 +39,7 @@ class Process:
     name: str
     host: str
     command: list[str]
-    popen: subprocess.Popen[str]
+    popen: subprocess.Popen[str] | RemotePopen
     stamp_file: Path | None = None
     stopped_by_us: bool = False
     stop_signal: signal.Signals = signal.SIGTERM
@@ -53,7 +54,8 @@ class Process:
         return self.popen.poll() is None
 
     def exec_ns(self) -> int | None:
-        """Monotonic ns immediately before execve; None if it did not come to that, or no stamp was asked for."""
+        """Monotonic ns, of its machine, immediately before execve; None if it did not come to that, or no stamp was
+        asked for."""
         try:
             text = self.stamp_file.read_text() if self.stamp_file else ""
         except FileNotFoundError:
@@ -81,6 +83,8 @@ class Process:
 
         Whether it does now, as read back: SCHED_FIFO (sched(7)) is a right that not everyone has.
         """
+        if isinstance(self.popen, RemotePopen):
+            return self.popen.go_first()
         with contextlib.suppress(OSError):
             for thread in Path(f"/proc/{self.pid}/task").iterdir():
                 os.sched_setscheduler(int(thread.name), os.SCHED_FIFO, os.sched_param(FIRST))
@@ -112,6 +116,15 @@ def start(
     stderr: IO[str] | IO[bytes] | int | None = None,
 ) -> Process:
     """Start ``command`` on ``host``. It dies with the calling process (PR_SET_PDEATHSIG)."""
+    if host.machine is not None:
+        how = {
+            "root": root and str(root),
+            "binds": [(str(bind.machine), bind.seen, bind.read_only) for bind in binds],
+            "workdir": workdir,
+            "environment": environment,
+            "stamp_file": stamp_file and str(stamp_file),
+        }
+        return _start_elsewhere(host.machine, name, host, command, how, stamp_file, stdin, stdout, stderr)
     arguments = [str(paths.engine()), "enter", "--netns", str(host.namespace_path)]
     for folder in host.cgroups:
         arguments += ["--cgroup", str(folder)]
@@ -136,6 +149,31 @@ def start(
         text=True,
     )
     return Process(name, host.name, list(command), popen, stamp_file)
+
+
+def _start_elsewhere(
+    machine: Machine,
+    name: str,
+    host: Host,
+    command: Sequence[str],
+    how: dict[str, Any],
+    stamp_file: Path | None,
+    stdin: int | None,
+    stdout: IO[Any] | int | None,
+    stderr: IO[Any] | int | None,
+) -> Process:
+    reads = stdin == subprocess.PIPE
+    popen = machine.start(host.name, command, how, reads=reads, stdout=stdout, stderr=stderr)
+    return Process(name, host.name, list(command), popen, stamp_file)
+
+
+def threads(pid: int) -> int:
+    """Of a process of this machine; 0 of one that has ended."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Threads:")), 0)
 
 
 @contextlib.contextmanager

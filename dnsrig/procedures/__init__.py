@@ -54,6 +54,8 @@ class HostRole(HostDuties):
     plays."""
     replays: bool = False
     """Whether the host stands for the clients of a stream, and has the range of addresses for them."""
+    client_share: tuple[int, int] = (0, 1)
+    """Which of how many hosts it is, counted from 0, that share these clients and addresses."""
 
 
 @cache

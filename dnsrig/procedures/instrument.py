@@ -94,6 +94,23 @@ class Instrument:
         self.process.stop(limit_s=STOP_LIMIT_S)
         return True
 
+    def say(self, **what: Any) -> None:
+        """A line on its standard input, of one that is led."""
+        stdin = self.process.popen.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # its end is told by itself
+            stdin.write(json.dumps(what) + "\n")
+            stdin.flush()
+
+    def next_event(self, limit_s: float) -> dict[str, Any]:
+        """Raises DnsrigError where it ends, Overdue where it says nothing."""
+        try:
+            event = self.events.get(timeout=limit_s)
+        except queue.Empty:
+            raise Overdue(f"the instrument {self.name} said nothing for {limit_s:g} s") from None
+        self.take(event)
+        return event
+
     def stop(self) -> None:
         """End an instrument that runs until told, and take its summary if it says one."""
         self.process.popen.terminate()

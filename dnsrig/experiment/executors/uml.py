@@ -18,7 +18,7 @@ from dnsrig import paths
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import trial
 from dnsrig.experiment.needed import data
-from dnsrig.lab import ledger, network, uml
+from dnsrig.lab import ledger, removal, uml
 from dnsrig.procedures.context.phases import Report
 from dnsrig.rundir import HostSpec, TrialRecord, TrialSpec, read_json, write_json
 
@@ -123,7 +123,7 @@ def _job() -> Iterator[tuple[Path, int]]:
         folder.mkdir(mode=0o700)
         yield folder, made.handle
     finally:
-        if left := network.remove(made):
+        if left := removal.remove(made):
             raise DnsrigError(f"could not remove {', '.join(left)}", hint="`dnsrig clean` tries again")
 
 

@@ -50,7 +50,7 @@ class Connection:
 
     def __init__(self, name: str, machine: MachineDocument, config: str) -> None:
         self.name, self._machine, self._config = name, machine, config
-        self._boot = ""
+        self.boot = ""
         self.process: subprocess.Popen[bytes] | None = None
         self.said: collections.deque[str] = collections.deque(maxlen=ERROR_LINES_MAX)
 
@@ -81,9 +81,9 @@ class Connection:
                 f"on {self.name} dnsrig is not root",
                 hint=f'make it root@… in the file of machines, or write python = "sudo -n {self._machine.python}"',
             )
-        if self._boot not in ("", found["boot"]):
+        if self.boot not in ("", found["boot"]):
             raise DnsrigError(f"{self.name} was restarted", hint="start the run anew: its rounds would be of two boots")
-        self._boot = found["boot"]
+        self.boot = found["boot"]
         for part in parts:
             if part.name in found["lacking"]:
                 self._bring(part)

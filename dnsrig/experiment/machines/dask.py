@@ -14,15 +14,16 @@ from concurrent.futures import CancelledError, Future
 from typing import Any
 from urllib.parse import urlsplit
 
+from dnsrig import archives
 from dnsrig.errors import DnsrigError, UsageError
-from dnsrig.experiment.machines import content, there
+from dnsrig.experiment.machines import there
 from dnsrig.experiment.machines.place import Lost
 from dnsrig.rundir import NAME
 
 RESOURCE = "machine"
 CONNECT_LIMIT_S = 20.0
 TOPIC = "dnsrig"
-LARGE_BYTES = 2 * content.PART_BYTES
+LARGE_BYTES = 2 * archives.PART_BYTES
 """What we send at once is meant to be so large."""
 HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
 

@@ -12,12 +12,12 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from dnsrig import paths
+from dnsrig import archives, paths
+from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import children, needed
 from dnsrig.experiment.children import Running
-from dnsrig.experiment.machines import content, leases, there
-from dnsrig.experiment.machines.content import Archive
+from dnsrig.experiment.machines import leases, there
 from dnsrig.experiment.machines.place import Lost, Place
 from dnsrig.rundir import Manifest, TrialKey, TrialRecord, TrialSpec, read_json, trial_dir
 
@@ -121,22 +121,22 @@ class MachineLane:
         """The archive of a trial becomes ``target``; of one that failed, its logs are put beside it."""
         if told["reason"]:
             target = target.with_name(f"{target.name}.aborted")
-            content.remove(target)
+            archives.remove(target)
         if not (target / "trial.json").exists():
             target.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=target.parent, prefix=".arriving-") as folder:
                 path, made = Path(folder, "archive"), Path(folder, "made")
-                for offset in range(0, int(told["size_bytes"]), content.PART_BYTES):
-                    content.add(path, offset, self._call(there.part, told["archive"], offset))
-                content.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
+                for offset in range(0, int(told["size_bytes"]), archives.PART_BYTES):
+                    archives.add(path, offset, self._call(there.part, told["archive"], offset))
+                archives.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
                 made.rename(target)
         self._call(there.forget, told["archive"])
 
     def _send(self, folder: str) -> None:
         with tempfile.TemporaryDirectory() as place:
-            packed = content.pack(paths.cache() / folder, Path(place, "archive"))
+            packed = archives.pack(paths.cache() / folder, Path(place, "archive"))
             name = hashlib.sha256(folder.encode()).hexdigest()
-            for offset, data in content.parts(packed):
+            for offset, data in archives.parts(packed):
                 self._call(there.receive, name, offset, data)
             self._call(there.install, name, packed.size_bytes, packed.sha256, folder)
 

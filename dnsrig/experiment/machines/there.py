@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import dnsrig
-from dnsrig import cached, paths
+from dnsrig import archives, cached, paths
+from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment import children
 from dnsrig.experiment.children import Child
-from dnsrig.experiment.machines import content, leases
-from dnsrig.experiment.machines.content import Archive
-from dnsrig.lab import check, conditions, network
+from dnsrig.experiment.machines import leases
+from dnsrig.lab import check, conditions, removal
 from dnsrig.lab.process import move_to
 from dnsrig.rundir import OBSERVER, TrialSpec
 from dnsrig.servers import sources
@@ -47,7 +47,7 @@ def look() -> dict[str, Any]:
 
 def remarks() -> list[dict[str, str]]:
     """What `dnsrig check` says of it."""
-    network.clean()
+    removal.clean()
     return [asdict(remark) for remark in check.remarks()]
 
 
@@ -83,17 +83,14 @@ def lacking(folders: list[str]) -> list[str]:
 
 def receive(archive: str, offset: int, data: bytes) -> None:
     """A part of an archive that is on its way."""
-    content.add(_incoming() / archive, offset, data)
+    archives.add(_incoming() / archive, offset, data)
 
 
 def install(archive: str, size_bytes: int, sha256: str, folder: str) -> None:
     """What arrived becomes ``folder`` of the cache."""
-    path, target = _incoming() / archive, paths.cache() / folder
+    path = _incoming() / archive
     try:
-        with cached.locked(target.parent):
-            if not target.exists():
-                with cached.making(target) as made:
-                    content.unpack(Archive(path, size_bytes, sha256), made)
+        archives.install(Archive(path, size_bytes, sha256), paths.cache() / folder)
     finally:
         path.unlink(missing_ok=True)
 
@@ -131,7 +128,7 @@ def finished(run: str) -> list[dict[str, Any]]:
 
 
 def part(archive: str, offset: int) -> bytes:
-    return content.part(Path(archive), offset)
+    return archives.part(Path(archive), offset)
 
 
 def forget(archive: str) -> None:
@@ -165,7 +162,7 @@ def _packed(target: Path, reason: str) -> dict[str, Any]:
     """What is to be fetched; of a trial that failed, its logs."""
     folder = target.with_name(f"{target.name}.aborted") if reason else target
     folder.mkdir(exist_ok=True)
-    archive = content.pack(folder, target.with_suffix(".tar.partial"))
+    archive = archives.pack(folder, target.with_suffix(".tar.partial"))
     final = target.with_suffix(".tar")
     archive.path.rename(final)
     told = {"archive": str(final), "size_bytes": archive.size_bytes, "sha256": archive.sha256, "reason": reason}
@@ -177,7 +174,7 @@ def _packed(target: Path, reason: str) -> dict[str, Any]:
 def _remove(target: Path) -> None:
     """What trials leave there, however they end."""
     for name in (target.name, f"{target.name}.running", f"{target.name}.aborted"):
-        content.remove(target.with_name(name))
+        archives.remove(target.with_name(name))
 
 
 def _described(path: Path) -> dict[str, Any]:

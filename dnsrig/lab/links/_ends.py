@@ -24,16 +24,18 @@ IPV6_LEAST_MTU_BYTES = 1280
 """On a link with less the kernel has no IPv6 (RFC 8200, 5)."""
 
 
-def set_up(here: Host, there: Host, *, mtu_bytes: int, neighbour: str | None = None) -> None:
+def set_up(
+    here: Host, there: Host, *, mtu_bytes: int, neighbour: str | None = None, interface: str | None = None
+) -> None:
     """The interface of ``here`` towards ``there``, which exists: up, with addresses and routes to every address of
-    ``there``.
+    ``there``. It is called as ``there`` unless ``interface`` names it.
 
     ``neighbour``: the hardware address behind which the other end is; None on an interface that has none. The routes
     carry the TCP settings of ``here``.
     """
     metrics = tcp.route_metrics(here)
     with NetNS(here.namespace) as route:
-        index = bring_up(route, there.name, mtu_bytes)
+        index = bring_up(route, interface or there.name, mtu_bytes)
         for version in versions(mtu_bytes):
             if version not in here.by_version or version not in there.by_version:
                 continue

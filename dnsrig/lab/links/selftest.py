@@ -72,7 +72,8 @@ def plain(here: Host, there: Host) -> dict[str, Any]:
                     wrong = [f"no packets between {here.name} and {there.name}"]
                     return {"from": here.name, "to": there.name, "works": False, "wrong": wrong}
                 rtts_us.append((time.monotonic_ns() - start) / 1000)
-    return {"from": here.name, "to": there.name, "works": True, **_rtt(rtts_us), "mtu_bytes": _mtu(here, there)}
+    mtu_bytes = _mtu(here, there)
+    return {"from": here.name, "to": there.name, "works": True, **_rtt(rtts_us), "mtu_bytes": mtu_bytes}
 
 
 @dataclass(frozen=True)
@@ -271,5 +272,7 @@ def _rtt(rtts_us: list[float]) -> dict[str, float]:
 
 
 def _mtu(here: Host, there: Host) -> int:
+    """Of the interface towards ``there``, which is called so unless it is one of the machine's."""
     with NetNS(here.namespace) as route:
-        return int(route.link("get", index=route.link_lookup(ifname=there.name)[0])[0].get("mtu"))
+        found = route.link_lookup(ifname=there.name) or route.link_lookup(ifname=here.spec.nic)
+        return int(route.link("get", index=found[0])[0].get("mtu"))

@@ -17,6 +17,7 @@ from typing import Any
 
 from dnsrig.lab.host import Host
 from dnsrig.lab.network import Network
+from dnsrig.procedures.context.clocks import Clocks
 from dnsrig.procedures.context.counting import Counting
 from dnsrig.procedures.context.instruments import Instruments
 from dnsrig.procedures.context.phases import PhaseName, Phases, Report
@@ -51,6 +52,7 @@ class TrialContext:
         self.counting = Counting(self.workspace)
         self.servers = Servers(self.workspace)
         self.instruments = Instruments(self.workspace, self.servers)
+        self.clocks = Clocks(self.workspace, self.instruments)
         self.changes = ZoneChanges(self.servers)
         self.summaries: dict[str, dict[str, Any]] = {}
         """Beside those of its instruments, by name: of servers that are instruments, of what the rig looked at, and of
@@ -77,6 +79,7 @@ class TrialContext:
         """Sample every host until the trial ends; the first thing to be done in `setup`."""
         _ = self.profiling.unavailable
         self.instruments.start_watch()
+        self.clocks.start()
 
     def start_ready(self, name: str, *, limit_s: float) -> None:
         """Configure and start the server of host ``name``, and wait until it answers all zones.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dnsrig.lab import addresses
+from dnsrig.lab.host import Host
 from dnsrig.procedures import _transfer_options, procedure
 from dnsrig.procedures.context.servers import Servers
 from dnsrig.procedures.context.workspace import Workspace
@@ -41,11 +42,17 @@ class Instruments:
         if is_listed:
             arguments += ["--sockets-out", str(directory / "sockets.arrow")]
         for host in self.workspace.network.hosts.values():
-            parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
-            if is_listed and host.name != OBSERVER:  # its own connections say nothing of the trial
-                parts += ",sockets"
-            arguments += ["--host", f"{host.name},netns={host.namespace_path}{parts}"]
+            if host.machine is None:
+                # Connections of the observer say nothing of the trial.
+                arguments += ["--host", watched(host, sockets=is_listed and host.name != OBSERVER)]
         self.start("watch", arguments)
+        for name, hosts in self.workspace.elsewhere.items():
+            folder = elsewhere_folder(directory, name)
+            hosts[0].make_folder(folder)
+            words = [word for host in hosts for word in ("--host", watched(host, sockets=False))]
+            self.start(
+                f"watch-{name}", ["watch", "--out", str(folder / "samples.arrow"), "--until-eof", *words], hosts[0].name
+            )
 
     def start_probe(
         self,
@@ -144,8 +151,9 @@ class Instruments:
 
     def let_watch_go_first(self) -> None:
         """In real time."""
-        if watch := self.started.get("watch"):
-            watch.process.go_first()
+        for name, instrument in self.started.items():
+            if name == "watch" or name.startswith("watch-"):
+                instrument.process.go_first()
 
     def _address(self, host: str) -> str:
         """At which a host is asked: a world at the first of its servers' addresses."""
@@ -157,6 +165,17 @@ class Instruments:
     @property
     def _zones(self) -> str:
         return f"--zones={self.workspace.dataset / 'zones.list'}"
+
+
+def watched(host: Host, *, sockets: bool) -> str:
+    """A host, as `watch` takes it."""
+    parts = "".join(f",cgroup={folder}" for folder in host.cgroups)
+    return f"{host.name},netns={host.namespace_path}{parts}{',sockets' if sockets else ''}"
+
+
+def elsewhere_folder(directory: Path, machine: str) -> Path:
+    """Where what was seen on another machine lies until it is put together with the rest."""
+    return directory / "elsewhere" / machine
 
 
 def lists_sockets(spec: TrialSpec) -> bool:

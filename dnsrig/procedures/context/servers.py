@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dnsrig.errors import DnsrigError
 from dnsrig.lab import process
+from dnsrig.lab.elsewhere import near
 from dnsrig.lab.process import Process
 from dnsrig.procedures.context import placing
 from dnsrig.procedures.context.workspace import ServerFailed, Workspace
@@ -128,7 +129,9 @@ class Servers:
     def count_threads(self) -> None:
         """Note how many threads each server runs now."""
         for name, server in self.started.items():
-            server.threads = sum(_threads(pid) for pid in self.workspace.pids(name)) or None
+            pids, machine = sorted(self.workspace.pids(name)), self.workspace.host(name).machine
+            counted = near.threads(machine, pids) if machine else sum(map(process.threads, pids))
+            server.threads = counted or None
 
     def records(self) -> dict[str, ServerRecord]:
         records = {}
@@ -162,11 +165,3 @@ class Servers:
         """End all servers, the last started first: a database waits at its end for replicas that are behind."""
         for server in reversed(self.started.values()):
             server.process.stop()
-
-
-def _threads(pid: int) -> int:
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith("Threads:")), 0)

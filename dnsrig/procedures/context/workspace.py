@@ -7,7 +7,8 @@ from functools import cached_property
 from pathlib import Path
 
 from dnsrig import datasets
-from dnsrig.lab.host import Host
+from dnsrig.lab.elsewhere import near
+from dnsrig.lab.host import Host, pids
 from dnsrig.lab.network import Network
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import keys
@@ -51,9 +52,16 @@ class Workspace:
     def host(self, name: str) -> Host:
         return self.network.hosts[name]
 
+    @property
+    def elsewhere(self) -> dict[str, list[Host]]:
+        """Other machine -> its hosts."""
+        found: dict[str, list[Host]] = {}
+        for host in self.network.hosts.values():
+            if host.spec.machine is not None:
+                found.setdefault(host.spec.machine, []).append(host)
+        return found
+
     def pids(self, host: str) -> set[int]:
         """The processes of a host, by its cgroups."""
-        found: set[int] = set()
-        for folder in self.host(host).cgroups:
-            found |= {int(pid) for pid in (folder / "cgroup.procs").read_text().split()}
-        return found
+        one = self.host(host)
+        return near.pids(one.machine, host) if one.machine else pids(one)

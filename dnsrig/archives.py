@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dnsrig import cached
 from dnsrig.errors import DnsrigError
 
 PART_BYTES = 16 << 20
@@ -60,6 +61,14 @@ def unpack(archive: Archive, made: Path) -> None:
         raise DnsrigError("a folder arrived damaged", hint="go on with --resume")
     made.mkdir()
     _tar("--extract", "--gzip", f"--file={archive.path}", "--numeric-owner", f"--directory={made}")
+
+
+def install(archive: Archive, target: Path) -> None:
+    """It becomes the folder ``target``, unless that is there."""
+    with cached.locked(target.parent):
+        if not target.exists():
+            with cached.making(target) as made:
+                unpack(archive, made)
 
 
 def remove(path: Path) -> None:

@@ -1,0 +1,44 @@
+"""The machines that hosts of a run are on: found in a file, and looked at before the first trial."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from dnsrig.errors import UsageError
+from dnsrig.experiment.elsewhere import Elsewhere, remote
+from dnsrig.experiment.machines import document
+from dnsrig.experiment.model import Point
+from dnsrig.rundir import MachineSpec
+
+
+def wanted(points: Iterable[Point]) -> list[str]:
+    """Those that hosts name."""
+    return sorted({host.machine for point in points for host in point.document.hosts.values() if host.machine})
+
+
+def look(names: list[str], file: Path | None, note: Callable[[str], None]) -> dict[str, Elsewhere]:
+    """Connect to each, bring what it lacks of dnsrig, and see what it is. Raises where one cannot be had."""
+    if not names:
+        return {}
+    if file is None:
+        raise UsageError(
+            f"hosts are to be on the machine {names[0]}, and nobody says where that is",
+            hint="name a file of machines: --machines machines.toml",
+        )
+    known = document.read(file)
+    if missing := [name for name in names if name not in known.machines]:
+        raise UsageError(
+            f"{file} has no machine {missing[0]}",
+            hint=f"it has: {', '.join(known.machines)}; write [machines.{missing[0]}]",
+        )
+    note(f"looking at {', '.join(names)}")
+    specs = {name: MachineSpec(**known.machines[name].model_dump(), config=known.config) for name in names}
+    with tempfile.TemporaryDirectory() as folder, remote.opened(specs, Path(folder), "that begins") as found:
+        return {
+            name: Elsewhere(
+                specs[name].model_copy(update={"boot_id": one.boot}), one.looked["cpus"], one.looked["conditions"]
+            )
+            for name, one in found.items()
+        }

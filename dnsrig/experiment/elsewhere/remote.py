@@ -1,0 +1,230 @@
+"""A machine that has hosts of a trial, as the trial sees it: calls, programs and files go over one SSH connection."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import getpass
+import hashlib
+import itertools
+import json
+import platform
+import queue
+import re
+import secrets
+import shutil
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from dnsrig import archives, paths
+from dnsrig.archives import Archive
+from dnsrig.errors import DnsrigError
+from dnsrig.experiment.elsewhere import far_end
+from dnsrig.experiment.machines import closure, leases
+from dnsrig.experiment.machines.connection import Connection
+from dnsrig.experiment.machines.document import MachineDocument
+from dnsrig.lab.elsewhere import RemotePopen, end
+from dnsrig.lab.elsewhere.popen import LOST, Input
+from dnsrig.rundir import MachineSpec
+
+START_LIMIT_S = 60.0
+CALL_LIMIT_S = 120.0
+"""Unpacking a root file system takes longest."""
+Answers = queue.Queue[dict[str, Any]]
+
+
+class Remote:
+    """As `dnsrig.lab.elsewhere.Machine` says. ``directory``: that of the trial here, whose files have a place there."""
+
+    def __init__(self, name: str, spec: MachineSpec, directory: Path) -> None:
+        self.name = name
+        document = MachineDocument(ssh=spec.ssh, python=spec.python, cache=spec.cache)
+        self._connection = Connection(name, document, spec.config)
+        self._spec, self._directory = spec, directory
+        self._numbers = itertools.count(1)
+        self._waiting: dict[int, Answers] = {}
+        self._processes: dict[int, RemotePopen] = {}
+        self._sending, self._closed = threading.Lock(), threading.Event()
+        self.looked: dict[str, Any] = {}
+
+    def open(self, run: str) -> None:
+        """Connect, and hold the machine for ``run``. Raises DnsrigError where it cannot be had."""
+        self._connection.dial([])
+        self._connection.greet(closure.parts())
+        if self._spec.boot_id not in ("", self._connection.boot):
+            raise DnsrigError(
+                f"{self.name} was restarted since the run began", hint="start the run anew: it would be of two boots"
+            )
+        holder = f"{getpass.getuser()}@{platform.node()}, run {run}"
+        becomes = far_end.__name__
+        self._connection.ask(START_LIMIT_S, becomes=becomes, lease=secrets.token_hex(8), holder=holder)
+        threading.Thread(target=self._listen, daemon=True).start()
+        threading.Thread(target=self._stay, daemon=True).start()
+        self.looked = self.call(end.look)
+        self._paths = self._translations()
+
+    def close(self) -> None:
+        """What was made there is removed."""
+        self._closed.set()
+        self._connection.hang_up()
+
+    @property
+    def boot(self) -> str:
+        return self._connection.boot
+
+    def call(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        number = next(self._numbers)
+        answers = self._waiting[number] = queue.Queue()
+        try:
+            self._send(call=f"{function.__module__}:{function.__qualname__}", arguments=arguments, id=number)
+            told = answers.get(timeout=CALL_LIMIT_S)
+        except (queue.Empty, OSError, ValueError):
+            raise self._lost() from None
+        finally:
+            del self._waiting[number]
+        if told is LOST_ANSWER:
+            raise self._lost()
+        if "error" in told:
+            raise DnsrigError(f"{self.name}: {told['error']}", hint=told["hint"])
+        return told["value"]
+
+    def start(
+        self,
+        host: str,
+        command: Sequence[str],
+        how: dict[str, Any],
+        *,
+        reads: bool,
+        stdout: IO[Any] | int | None,
+        stderr: IO[Any] | int | None,
+    ) -> RemotePopen:
+        number = next(self._numbers)
+        popen = RemotePopen(
+            lambda signal_number: self.call(end.send_signal, number, signal_number),
+            lambda: bool(self.call(end.go_first, number)),
+            stdin=Input(lambda text: self.call(end.write, number, text), lambda: self.call(end.close_input, number))
+            if reads
+            else None,
+            stdout=stdout,
+            stderr=stderr,
+        )
+        self._processes[number] = popen
+        words = [self.there(word) for word in command]
+        there = {name: self._there(value) for name, value in how.items() if value is not None}
+        popen.pid = self.call(end.start, number, host, words, there, reads)
+        return popen
+
+    def there(self, word: str) -> str:
+        for pattern, folder in self._paths:
+            word = pattern.sub(rf"\g<1>{folder}", word)
+        return word
+
+    def make_folder(self, folder: Path) -> None:
+        self.call(end.make_folder, self.there(str(folder)))
+
+    def fetch(self, folder: Path) -> None:
+        """The folder of the trial as it is there comes here, over what is here of it."""
+        told = self.call(end.pack, self.there(str(folder)))
+        with tempfile.TemporaryDirectory(dir=self._directory, prefix=".arriving-") as place:
+            path, made = Path(place, "archive"), Path(place, "made")
+            for offset in range(0, int(told["size_bytes"]), archives.PART_BYTES):
+                archives.add(path, offset, base64.b64decode(self.call(end.part, told["path"], offset)))
+            archives.unpack(Archive(path, int(told["size_bytes"]), str(told["sha256"])), made)
+            shutil.copytree(made, folder, dirs_exist_ok=True)
+        self.call(end.forget, told["path"])
+
+    def bring(self, folders: Sequence[str]) -> None:
+        """What it lacks of folders of the cache."""
+        for folder in self.call(end.lacking, sorted(folders)):
+            self._bring(paths.cache() / folder, folder)
+
+    def bring_folder(self, folder: Path) -> None:
+        """A folder that lies anywhere here: paths in it are known there from then on."""
+        there = f"{self.looked['folder']}/brought/{len(self._paths)}"
+        self._bring(folder, there)
+        self._paths.insert(0, (_beginning(str(folder)), there))
+
+    def _bring(self, folder: Path, target: str) -> None:
+        with tempfile.TemporaryDirectory() as place:
+            packed = archives.pack(folder, Path(place, "archive"))
+            name = hashlib.sha256(target.encode()).hexdigest()
+            for offset, data in archives.parts(packed):
+                self.call(end.receive, name, offset, base64.b64encode(data).decode())
+            self.call(end.install, name, packed.size_bytes, packed.sha256, target)
+
+    def _translations(self) -> list[tuple[re.Pattern[str], str]]:
+        """What stands at the beginning of a path here, and what stands there instead; the longest first."""
+        folders = {
+            str(self._directory): self.looked["folder"],
+            str(self._directory.resolve()): self.looked["folder"],
+            str(paths.cache()): self.looked["cache"],
+            str(paths.engine()): self.looked["engine"],
+        }
+        return [(_beginning(here), there) for here, there in sorted(folders.items(), key=lambda pair: -len(pair[0]))]
+
+    def _there(self, value: Any) -> Any:
+        """Paths within what a program is started with."""
+        if isinstance(value, str):
+            return self.there(value)
+        if isinstance(value, list | tuple):
+            return [self._there(one) for one in value]
+        return value
+
+    def _send(self, **what: Any) -> None:
+        process = self._connection.process
+        assert process is not None and process.stdin is not None
+        with self._sending:
+            process.stdin.write(json.dumps(what).encode() + b"\n")
+            process.stdin.flush()
+
+    def _stay(self) -> None:
+        while not self._closed.wait(leases.RENEWAL_S):
+            with self._sending:
+                self._connection.stay()
+
+    def _listen(self) -> None:
+        process = self._connection.process
+        assert process is not None and process.stdout is not None
+        for line in process.stdout:
+            told = json.loads(line)
+            if "answer" in told:
+                if (answers := self._waiting.get(told["answer"])) is not None:
+                    answers.put(told)
+            elif (popen := self._processes.get(told.get("process", 0))) is not None:
+                if "ended" in told:
+                    popen.end(int(told["ended"]))
+                else:
+                    popen.take(told["stream"], told["line"])
+        for popen in self._processes.values():
+            if popen.poll() is None:
+                popen.end(LOST)
+        for answers in [*self._waiting.values()]:
+            answers.put(LOST_ANSWER)
+
+    def _lost(self) -> DnsrigError:
+        return DnsrigError(
+            f"the machine {self.name} does not answer", hint="look at it and its network; then go on with --resume"
+        )
+
+
+LOST_ANSWER: dict[str, Any] = {}
+
+
+def _beginning(path: str) -> re.Pattern[str]:
+    """Where a word of a command line names ``path``, or something in it."""
+    return re.compile(rf"(^|[=,:]){re.escape(path)}(?=[/,:]|$)")
+
+
+@contextlib.contextmanager
+def opened(machines: Mapping[str, MachineSpec], directory: Path, run: str) -> Iterator[dict[str, Remote]]:
+    """All machines of a trial, as long as this lasts."""
+    with contextlib.ExitStack() as stack:
+        found = {}
+        for name, spec in machines.items():
+            remote = found[name] = Remote(name, spec, directory)
+            stack.callback(remote.close)
+            remote.open(run)
+        yield found

@@ -1,0 +1,26 @@
+"""Links between machines: an interface of each, and the cable or switch between them, as they are.
+
+A host has one interface for all hosts on other machines. Their hardware addresses are known, so that nobody asks.
+"""
+
+from __future__ import annotations
+
+from dnsrig.lab.elsewhere import near
+from dnsrig.lab.host import Host
+from dnsrig.lab.links import Place, Plain, _ends
+from dnsrig.rundir import LinkSpec
+
+
+def available() -> bool:
+    """Every kernel has what it needs."""
+    return True
+
+
+def make(left: Host, right: Host, spec: LinkSpec, place: Place) -> Plain:
+    """Join two hosts, each of which has taken an interface."""
+    for here, there in ((left, right), (right, left)):
+        if here.machine is None:
+            _ends.set_up(here, there, mtu_bytes=spec.mtu_bytes, neighbour=there.nic_address, interface=here.spec.nic)
+        else:
+            near.join(here.machine, here, there, spec.mtu_bytes)
+    return Plain()

@@ -1,0 +1,89 @@
+"""The clocks of a trial's machines, compared by exchanges of the engine over the links that join them.
+
+Times of hosts on other machines are those machines' own (CLOCK_MONOTONIC, which begins with each boot). What is put
+beside times of this one is moved by a line: offset and drift, with an error that is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dnsrig.analysis.clocks import SAME, Line
+from dnsrig.errors import DnsrigError
+from dnsrig.lab.host import Host
+from dnsrig.procedures.context.instruments import Instruments
+from dnsrig.procedures.context.workspace import Workspace
+from dnsrig.procedures.instrument import Instrument
+from dnsrig.rundir import OBSERVER
+
+PORT = 5399
+INTERVAL_S = 10.0
+FIRST_LIMIT_S = 20.0
+
+
+@dataclass
+class Clocks:
+    """Of other machines, by their names."""
+
+    workspace: Workspace
+    instruments: Instruments
+    lines: dict[str, Line] = field(default_factory=dict)
+    told: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What was found of each."""
+
+    def start(self) -> None:
+        """Compare from now on; the first offsets are known afterwards."""
+        for here, peers in self._joined().items():
+            for name, there in peers.items():
+                self.instruments.start(
+                    f"clock-{name}", ["clock", "serve", f"{there.address}:{PORT}", "--until-eof"], there.name
+                )
+            self._compare(here, peers)
+
+    def of(self, host: Host) -> Line:
+        """The line of a host's clock."""
+        return SAME if host.spec.machine is None else self.lines[host.spec.machine]
+
+    def finish(self) -> None:
+        """The last comparison; the lines are those of the whole trial afterwards."""
+        for here in self._joined():
+            instrument = self.instruments.started[f"clocks-{here}"]
+            instrument.stop()
+            for peer in (instrument.summary or {}).get("peers", []):
+                self._take(peer)
+
+    def _compare(self, here: str, peers: dict[str, Host]) -> None:
+        name = f"clocks-{here}"
+        words = ["clock", "compare", *(f"{name}={there.address}:{PORT}" for name, there in peers.items())]
+        words += [f"--interval-s={INTERVAL_S:g}", f"--out={self.workspace.directory / 'clocks.arrow'}", "--until-eof"]
+        # In the network of the host that is joined with them, at the cost of the one that observes.
+        own, observer = self.workspace.host(here), self.workspace.host(OBSERVER)
+        spec = own.spec.model_copy(update={"cpus": observer.spec.cpus})
+        errors = self.workspace.directory / "instruments" / f"{name}.stderr"
+        host = replace(own, spec=spec, cgroups=observer.cgroups)
+        started = self.instruments.started[name] = Instrument.start(name, host, words, errors)
+        while peers.keys() - self.lines.keys():
+            event = started.next_event(FIRST_LIMIT_S)
+            if event["event"] == "lost":
+                raise DnsrigError(f"the clock of the machine {event['peer']} cannot be asked: {event['why']}")
+            if event["event"] == "compared":
+                self.lines[event["peer"]] = Line(event["at_ns"], event["offset_ns"], 0.0, event["error_ns"])
+
+    def _take(self, peer: dict[str, Any]) -> None:
+        if line := peer.get("line"):
+            self.lines[peer["peer"]] = Line(line["at_ns"], line["offset_ns"], line["drift_ppb"], line["error_ns"])
+            self.told[peer["peer"]] = peer
+
+    def _joined(self) -> dict[str, dict[str, Host]]:
+        """Host here -> machine -> a host there that a link joins it with; each machine once."""
+        found: dict[str, dict[str, Host]] = {}
+        seen = set()
+        for link in self.workspace.spec.links:
+            ends = [self.workspace.host(end) for end in link.ends]
+            for here, there in (ends, reversed(ends)):
+                machine = there.spec.machine
+                if here.machine is None and machine is not None and machine not in seen:
+                    seen.add(machine)
+                    found.setdefault(here.name, {})[machine] = there
+        return found
