@@ -220,6 +220,8 @@ class HostDuties(BaseModel):
     role: Role | None = None
     """Of its server; None: it has none."""
     under_test: bool = False
+    asks: bool = False
+    """Whether an instrument on it puts queries on the server under test, in place of the observer."""
     notified: bool = False
     """Whether each of its source addresses is a secondary, played by an instrument, to which primaries send NOTIFY."""
     database: str | None = None
@@ -462,6 +464,11 @@ class TrialSpec(Record):
         return None if host is None else host.server
 
     @property
+    def generators(self) -> list[str]:
+        """The hosts whose instruments put queries on the server under test, each its share of one schedule."""
+        return [name for name, host in self.hosts.items() if host.asks] or [OBSERVER]
+
+    @property
     def over_tls(self) -> bool:
         """Whether the server under test is asked over TLS (DoT, RFC 7858): a replay asks as clients did, those of DoH
         and DoQ over DoT."""
@@ -583,6 +590,30 @@ class Check(Record):
     """Which rows or samples show it."""
 
 
+class ClockRecord(Record):
+    """The clock of another machine (CLOCK_MONOTONIC), as exchanges with it told: theirs = ours + ``offset_ns`` +
+    ``drift_ppb`` × (ours - ``at_ns``)."""
+
+    at_ns: int
+    offset_ns: int
+    drift_ppb: float
+    error_ns: int
+    """Within which that held at each comparison."""
+    realtime_offset_ns: int
+    """Their wall time less ours."""
+    realtime_error_ns: int
+    comparisons: int
+
+
+class MachineRecord(Record):
+    """Another machine that hosts of a trial were on."""
+
+    conditions: dict[str, Any]
+    """What may differ from one trial to the next."""
+    clock: ClockRecord | None = None
+    """By which its times were moved to this machine's in the trial's rows."""
+
+
 class TrialRecord(Record):
     """trial.json: how a trial went."""
 
@@ -609,6 +640,8 @@ class TrialRecord(Record):
     """The links as measured before the start."""
     conditions: dict[str, Any] = Field(default_factory=dict)
     """The machine around this trial: what may differ from one trial to the next."""
+    machines: dict[Name, MachineRecord] = Field(default_factory=dict)
+    """Those that hosts were on, beside this one."""
     files: dict[Name, FileRecord] = Field(default_factory=dict)
     """The files of rows, latencies and profiles by name; empty in runs of earlier versions, whose files are read as
     they are."""

@@ -11,10 +11,14 @@ from dnsrig.servers import sources
 
 def data(spec: TrialSpec) -> list[Path]:
     """Datasets, the stream that is replayed, and servers."""
-    zones = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
-    replayed = [streams.folder(spec.stream.key)] if spec.stream is not None else []
     servers = [host.server for host in spec.hosts.values() if host.server is not None]
-    return [*zones, *replayed, *(path for server in servers for path in _of_server(server))]
+    return [*zones(spec), *(path for server in servers for path in _of_server(server))]
+
+
+def zones(spec: TrialSpec) -> list[Path]:
+    """Datasets and the stream, which instruments read, too."""
+    found = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]
+    return [*found, *([streams.folder(spec.stream.key)] if spec.stream is not None else [])]
 
 
 def _of_server(server: ServerSource) -> list[Path]:

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from types import FrameType
@@ -18,10 +18,13 @@ from typing import Any
 
 import polars as pl
 
-from dnsrig import checksums, datasets
+from dnsrig import checksums, datasets, paths
 from dnsrig.analysis import checks, failures
 from dnsrig.analysis.read import Trial
 from dnsrig.errors import DnsrigError
+from dnsrig.experiment import needed
+from dnsrig.experiment.elsewhere import gathered, remote
+from dnsrig.experiment.elsewhere.remote import Remote
 from dnsrig.lab import conditions, idle
 from dnsrig.lab.links import selftest
 from dnsrig.lab.network import Network
@@ -88,7 +91,8 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
     os.sched_setaffinity(0, observer.cpus)
     with (
         idle.awake(not spec.cpus_sleep),
-        Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat) as lab,
+        remote.opened(spec.machines, working, spec.run) as machines,
+        Network(spec.hosts, spec.links, directory=working, repeat=spec.repeat, machines=_ready(spec, machines)) as lab,
     ):
         before = conditions.moment(working, lab.tag)
         link_checks = lab.check_links()
@@ -98,7 +102,9 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             if any(phase.name == "measure" for phase in context.phases.ended):
                 _at_end.look(context)
             if "watch" in context.instruments.started:
+                context.clocks.finish()
                 context.instruments.stop("watch")
+            seen = gathered.gather(context, machines)
         finally:
             context.close()
         links = lab.finish_links()
@@ -117,14 +123,30 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             profiles=context.profiling.profiles,
             counts=context.counting.counts,
             link_checks=link_checks,
+            machines=seen,
             conditions={
                 "before": before,
                 "after": conditions.moment(working, lab.tag),
                 "kernel": conditions.kernel(),
                 "hosts": {name: {"sysctls": host.sysctls, **_tcp(lab, name)} for name, host in lab.hosts.items()},
+                **(
+                    {"nics": nics}
+                    if (nics := {name: h.nic_facts for name, h in lab.hosts.items() if h.spec.nic})
+                    else {}
+                ),
             },
         )
     return _validated(record)
+
+
+def _ready(spec: TrialSpec, machines: Mapping[str, Remote]) -> Mapping[str, Remote]:
+    """The other machines, with what programs on their hosts read."""
+    folders = [
+        str(path.relative_to(paths.cache())) for path in needed.zones(spec) if path.is_relative_to(paths.cache())
+    ]
+    for machine in machines.values():
+        machine.bring(folders)
+    return machines
 
 
 def _measure(context: TrialContext) -> Result:

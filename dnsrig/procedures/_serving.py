@@ -6,17 +6,19 @@ import itertools
 import math
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from dnsrig import datasets
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.errors import UsageError
-from dnsrig.procedures import HostRole, _asking, _kept_up, _level, _transfer_options, _transfer_result
+from dnsrig.procedures import HostRole, _asking, _generators, _kept_up, _level, _transfer_options, _transfer_result
+from dnsrig.procedures._generators import Led
 from dnsrig.procedures.context import Result, TrialContext, placing
 from dnsrig.procedures.instrument import Overdue
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import HostDuties, TrialSpec
 from dnsrig.servers import driver
 from dnsrig.servers.driver import Changes
 
@@ -26,6 +28,7 @@ TRANSFERS = ("none", *_transfer_options.POLICIES)
 OPTIONS: dict[str, int | float | str | bool] = {
     "serve_as": "primary",
     **_asking.OPTIONS,
+    **_generators.OPTIONS,
     "changes": "none",
     "changes_per_s": 10.0,
     "transfers": "none",
@@ -62,7 +65,7 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     if options["transfers"] != "none":
         # Not the host that asks: what its kernel does for one connection would delay the answers to the other.
         found["client"] = HostRole()
-    return found
+    return {**found, **_generators.hosts(options)}
 
 
 def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -78,8 +81,10 @@ def servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRo
     return found
 
 
-def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
-    return [("primary", name) for name in hosts if name != "primary"]
+def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
+    """The primary is joined to all but those who only ask; these reach the server under test alone."""
+    subject = next((name for name, host in hosts.items() if host.under_test), "primary")
+    return [(subject if host.asks else "primary", name) for name, host in hosts.items() if name != "primary"]
 
 
 def check(spec: TrialSpec) -> None:
@@ -154,14 +159,19 @@ def settle(context: TrialContext) -> None:
 
 def search(context: TrialContext, name: str, *, limit_s: float) -> LoadResult:
     """Search the highest rate that the server under test holds, by the load called ``name``."""
-    options = context.spec.options
-    return _ask(context, name, _asking.ramp(options), limit_s)
+    words = _words(context, name, _asking.ramp(context.spec.options))
+    if _generators.are_led(context.spec):
+        led = _led(context, name, words, writes=False)
+        led.search(limit_s)
+        return led.leaders()
+    return _asked(context, name, words, limit_s)
 
 
 def ask(
     context: TrialContext, name: str, rate_qps: float, duration_s: float, *, limit_s: float, out: Path | None = None
-) -> LoadResult:
-    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its end."""
+) -> Callable[[], LoadResult]:
+    """Put the load called ``name`` on the server under test at a fixed rate, and wait for its end. What is returned
+    tells how it went: it may take a while, so not before all is measured."""
     options = context.spec.options
     model = _asking.fixed_rate(
         rate_qps,
@@ -169,20 +179,35 @@ def ask(
         interval_s=min(float(options.get("interval_s", 1.0)), duration_s),
         poisson=bool(options.get("poisson", False)),
     )
-    if out is not None:
-        model.append(f"--out={out}")
-    return _ask(context, name, model, limit_s)
+    words = _words(context, name, model)
+    if _generators.are_led(context.spec):
+        led = _led(context, name, words)
+        led.begin()
+        led.wait(limit_s + _generators.LEAD_NS / 1e9)
+        return partial(led.merged, out)
+    load = _asked(context, name, [*words, *([f"--out={out}"] if out is not None else [])], limit_s)
+    return lambda: load
 
 
-def _ask(context: TrialContext, name: str, model: list[str], limit_s: float) -> LoadResult:
-    options = context.spec.options
+def _led(context: TrialContext, name: str, words: list[str], *, writes: bool = True) -> Led:
+    whole = ["load", context.instruments.address(context.spec.subject), *words]
+    return _generators.ready(context, name, lambda host: whole, reads=queried_zones(context), writes=writes)
+
+
+def _words(context: TrialContext, name: str, model: list[str]) -> list[str]:
+    """Of `load`, behind the server."""
+    options, zones = context.spec.options, queried_zones(context)
     recursive = options["serve_as"] == "resolver"
-    arguments = [
-        *_asking.queries(options, queried_zones(context), seed=SEEDS[name], recursive=recursive),
+    return [
+        *_asking.queries(options, zones, seed=SEEDS[name], recursive=recursive),
         *_asking.clients(options),
         *model,
     ]
-    load = context.instruments.start_load(name, context.spec.subject, arguments)
+
+
+def _asked(context: TrialContext, name: str, words: list[str], limit_s: float) -> LoadResult:
+    """By one generator here."""
+    load = context.instruments.start_load(name, context.spec.subject, words, context.spec.generators[0])
     return LoadResult.model_validate(context.wait(load, limit_s=limit_s))
 
 

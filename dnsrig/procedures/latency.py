@@ -18,6 +18,8 @@ The server under test has all its zones before anything is asked. Options:
   the limit
 - ``transfers``: whether the zones of the primary are transferred meanwhile, again and again, from a host of its own:
   ``none``, or by the policy ``one``, ``reused`` or ``pipelined`` with ``transfers_window`` (see `transfer-load`)
+- ``generators``: so many hosts ask, ``generator-1`` and so on, each its share of one schedule, from one moment on; they
+  can be on other machines (``hosts.generator-1.machine``). 0: the observer asks
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 
@@ -71,9 +73,10 @@ def measure(context: TrialContext) -> Result:
         context.phase("measure"),
     ):
         with _serving.transferring(context, duration_s=limit_s):
-            load = _serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
+            asked = _serving.ask(context, "load", rate_qps, duration_s, limit_s=limit_s, out=context.directory)
         context.servers.count_threads()
     _serving.drain(context)
+    load = asked()
     if reason := _serving.why_no_transfers(context):
         return Result("server-failed", reason)
     return _serving.concluded(load)

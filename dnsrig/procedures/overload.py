@@ -14,7 +14,7 @@ and how long after the flood their latency is what it was before, are the result
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from dnsrig.datasets import world
 from dnsrig.errors import UsageError
 from dnsrig.procedures import HostRole, _asking, _of_capacity, _serving, _statistics, replay
 from dnsrig.procedures.context import Result, TrialContext
-from dnsrig.rundir import TrialSpec
+from dnsrig.rundir import HostDuties, TrialSpec
 
 DESCRIPTION = "a replayed stream while others ask for names that do not exist or are broken, and the time after"
 MAIN_METRIC = "goodput_percent"
@@ -68,10 +68,9 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     return {**replay.hosts(options), FLOOD: HostRole()}
 
 
-def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
     """The flood reaches the server under test, as the clients do."""
-    names = list(hosts)
-    found = replay.links([name for name in names if name != FLOOD])
+    found = replay.links({name: host for name, host in hosts.items() if name != FLOOD})
     return [*found, (FLOOD, found[-1][1])]
 
 
@@ -101,9 +100,10 @@ def measure(context: TrialContext) -> Result:
         play = replay.start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
         context.rest(float(context.option("flood_after_s")))
         flood = _flood(context)
-        load = replay.ended(context, play, duration_s)
+        asked = replay.ended(context, play, duration_s)
         context.servers.count_threads()
     replay.drain(context)
+    load = asked()
     result = _serving.concluded(load)
     if result.outcome == "done" and flood.end_ns > load.end_ns:
         return Result("invalid", "the flood ended after the replay, so nothing shows how the server recovers")

@@ -28,13 +28,16 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
   to a tenth. Each step has a twin of its own, so caches are empty at first, as when it is measured. The rate is rounded
   down to two significant digits; time passes as much more slowly as the rate is lower
 - ``threads`` of the instrument
+- ``generators``: hosts that replay, `clients-1` and so on where there are several, each with its share of the clients,
+  from one moment on; they can be on other machines (``hosts.clients-1.machine``)
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -48,12 +51,14 @@ from dnsrig.procedures import (
     HostRole,
     _arrival,
     _client_classes,
+    _generators,
     _level,
     _of_capacity,
     _ramp,
     _serving,
     _statistics,
 )
+from dnsrig.procedures._generators import Led
 from dnsrig.procedures.context import Result, TrialContext
 from dnsrig.procedures.instrument import Instrument
 from dnsrig.rundir import HostDuties, Scalar, TrialSpec
@@ -86,6 +91,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     **_ramp.OPTIONS,
     **_of_capacity.OPTIONS,
     "threads": 1,
+    "generators": 1,
     "settle_s": 0.5,
     "probe_rate_per_s": 1000,
     "ready_limit_s": 900,
@@ -112,7 +118,19 @@ def hosts(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole
     _client_classes.parse(str(options["classes"]))
     _ramp.check(options)
     _of_capacity.check(options)
-    return {**_servers(options), CLIENTS: HostRole(replays=True)}
+    return {**_servers(options), **_clients(int(options["generators"]))}
+
+
+def _clients(count: int) -> dict[str, HostRole]:
+    """The hosts that they stand on; each of several has its share of them, and of their addresses."""
+    if not 0 <= count <= _generators.MOST:
+        raise UsageError(f"options.generators = {count}", hint=f"hosts that replay, up to {_generators.MOST}")
+    if count < 2:
+        return {CLIENTS: HostRole(replays=True, asks=True)}
+    return {
+        f"{CLIENTS}-{number + 1}": HostRole(replays=True, asks=True, client_share=(number, count))
+        for number in range(count)
+    }
 
 
 def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostRole]:
@@ -125,10 +143,11 @@ def _servers(options: Mapping[str, int | float | str | bool]) -> dict[str, HostR
     return {INTERNET: HostRole(role="world"), "resolver": HostRole(role="resolver", under_test=True)}
 
 
-def links(hosts: Iterable[str]) -> list[tuple[str, str]]:
+def links(hosts: Mapping[str, HostDuties]) -> list[tuple[str, str]]:
     """The clients reach the server under test alone, which is the last one; the first is whom it asks."""
-    servers = [name for name in hosts if name != CLIENTS]
-    return [*((servers[0], name) for name in servers[1:]), (CLIENTS, servers[-1])]
+    servers = [name for name, host in hosts.items() if host.role is not None]
+    asking = [name for name, host in hosts.items() if host.asks]
+    return [*((servers[0], name) for name in servers[1:]), *((name, servers[-1]) for name in asking)]
 
 
 def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[tuple[str, str]]:
@@ -139,12 +158,15 @@ def far(hosts: Mapping[str, HostDuties], options: Mapping[str, Scalar]) -> list[
 
 def check(spec: TrialSpec) -> None:
     assert spec.stream is not None
-    most = addresses.most_clients(spec.hosts[CLIENTS].client_range)
+    ranges = [spec.hosts[name].client_range for name in spec.generators]
+    most = len(ranges) * min(map(addresses.most_clients, ranges))
     if spec.stream.clients > most:
         raise UsageError(
             f"the stream has {spec.stream.clients:,} clients, and there are addresses for {most:,}",
             hint='take IPv6, which has more: family = "ipv6"; or keep a share of them: stream.keep_share = 0.5',
         )
+    if spec.options["capture"] and len(ranges) > 1:
+        raise UsageError("options.capture compares what comes from one host", hint="set options.generators = 1")
     if spec.options["capture"] and (spec.options["transport"] == "dot" or spec.options["retransmissions"] == "off"):
         raise UsageError(
             "options.capture compares all queries of the stream, and some are left out or encrypted",
@@ -185,10 +207,11 @@ def measure(context: TrialContext) -> Result:
     duration_s = float(context.option("duration_s"))
     capture = _arrival.compared(context, CLIENTS, duration_s) if context.option("capture") else nullcontext()
     with capture, context.profiled(), _statistics.sampled(context), context.phase("measure"):
-        load = _play(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
+        play = start(context, "load", duration_s, _of_capacity.share(context), out=context.directory)
+        asked = ended(context, play, duration_s)
         context.servers.count_threads()
     drain(context)
-    return _serving.concluded(load)
+    return _serving.concluded(asked())
 
 
 def drain(context: TrialContext) -> None:
@@ -222,38 +245,54 @@ def bring_up(context: TrialContext) -> str:
 def _play(
     context: TrialContext, name: str, duration_s: float, share: float = 1.0, out: Path | None = None
 ) -> LoadResult:
-    return ended(context, start(context, name, duration_s, share, out), duration_s)
+    return ended(context, start(context, name, duration_s, share, out), duration_s)()
 
 
-def start(
-    context: TrialContext, name: str, duration_s: float, share: float = 1.0, out: Path | None = None
-) -> Instrument:
+@dataclass
+class Playing:
+    """A replay that has begun, by one host or by several."""
+
+    by: Instrument | Led
+    out: Path | None
+
+
+def start(context: TrialContext, name: str, duration_s: float, share: float = 1.0, out: Path | None = None) -> Playing:
     """Begin to replay the first ``duration_s`` of the stream, or all of it where that is 0, as the instrument ``name``;
     at this share of the rate."""
-    words = arguments(context.spec, duration_s, share)
-    if out is not None:
-        words.append(f"--out={out}")
+
+    def words(host: str) -> list[str]:
+        return ["replay", "play", *arguments(context.spec, host, duration_s, share)]
+
+    if _generators.are_led(context.spec):
+        led = _generators.ready(context, name, words)
+        led.begin()
+        return Playing(led, out)
+    to = [f"--out={out}"] if out is not None else []
     context.instruments.let_watch_go_first()
-    return context.instruments.start(name, ["replay", "play", *words, "--until-eof"], CLIENTS)
+    return Playing(context.instruments.start(name, [*words(CLIENTS), *to, "--until-eof"], CLIENTS), out)
 
 
-def ended(context: TrialContext, play: Instrument, duration_s: float) -> LoadResult:
-    """Wait for the end of what `start` began."""
+def ended(context: TrialContext, play: Playing, duration_s: float) -> Callable[[], LoadResult]:
+    """Wait for the end of what `start` began. What is returned tells how it went, when all is measured."""
     stream = context.spec.stream
     assert stream is not None
     takes_s = duration_s or stream.span_s / float(context.option("speed")) / _of_capacity.share(context)
     limit_s = takes_s + float(context.option("timeout_s")) + GRACE_S
-    return LoadResult.model_validate(context.wait(play, limit_s=limit_s))
+    if isinstance(play.by, Led):
+        play.by.wait(limit_s + _generators.LEAD_NS / 1e9)
+        return partial(play.by.merged, play.out)
+    load = LoadResult.model_validate(context.wait(play.by, limit_s=limit_s))
+    return lambda: load
 
 
-def arguments(spec: TrialSpec, duration_s: float, share: float = 1.0) -> list[str]:
-    """Of `replay play`; ``share`` of the rate."""
+def arguments(spec: TrialSpec, host: str, duration_s: float, share: float = 1.0) -> list[str]:
+    """Of `replay play` on ``host``; ``share`` of the rate."""
     options, stream = spec.options, spec.stream
     assert stream is not None
     words = [
         str(streams.file(stream.key)),
         f"--server={spec.hosts[spec.subject].address}",
-        f"--clients-from={spec.hosts[CLIENTS].client_range}",
+        f"--clients-from={spec.hosts[host].client_range}",
         f"--transport={options['transport']}",
         f"--speed={float(options['speed']) * share}",
         f"--timeout-s={options['timeout_s']}",

@@ -45,8 +45,8 @@ def test_a_ramp_takes_three_steps() -> None:
 def test_a_share_of_the_rate_is_another_speed() -> None:
     document = model.load(model.find("resolver-overload"), "quick", ["options.speed=2.0"])
     spec = plan.provisional("resolver-overload", model.points(document)[0], [0, 1])
-    assert "--speed=0.5" in replay.arguments(spec, 1.0, 0.25)
-    assert "--speed=2.0" in replay.arguments(spec, 1.0)
+    assert "--speed=0.5" in replay.arguments(spec, "clients", 1.0, 0.25)
+    assert "--speed=2.0" in replay.arguments(spec, "clients", 1.0)
 
 
 def test_the_flood_has_a_host_of_its_own() -> None:

@@ -124,16 +124,16 @@ def test_a_server_listens_for_tls_where_clients_used_it() -> None:
 
 
 def test_options_become_arguments() -> None:
-    words = replay.arguments(spec(speed=2.0, port="kept"), 0.5)
+    words = replay.arguments(spec(speed=2.0, port="kept"), "clients", 0.5)
     assert words[0].endswith("/streams/s/clients.stream")
     assert {"--server=198.18.0.1", "--clients-from=198.19.0.0/16", "--speed=2.0", "--port=kept"} <= set(words)
     assert {"--duration-s=0.5", "--interval-s=0.5"} <= set(words)
-    assert not any(word.startswith("--duration-s") for word in replay.arguments(spec(), 0))
+    assert not any(word.startswith("--duration-s") for word in replay.arguments(spec(), "clients", 0))
 
 
 def test_classes_become_arguments_and_are_looked_at() -> None:
     classes = "share=20%, transport=dot, early-data=yes; share=5%,transport=tcp,reuse=no"
-    words = replay.arguments(spec(classes=classes, class_seed=7), 0)
+    words = replay.arguments(spec(classes=classes, class_seed=7), "clients", 0)
     given = [word for word in words if word.startswith("--class")]
     assert given == [
         "--class=share=20%,transport=dot,early-data=yes",
@@ -182,7 +182,7 @@ def test_more_clients_than_addresses_need_ipv6() -> None:
     assert 'family = "ipv6"' in caught.value.hint
     made = spec(stream, {"family": "ipv6"})
     assert made.hosts["clients"].client_range == "2001:2:0:5::/64"
-    assert "--server=2001:2::1" in replay.arguments(made, 0)
+    assert "--server=2001:2::1" in replay.arguments(made, "clients", 0)
 
 
 def test_a_replay_needs_a_stream_and_nothing_else_takes_one() -> None:

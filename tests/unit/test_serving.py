@@ -80,7 +80,7 @@ class FakeContext:
     def start_ready(self, name: str, *, limit_s: float) -> None:
         self.done.append(f"ready {name}")
 
-    def start_load(self, name: str, target: str, arguments: list[str]) -> str:
+    def start_load(self, name: str, target: str, arguments: list[str], host: str = "") -> str:
         self.done.append(f"{name} on {target}")
         self.arguments[name] = arguments
         return name

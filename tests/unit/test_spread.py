@@ -14,10 +14,11 @@ import synthetic
 from machine_processes import Processes
 from test_runner import Silent
 
+from dnsrig import archives
+from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import extend, needed, plan, runner
 from dnsrig.experiment.machines import dask, lane, leases, spread, there
-from dnsrig.archives import Archive
 from dnsrig.rundir import Machine, Manifest, read_json, trial_dir, write_json
 
 
@@ -62,32 +63,32 @@ class TestLeases:
         monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
 
     def test_who_has_it_is_named(self) -> None:
-        assert there.take("a", "anna, run 1") == ""
-        assert there.take("b", "bert, run 2") == "anna, run 1"
-        there.give_back("b")
-        assert there.take("b", "bert, run 2") == "anna, run 1"
-        there.give_back("a")
-        assert there.take("b", "bert, run 2") == ""
+        assert leases.take("a", "anna, run 1") == ""
+        assert leases.take("b", "bert, run 2") == "anna, run 1"
+        leases.give_back("b")
+        assert leases.take("b", "bert, run 2") == "anna, run 1"
+        leases.give_back("a")
+        assert leases.take("b", "bert, run 2") == ""
 
     def test_a_run_that_goes_on_takes_it_from_itself(self) -> None:
-        assert there.take("a", "anna, run 1") == there.take("b", "anna, run 1") == ""
+        assert leases.take("a", "anna, run 1") == leases.take("b", "anna, run 1") == ""
 
     def test_one_that_is_not_renewed_ends(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        there.take("a", "anna, run 1")
+        leases.take("a", "anna, run 1")
         now = time.monotonic()
         monkeypatch.setattr(leases.time, "monotonic", lambda: now + leases.LEASE_S - 1)
-        there.renew("a", "anna, run 1")
+        leases.renew("a", "anna, run 1")
         monkeypatch.setattr(leases.time, "monotonic", lambda: now + 2 * leases.LEASE_S - 2)
-        assert there.take("b", "bert, run 2") == "anna, run 1"
+        assert leases.take("b", "bert, run 2") == "anna, run 1"
         monkeypatch.setattr(leases.time, "monotonic", lambda: now + 2 * leases.LEASE_S)
-        assert there.take("b", "bert, run 2") == ""
+        assert leases.take("b", "bert, run 2") == ""
         with pytest.raises(DnsrigError, match="bert, run 2 has taken"):
-            there.renew("a", "anna, run 1")
+            leases.renew("a", "anna, run 1")
 
     def test_one_of_before_a_restart_is_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        there.take("a", "anna, run 1")
+        leases.take("a", "anna, run 1")
         monkeypatch.setattr(leases.conditions, "boot_id", lambda: "another")
-        assert there.take("b", "bert, run 2") == ""
+        assert leases.take("b", "bert, run 2") == ""
 
 
 @pytest.fixture
@@ -205,10 +206,10 @@ def test_a_trial_whose_run_is_gone_ends(
     monkeypatch.setenv("PRETEND_S", "60")
     place = Processes("rack-3", tmp_path / "cache-rack-3")
     try:
-        place.at_once(there.take, "lease", "anna, run 1")
+        place.at_once(leases.take, "lease", "anna, run 1")
         (spec, *_) = manifest.specs.values()
         executing = place.execute(spec.model_copy(update={"repeat": 1}).model_dump_json(), "lease", lambda event: None)
-        threading.Timer(1, place.at_once, (there.give_back, "lease")).start()
+        threading.Timer(1, place.at_once, (leases.give_back, "lease")).start()
         with pytest.raises(DnsrigError, match="no longer holds this machine"):
             executing.result(timeout=30)
         assert place.submit(there.finished, manifest.run).result() == []
@@ -217,7 +218,7 @@ def test_a_trial_whose_run_is_gone_ends(
 
 
 def test_a_machine_that_is_taken_is_refused(run: tuple[Manifest, Path], places: list[Processes]) -> None:
-    places[0].at_once(there.take, "other", "bert@far, run tour/1")
+    places[0].at_once(leases.take, "other", "bert@far, run tour/1")
     with pytest.raises(DnsrigError, match=r"rack-1 is taken by bert@far, run tour/1"), lanes(run, places):
         pass
 

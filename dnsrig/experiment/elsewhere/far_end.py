@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment.machines import arrival, leases, there
+from dnsrig.experiment.machines import arrival, leases
 from dnsrig.experiment.machines.arrival import SILENCE_LIMIT_S
 from dnsrig.lab.elsewhere import end
 
@@ -32,7 +32,7 @@ _telling = threading.Lock()
 def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
     lease, holder = str(asked["lease"]), str(asked["holder"])
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the end of standard input tells
-    if other := there.take(lease, holder):
+    if other := leases.take(lease, holder):
         arrival.tell(error=f"it is taken by {other}", full=False, folder="")
         return
     gone = threading.Event()
@@ -47,7 +47,7 @@ def main(asked: dict[str, Any], is_ready: Callable[[], None]) -> None:
         try:
             end.end()
         finally:
-            there.give_back(lease)
+            leases.give_back(lease)
 
 
 def answer(call: dict[str, Any]) -> None:
@@ -85,4 +85,4 @@ def lines() -> Iterator[bytes]:
 def _renew(lease: str, holder: str, gone: threading.Event) -> None:
     while not gone.wait(leases.RENEWAL_S):
         with contextlib.suppress(DnsrigError):
-            there.renew(lease, holder)
+            leases.renew(lease, holder)

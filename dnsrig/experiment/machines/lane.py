@@ -52,7 +52,7 @@ class MachineLane:
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
         """Nobody else executes trials there meanwhile. Raises DnsrigError where somebody else has it."""
-        if other := self.place.at_once(there.take, self._lease, self._holder):
+        if other := self.place.at_once(leases.take, self._lease, self._holder):
             raise DnsrigError(
                 f"the machine {self.place.name} is taken by {other}", hint="wait until that run has ended"
             )
@@ -68,7 +68,7 @@ class MachineLane:
         self._ended.set()
         if not self.is_lost:
             with contextlib.suppress(Exception):  # it may be gone; the lease then ends by itself
-                self.place.at_once(there.give_back, self._lease)
+                self.place.at_once(leases.give_back, self._lease)
 
     def comes_back(self) -> bool:
         """Whether it answers again, before its lease may be over."""
@@ -96,7 +96,7 @@ class MachineLane:
     def _renew(self) -> None:
         while not self._ended.wait(leases.RENEWAL_S):
             with contextlib.suppress(Exception):  # once it has been away for too long, `is_lost` says so
-                self.place.at_once(there.renew, self._lease, self._holder)
+                self.place.at_once(leases.renew, self._lease, self._holder)
                 self._renewed_s = time.monotonic()
 
     def fetch_finished(self) -> None:

@@ -1,4 +1,4 @@
-"""A lease: who uses a machine, and until when unless it is renewed. By the machine's own clock, which never steps."""
+"""A lease: who uses this machine, and until when unless it is renewed. By its own clock, which never steps."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dnsrig import cached, paths
+from dnsrig.errors import DnsrigError
 from dnsrig.lab import conditions
 
 LEASE_S = 30.0
@@ -26,6 +28,48 @@ class Lease:
     @property
     def is_over(self) -> bool:
         return self.boot_id != conditions.boot_id() or time.monotonic() > self.until_s
+
+
+def take(lease: str, holder: str) -> str:
+    """Take the machine for ``holder``; returns who has it instead, or nothing.
+
+    A run that goes on takes it from itself.
+    """
+    with cached.locked(_folder()):
+        found = current()
+        if found is not None and found.name != lease and found.holder != holder and not found.is_over:
+            return found.holder
+        write(_file(), lease, holder)
+    return ""
+
+
+def renew(lease: str, holder: str) -> None:
+    """Raises DnsrigError where somebody else has taken the machine meanwhile."""
+    if other := take(lease, holder):
+        raise DnsrigError(f"{other} has taken the machine", hint="wait until it ends, then go on with --resume")
+
+
+def give_back(lease: str) -> None:
+    with cached.locked(_folder()):
+        if holds(lease):
+            _file().unlink()
+
+
+def holds(lease: str) -> bool:
+    found = current()
+    return found is not None and found.name == lease and not found.is_over
+
+
+def current() -> Lease | None:
+    return read(_file())
+
+
+def _folder() -> Path:
+    return paths.cache() / "machines"
+
+
+def _file() -> Path:
+    return _folder() / "lease.json"
 
 
 def write(path: Path, name: str, holder: str) -> None:

@@ -40,7 +40,7 @@ def look() -> dict[str, Any]:
         "engine_fingerprint": sources.fingerprint(paths.engine()),
         "available_cpus": sorted(os.sched_getaffinity(0)),
         "root": os.geteuid() == 0,
-        "holder": held.holder if (held := leases.read(_lease_file())) is not None and not held.is_over else "",
+        "holder": held.holder if (held := leases.current()) is not None and not held.is_over else "",
         "conditions": conditions.snapshot(),
     }
 
@@ -49,31 +49,6 @@ def remarks() -> list[dict[str, str]]:
     """What `dnsrig check` says of it."""
     removal.clean()
     return [asdict(remark) for remark in check.remarks()]
-
-
-def take(lease: str, holder: str) -> str:
-    """Take the machine for ``holder``; returns who has it instead, or nothing.
-
-    A run that goes on takes it from itself.
-    """
-    with cached.locked(_folder()):
-        found = leases.read(_lease_file())
-        if found is not None and found.name != lease and found.holder != holder and not found.is_over:
-            return found.holder
-        leases.write(_lease_file(), lease, holder)
-    return ""
-
-
-def renew(lease: str, holder: str) -> None:
-    """Raises DnsrigError where somebody else has taken the machine meanwhile."""
-    if other := take(lease, holder):
-        raise DnsrigError(f"{other} has taken the machine", hint="wait until it ends, then go on with --resume")
-
-
-def give_back(lease: str) -> None:
-    with cached.locked(_folder()):
-        if _holds(lease):
-            _lease_file().unlink()
 
 
 def lacking(folders: list[str]) -> list[str]:
@@ -152,7 +127,7 @@ def _follow(child: Child, events: children.Events, lease: str, report: Report) -
             break
         if event:
             report(event)
-        if _ending.is_set() or not _holds(lease):
+        if _ending.is_set() or not leases.holds(lease):
             child.end()
             raise DnsrigError("its run is gone, or no longer holds this machine", hint="go on with --resume")
     return child.result()[1]
@@ -194,12 +169,3 @@ def _incoming() -> Path:
     folder = _folder() / "incoming"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def _lease_file() -> Path:
-    return _folder() / "lease.json"
-
-
-def _holds(lease: str) -> bool:
-    found = leases.read(_lease_file())
-    return found is not None and found.name == lease and not found.is_over

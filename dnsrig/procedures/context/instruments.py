@@ -70,7 +70,7 @@ class Instruments:
         assert dataset is not None
         arguments = [
             "probe",
-            self._address(target),
+            self.address(target),
             self._zones,
             f"--serial={dataset.serial if serial is None else serial}",
             f"--rate={spec.options['probe_rate_per_s']}",
@@ -84,18 +84,18 @@ class Instruments:
     def start_load(self, name: str, target: str, arguments: list[str], host: str = OBSERVER) -> Instrument:
         """Put queries on the server of host ``target``, from ``host``, as the ``arguments`` of `load` say."""
         self.let_watch_go_first()  # a load leaves others little time on a CPU that they share
-        return self.start(name, ["load", self._address(target), *arguments, "--until-eof"], host)
+        return self.start(name, ["load", self.address(target), *arguments, "--until-eof"], host)
 
     def start_change(self, name: str, target: str, arguments: list[str]) -> Instrument:
         """Change zones of the primary of host ``target`` by dynamic updates, as the ``arguments`` of `change` say."""
-        return self.start(name, ["change", self._address(target), *arguments, "--until-eof"])
+        return self.start(name, ["change", self.address(target), *arguments, "--until-eof"])
 
     def start_follow(self, target: str, zones: Path, *, rate_per_s: int) -> Instrument:
         """Watch when the server of host ``target`` changes its answer for one of ``zones``.
 
         The rows go to ``followed.arrow``.
         """
-        words = ["probe", "follow", self._address(target), f"--zones={zones}", f"--rate={rate_per_s}"]
+        words = ["probe", "follow", self.address(target), f"--zones={zones}", f"--rate={rate_per_s}"]
         return self.start("follow", [*words, f"--out={self.workspace.directory / 'followed.arrow'}", "--until-eof"])
 
     def start_transfer(
@@ -117,7 +117,7 @@ class Instruments:
         spec, chosen = self.workspace.spec, options if options is not None else self.workspace.spec.options
         state = self.servers.placements[target].state
         certificate = state.resolve() / keys.CERTIFICATE_FILE if spec.transfer.tls else None
-        words = ["transfer", self._address(target), self._zones]
+        words = ["transfer", self.address(target), self._zones]
         words += _transfer_options.transport(chosen, spec.transfer, self.workspace.keys, certificate)
         words += _transfer_options.sources(chosen, spec.hosts[host])
         out = out or self.workspace.directory
@@ -125,7 +125,7 @@ class Instruments:
 
     def start_interrogation(self, name: str, host: str, target: str) -> Instrument:
         """Ask the primary of host ``target``, from ``host``, what it supports; the answers are in the summary."""
-        words = ["interrogate", self._address(target), self._zones, f"--xot-port={keys.XOT_PORT}"]
+        words = ["interrogate", self.address(target), self._zones, f"--xot-port={keys.XOT_PORT}"]
         return self.start(name, [*words, *self.signed()], host)
 
     def start_propagation(self, arguments: list[str]) -> Instrument:
@@ -134,8 +134,8 @@ class Instruments:
         The rows go to ``propagation.arrow``.
         """
         hosts = self.workspace.spec.hosts.items()
-        words = ["propagation", f"--primary={self._address('primary')}"]
-        words += [f"--secondary={self._address(name)}" for name, host in hosts if host.role == "secondary"]
+        words = ["propagation", f"--primary={self.address('primary')}"]
+        words += [f"--secondary={self.address(name)}" for name, host in hosts if host.role == "secondary"]
         words += [self._zones, f"--out={self.workspace.directory / 'propagation.arrow'}", "--until-eof"]
         signed = [] if "primary" in self.servers.own_changes else self.signed()
         return self.start("propagation", [*words, *signed, *arguments])
@@ -155,7 +155,7 @@ class Instruments:
             if name == "watch" or name.startswith("watch-"):
                 instrument.process.go_first()
 
-    def _address(self, host: str) -> str:
+    def address(self, host: str) -> str:
         """At which a host is asked: a world at the first of its servers' addresses."""
         spec = self.workspace.spec
         if host == spec.world:
