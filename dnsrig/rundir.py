@@ -249,6 +249,8 @@ class HostSpec(HostOptions, HostDuties, Record):
     """Of a resolver; None of other servers, and in runs of earlier versions."""
     source_addresses: list[str] = Field(default_factory=list)
     """More addresses of the host, from which its server asks for transfers in turn with ``address``."""
+    nic_shared: bool = False
+    """Whether other hosts have the same ``nic``: each then has a macvlan interface of it (ip-link(8))."""
     client_range: str = ""
     """A prefix all of whose addresses are the host's, one for each client that it replays; empty: it replays none."""
     server_ranges: list[str] = Field(default_factory=list)

@@ -1,5 +1,6 @@
 """Machines for tests that are reached over SSH: each a network namespace, a process namespace and a /run of its own,
-with Debian's sshd in it, on a link of its own to the namespace that a run is started in."""
+with Debian's sshd in it, on a link of its own to the namespace that a run is started in. They may have a second
+interface each, all on one switch, and clocks of their own."""
 
 from __future__ import annotations
 
@@ -53,6 +54,13 @@ Host {name}
   GlobalKnownHostsFile none
   StrictHostKeyChecking yes
 """
+OTHER_CLOCK = """
+import ctypes, os, sys
+CLONE_NEWTIME = 0x80
+assert ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWTIME) == 0, os.strerror(ctypes.get_errno())
+open("/proc/self/timens_offsets", "w").write(f"monotonic {sys.argv[1]} {sys.argv[2]}")
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
 PYTHON = Path(sys.executable).resolve()
 """Outside of any venv: it has nothing of dnsrig."""
 
@@ -72,6 +80,21 @@ class Lab:
         self.machines = {name: Machine(self, name, number, python) for number, name in enumerate(names, start=1)}
         self.file = folder / "machines.toml"
         self.write()
+
+    def wire(self) -> None:
+        """An interface `nic0` for each machine, and one where runs are started, all on one switch."""
+        _call("ip", "netns", "add", self.switch)
+        _call("ip", "-n", self.switch, "link", "add", "switch", "type", "bridge")
+        _call("ip", "-n", self.switch, "link", "set", "switch", "up")
+        for number, namespace in enumerate([self.namespace, *(m.namespace for m in self.machines.values())]):
+            port = f"port{number}"
+            ends = ["type", "veth", "peer", "name", "nic0", "netns", namespace]
+            _call("ip", "-n", self.switch, "link", "add", port, *ends)
+            _call("ip", "-n", self.switch, "link", "set", port, "master", "switch", "up")
+
+    @property
+    def switch(self) -> str:
+        return f"{self.namespace}-switch"
 
     def start(self) -> None:
         _call("ip", "netns", "add", self.namespace)
@@ -133,15 +156,22 @@ class Lab:
     def end(self) -> None:
         for machine in self.machines.values():
             machine.end()
-        if Path("/run/netns", self.namespace).exists():
-            _call("ip", "netns", "del", self.namespace)
+        for namespace in (self.switch, self.namespace):
+            if Path("/run/netns", namespace).exists():
+                _call("ip", "netns", "del", namespace)
 
 
 @contextlib.contextmanager
 def lab(
-    folder: Path, names: Sequence[str], python: Path, environment: Mapping[str, str] | None = None
+    folder: Path,
+    names: Sequence[str],
+    python: Path,
+    environment: Mapping[str, str] | None = None,
+    clocks_ns: Mapping[str, int] | None = None,
 ) -> Iterator[Lab]:
     made = Lab(folder, names, python, environment)
+    for name, ahead_ns in (clocks_ns or {}).items():
+        made.machines[name].clock_ns = ahead_ns
     try:
         made.start()
         yield made
@@ -159,7 +189,9 @@ class Machine:
         self._number = number
         self.address = f"10.99.{number}.2"
         self.more = ""
-        self._namespace = f"lab-{lab.tag}-{number}"
+        self.clock_ns = 0
+        """How far its CLOCK_MONOTONIC is ahead."""
+        self.namespace = f"lab-{lab.tag}-{number}"
         self.link = f"{lab.tag}{number}"
         self.cache.mkdir(parents=True)
         (self.cache / "python").symlink_to(python)
@@ -174,7 +206,7 @@ class Machine:
     def connect(self) -> None:
         """The link to where runs are started."""
         lab, number = self.lab, self._number
-        _call("ip", "netns", "add", self._namespace)
+        _call("ip", "netns", "add", self.namespace)
         _call(
             "ip",
             "-n",
@@ -187,12 +219,12 @@ class Machine:
             "peer",
             "eth0",
             "netns",
-            self._namespace,
+            self.namespace,
         )
-        for namespace, link, last in ((lab.namespace, self.link, 1), (self._namespace, "eth0", 2)):
+        for namespace, link, last in ((lab.namespace, self.link, 1), (self.namespace, "eth0", 2)):
             _call("ip", "-n", namespace, "addr", "add", f"10.99.{number}.{last}/30", "dev", link)
             _call("ip", "-n", namespace, "link", "set", link, "up")
-        _call("ip", "-n", self._namespace, "link", "set", "lo", "up")
+        _call("ip", "-n", self.namespace, "link", "set", "lo", "up")
 
     @property
     def ssh_config(self) -> str:
@@ -209,7 +241,8 @@ class Machine:
         with (self.folder / "sshd.log").open("wb") as log:
             self._init = subprocess.Popen(
                 [
-                    *("nsenter", f"--net=/run/netns/{self._namespace}"),
+                    *("nsenter", f"--net=/run/netns/{self.namespace}"),
+                    *self._other_clock(),
                     *("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", init),
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -218,6 +251,11 @@ class Machine:
         while "Server listening" not in (told := (self.folder / "sshd.log").read_text()):
             assert time.monotonic() < deadline and self._init.poll() is None, told
             time.sleep(0.05)
+
+    def _other_clock(self) -> list[str]:
+        """A time namespace for what is started behind it (time_namespaces(7)), by the only way that takes nanoseconds."""
+        seconds, ns = divmod(self.clock_ns, 10**9)
+        return [sys.executable, "-c", OTHER_CLOCK, str(seconds), str(ns)] if self.clock_ns else []
 
     def mount(self, *words: str) -> None:
         """Mount something in it."""
@@ -255,8 +293,8 @@ class Machine:
 
     def end(self) -> None:
         self.stop()
-        if Path("/run/netns", self._namespace).exists():
-            _call("ip", "netns", "del", self._namespace)
+        if Path("/run/netns", self.namespace).exists():
+            _call("ip", "netns", "del", self.namespace)
 
 
 def sshd() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import ModuleType
 
@@ -62,6 +63,9 @@ def resolve(
             client_range=addresses.clients(*role.client_share, document.family) if role.replays else "",
             server_ranges=[str(addresses.INTERNET.ipv4), str(addresses.INTERNET.ipv6)] if role.role == "world" else [],
         )
+    places = Counter((host.machine, host.nic) for host in found.values())
+    for host in found.values():
+        host.nic_shared = host.nic is not None and places[host.machine, host.nic] > 1
     return found
 
 
@@ -86,12 +90,22 @@ def _cpus_elsewhere(machine: str, elsewhere: Mapping[str, list[int]] | None) -> 
 
 
 def _check_place(name: str, said: HostDocument, role: HostRole) -> None:
-    """What can be on another machine: whoever asks. What is looked at while it serves stays here."""
-    if said.machine is not None and (role.role is not None or name == OBSERVER):
-        what = "has a server" if role.role is not None else "looks at all others"
+    """What can be on another machine: whoever asks, and servers that are not under test."""
+    what = {
+        "is under test": role.under_test,
+        "looks at all others": name == OBSERVER,
+        "is a database": role.role == "database",
+    }
+    if said.machine is not None and (why := next((text for text, applies in what.items() if applies), "")):
         raise UsageError(
-            f"hosts.{name}.machine: it {what}, and has to be on the machine that the run is started on",
-            hint="start the run there, and put the hosts that ask on other machines",
+            f"hosts.{name}.machine: it {why}, and has to be on the machine that the run is started on",
+            hint="start the run there, and put hosts that ask, or a primary, on other machines",
+        )
+    source = (said.server or "").partition("@")[2]
+    if said.machine is not None and (source == "system" or source.startswith("/")):
+        raise UsageError(
+            f"hosts.{name}.server = {said.server!r} is installed on this machine alone",
+            hint="a server of a Debian suite or of a repository is brought to other machines, e.g. knot@forky",
         )
 
 

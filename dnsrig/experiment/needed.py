@@ -15,6 +15,12 @@ def data(spec: TrialSpec) -> list[Path]:
     return [*zones(spec), *(path for server in servers for path in _of_server(server))]
 
 
+def elsewhere(spec: TrialSpec, machine: str) -> list[Path]:
+    """What programs on hosts of another machine read."""
+    servers = [host.server for host in spec.hosts.values() if host.machine == machine and host.server is not None]
+    return [*zones(spec), *(path for server in servers for path in _of_server(server))]
+
+
 def zones(spec: TrialSpec) -> list[Path]:
     """Datasets and the stream, which instruments read, too."""
     found = [datasets.folder(data.key) for data in (spec.dataset, spec.next_dataset) if data is not None]

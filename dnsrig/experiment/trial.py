@@ -114,7 +114,7 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
             reason=result.reason,
             phases=context.phases.ended,
             anchors=context.phases.anchors,
-            servers=context.servers.records(),
+            servers=gathered.on_our_clock(context, context.servers.records()),
             instruments={
                 **{name: i.summary for name, i in context.instruments.started.items() if i.summary is not None},
                 **context.summaries,
@@ -141,11 +141,9 @@ def _execute(spec: TrialSpec, working: Path, report: Report) -> TrialRecord:
 
 def _ready(spec: TrialSpec, machines: Mapping[str, Remote]) -> Mapping[str, Remote]:
     """The other machines, with what programs on their hosts read."""
-    folders = [
-        str(path.relative_to(paths.cache())) for path in needed.zones(spec) if path.is_relative_to(paths.cache())
-    ]
-    for machine in machines.values():
-        machine.bring(folders)
+    for name, machine in machines.items():
+        reads = [path for path in needed.elsewhere(spec, name) if path.is_relative_to(paths.cache())]
+        machine.bring([str(path.relative_to(paths.cache())) for path in reads])
     return machines
 
 

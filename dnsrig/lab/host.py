@@ -135,11 +135,13 @@ def make(made: Ledger, name: str, spec: HostSpec) -> Host:
             # All of its addresses are the host's, without one entry each: as `ip route add local RANGE dev lo`.
             route.route("add", dst=prefix, oif=LOOPBACK, type="local", table=LOCAL_TABLE, scope=HOST_SCOPE)
     nic_facts = nic.facts(spec.nic) if spec.nic else {}
-    nic_address = _take_nic(made, spec.nic, namespace) if spec.nic else ""
+    nic_address = _take_nic(made, spec, spec.nic, namespace) if spec.nic else ""
     return Host(name, spec, namespace, tuple(folders), read_back, nic_address=nic_address, nic_facts=nic_facts)
 
 
-def _take_nic(made: Ledger, name: str, namespace: str) -> str:
+def _take_nic(made: Ledger, spec: HostSpec, name: str, namespace: str) -> str:
+    if spec.nic_shared:
+        return nic.share(name, namespace)
     made.add(nic={**nic.before(name), "namespace": namespace})
     return nic.move(name, namespace)
 

@@ -64,6 +64,17 @@ def move(name: str, namespace: str) -> str:
     return str(link.get_attr("IFLA_ADDRESS"))
 
 
+def share(name: str, namespace: str) -> str:
+    """An interface of the same name on it, with a hardware address of its own, which is returned. It goes with the
+    namespace; the interface itself stays where it is, and is up from then on."""
+    with IPRoute() as route, Path("/run/netns", namespace).open("rb") as there:
+        index = route.link_lookup(ifname=name)[0]
+        route.link("set", index=index, state="up")
+        route.link("add", kind="macvlan", ifname=name, link=index, macvlan_mode="bridge", net_ns_fd=there.fileno())
+    with NetNS(namespace) as route:
+        return str(route.get_links(route.link_lookup(ifname=name)[0])[0].get_attr("IFLA_ADDRESS"))
+
+
 def give_back(was: dict[str, Any], namespace: str) -> None:
     """Out of the namespace, as it was. One that is not there any more is back already."""
     name = str(was["name"])

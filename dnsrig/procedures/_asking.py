@@ -21,6 +21,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     "popularity": "uniform",
     "missing_share": 0.0,
     "edns_bytes": 1232,
+    "query_rows": 0,
     "ramp_start_qps": 2000.0,
     "ramp_most_qps": 400_000.0,
     "ramp_step_s": 1.0,

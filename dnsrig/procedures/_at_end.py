@@ -30,7 +30,11 @@ def look(context: TrialContext) -> None:
     spec = context.spec
     with contextlib.suppress(OSError):
         context.summaries["connections"] = {
-            "hosts": {name: connections(context, name) for name in (*spec.primaries, spec.subject)}
+            "hosts": {
+                name: connections(context, name)
+                for name in (*spec.primaries, spec.subject)
+                if context.host(name).machine is None
+            }
         }
     primaries = [name for name, placement in context.servers.placements.items() if placement.role == "primary"]
     if spec.transfer.tsig and primaries:

@@ -180,6 +180,8 @@ def ask(
         poisson=bool(options.get("poisson", False)),
     )
     words = _words(context, name, model)
+    if out is not None and (rows := int(options["query_rows"])):
+        words.append(f"--rows={rows}")
     if _generators.are_led(context.spec):
         led = _led(context, name, words)
         led.begin()

@@ -13,7 +13,7 @@ from dnsrig.experiment.elsewhere.remote import Remote
 from dnsrig.lab.elsewhere import end
 from dnsrig.procedures.context import TrialContext
 from dnsrig.procedures.context.instruments import elsewhere_folder
-from dnsrig.rundir import ClockRecord, MachineRecord
+from dnsrig.rundir import ClockRecord, MachineRecord, ServerRecord
 
 WHOLE = "machine"
 """What `watch` calls that which is of no host."""
@@ -33,6 +33,13 @@ def gather(context: TrialContext, machines: Mapping[str, Remote]) -> dict[str, M
     if found:
         shutil.rmtree(context.directory / "elsewhere", ignore_errors=True)
     return found
+
+
+def on_our_clock(context: TrialContext, servers: dict[str, ServerRecord]) -> dict[str, ServerRecord]:
+    """What is known of servers, with moments of other machines moved to this one's."""
+    for name, record in servers.items():
+        record.exec_ns = context.clocks.of(context.host(name)).here(record.exec_ns)
+    return servers
 
 
 def _join(context: TrialContext, machine: str) -> None:

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,6 +25,7 @@ from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError
 from dnsrig.experiment.elsewhere import far_end
 from dnsrig.experiment.machines import closure, leases
+from dnsrig.experiment.machines.closure import Part
 from dnsrig.experiment.machines.connection import Connection
 from dnsrig.experiment.machines.document import MachineDocument
 from dnsrig.lab.elsewhere import RemotePopen, end
@@ -50,10 +52,11 @@ class Remote:
         self._sending, self._closed = threading.Lock(), threading.Event()
         self.looked: dict[str, Any] = {}
 
-    def open(self, run: str) -> None:
-        """Connect, and hold the machine for ``run``. Raises DnsrigError where it cannot be had."""
+    def open(self, run: str, parts: Sequence[Part]) -> None:
+        """Connect, and hold the machine for ``run``; ``parts``: of dnsrig, which it may lack. Raises DnsrigError where
+        it cannot be had."""
         self._connection.dial([])
-        self._connection.greet(closure.parts())
+        self._connection.greet(parts)
         if self._spec.boot_id not in ("", self._connection.boot):
             raise DnsrigError(
                 f"{self.name} was restarted since the run began", hint="start the run anew: it would be of two boots"
@@ -221,10 +224,17 @@ def _beginning(path: str) -> re.Pattern[str]:
 @contextlib.contextmanager
 def opened(machines: Mapping[str, MachineSpec], directory: Path, run: str) -> Iterator[dict[str, Remote]]:
     """All machines of a trial, as long as this lasts."""
-    with contextlib.ExitStack() as stack:
-        found = {}
-        for name, spec in machines.items():
-            remote = found[name] = Remote(name, spec, directory)
-            stack.callback(remote.close)
-            remote.open(run)
-        yield found
+    if not machines:
+        yield {}
+        return
+    remotes = {name: Remote(name, spec, directory) for name, spec in machines.items()}
+    parts = closure.parts()
+    try:
+        with ThreadPoolExecutor(len(remotes)) as pool:
+            for opening in [pool.submit(remote.open, run, parts) for remote in remotes.values()]:
+                opening.result()
+        yield remotes
+    finally:
+        with ThreadPoolExecutor(len(remotes)) as pool:
+            for closing in [pool.submit(remote.close) for remote in remotes.values()]:
+                closing.result()

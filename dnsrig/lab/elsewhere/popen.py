@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import queue
 import signal
 import subprocess
@@ -74,20 +75,24 @@ class RemotePopen:
         self.returncode: int | None = None
         self.go_first = go_first
         self._send, self._ended = send, threading.Event()
-        self._files = {"stdout": stdout, "stderr": stdout if stderr == subprocess.STDOUT else stderr}
+        # Like that of a child, they stay open when whoever started it closes theirs.
+        kept = {"stdout": stdout, "stderr": stdout if stderr == subprocess.STDOUT else stderr}
+        self._files = {
+            name: os.dup(file.fileno()) for name, file in kept.items() if file is not None and not isinstance(file, int)
+        }
 
     def take(self, stream: str, line: str) -> None:
         """A line that it wrote."""
         if stream == "stdout" and self.stdout is not None:
             self.stdout.put(line)
-        elif (file := self._files[stream]) is not None and not isinstance(file, int):
-            with contextlib.suppress(OSError, ValueError):  # nobody wants it any more
-                text = line if "b" not in getattr(file, "mode", "") else line.encode()
-                file.write(text)
-                file.flush()
+        elif (file := self._files.get(stream)) is not None:
+            with contextlib.suppress(OSError):  # the disk may be full
+                os.write(file, line.encode())
 
     def end(self, status: int) -> None:
         self.returncode = status
+        while self._files:
+            os.close(self._files.popitem()[1])
         self._ended.set()
         if self.stdout is not None:
             self.stdout.end()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import subprocess
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,9 @@ class Servers:
         self.placements[name] = placement
         kind = driver(placement.source.kind)
         kind.configure(placement)
+        if (machine := self.workspace.host(name).machine) is not None:
+            for folder in (placement.directory, placement.state):
+                machine.bring_folder(folder.resolve())
         for step in kind.preparations(placement):
             self.run(name, step)
 
@@ -112,6 +116,7 @@ class Servers:
 
     def take_rows(self, name: str) -> None:
         """Rows that the server of host ``name`` wrote join those of the trial."""
+        self._fetch(name)
         for rows in self.placements[name].directory.glob("*.arrow"):
             rows.rename(self.workspace.directory / rows.name)
 
@@ -163,5 +168,12 @@ class Servers:
 
     def close(self) -> None:
         """End all servers, the last started first: a database waits at its end for replicas that are behind."""
-        for server in reversed(self.started.values()):
+        for name, server in reversed(self.started.items()):
             server.process.stop()
+            self._fetch(name)
+
+    def _fetch(self, name: str) -> None:
+        """What the server of a host on another machine left there beside its log."""
+        if (machine := self.workspace.host(name).machine) is not None:
+            with contextlib.suppress(DnsrigError):  # a machine that is gone has ended the trial already
+                machine.fetch(self.placements[name].directory.resolve())

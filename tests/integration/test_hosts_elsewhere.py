@@ -1,0 +1,165 @@
+"""One trial over several machines: real SSH, an interface of each, generators there, the server under test here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import DNSRIG, wait_until
+from machine_runs import manifest_of
+from ssh_machines import Lab, lab
+
+from dnsrig.rundir import TrialRecord, read_json
+
+NAMES = ("rack-1", "rack-2")
+CLOCKS_NS = {"rack-1": 3_700_000_000, "rack-2": 86_400_000_000_000}
+"""How far the machines' clocks are ahead of this one's."""
+EXPERIMENT = """
+title = "Generators on other machines"
+question = "Is it one load?"
+procedure = "latency"
+repeats = 1
+limit_s = 60
+[hosts.primary]
+server = "echo@engine"
+{nic}
+[dataset]
+kind = "tiny-zones"
+zones = 50
+[options]
+rate_qps = 2000.0
+duration_s = 3.0
+warmup_s = 0.5
+query_rows = 100000
+clients = 8
+{options}
+{hosts}
+"""
+GENERATOR = """
+[hosts.generator-{number}]
+machine = "{machine}"
+nic = "nic0"
+"""
+
+
+@pytest.fixture(scope="session")
+def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is brought to machines, once for all workers of this session."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "python"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def over_two(**options: str) -> str:
+    hosts = "".join(GENERATOR.format(number=number, machine=name) for number, name in enumerate(NAMES, start=1))
+    words = "".join(f"{key} = {value}\n" for key, value in {"generators": "2", **options}.items())
+    return EXPERIMENT.format(nic='nic = "nic0"', hosts=hosts, options=words)
+
+
+def run(machines: Lab, folder: Path, text: str, *words: str) -> subprocess.CompletedProcess[str]:
+    folder.mkdir(exist_ok=True)
+    (folder / "over-two.toml").write_text(text)
+    command = [*machines.enter, *DNSRIG, "run", "over-two.toml", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=200, check=False)
+
+
+def trial(folder: Path) -> tuple[Path, TrialRecord]:
+    manifest = manifest_of(folder)
+    (key,) = manifest.order
+    (directory,) = folder.glob(f"runs/*/*/trials/{key.variant}/01")
+    return directory, read_json(directory / "trial.json", TrialRecord)
+
+
+def queries(directory: Path, record: TrialRecord) -> pl.DataFrame:
+    """(due since the start, query) of each."""
+    rows = pl.read_ipc_stream(directory / "queries.arrow")
+    start_ns = record.instruments["load"]["start_ns"]
+    return rows.select("number", pl.col("due_ns") - start_ns, "query").sort("number")
+
+
+def test_two_generators_on_two_machines_are_one_load(tmp_path: Path, python: Path, nothing_left: None) -> None:
+    with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:
+        machines.wire()
+        result = run(machines, tmp_path / "two", over_two(), "--machines", machines.on)
+        assert result.returncode == 0, result.stderr
+        alone = run(machines, tmp_path / "one", EXPERIMENT.format(nic="", hosts="", options=""))
+        assert alone.returncode == 0, alone.stderr
+        wait_until(lambda: not machines.processes(), 60)
+        for machine in machines.machines.values():
+            assert not machine.left_behind()
+            assert not [*machine.cache.glob("machines/trials/*")]
+        for namespace in (machines.namespace, *(m.namespace for m in machines.machines.values())):
+            told = subprocess.run(["ip", "-n", namespace, "link", "show", "nic0"], capture_output=True, check=False)
+            assert told.returncode == 0, "an interface was not put back"
+    directory, record = trial(tmp_path / "two")
+    assert record.outcome in ("done", "invalid") and record.instruments["load"]["due"] == 6000, record.reason
+    assert queries(directory, record).equals(queries(*trial(tmp_path / "one"))), "the union is the single schedule"
+    assert_merged(directory, record)
+    for name, ahead_ns in CLOCKS_NS.items():
+        clock = record.machines[name].clock
+        assert clock is not None and clock.comparisons >= 2
+        assert abs(clock.offset_ns - ahead_ns) <= clock.error_ns, name
+        assert abs(clock.realtime_offset_ns) <= clock.realtime_error_ns, "their wall time is ours"
+
+
+def assert_merged(directory: Path, record: TrialRecord) -> None:
+    """What both saw, put together from their own rows, is what the trial says."""
+    rows = pl.read_ipc_stream(directory / "queries.arrow")
+    load = record.instruments["load"]
+    assert load["answered"] == rows.filter(pl.col("outcome") == "answered").height
+    assert load["latency_ns"]["max"] >= rows["latency_ns"].max()
+    parts = []
+    for name in ("generator-1", "generator-2"):
+        own = directory / "generators" / name / "load"
+        told = json.loads((own / "summary.json").read_text())
+        parts.append(pl.read_ipc_stream(own / "queries.arrow").with_columns(pl.col("due_ns") - told["start_ns"]))
+    together = pl.concat(parts).sort("number")
+    whole = rows.with_columns(pl.col("due_ns") - load["start_ns"]).sort("number")
+    assert together["latency_ns"].equals(whole["latency_ns"]) and together["due_ns"].equals(whole["due_ns"])
+    hosts = set(pl.read_ipc_stream(directory / "samples.arrow")["host"].cast(pl.String).unique())
+    assert {"generator-1", "generator-2", "machine@rack-1", "machine@rack-2", "primary"} <= hosts
+    phase = record.phase("measure")
+    samples = pl.read_ipc_stream(directory / "samples.arrow").filter(pl.col("host").cast(pl.String) == "generator-1")
+    assert phase is not None
+    assert samples.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)).height
+
+
+def test_a_ramp_is_led_by_one(tmp_path: Path, python: Path) -> None:
+    text = over_two(ramp_start_qps="500.0", ramp_most_qps="2000.0", ramp_step_s="0.3").replace("latency", "capacity")
+    text = "\n".join(line for line in text.splitlines() if not line.startswith(("rate_qps", "duration_s")))
+    with lab(tmp_path / "lab", NAMES, python) as machines:
+        machines.wire()
+        result = run(machines, tmp_path / "two", text, "--machines", machines.on)
+        assert result.returncode == 0, result.stderr
+    _, record = trial(tmp_path / "two")
+    load = record.instruments["load"]
+    assert record.outcome in ("done", "invalid"), record.reason
+    assert load["model"] == "ramp" and load["steps"]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("lost", ["a generator", "a connection"])
+def test_whatever_is_lost_ends_the_trial_and_is_named(lost: str, tmp_path: Path, python: Path) -> None:
+    with lab(tmp_path / "lab", NAMES, python) as machines:
+        machines.wire()
+        folder = tmp_path / "two"
+        folder.mkdir()
+        (folder / "over-two.toml").write_text(over_two().replace("duration_s = 3.0", "duration_s = 20.0"))
+        command = [*machines.enter, *DNSRIG, "run", "over-two.toml", "--machines", machines.on]
+        runner = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        one = machines.machines["rack-2"]
+        wait_until(lambda: any("--led" in p.cmdline() for p in one.processes()), 90)
+        if lost == "a generator":
+            next(p for p in one.processes() if "--led" in p.cmdline()).kill()
+        else:
+            next(p for p in machines.connections() if "rack-2" in p.cmdline()).kill()
+        _, told = runner.communicate(timeout=120)
+        assert runner.returncode == 1
+        assert ("generator-2" if lost == "a generator" else "rack-2") in told, told
+        wait_until(lambda: not machines.processes(), 60)
+        assert not one.left_behind()
