@@ -10,6 +10,7 @@ mod enter;
 mod generate;
 mod link;
 mod load;
+mod load_led;
 mod load_stream;
 mod probe;
 mod replay_classes;

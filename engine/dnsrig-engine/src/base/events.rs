@@ -100,8 +100,19 @@ pub fn emit_patiently<T: Serialize>(name: &str, monotonic_ns: i64, body: &T) -> 
 
 /// Says the event `summary`, the last one, and waits until it is read, or for two seconds.
 pub fn summary<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<(), EventError> {
+    say_last(summary_line(monotonic_ns, body)?)
+}
+
+/// The event `summary`, for [`say_last`].
+pub fn summary_line<T: Serialize>(monotonic_ns: i64, body: &T) -> Result<Vec<u8>, EventError> {
+    let events_dropped = output()?.dropped();
+    Ok(line("summary", monotonic_ns, &Last { body, events_dropped })?)
+}
+
+/// Says the last event.
+pub fn say_last(line: Vec<u8>) -> Result<(), EventError> {
     let output = output()?;
-    output.write_last(|events_dropped| line("summary", monotonic_ns, &Last { body, events_dropped }))?;
+    output.write_last(line)?;
     if output.flush(SUMMARY_PATIENCE)? { Ok(()) } else { Err(EventError::Stalled) }
 }
 

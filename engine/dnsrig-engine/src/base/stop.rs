@@ -84,6 +84,16 @@ pub struct Stop {
     until_eof: bool,
 }
 
+/// Who else may ask us to end.
+pub struct Asker(Arc<EventFd>);
+
+impl Asker {
+    pub fn ask(&self) {
+        // It cannot fail: the counter is far from its end, and the descriptor ours.
+        let _ = self.0.write(1);
+    }
+}
+
 impl Stop {
     /// Starts to look for SIGTERM and SIGINT and, with `until_eof`, for the end of standard input.
     pub fn new(until_eof: bool) -> Result<Self, StopError> {
@@ -93,6 +103,11 @@ impl Stop {
         let stop = Stop { asked: Arc::clone(&asked), until_eof };
         Thread::start("signals", move || hear(&asked)).map_err(io::Error::other)?;
         Ok(stop)
+    }
+
+    /// For a thread that hears of a wish to end in another way.
+    pub fn asker(&self) -> Asker {
+        Asker(Arc::clone(&self.asked))
     }
 
     /// Waits for `timeout_ns`, less if `ready` can be read or we are to end.

@@ -53,11 +53,14 @@ impl Writer {
         self.shared.push(state, bytes)
     }
 
-    /// Has written what `last` makes of the number of those that were dropped, whatever waits: the last word.
-    pub fn write_last(&self, last: impl FnOnce(u64) -> io::Result<Vec<u8>>) -> io::Result<()> {
-        let state = self.shared.lock();
-        let bytes = last(state.dropped)?;
-        self.shared.push(state, bytes)
+    /// Has `bytes` written whatever waits: the last word.
+    pub fn write_last(&self, bytes: Vec<u8>) -> io::Result<()> {
+        self.shared.push(self.shared.lock(), bytes)
+    }
+
+    /// How many had no room.
+    pub fn dropped(&self) -> u64 {
+        self.shared.lock().dropped
     }
 
     /// Waits until all is written, but no longer than `patience`; whether it is.
@@ -151,7 +154,7 @@ mod tests {
         let line = vec![b'x'; 1 << 10];
         (0..3_000).for_each(|_| writer.write(line.clone()).unwrap());
         assert!(!writer.flush(Duration::ZERO).unwrap());
-        writer.write_last(|dropped| Ok(dropped.to_string().into())).unwrap();
+        writer.write_last(writer.dropped().to_string().into()).unwrap();
         drop(open);
         assert!(writer.flush(PATIENCE).unwrap());
         let lines: Vec<_> = read.try_iter().collect();

@@ -8,10 +8,12 @@ use std::{
 
 use super::{
     LoadError,
-    arrivals::Model,
+    arrivals::{Model, Period},
     in_flight,
     queries::QueryArguments,
     ramp::{Limits, Settings},
+    rows::{ROWS_MAX, Rows},
+    segment::{self, Part, Segment},
 };
 use crate::{
     base::{
@@ -151,7 +153,7 @@ pub struct Arguments {
     /// Over UDP: let the kernel cut large buffers into datagrams (UDP_SEGMENT), which costs less CPU
     #[arg(long, value_enum, default_value = "auto", help_heading = "Instrument")]
     pub segmentation: Segmentation,
-    /// Write latency.hlog, intervals.arrow and clients.arrow to this folder
+    /// Write latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json to this folder
     #[arg(long, value_name = "DIR", conflicts_with = "ramp", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -165,9 +167,21 @@ pub struct Instrument {
     /// root)
     #[arg(long, help_heading = "Instrument")]
     pub real_time: bool,
+    /// Be the I-th of N generators that share one schedule, each on its own machine: rate, clients, outstanding queries
+    /// or stream are those of all together; give each generator the same options and --threads otherwise
+    #[arg(long, value_name = "I/N", default_value = "1/1", value_parser = segment::parse, help_heading = "Several generators")]
+    pub segment: Segment,
+    /// Begin when a line on standard input says so: say `ready`, then wait for {"start_ns": T}, CLOCK_MONOTONIC of this
+    /// machine and at most 60 s ahead; with --ramp the first generator leads the others (docs/how-to/load.md)
+    #[arg(long, help_heading = "Several generators")]
+    pub led: bool,
     /// The length of an interval: histograms and progress are kept for each
     #[arg(long, value_name = "S", default_value = "1", value_parser = parse_seconds, help_heading = "Instrument")]
     pub interval_s: Duration,
+    /// Keep one row a query, of at most so many, and write them to queries.arrow in the folder of --out; takes 48 bytes
+    /// a row, shared evenly among threads
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=ROWS_MAX), requires = "out", help_heading = "Instrument")]
+    rows: Option<u64>,
     /// Print JSON lines on a terminal too
     #[arg(long, help_heading = "Instrument")]
     pub json: bool,
@@ -177,6 +191,25 @@ pub struct Instrument {
     /// Confirm that this address, neither loopback nor in 198.18.0.0/15 or 2001:2::/48, is yours to load
     #[arg(long, value_name = "ADDRESS", help_heading = "Instrument")]
     pub i_am_authorized: Option<IpAddr>,
+}
+
+impl Instrument {
+    /// Where the queries of a thread go, if they are wanted one by one; its first client has the number `first_client`.
+    pub fn rows(&self, part: Part, first_client: u32) -> Option<Rows> {
+        let alone = Part { segment: Segment::default(), ..part };
+        self.rows.map(|most| Rows::new(alone.share(most as usize), first_client))
+    }
+}
+
+/// The clients of one generator.
+#[derive(Clone, Debug)]
+pub struct Clients {
+    /// How many each thread has.
+    pub of_threads: Vec<usize>,
+    /// The number of the first among those of all generators.
+    pub first: u32,
+    /// The places in the table of each.
+    pub table: usize,
 }
 
 /// What to do, by the arguments.
@@ -232,8 +265,13 @@ impl Arguments {
         }
     }
 
-    /// Clients of each thread, and the places that each client's table needs.
-    pub fn clients(&self, plan: Plan) -> Result<(Vec<usize>, usize), LoadError> {
+    /// The period that begins then, for as long as is asked.
+    pub fn period(&self, model: Model, start_ns: i64) -> Period {
+        Period { model, start_ns, end_ns: start_ns + nanoseconds(self.duration_s), seed: self.queries.seed }
+    }
+
+    /// The clients of this generator; where there are several, each has its share.
+    pub fn clients(&self, plan: Plan) -> Result<Clients, LoadError> {
         let outstanding = match plan {
             Plan::Once(Model::Outstanding(count)) => count as f64,
             Plan::Once(Model::Rate { qps, .. } | Model::Stream { qps }) => qps * self.timeout_s.as_secs_f64(),
@@ -242,19 +280,29 @@ impl Arguments {
         };
         let threads = self.threads as usize;
         let fitting = (outstanding * 2.0 / in_flight::TABLE_MAX as f64).ceil() as usize;
-        let clients = self.clients.map_or(fitting.max(16), |clients| clients as usize).max(threads);
+        let part = |thread| Part { thread, threads, segment: self.instrument.segment };
+        let clients = self.clients.map_or(fitting.max(16), |clients| clients as usize).max(part(0).count());
         let table = in_flight::table_for(outstanding, clients).ok_or_else(|| {
             LoadError::Arguments(format!(
                 "{clients} clients have too few message ids for {outstanding:.0} outstanding queries: use at least {}",
                 fitting.max(clients + 1)
             ))
         })?;
-        Ok(((0..threads).map(|thread| clients / threads + usize::from(thread < clients % threads)).collect(), table))
+        let first = part(0).before(clients) as u32;
+        Ok(Clients { of_threads: (0..threads).map(|thread| part(thread).share(clients)).collect(), first, table })
     }
 
     /// What cannot be said with single arguments.
     pub fn check(&self) -> Result<(), LoadError> {
         check_intervals(self.timeout_s, self.instrument.interval_s)?;
+        let Instrument { until_eof, led, segment, .. } = self.instrument;
+        let wrong = |text: &str| Err(LoadError::Arguments(text.into()));
+        if self.queries.reads_standard_input() && (until_eof || led) {
+            return wrong("--until-eof or --led and queries from standard input exclude each other");
+        }
+        if self.ramp && !led && segment.of > 1 {
+            return wrong("a ramp of several generators needs --led: the first one leads the others");
+        }
         if let Some(source) = self.sources.iter().find(|source| source.is_ipv4() != self.server.address.is_ipv4()) {
             let server = self.server.address;
             return Err(LoadError::Arguments(format!("--source {source} and {server} are of different families")));

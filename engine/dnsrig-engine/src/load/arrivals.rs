@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::{captured::Taken, source::Source};
+use super::{captured::Taken, segment::Part, source::Source};
 use crate::base::{draw::exponential, random::Random};
 
 /// Tells the random stream of arrivals from others of the same seed.
@@ -36,46 +36,48 @@ pub struct Due {
     pub client: Option<u32>,
     /// Its position in the order of queries.
     pub query: u32,
+    /// Its number in the schedule of all threads and generators; of a stream, its place there.
+    pub number: u64,
 }
 
-/// The order of queries: the first comes again after the last.
+/// The order of queries, one for all threads and generators: the first comes again after the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Order {
+    /// The query that is number 0 of a schedule.
     pub next: u32,
     pub count: u32,
 }
 
 impl Order {
-    fn take(&mut self) -> u32 {
-        let query = self.next;
-        self.next = if query + 1 == self.count { 0 } else { query + 1 };
-        query
+    /// The query so many further on.
+    fn after(self, queries: u64) -> u32 {
+        ((u64::from(self.next) + queries) % u64::from(self.count)) as u32
     }
 }
 
-/// Which of several threads this one is; they share a rate, or the outstanding queries, evenly.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
-    pub thread: usize,
-    pub threads: usize,
-}
-
 /// The queries of one thread that fall due from a start to before an end.
+///
+/// The schedule is the same however many threads and generators share it: of `count` parts, part i has the queries
+/// number i, i + `count`, i + 2 `count` …
 pub struct Arrivals {
+    start_ns: i64,
     end_ns: i64,
-    /// Which query is next.
-    pub order: Order,
+    order: Order,
+    /// The number of the next query in the schedule, and which one it is.
+    number: u64,
+    query: u32,
+    /// From one number to the next, and as far in the order.
+    step: u64,
+    query_step: u32,
     kind: Kind,
 }
 
 enum Kind {
     Even {
-        start_ns: i64,
         qps: f64,
-        next: u64,
-        step: u64,
     },
     Poisson {
+        /// From the start.
         next_ns: f64,
         mean_gap_ns: f64,
         random: Random,
@@ -85,7 +87,6 @@ enum Kind {
     },
     /// None is due before `next_ns`.
     Stream {
-        start_ns: i64,
         next_ns: i64,
     },
 }
@@ -94,35 +95,33 @@ impl Arrivals {
     /// Of the thread `part`, in `period`; Poisson arrivals are the same for the same seed.
     pub fn new(period: Period, part: Part, order: Order) -> Self {
         let Period { model, start_ns, end_ns, seed } = period;
+        let (number, step) = (part.number() as u64, part.count() as u64);
         let kind = match model {
-            Model::Rate { qps, poisson: false } => {
-                Kind::Even { start_ns, qps, next: part.thread as u64, step: part.threads as u64 }
-            }
+            Model::Rate { qps, poisson: false } => Kind::Even { qps },
             Model::Rate { qps, poisson: true } => {
-                // The superposition of independent Poisson processes is one of the sum of their rates.
-                let mean_gap_ns = part.threads as f64 * 1e9 / qps;
-                let mut random = Random::new(seed, PURPOSE + part.thread as u64);
-                Kind::Poisson { next_ns: start_ns as f64 + mean_gap_ns * exponential(&mut random), mean_gap_ns, random }
+                let (mean_gap_ns, mut random) = (1e9 / qps, Random::new(seed, PURPOSE));
+                let next_ns = pass(0.0, number + 1, mean_gap_ns, &mut random);
+                Kind::Poisson { next_ns, mean_gap_ns, random }
             }
             Model::Outstanding(windows) => {
-                let mine = windows / part.threads + usize::from(part.thread < windows % part.threads);
+                let mine = part.share(windows);
                 let mut free_ns = VecDeque::with_capacity(mine);
                 free_ns.resize(mine, start_ns);
                 Kind::Windows { free_ns }
             }
-            Model::Stream { .. } => Kind::Stream { start_ns, next_ns: start_ns },
+            Model::Stream { .. } => Kind::Stream { next_ns: start_ns },
         };
-        Arrivals { end_ns, order, kind }
+        let (query, query_step) = (order.after(number), Order { next: 0, ..order }.after(step));
+        Arrivals { start_ns, end_ns, order, number, query, step, query_step, kind }
     }
 
     /// When the next query is due; `i64::MAX` if none will be, as far as is known.
     pub fn next_due_ns(&self) -> i64 {
         let next_ns = match &self.kind {
-            // From the start each time, so that no error adds up.
-            Kind::Even { start_ns, qps, next, .. } => start_ns + (*next as f64 * 1e9 / qps) as i64,
-            Kind::Poisson { next_ns, .. } => *next_ns as i64,
+            Kind::Even { qps } => self.start_ns + even_ns(self.number, *qps),
+            Kind::Poisson { next_ns, .. } => self.start_ns + *next_ns as i64,
             Kind::Windows { free_ns } => free_ns.front().copied().unwrap_or(i64::MAX),
-            Kind::Stream { next_ns, .. } => *next_ns,
+            Kind::Stream { next_ns } => *next_ns,
         };
         if next_ns < self.end_ns { next_ns } else { i64::MAX }
     }
@@ -133,25 +132,41 @@ impl Arrivals {
         if at_ns > now_ns {
             return None;
         }
-        if let (Kind::Stream { start_ns, next_ns }, Source::Captured(captured)) = (&mut self.kind, source) {
-            let latest_ns = now_ns.min(self.end_ns - 1) - *start_ns;
+        if let (Kind::Stream { next_ns }, Source::Captured(captured)) = (&mut self.kind, source) {
+            let latest_ns = now_ns.min(self.end_ns - 1) - self.start_ns;
             let taken = captured.take(latest_ns);
-            *next_ns = captured.next_due_ns().saturating_add(*start_ns);
-            return taken.map(|Taken { due_ns, client, place }| Due {
-                at_ns: *start_ns + due_ns,
+            *next_ns = captured.next_due_ns().saturating_add(self.start_ns);
+            return taken.map(|Taken { due_ns, client, place, number }| Due {
+                at_ns: self.start_ns + due_ns,
                 client: Some(client),
                 query: place,
+                number,
             });
         }
         match &mut self.kind {
-            Kind::Even { next, step, .. } => *next += *step,
-            Kind::Poisson { next_ns, mean_gap_ns, random } => *next_ns += *mean_gap_ns * exponential(random),
+            Kind::Even { .. } => {}
+            Kind::Poisson { next_ns, mean_gap_ns, random } => {
+                *next_ns = pass(*next_ns, self.step, *mean_gap_ns, random);
+            }
             Kind::Windows { free_ns } => {
                 free_ns.pop_front();
             }
             Kind::Stream { .. } => return None,
         }
-        Some(Due { at_ns, client: None, query: self.order.take() })
+        let due = Due { at_ns, client: None, query: self.query, number: self.number };
+        self.number += self.step;
+        self.query = add_within(self.query, self.query_step, self.order.count);
+        Some(due)
+    }
+
+    /// Where the next period goes on: behind all queries of this one's schedule, whoever sent them or could not.
+    pub fn order_after(&self) -> Order {
+        let passed = match self.kind {
+            Kind::Even { qps } => even_count(self.end_ns - self.start_ns, qps),
+            // Of one thread alone; several have no order in common.
+            _ => self.number,
+        };
+        Order { next: self.order.after(passed), ..self.order }
     }
 
     /// Takes in that a query ended: with outstanding queries the next is due at that moment.
@@ -180,96 +195,29 @@ impl Arrivals {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const ALONE: Part = Part { thread: 0, threads: 1 };
-
-    fn arrivals(model: Model, part: Part, start_ns: i64, end_ns: i64) -> Arrivals {
-        Arrivals::new(Period { model, start_ns, end_ns, seed: 7 }, part, Order { next: 1, count: 3 })
-    }
-
-    fn take(arrivals: &mut Arrivals, now_ns: i64) -> Option<i64> {
-        arrivals.take(now_ns, &mut Source::none()).map(|due| due.at_ns)
-    }
-
-    fn all(mut arrivals: Arrivals) -> Vec<i64> {
-        std::iter::from_fn(|| take(&mut arrivals, i64::MAX - 1)).collect()
-    }
-
-    #[test]
-    fn an_even_rate_has_no_error_that_adds_up() {
-        let due_ns = all(arrivals(Model::Rate { qps: 3.0, poisson: false }, ALONE, 1_000, 1_000 + 100_000_000_000));
-        assert_eq!(due_ns.len(), 300);
-        assert_eq!(due_ns[..4], [1_000, 333_334_333, 666_667_666, 1_000_001_000]);
-        assert_eq!(due_ns[297], 1_000 + 99_000_000_000);
-    }
-
-    #[test]
-    fn threads_share_an_even_rate_without_a_gap() {
-        let model = Model::Rate { qps: 1000.0, poisson: false };
-        let mut due_ns: Vec<i64> =
-            (0..3).flat_map(|thread| all(arrivals(model, Part { thread, threads: 3 }, 0, 1_000_000_000))).collect();
-        due_ns.sort_unstable();
-        assert_eq!(due_ns, (0..1000).map(|at| at * 1_000_000).collect::<Vec<_>>());
-    }
-
-    #[test]
-    fn nothing_is_due_before_its_time_nor_after_the_end() {
-        let mut arrivals = arrivals(Model::Rate { qps: 10.0, poisson: false }, ALONE, 0, 150_000_000);
-        assert_eq!(take(&mut arrivals, 0), Some(0));
-        assert_eq!(take(&mut arrivals, 99_999_999), None);
-        assert_eq!(arrivals.next_due_ns(), 100_000_000);
-        assert_eq!(take(&mut arrivals, 100_000_000), Some(100_000_000));
-        assert_eq!((arrivals.next_due_ns(), take(&mut arrivals, i64::MAX - 1)), (i64::MAX, None));
-    }
-
-    #[test]
-    fn poisson_arrivals_have_the_rate_and_the_spread_of_a_poisson_process() {
-        let model = Model::Rate { qps: 10_000.0, poisson: true };
-        let due_ns = all(arrivals(model, ALONE, 0, 10_000_000_000));
-        // 100,000 expected; the standard deviation is the root of that, 316.
-        assert!(due_ns.len().abs_diff(100_000) < 5 * 316, "{}", due_ns.len());
-        let gaps: Vec<f64> = due_ns.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
-        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
-        assert!((0.98..1.02).contains(&(deviation / mean)), "of an exponential distribution they are equal");
-        assert_eq!(due_ns, all(arrivals(model, ALONE, 0, 10_000_000_000)), "the same seed");
-    }
-
-    #[test]
-    fn a_closed_loop_is_due_at_once_and_then_when_a_query_ends() {
-        let mut arrivals = arrivals(Model::Outstanding(2), ALONE, 5, 1_000);
-        assert_eq!([(); 3].map(|()| take(&mut arrivals, 5)), [Some(5), Some(5), None]);
-        arrivals.ended(70);
-        assert_eq!((take(&mut arrivals, 69), take(&mut arrivals, 70)), (None, Some(70)));
-        arrivals.ended(1_000);
-        assert_eq!(arrivals.next_due_ns(), i64::MAX, "the end has come");
-    }
-
-    #[test]
-    fn a_query_that_ends_in_the_future_does_not_keep_others_waiting() {
-        let mut arrivals = arrivals(Model::Outstanding(2), ALONE, 5, 1_000);
-        assert_eq!([(); 2].map(|()| take(&mut arrivals, 5)), [Some(5), Some(5)]);
-        arrivals.ended(500);
-        arrivals.ended(70);
-        assert_eq!(
-            [take(&mut arrivals, 70), take(&mut arrivals, 499), take(&mut arrivals, 500)],
-            [Some(70), None, Some(500)]
-        );
-    }
-
-    #[test]
-    fn threads_share_the_outstanding_queries() {
-        let count = |thread| all(arrivals(Model::Outstanding(5), Part { thread, threads: 3 }, 0, 9)).len();
-        assert_eq!([0, 1, 2].map(count), [2, 2, 1]);
-    }
-    #[test]
-    fn queries_come_in_their_order_and_the_first_after_the_last() {
-        let mut arrivals = arrivals(Model::Outstanding(4), ALONE, 0, 9);
-        let due: Vec<_> = std::iter::from_fn(|| arrivals.take(0, &mut Source::none())).collect();
-        assert_eq!(due, [1, 2, 0, 1].map(|query| Due { at_ns: 0, client: None, query }));
-        assert_eq!(arrivals.order, Order { next: 2, count: 3 });
-    }
+/// How long after the start query `number` is due: counted from the start each time, so that no error adds up.
+fn even_ns(number: u64, qps: f64) -> i64 {
+    (number as f64 * 1e9 / qps) as i64
 }
+
+/// How many queries are due within so long.
+fn even_count(duration_ns: i64, qps: f64) -> u64 {
+    let about = (duration_ns as f64 * qps / 1e9) as u64;
+    // The estimate is rounded, and so are the moments.
+    (about.saturating_sub(2)..).find(|number| even_ns(*number, qps) >= duration_ns).unwrap_or(about)
+}
+
+/// The moment `arrivals` arrivals of a Poisson process after `from_ns`. Those of other threads are drawn as well: all
+/// threads have the one process of the seed, and the same roundings in it.
+fn pass(from_ns: f64, arrivals: u64, mean_gap_ns: f64, random: &mut Random) -> f64 {
+    (0..arrivals).fold(from_ns, |at_ns, _| at_ns + mean_gap_ns * exponential(random))
+}
+
+/// The sum of two numbers below `count`, begun anew from there.
+fn add_within(one: u32, other: u32, count: u32) -> u32 {
+    if other < count - one { one + other } else { other - (count - one) }
+}
+
+#[cfg(test)]
+#[path = "arrivals_tests.rs"]
+mod tests;

@@ -30,6 +30,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(5);
 #[derive(Clone, Copy, Debug)]
 struct Query {
     due_ns: i64,
+    number: u64,
     client: u32,
     transport: Transport,
     /// Whether it is asked again over TCP if its answer is truncated.
@@ -45,6 +46,8 @@ pub struct Taken {
     pub client: u32,
     /// Names it, as long as it has not ended.
     pub place: u32,
+    /// Its place in the stream.
+    pub number: u64,
 }
 
 /// Queries in the order of their due times.
@@ -62,10 +65,16 @@ impl Chunk {
         self.queries.len() < CHUNK_QUERIES && self.messages.len() < CHUNK_BYTES
     }
 
-    /// Adds a query, of which none before is due later.
-    pub fn push(&mut self, due_ns: i64, client: u32, (transport, asks_again): (Transport, bool), message: &[u8]) {
+    /// Adds a query, of which none before is due later; `number` is its place in the stream.
+    pub fn push(
+        &mut self,
+        (number, due_ns): (u64, i64),
+        client: u32,
+        (transport, asks_again): (Transport, bool),
+        message: &[u8],
+    ) {
         let start = self.messages.len() as u32;
-        self.queries.push(Query { due_ns, client, transport, asks_again, start });
+        self.queries.push(Query { due_ns, number, client, transport, asks_again, start });
         self.messages.extend_from_slice(message);
         self.open += 1;
     }
@@ -195,7 +204,7 @@ impl Captured {
         if self.chunks.back().is_none_or(|chunk| self.next == chunk.queries.len()) {
             self.read_on();
         }
-        let Query { due_ns, client, .. } = *self.chunks.back()?.queries.get(self.next)?;
+        let Query { due_ns, number, client, .. } = *self.chunks.back()?.queries.get(self.next)?;
         if due_ns > now_ns {
             return None;
         }
@@ -203,7 +212,7 @@ impl Captured {
         let place = u32::from(chunk) << 16 | self.next as u32;
         self.next += 1;
         self.last_due_ns = due_ns;
-        Some(Taken { due_ns, client, place })
+        Some(Taken { due_ns, client, place, number })
     }
 
     /// The message of a query that was taken; none if it has ended and its chunk is gone.

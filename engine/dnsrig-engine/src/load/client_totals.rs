@@ -191,6 +191,11 @@ impl ClientTotals {
         all
     }
 
+    /// The latencies of each class; empty where clients have no classes.
+    pub fn class_latencies(&self) -> &[Times] {
+        self.by_class.as_ref().map_or(&[], |(_, latencies)| latencies)
+    }
+
     /// The class of a client; 0 where they have no classes.
     pub fn class(&self, client: u32) -> u8 {
         self.by_class.as_ref().map_or(0, |(classes, _)| classes.of(client) as u8)

@@ -14,6 +14,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 use super::{
     client_totals::ClientTotals,
     interval_stats::{Interval, IntervalStats},
+    rows::Rows,
     transport::Connections,
 };
 
@@ -40,6 +41,8 @@ pub struct Ended {
     pub intervals: u64,
     /// What clients saw, where intervals do not say it.
     pub clients: Option<ClientTotals>,
+    /// Of queries, where they are wanted.
+    pub rows: Option<Rows>,
 }
 
 /// The thread's side.

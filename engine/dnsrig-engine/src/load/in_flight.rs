@@ -13,6 +13,7 @@ use super::{
     client_totals::End,
     interval_stats::{Ended, IntervalStats},
     lateness::{Lateness, Mark},
+    rows::{Place, Rows},
     source::Source,
 };
 use crate::{dns::tsig::sign::Signer, net::connection::CloseReason};
@@ -61,12 +62,21 @@ struct Query {
     owner: u32,
     /// Position in the order of queries.
     place: u32,
+    row: Place,
     handle: Handle,
     state: State,
 }
 
-const UNUSED: Query =
-    Query { due_ns: 0, sent_ns: 0, mark: Mark::UNSENT, owner: 0, place: 0, handle: Handle(0), state: State::Unused };
+const UNUSED: Query = Query {
+    due_ns: 0,
+    sent_ns: 0,
+    mark: Mark::UNSENT,
+    owner: 0,
+    place: 0,
+    row: Place::NONE,
+    handle: Handle(0),
+    state: State::Unused,
+};
 
 /// A datagram takes the kernel less than this to send, with the way through both hosts' stacks on a virtual link. If it
 /// took longer, the thread was held up in the middle of sending, and no one knows before which datagram.
@@ -132,6 +142,8 @@ pub struct InFlight {
     ended_ns: Option<Vec<i64>>,
     /// Where counts and times go.
     pub interval_stats: IntervalStats,
+    /// Where each query goes, if that is wanted.
+    pub rows: Option<Rows>,
 }
 
 /// How an [`InFlight`] is made.
@@ -180,6 +192,7 @@ impl InFlight {
             again: None,
             ended_ns: None,
             interval_stats,
+            rows: None,
         }
     }
 
@@ -220,8 +233,13 @@ impl InFlight {
         }
         let place = number as usize & (table.len() - 1);
         let owner = due.client.unwrap_or(client as u32);
-        let first = Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, ..UNUSED };
-        table[place] = Query { handle, ..self.again.unwrap_or(first) };
+        table[place] = match (self.again, &mut self.rows) {
+            (Some(again), _) => Query { handle, ..again },
+            (None, rows) => {
+                let row = rows.as_mut().map_or(Place::NONE, |rows| rows.draft(due, Some(client), &self.source));
+                Query { due_ns: due.at_ns, sent_ns: due.at_ns, owner, place: due.query, row, handle, ..UNUSED }
+            }
+        };
         *drafts += 1;
         let length = match &mut self.signer {
             Some(signer) => signer.sign(space, query.len(), self.signed_at_s),
@@ -237,6 +255,12 @@ impl InFlight {
         }
         let client = &mut self.clients[client];
         let (sent_ns, held_ns) = (sending.began_ns, sending.held_ns(count));
+        if let Some(rows) = &mut self.rows {
+            if (count as u64) < client.drafts {
+                rows.forget(client.query(client.next + count as u64).row);
+            }
+            (client.next..client.next + count as u64).for_each(|at| rows.sent(client.query(at).row, sent_ns));
+        }
         if self.outstanding == 0 {
             self.lateness.nothing_outstanding();
         }
@@ -258,7 +282,7 @@ impl InFlight {
     pub fn ask_again(&mut self) -> Option<Due> {
         let query = *self.truncated.front()?;
         self.again = Some(query);
-        Some(Due { at_ns: query.due_ns, client: Some(query.owner), query: query.place })
+        Some(Due { at_ns: query.due_ns, client: Some(query.owner), query: query.place, number: 0 })
     }
 
     /// It was sent, or could not be: then the others go first.
@@ -395,16 +419,24 @@ impl InFlight {
 
     /// A query that was due is never sent.
     pub fn give_up(&mut self, due: Due) {
+        if let Some(rows) = &mut self.rows {
+            rows.unsent(due, &self.source);
+        }
         self.interval_stats.given_up(due.at_ns);
         self.source.ended(due.query);
     }
 
     /// A query that was due never left, because its client's connection took no more: the client waits in vain.
     pub fn time_out(&mut self, due: Due) {
-        let Due { at_ns, client, query } = due;
+        let Due { at_ns, client, query, .. } = due;
+        let ended_ns = at_ns + self.timeout_ns;
+        if let Some(rows) = &mut self.rows {
+            let row = rows.draft(due, None, &self.source);
+            rows.sent(row, at_ns);
+            rows.end(row, ended_ns, End::Timeout);
+        }
         self.interval_stats.sent(at_ns, at_ns, 0);
         self.source.ended(query);
-        let ended_ns = at_ns + self.timeout_ns;
         let ended = Ended { due_ns: at_ns, sent_ns: at_ns, ended_ns, lower_ns: self.timeout_ns, end: End::Timeout };
         self.interval_stats.end(client.unwrap_or(0) as usize, ended);
     }
@@ -419,6 +451,9 @@ impl InFlight {
             End::Timeout | End::Lost(_) => self.lateness.unanswered(mark, self.timeout_ns),
         };
         self.interval_stats.end(client, Ended { due_ns, sent_ns, ended_ns, lower_ns, end });
+        if let Some(rows) = &mut self.rows {
+            rows.end(query.row, ended_ns, end);
+        }
         if let Some(times) = &mut self.ended_ns {
             times.push(ended_ns);
         }

@@ -1,5 +1,8 @@
 use super::*;
-use crate::load::interval_stats::Counts;
+use crate::load::{
+    interval_stats::Counts,
+    rows::{Outcome, Row},
+};
 
 const MS: i64 = 1_000_000;
 const TIMEOUT_NS: i64 = 100 * MS;
@@ -14,7 +17,7 @@ fn in_flight(clients: usize, table: usize) -> InFlight {
 
 /// The first query, due at a time.
 fn due(at_ns: i64) -> Due {
-    Due { at_ns, client: None, query: 0 }
+    Due { at_ns, client: None, query: 0, number: 0 }
 }
 
 /// Sends a query of `client` that was due at `due_ns`, at `sent_ns`, and returns it as sent.
@@ -238,4 +241,41 @@ fn a_query_with_a_truncated_answer_is_asked_again_once_and_stays_as_old_as_it_wa
     }
     let counts = counts(&mut in_flight);
     assert_eq!([counts.sent, counts.answered, counts.timeouts, counts.truncated], [2, 1, 1, 3]);
+}
+
+#[test]
+fn each_query_has_a_row_until_there_is_no_room_for_another() {
+    let mut in_flight = in_flight(2, 16);
+    in_flight.rows = Some(Rows::new(4, 100));
+    let number = |number: u32| Due { query: number % 5, number: number.into(), ..due(i64::from(number) * MS) };
+    let mut space = [0; 512];
+    let drafts = [6, 7, 8].map(|n| in_flight.draft(1, number(n), &mut space).map(|_| space[..20].to_vec()).unwrap());
+    // The third was not sent, and has a row again when it is.
+    in_flight.sent(1, 2, 40, at(9 * MS));
+    assert!(in_flight.answer_by_id(1, &answer_to(&drafts[0]), 20, 10 * MS));
+    in_flight.draft(0, number(8), &mut space).unwrap();
+    in_flight.sent(0, 1, 20, at(11 * MS));
+    in_flight.lose(0, CloseReason::Reset);
+    in_flight.give_up(number(9));
+    in_flight.draft(0, number(10), &mut space).unwrap();
+    in_flight.sent(0, 1, 20, at(11 * MS));
+    in_flight.give_up(number(11));
+    in_flight.expire(TIMEOUT_NS + 11 * MS);
+    let rows = in_flight.rows.take().unwrap();
+    let row = |n: u64, sent: i64, latency: i64, client, outcome| Row {
+        number: n,
+        due_ns: n as i64 * MS,
+        sent_ns: sent * MS,
+        latency_ns: latency * MS,
+        client,
+        query: n % 5,
+        outcome,
+    };
+    let expected = [
+        row(6, 9, 4, 101, Outcome::Answered),
+        row(7, 9, 102, 101, Outcome::Timeout),
+        row(8, 11, 103, 100, Outcome::Lost),
+        row(9, 9, 0, u32::MAX, Outcome::Unsent),
+    ];
+    assert_eq!((rows.all(), rows.dropped), (&expected[..], 2));
 }

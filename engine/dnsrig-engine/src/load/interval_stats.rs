@@ -18,7 +18,7 @@ use crate::{
 pub const RCODES: usize = 16;
 
 /// How many queries ended without an answer, by why, apart from timeouts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Losses {
     pub closed: u64,
     pub reset: u64,
@@ -38,14 +38,15 @@ impl Losses {
 
     /// All of them.
     pub fn total(&self) -> u64 {
-        self.closed + self.reset + self.refused + self.tls
+        [self.closed, self.reset, self.refused, self.tls].into_iter().fold(0, u64::saturating_add)
     }
 
-    fn add(&mut self, other: &Losses) {
-        self.closed += other.closed;
-        self.reset += other.reset;
-        self.refused += other.refused;
-        self.tls += other.tls;
+    /// Adds what another counted.
+    pub fn add(&mut self, other: &Losses) {
+        self.closed = self.closed.saturating_add(other.closed);
+        self.reset = self.reset.saturating_add(other.reset);
+        self.refused = self.refused.saturating_add(other.refused);
+        self.tls = self.tls.saturating_add(other.tls);
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Apart from sockets and clocks, all is in cores that know neither: [`arrivals`] says which queries fall due and
 //! when, [`send_schedule`] what a thread does next, [`in_flight`] which queries are outstanding and what a message
-//! means, [`lateness`] what of a latency may be our own, [`interval_stats`] counts and times, [`ramp`] searches for
-//! the highest rate. A [`worker`] thread drives them over a [`transport`]; a [`team`] is all threads, [`collect`]
-//! puts together what they counted and [`record`] writes files. [`play`] is the same with the queries of a stream,
-//! which [`captured`] holds on their way. What goes from arrivals over a transport to the table of queries in flight
-//! is [`arrivals::Due`].
+//! means, [`lateness`] what of a latency may be our own, [`interval_stats`] counts and times, [`rows`] keeps each query
+//! where that is wanted, [`ramp`] searches for the highest rate and [`judge`] says whether one holds. A [`worker`] thread
+//! drives them over a [`transport`]; a [`team`] is all threads, [`collect`] puts together what they counted and
+//! [`record`] writes files. [`segment`] says how generators on several machines share one schedule, [`led`] what they
+//! say to each other, [`start`] when a period begins. [`play`] is the same with the queries of a stream, which
+//! [`captured`] holds on their way. What goes from arrivals over a transport to the table of queries in flight is
+//! [`arrivals::Due`].
 
 pub mod answer;
 pub mod answers;
@@ -20,16 +22,23 @@ pub mod handover;
 pub mod human_report;
 pub mod in_flight;
 pub mod interval_stats;
+pub mod judge;
 pub mod lateness;
+pub mod led;
+pub mod lines;
 pub mod play;
 pub mod priority;
 pub mod queries;
 pub mod ramp;
 pub mod record;
 pub mod report;
+pub mod rows;
 mod run;
+mod search;
+pub mod segment;
 pub mod send_schedule;
 pub mod source;
+pub mod start;
 pub mod stream;
 pub mod summary;
 pub mod team;

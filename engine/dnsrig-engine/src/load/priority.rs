@@ -5,10 +5,7 @@
 //! % of each second in one piece, some 50 ms, so at high rates, and in a closed loop, ordinary priority is the better
 //! one.
 
-use super::{
-    arrivals::{Model, Part},
-    waking::Waking,
-};
+use super::{arrivals::Model, segment::Part, waking::Waking};
 
 /// Up to so many queries a second a thread sleeps between them: at 20,000 it used 68 % of a CPU in real time; at 40,000
 /// it used 85 %, and whatever else took its time made it use all.
@@ -28,7 +25,7 @@ const SPIN_SHARE: f64 = 0.5;
 /// allowed and useful, else ordinary one. Returns whether it has it, and how early to be awake.
 pub fn choose(wanted: bool, model: Model, part: Part) -> (bool, Waking) {
     let qps = match model {
-        Model::Rate { qps, .. } | Model::Stream { qps } => qps / part.threads as f64,
+        Model::Rate { qps, .. } | Model::Stream { qps } => qps / part.count() as f64,
         Model::Outstanding(_) => f64::INFINITY,
     };
     let real_time = wanted && qps <= RATE_MAX_QPS && schedule(libc::SCHED_FIFO, 1);

@@ -14,8 +14,10 @@ use hdrhistogram::serialization::{
 
 use super::{
     answers::Bin,
+    arrivals::Period,
     client_totals::{ClientCounts, ClientTotal, ClientTotals},
     interval_stats::{Counts, Interval, Series},
+    segment::Segment,
 };
 use crate::{
     base::{
@@ -52,6 +54,7 @@ pub struct Record {
     start_ns: i64,
     interval_ns: i64,
     end_ns: i64,
+    first_client: u32,
     wall_start: Duration,
     begun: bool,
     intervals: RowFile<'static, IntervalRow>,
@@ -60,13 +63,14 @@ pub struct Record {
 }
 
 impl Record {
-    /// Makes the files in `folder`, over old ones; `start_ns` is when the first interval begins.
+    /// Makes the files in `folder`, over old ones; `first_client` is the number of the first one here among those of
+    /// all generators.
     pub fn create(
         folder: &Path,
         anchor: Anchor,
-        start_ns: i64,
-        end_ns: i64,
+        Period { start_ns, end_ns, .. }: Period,
         interval_ns: i64,
+        first_client: u32,
     ) -> Result<Self, RecordError> {
         let log_path = folder.join("latency.hlog");
         let log = File::create(&log_path).map_err(|error| RecordError::Log(log_path.clone(), error))?;
@@ -78,6 +82,7 @@ impl Record {
             start_ns,
             interval_ns,
             end_ns,
+            first_client,
             wall_start: Duration::from_nanos(wall_ns.max(0).unsigned_abs()),
             begun: false,
             intervals: RowFile::create(&folder.join("intervals.arrow"), interval_columns())?,
@@ -99,7 +104,7 @@ impl Record {
             counts: interval.counts,
             busy_ns: interval.busy_ns,
         }])?;
-        let clients = (0..).zip(interval.clients.iter().copied());
+        let clients = (self.first_client..).zip(interval.clients.iter().copied());
         let clients = clients.filter(|(_, counts)| counts.answered + counts.unanswered > 0);
         let clients = clients.map(|(number, counts)| ClientRow { start_ns, number, counts });
         self.clients.write(&clients.collect::<Vec<_>>())?;
@@ -108,8 +113,15 @@ impl Record {
     }
 
     /// Ends the files in order. What clients saw over all intervals, where intervals do not say it, is written then.
-    pub fn finish(mut self, clients: Option<&ClientTotals>) -> Result<(), RecordError> {
-        self.log.flush().map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
+    ///
+    /// Where other generators have a part of each class of clients, the latencies of the classes are written, too: those
+    /// of all are to be put together.
+    pub fn finish(mut self, clients: Option<&ClientTotals>, segment: Segment) -> Result<(), RecordError> {
+        let classes = clients.filter(|_| segment.if_shared().is_some()).map_or(&[][..], ClientTotals::class_latencies);
+        let tags = classes.iter().enumerate().map(|(class, times)| (format!("class-{class}"), times));
+        let written = if classes.is_empty() { Ok(()) } else { self.log_times(tags, 0, self.end_ns - self.start_ns) };
+        let written = written.and_then(|()| self.log.flush());
+        written.map_err(|error| RecordError::Log(self.log_path.clone(), error))?;
         self.intervals.finish()?;
         self.clients.finish()?;
         self.answers.finish()?;
@@ -120,6 +132,25 @@ impl Record {
     }
 
     fn write_times(&mut self, series: &Series, from_ns: i64, duration_ns: i64) -> io::Result<()> {
+        let tags: [(&str, &Times); 5] = [
+            ("due", &series.due),
+            ("sent", &series.sent),
+            ("lower", &series.lower),
+            ("lag", &series.lag),
+            ("handshake", &series.handshake),
+        ];
+        let there = tags.into_iter().filter(|(tag, times)| *tag != "handshake" || !times.is_empty());
+        self.log_times(there, from_ns, duration_ns)?;
+        self.log.flush()
+    }
+
+    /// Appends a line for each tag.
+    fn log_times<'t, T: AsRef<str>>(
+        &mut self,
+        tags: impl Iterator<Item = (T, &'t Times)>,
+        from_ns: i64,
+        duration_ns: i64,
+    ) -> io::Result<()> {
         let mut serializer = V2DeflateSerializer::new();
         let mut builder = IntervalLogWriterBuilder::new();
         let wall_start = UNIX_EPOCH + self.wall_start;
@@ -130,21 +161,12 @@ impl Record {
         builder.with_max_value_divisor(1e9);
         let mut log = builder.begin_log_with(&mut self.log, &mut serializer)?;
         self.begun = true;
-        let tags: [(&str, &Times); 5] = [
-            ("due", &series.due),
-            ("sent", &series.sent),
-            ("lower", &series.lower),
-            ("lag", &series.lag),
-            ("handshake", &series.handshake),
-        ];
         let [from, duration] = [from_ns, duration_ns].map(|ns| Duration::from_nanos(ns.unsigned_abs()));
         for (tag, times) in tags {
-            if tag != "handshake" || !times.is_empty() {
-                log.write_histogram(times, from, duration, Tag::new(tag))
-                    .map_err(|error| io::Error::other(format!("{error:?}")))?;
-            }
+            log.write_histogram(times, from, duration, Tag::new(tag.as_ref()))
+                .map_err(|error| io::Error::other(format!("{error:?}")))?;
         }
-        self.log.flush()
+        Ok(())
     }
 }
 

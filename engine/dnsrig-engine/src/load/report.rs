@@ -1,8 +1,10 @@
 //! To whom `load` speaks: JSON lines to programs, text to people.
 
 use std::{
+    fs,
     io::{self, IsTerminal},
     net::SocketAddr,
+    path::Path,
 };
 
 use serde::Serialize;
@@ -10,12 +12,14 @@ use serde::Serialize;
 use super::{
     human_report::text,
     interval_stats::Interval,
+    record::RecordError,
     summary::{Step, Summary},
 };
 use crate::{
     base::{
         clock,
         events::{self, EventError},
+        failure::Failure,
     },
     stats::{
         format::{grouped, milliseconds},
@@ -115,11 +119,18 @@ impl Reporter {
         if self.program { events::emit("step", clock::monotonic_ns(), step) } else { Ok(()) }
     }
 
-    /// Says how it all went.
-    pub fn summary(self, summary: &Summary, server: SocketAddr) -> Result<(), EventError> {
+    /// Says how it all went, and keeps the event in a file if there is a folder for it.
+    pub fn summary(self, summary: &Summary, server: SocketAddr, folder: Option<&Path>) -> Result<(), Failure> {
         if self.person {
             events::say(text(summary, server));
         }
-        if self.program { events::summary(clock::monotonic_ns(), summary) } else { Ok(()) }
+        let line = events::summary_line(clock::monotonic_ns(), summary)?;
+        if let Some(path) = folder.map(|folder| folder.join("summary.json")) {
+            fs::write(&path, &line).map_err(|error| RecordError::Log(path, error))?;
+        }
+        if self.program {
+            events::say_last(line)?;
+        }
+        Ok(())
     }
 }

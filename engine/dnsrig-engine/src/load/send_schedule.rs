@@ -4,8 +4,9 @@
 use std::collections::VecDeque;
 
 use super::{
-    arrivals::{Arrivals, Due, Order, Part, Period},
+    arrivals::{Arrivals, Due, Order, Period},
     in_flight::InFlight,
+    segment::Part,
     transport::Wait,
 };
 use crate::net::udp_batch::BATCH_MAX;
@@ -49,7 +50,8 @@ impl SendSchedule {
             arrivals,
             due: Vec::with_capacity(BATCH_MAX),
             aside: VecDeque::new(),
-            check_ns: start_ns,
+            // At once: a wish to stop may have come before the start.
+            check_ns: i64::MIN,
             last_sent_ns: start_ns,
             stopped: false,
         }
@@ -168,7 +170,7 @@ impl SendSchedule {
 
     /// Where the next period goes on.
     pub fn order(&self) -> Order {
-        self.arrivals.order
+        self.arrivals.order_after()
     }
 
     /// When the last query was sent.
@@ -183,14 +185,11 @@ impl SendSchedule {
     }
 
     fn give_up(&mut self, in_flight: &mut InFlight) {
-        // These queries are the first of the next period.
-        let next = self.due.first().map_or(self.arrivals.order.next, |due| due.query);
         let aside = self.aside.drain(..).map(|(due, _)| due);
         aside.chain(self.due.drain(..)).for_each(|due| in_flight.give_up(due));
         while let Some(due) = self.arrivals.take(i64::MAX - 1, &mut in_flight.source) {
             in_flight.give_up(due);
         }
-        self.arrivals.order.next = next;
     }
 }
 
@@ -207,6 +206,7 @@ mod tests {
         load::{
             arrivals::Model,
             captured::{self, Captured, Chunk},
+            segment::Segment,
             source::Source,
         },
     };
@@ -220,7 +220,7 @@ mod tests {
         let mut in_flight = InFlight::of([query], 1, 256, SECOND);
         let model = Model::Rate { qps: 100.0, poisson: false };
         let period = Period { model, start_ns: 0, end_ns: 60 * SECOND, seed: 1 };
-        let alone = Part { thread: 0, threads: 1 };
+        let alone = Part { thread: 0, threads: 1, segment: Segment::default() };
         let schedule = SendSchedule::new(period, alone, Order { next: 7, count: 10 }, SECOND, &mut in_flight);
         (schedule, in_flight)
     }
@@ -264,7 +264,7 @@ mod tests {
         let (mut sender, receiver) = captured::channel();
         let chunk = |due_ns: i64| {
             let mut chunk = Chunk::default();
-            chunk.push(due_ns, 0, (Transport::Udp, false), &[0; 17]);
+            chunk.push((0, due_ns), 0, (Transport::Udp, false), &[0; 17]);
             chunk
         };
         sender.give(chunk(2 * MS)).unwrap();
@@ -272,7 +272,7 @@ mod tests {
         let mut in_flight = InFlight::of([query], 1, 256, SECOND);
         in_flight.source = Source::Captured(Captured::new(receiver, 17));
         let period = Period { model: Model::Stream { qps: 100.0 }, start_ns: 0, end_ns: SECOND, seed: 1 };
-        let alone = Part { thread: 0, threads: 1 };
+        let alone = Part { thread: 0, threads: 1, segment: Segment::default() };
         let mut schedule = SendSchedule::new(period, alone, Order { next: 0, count: 1 }, SECOND, &mut in_flight);
         schedule.check(0, false, &mut in_flight);
         schedule.check_ns = SECOND;
@@ -293,13 +293,14 @@ mod tests {
     }
 
     #[test]
-    fn queries_that_were_not_sent_are_the_first_of_the_next_period() {
+    fn the_next_period_goes_on_behind_all_queries_of_the_schedule() {
         let (mut schedule, mut in_flight) = schedule();
         let due: Vec<_> = schedule.due(40 * MS, &mut in_flight).iter().map(|due| (due.at_ns, due.query)).collect();
         assert_eq!(due, [(0, 7), (10 * MS, 8), (20 * MS, 9), (30 * MS, 0), (40 * MS, 1)]);
         schedule.sent(2, 40 * MS);
         assert_eq!(schedule.due(40 * MS, &mut in_flight)[0].query, 9, "those that could not be sent stay in front");
-        schedule.check(40 * MS, true, &mut in_flight);
-        assert_eq!(schedule.order(), Order { next: 9, count: 10 });
+        schedule.check(62 * SECOND, false, &mut in_flight);
+        // 6,000 were due, sent or not.
+        assert_eq!(schedule.order(), Order { next: 7, count: 10 });
     }
 }

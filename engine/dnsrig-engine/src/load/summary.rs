@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::{
-    arguments::TransportKind,
+    arguments::{Arguments, TransportKind},
     arrivals::{Model, Period},
     client_totals::ClassTotal,
     interval_stats::{Counts, Losses, RCODES, Series, UnmatchedResponses},
     play::{Class, TransportChoice},
+    segment::Segment,
     transport::Connections,
 };
-use crate::{dns::stream::Header, stats::histogram::Distribution};
+use crate::{base::units::nanoseconds, dns::stream::Header, stats::histogram::Distribution};
 
 /// Mnemonics of the response codes in a header (RFC 6895 §2.3).
 const RCODE_NAMES: [&str; RCODES] = [
@@ -90,6 +91,10 @@ pub struct Summary {
     pub asked_qps: Option<f64>,
     pub poisson: bool,
     pub outstanding: Option<usize>,
+    /// Of several generators that share a schedule, whose rate, outstanding queries and stream are told here; counts
+    /// and clients are those of this one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub segment: Option<Segment>,
     pub interrupted: bool,
     pub start_ns: i64,
     pub end_ns: i64,
@@ -129,6 +134,9 @@ pub struct Summary {
     pub busy_share: f64,
     /// Complete intervals that had no room where they are written and told: their queries are counted here only.
     pub intervals_lost: u64,
+    /// Queries that had no room among the rows, where these are wanted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_dropped: Option<u64>,
     pub cpu_ns: i64,
     pub steps: Vec<Step>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -139,9 +147,15 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of a period.
-    pub fn of(period: Period) -> Self {
-        let mut summary = Summary::default();
+    /// What was asked for in a period.
+    pub fn asked(arguments: &Arguments, period: Period) -> Self {
+        let mut summary = Summary {
+            transport: arguments.transport,
+            segment: arguments.instrument.segment.if_shared(),
+            interval_s: arguments.instrument.interval_s.as_secs_f64(),
+            timeout_ns: nanoseconds(arguments.timeout_s),
+            ..Summary::default()
+        };
         summary.set_period(period);
         summary
     }

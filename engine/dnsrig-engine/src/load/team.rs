@@ -14,26 +14,30 @@ use std::{
 
 use super::{
     LoadError,
-    arrivals::{Order, Part, Period},
+    arguments::Instrument,
+    arrivals::{Order, Period},
     client_totals::ClientTotals,
     collect::Collection,
     handover::{Collected, Report, handover},
     in_flight::InFlight,
     interval_stats::{Counts, Interval, Series},
+    lines::Lines,
     record::Record,
     report::Reporter,
+    rows::{self, Rows},
+    segment::{Part, Segment},
     summary::{ClassResult, Summary, model_words},
     transport::{Connections, Transport},
     waking::Waking,
     worker::{Channels, Worker},
 };
-use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads};
+use crate::base::{clock, events::Anchors, failure::Failure, stop::Stop, threads::Threads, units::nanoseconds};
 
 /// Threads have this long to get ready before the first query is due.
 pub const HEAD_START_NS: i64 = 20_000_000;
 
 /// How often the wish to stop is looked at while threads work.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+pub const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// What a thread works with.
 pub struct Tools {
@@ -43,13 +47,39 @@ pub struct Tools {
     pub order: Order,
 }
 
+/// How threads work.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    pub segment: Segment,
+    /// The number of the first client among those of all generators.
+    pub first_client: u32,
+    /// A query is given up after so long.
+    pub timeout_ns: i64,
+    pub wants_real_time: bool,
+}
+
 /// Who looks at what the threads do.
 pub struct Supervision {
     pub stop: Stop,
     pub reporter: Reporter,
     pub anchors: Option<Anchors>,
+    /// What says when periods begin; none: they begin soon.
+    pub lines: Option<Lines>,
     /// Threads that bring queries; those that have brought all have ended.
     pub readers: Threads<(), LoadError>,
+}
+
+impl Supervision {
+    /// Begins to look for a wish to stop and, if led, for lines; says that the instrument has started.
+    pub fn start(instrument: &Instrument, timeout_s: Duration) -> Result<Self, Failure> {
+        let Instrument { led, until_eof, .. } = *instrument;
+        // Who is led hears the end of standard input behind its lines.
+        let stop = Stop::new(until_eof && !led)?;
+        let lines = if led { Some(Lines::start(&stop, until_eof)?) } else { None };
+        let reporter = Reporter::find(instrument.json || led, nanoseconds(timeout_s));
+        let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
+        Ok(Supervision { stop, reporter, anchors, lines, readers: Threads::new()? })
+    }
 }
 
 /// The threads and the channels to them.
@@ -61,6 +91,7 @@ pub struct Team {
     collected: Vec<Collected>,
     supervision: Supervision,
     stopping: Arc<AtomicBool>,
+    settings: Settings,
 }
 
 /// What became of a period.
@@ -76,6 +107,8 @@ pub struct Outcome {
     pub intervals_lost: u64,
     /// What clients saw, where intervals do not say it.
     pub clients: Option<ClientTotals>,
+    /// Of queries, a list a thread; none where they are not wanted.
+    pub rows: Vec<Rows>,
 }
 
 impl Outcome {
@@ -96,15 +129,17 @@ impl Team {
     /// Starts a thread for each number of clients, with what `equip` gives it.
     pub fn start(
         clients: Vec<usize>,
-        (timeout_ns, wants_real_time): (i64, bool),
+        settings: Settings,
         supervision: Supervision,
         mut equip: impl FnMut(Part) -> Result<Tools, Failure>,
     ) -> Result<Self, Failure> {
         let stopping = Arc::new(AtomicBool::new(false));
         let threads = Threads::new()?;
-        let mut team = Team { threads, periods: Vec::new(), collected: Vec::new(), supervision, stopping, clients };
+        let (periods, collected) = (Vec::new(), Vec::new());
+        let mut team = Team { threads, periods, collected, supervision, stopping, clients, settings };
+        let Settings { segment, timeout_ns, wants_real_time, .. } = settings;
         for thread in 0..team.clients.len() {
-            let part = Part { thread, threads: team.clients.len() };
+            let part = Part { thread, threads: team.clients.len(), segment };
             let (to_worker, periods) = mpsc::channel();
             let Tools { in_flight, transport, order } = equip(part)?;
             let (handover, collected) = handover();
@@ -140,7 +175,7 @@ impl Team {
         }
         let mut collection = Collection::new(&self.clients);
         let (mut connections, mut sending_ns, mut real_time) = (Vec::new(), 0, true);
-        let mut clients = None;
+        let (mut clients, mut rows) = (None, Vec::new());
         let mut working = self.clients.len();
         while working > 0 {
             self.look_up()?;
@@ -160,6 +195,7 @@ impl Team {
                         sending_ns = sending_ns.max(ended.sending_ns);
                         real_time &= ended.real_time;
                         add_clients(&mut clients, ended.clients);
+                        rows.extend(ended.rows);
                         collection.end(thread, ended.rest.as_deref(), ended.intervals);
                         working -= 1;
                     }
@@ -181,11 +217,12 @@ impl Team {
             busy_ns,
             real_time,
             clients,
+            rows,
         })
     }
 
     /// Sees whether all threads are well, passes a wish to stop on, and gives anchors when they are due.
-    fn look_up(&mut self) -> Result<(), Failure> {
+    pub fn look_up(&mut self) -> Result<(), Failure> {
         if self.threads.look()? < self.clients.len() {
             return Err(LoadError::Thread.into());
         }
@@ -204,6 +241,16 @@ impl Team {
         self.stopping.load(Ordering::Relaxed)
     }
 
+    /// Whether lines on standard input say when periods begin.
+    pub fn is_led(&self) -> bool {
+        self.supervision.lines.is_some()
+    }
+
+    /// The lines that lead it.
+    pub fn lines(&self) -> &Lines {
+        self.supervision.lines.as_ref().expect("only who is led looks for lines")
+    }
+
     /// One period, written down if there is a folder for it; `summary` knows what was asked for.
     pub fn measure(
         &mut self,
@@ -212,8 +259,11 @@ impl Team {
         folder: Option<&Path>,
         mut summary: Summary,
     ) -> Result<Summary, Failure> {
+        let period = self.wait_for(period)?;
         let mut record = match folder {
-            Some(folder) => Some(Record::create(folder, clock::anchor(), period.start_ns, period.end_ns, interval_ns)?),
+            Some(folder) => {
+                Some(Record::create(folder, clock::anchor(), period, interval_ns, self.settings.first_client)?)
+            }
             None => None,
         };
         let reporter = self.supervision.reporter;
@@ -224,7 +274,10 @@ impl Team {
             Ok(reporter.interval(interval, interval_ns as f64 / 1e9)?)
         })?;
         if let Some(record) = record {
-            record.finish(outcome.clients.as_ref())?;
+            record.finish(outcome.clients.as_ref(), self.settings.segment)?;
+        }
+        if let Some(folder) = folder.filter(|_| !outcome.rows.is_empty()) {
+            summary.rows_dropped = Some(rows::write(&folder.join("queries.arrow"), &outcome.rows)?);
         }
         // A stream may be found damaged behind its last query.
         self.supervision.readers.look()?;

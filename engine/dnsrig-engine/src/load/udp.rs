@@ -18,6 +18,7 @@ use super::{
     LoadError,
     arrivals::Due,
     in_flight::{InFlight, Sending},
+    segment::ClientAddresses,
     transport::Transport,
 };
 use crate::{
@@ -25,7 +26,6 @@ use crate::{
     dns::query::QUERY_BYTES_MAX,
     net::{
         poller::{Poller, Timeout},
-        prefix::Prefix,
         udp_batch::{BATCH_MAX, Receiver, Sender},
     },
 };
@@ -42,15 +42,14 @@ const OFFSET_AGE_MAX_NS: i64 = 10_000_000;
 pub struct Pool {
     /// The number of sockets, each with a port.
     pub ports: usize,
-    /// Where clients' addresses come from; none: all are this host.
-    pub clients_from: Option<Prefix>,
+    pub addresses: ClientAddresses,
     /// Whether a client keeps its port, or has the next one for each query.
     pub keeps_port: bool,
 }
 
 impl Pool {
     fn source(&self, due: &Due) -> Option<IpAddr> {
-        self.clients_from?.client(due.client?)
+        self.addresses.of(due.client?)
     }
 }
 
@@ -134,10 +133,12 @@ impl Udp {
 
     /// The socket that a query leaves by, if it cannot be any.
     fn named(&self, due: &Due) -> Option<usize> {
-        let client = due.client? as usize;
+        let client = due.client?;
         match &self.pool {
-            None => Some(client),
-            Some(pool) => pool.keeps_port.then(|| client % self.sockets.len()),
+            None => Some(client as usize),
+            Some(Pool { keeps_port, addresses, .. }) => {
+                keeps_port.then(|| addresses.segment.own_number(client) as usize % self.sockets.len())
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use std::{
 use super::*;
 
 const SECOND_NS: i64 = 1_000_000_000;
-const DUE: Due = Due { at_ns: 0, client: None, query: 0 };
+const DUE: Due = Due { at_ns: 0, client: None, query: 0, number: 0 };
 
 fn in_flight(clients: usize) -> InFlight {
     let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];

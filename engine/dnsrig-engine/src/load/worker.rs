@@ -8,10 +8,11 @@ use std::sync::{
 
 use super::{
     LoadError,
-    arrivals::{Order, Part, Period},
+    arrivals::{Order, Period},
     handover::{Ended, Handover, Report},
     in_flight::InFlight,
     priority,
+    segment::Part,
     send_schedule::SendSchedule,
     transport::{Transport, Wait},
     waking::Waking,
@@ -54,7 +55,8 @@ impl Worker {
             let (connections, real_time) = (self.transport.connections(), self.real_time);
             let (rest, intervals) = self.channels.handover.end();
             let clients = self.in_flight.interval_stats.totals.take();
-            let ended = Ended { connections, sending_ns, real_time, rest, intervals, clients };
+            let rows = self.in_flight.rows.take();
+            let ended = Ended { connections, sending_ns, real_time, rest, intervals, clients, rows };
             self.channels.handover.tell(Report::Ended(ended));
         }
         Ok(())

@@ -8,6 +8,7 @@ use crate::load::{
     handover::handover,
     in_flight::Sending,
     interval_stats::{Counts, Series},
+    segment::Segment,
 };
 
 const US: i64 = 1_000;
@@ -89,7 +90,7 @@ impl Link {
         let query = vec![0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
         let ((_to_worker, periods), (handover, mut collected)) = (mpsc::channel(), handover());
         let mut worker = Worker {
-            part: Part { thread: 0, threads: 1 },
+            part: Part { thread: 0, threads: 1, segment: Segment::default() },
             in_flight: InFlight::of([query], 1, 1 << 14, SECOND),
             transport: Box::new(self),
             channels: Channels { periods, handover, stop: Arc::default() },

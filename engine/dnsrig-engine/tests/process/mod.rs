@@ -51,20 +51,40 @@ impl Process {
         self.child.id()
     }
 
+    /// The next event.
+    pub fn next_event(&mut self) -> Value {
+        let mut line = String::new();
+        if self.output.read_line(&mut line).unwrap() == 0 {
+            panic!("no further event came: {}", self.errors());
+        }
+        serde_json::from_str(&line).unwrap()
+    }
+
     /// The next event of this name.
     pub fn event(&mut self, name: &str) -> Value {
         loop {
-            let mut line = String::new();
-            if self.output.read_line(&mut line).unwrap() == 0 {
-                let mut errors = String::new();
-                self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
-                panic!("no {name} came: {errors}");
-            }
-            let event: Value = serde_json::from_str(&line).unwrap();
+            let event = self.next_event();
             if event["event"] == name {
                 return event;
             }
         }
+    }
+
+    /// What it says on standard error until it ends.
+    fn errors(&mut self) -> String {
+        let mut errors = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();
+        errors
+    }
+
+    /// Its standard input.
+    pub fn input(&mut self) -> &mut ChildStdin {
+        self.input.as_mut().unwrap()
+    }
+
+    /// How it failed: what it said, and its exit code.
+    pub fn failure(mut self) -> (String, Option<i32>) {
+        (self.errors(), self.child.wait().unwrap().code())
     }
 
     /// The summary, once it has ended by itself, and whether all was well.

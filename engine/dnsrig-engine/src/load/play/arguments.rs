@@ -127,7 +127,7 @@ pub struct Arguments {
     /// Threads, each on a CPU of its own if there are as many; clients and ports are shared among them
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Instrument")]
     pub threads: u32,
-    /// Write latency.hlog, intervals.arrow, clients.arrow and answers.arrow to this folder
+    /// Write latency.hlog, intervals.arrow, clients.arrow, answers.arrow and summary.json to this folder
     #[arg(long, value_name = "DIR", help_heading = "Instrument")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -178,7 +178,8 @@ impl Arguments {
     /// The sockets of one of the threads, and the places in the table of each.
     pub fn ports(&self, header: &Header) -> Result<(usize, usize), LoadError> {
         let ports = (self.ports / self.threads) as usize;
-        let outstanding = self.mean_qps(header) * self.timeout_s.as_secs_f64() / f64::from(self.threads);
+        let parts = f64::from(self.threads * self.instrument.segment.of);
+        let outstanding = self.mean_qps(header) * self.timeout_s.as_secs_f64() / parts;
         let fitting = outstanding * 2.0 / in_flight::TABLE_MAX as f64 * f64::from(self.threads);
         let least = if ports == 0 { None } else { in_flight::table_for(outstanding, ports) };
         let table = least.map(|_| in_flight::table_for(outstanding * PEAK, ports).unwrap_or(in_flight::TABLE_MAX));
@@ -207,7 +208,7 @@ impl Arguments {
             ));
         }
         let Some(prefix) = self.clients_from else { return Ok(()) };
-        let (server, clients) = (self.server.address, header.clients);
+        let (server, clients) = (self.server.address, self.instrument.segment.clients(header.clients));
         if !prefix.is_family_of(server) {
             return wrong(format!("--clients-from {prefix} and {server} are of different families"));
         }

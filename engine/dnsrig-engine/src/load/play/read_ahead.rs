@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::{
     dns::stream::{RETRANSMISSION, StreamError, StreamReader, Transport},
     load::{
-        arrivals::Part,
         captured::{Chunk, ChunkSender},
         classes::Classes,
+        segment::Part,
     },
 };
 
@@ -38,6 +38,9 @@ pub struct Skipped {
 
 impl Selection {
     fn is_mine(&self, client: u32) -> bool {
+        if !self.part.segment.has_client(client) {
+            return false;
+        }
         // Numbers of clients that ask much need not be spread evenly, their products are (Knuth, TAOCP 3, 6.4).
         let spread = u64::from(client).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         spread % self.part.threads as u64 == self.part.thread as u64
@@ -52,7 +55,8 @@ pub fn read_ahead(
     sender: &mut ChunkSender,
 ) -> Result<(), StreamError> {
     let mut chunk = Chunk::default();
-    while let Some(record) = stream.next()? {
+    let mut numbers = 0..;
+    while let Some((record, number)) = stream.next()?.zip(numbers.next()) {
         if !selection.is_mine(record.client) {
             continue;
         }
@@ -73,7 +77,7 @@ pub fn read_ahead(
         // Who is to use nothing but UDP does not go to TCP, either.
         let asks_again = wanted != Some(Transport::Udp);
         let due_ns = (record.due_ns as f64 / selection.speed) as i64;
-        chunk.push(due_ns, record.client, (transport, asks_again), record.message);
+        chunk.push((number, due_ns), record.client, (transport, asks_again), record.message);
         if !chunk.has_room() {
             let Some(empty) = sender.give(chunk) else { return Ok(()) };
             chunk = empty;
@@ -85,3 +89,7 @@ pub fn read_ahead(
     }
     Ok(())
 }
+
+#[cfg(test)]
+#[path = "read_ahead_tests.rs"]
+mod tests;

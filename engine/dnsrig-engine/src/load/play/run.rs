@@ -14,30 +14,22 @@ use super::{
     transports::Transports,
 };
 use crate::{
-    base::{
-        clock,
-        events::Anchors,
-        failure::Failure,
-        open_files,
-        stop::{INTERRUPTED, Stop},
-        target,
-        threads::Threads,
-        units::nanoseconds,
-    },
+    base::{clock, failure::Failure, open_files, stop::INTERRUPTED, target, units::nanoseconds},
     dns::stream::{Header, StreamReader},
     load::{
         LoadError,
-        arrivals::{Model, Order, Part, Period},
+        arrivals::{Model, Order, Period},
         captured::{self, Captured},
         classes::Classes,
         client_totals::ClientTotals,
         in_flight::{self, InFlight, MessageId},
         interval_stats::IntervalStats,
-        report::Reporter,
+        segment::{ClientAddresses, Part},
         source::Source,
+        start::say_ready,
         stream,
         summary::{Replayed, Summary},
-        team::{HEAD_START_NS, Supervision, Team, Tools},
+        team::{self, Supervision, Team, Tools},
         transport::Transport,
         udp::{Pool, Udp},
     },
@@ -51,27 +43,28 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let header = *StreamReader::open(&arguments.stream)?.header();
     arguments.check(&header, authority)?;
     if let Some(prefix) = arguments.clients_from {
-        local::check(prefix, header.clients)?;
+        local::check(prefix, arguments.instrument.segment.clients(header.clients))?;
     }
     let classes = arguments.classes()?;
     let connections = if has_connections(&classes) { 2 * arguments.connections } else { 0 };
     open_files::allow(u64::from(arguments.ports + connections), "--ports or --connections")?;
-    let stop = Stop::new(arguments.instrument.until_eof)?;
-    let reporter = Reporter::find(arguments.instrument.json, nanoseconds(arguments.timeout_s));
-    let anchors = if reporter.program { Some(Anchors::start()?) } else { None };
-    let skipped = Arc::new(Skipped::default());
-    let supervision = Supervision { stop, reporter, anchors, readers: Threads::new()? };
-    let mut team = start(arguments, &classes, &header, &skipped, supervision)?;
+    let supervision = Supervision::start(&arguments.instrument, arguments.timeout_s)?;
+    let (reporter, skipped) = (supervision.reporter, Arc::new(Skipped::default()));
+    let mut team = equip(arguments, &classes, &header, &skipped, supervision)?;
     reporter.say(|| opening(arguments, &header));
     let cpu_ns = clock::process_cpu_ns();
-    let start_ns = clock::monotonic_ns() + HEAD_START_NS;
+    if team.is_led() {
+        say_ready(arguments.instrument.segment)?;
+    }
+    let start_ns = team.only_start_ns()?;
     let model = Model::Stream { qps: arguments.mean_qps(&header) };
     let period = Period { model, start_ns, end_ns: start_ns + arguments.sending_ns(&header), seed: 0 };
     let interval_ns = nanoseconds(arguments.instrument.interval_s);
     let summary = Summary {
+        segment: arguments.instrument.segment.if_shared(),
         interval_s: arguments.instrument.interval_s.as_secs_f64(),
         timeout_ns: nanoseconds(arguments.timeout_s),
-        clients: header.clients as usize,
+        clients: arguments.instrument.segment.clients(header.clients) as usize,
         threads: arguments.threads as usize,
         ..Summary::default()
     };
@@ -88,12 +81,12 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         retransmissions_skipped: skipped.retransmissions.load(Ordering::Relaxed),
         too_long_skipped: skipped.too_long.load(Ordering::Relaxed),
     });
-    reporter.summary(&summary, arguments.server())?;
+    reporter.summary(&summary, arguments.server(), arguments.out.as_deref())?;
     Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// Two threads for each part of the clients: one that reads and one that sends.
-fn start(
+fn equip(
     arguments: &Arguments,
     classes: &[Class],
     header: &Header,
@@ -109,9 +102,9 @@ fn start(
     let members = Classes::by_shares(clients, &shares, arguments.class_seed);
     let transports: Vec<_> = classes.iter().map(|class| class.transport.for_all()).collect();
     let mut sources = Vec::new();
-    let threads = arguments.threads as usize;
+    let (threads, segment) = (arguments.threads as usize, arguments.instrument.segment);
     for thread in 0..threads {
-        let (part, classes, transports) = (Part { thread, threads }, members.clone(), transports.clone());
+        let (part, classes, transports) = (Part { thread, threads, segment }, members.clone(), transports.clone());
         let selection = Selection { part, speed, retransmissions, classes, transports };
         let (stream, skipped) = (StreamReader::open(&arguments.stream)?, skipped.clone());
         let (mut sender, receiver) = captured::channel();
@@ -122,7 +115,7 @@ fn start(
     let mut sources = sources.into_iter();
     let connections =
         if has_connections(classes) { (arguments.connections / arguments.threads).max(1) as usize } else { 0 };
-    let equip = |_| {
+    let tools = |part| {
         let settings = in_flight::Settings {
             source: Source::Captured(sources.next().expect("one for each thread")),
             signer: None,
@@ -136,21 +129,24 @@ fn start(
         };
         let totals = ClientTotals::new(clients, arguments.out.is_some()).with_classes(members.clone());
         let interval_stats = IntervalStats::with_totals(nanoseconds(arguments.instrument.interval_s), totals);
-        let in_flight = InFlight::new(settings, interval_stats);
-        let pool = Pool { ports, clients_from: arguments.clients_from, keeps_port };
+        let mut in_flight = InFlight::new(settings, interval_stats);
+        in_flight.rows = arguments.instrument.rows(part, 0);
+        let addresses = ClientAddresses { prefix: arguments.clients_from, segment };
+        let pool = Pool { ports, addresses, keeps_port };
         let udp = Udp::open_pool(arguments.server(), pool, in_flight.bytes_max())?;
         let transport: Box<dyn Transport> = match connections {
             0 => Box::new(udp),
             _ => {
-                let many =
-                    stream::Many { clients_from: arguments.clients_from, classes: members.clone(), first: ports };
+                let many = stream::Many { addresses, classes: members.clone(), first: ports };
                 Box::new(with_connections(arguments, classes, udp, many, connections, in_flight.bytes_max())?)
             }
         };
         Ok(Tools { in_flight, transport, order: Order { next: 0, count: 1 } })
     };
     // No client has counts of its own in each interval.
-    Team::start(vec![0; threads], (timeout_ns, arguments.instrument.real_time), supervision, equip)
+    let settings =
+        team::Settings { segment, first_client: 0, timeout_ns, wants_real_time: arguments.instrument.real_time };
+    Team::start(vec![0; threads], settings, supervision, tools)
 }
 
 /// Whether any client may have one.

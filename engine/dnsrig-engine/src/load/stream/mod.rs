@@ -23,6 +23,7 @@ use super::{
     arrivals::Due,
     classes::Classes,
     in_flight::{InFlight, Sending},
+    segment::ClientAddresses,
     stream::{
         assignment::Assignment,
         slots::{Policy, Slots, State},
@@ -40,7 +41,6 @@ use crate::{
         },
         framing::PREFIX_BYTES,
         poller::{Poller, Timeout},
-        prefix::Prefix,
         tls::{self, Client},
     },
 };
@@ -78,8 +78,7 @@ pub struct Settings {
 pub struct Many {
     /// Which class each is in.
     pub classes: Classes,
-    /// Where their addresses come from; none: all are this host.
-    pub clients_from: Option<Prefix>,
+    pub addresses: ClientAddresses,
     /// The first of the places that the table of queries in flight has for slots.
     pub first: usize,
 }
@@ -269,7 +268,7 @@ impl Stream {
 
     fn begin(&self, slot: usize) -> Result<Begun, LoadError> {
         let source = match &self.many {
-            Some((many, _)) => many.clients_from.zip(self.client_of(slot)).and_then(|(all, one)| all.client(one)),
+            Some((many, _)) => self.client_of(slot).and_then(|client| many.addresses.of(client)),
             None => self.sources.get(slot % self.sources.len().max(1)).copied(),
         };
         socket::begin(self.server, source, &self.options).map_err(|error| LoadError::Open(self.server, error))
@@ -478,7 +477,7 @@ mod tests {
         let mut stream = Stream::open(listener.local_addr().unwrap(), &[], 3, settings).unwrap();
         // A table has room for four.
         let mut in_flight = InFlight::of([query], 3, 4, 1_000_000_000);
-        let due = [2, 2, 0, 2, 2, 2, 0].map(|client| Due { at_ns: 0, client: Some(client), query: 0 });
+        let due = [2, 2, 0, 2, 2, 2, 0].map(|client| Due { at_ns: 0, client: Some(client), query: 0, number: 0 });
         assert_eq!(stream.send(&due, &mut in_flight).unwrap(), 5, "the sixth waits for its client");
         assert_eq!([0, 1, 2].map(|client| in_flight.outstanding_of(client)), [1, 0, 4]);
     }
