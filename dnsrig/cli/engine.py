@@ -1,5 +1,5 @@
-"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`:
-the engine's subcommands, passed straight through."""
+"""`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`,
+`clock`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ SUBCOMMANDS = {
     "interrogate": "Ask a primary what it supports of zone transfer (engine).",
     "serve": "Be a server whose behaviour is known (engine).",
     "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
+    "clock": "Tell how far the clocks of two machines lie apart, and how sure that is (engine).",
 }
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

@@ -1,7 +1,7 @@
 //! The engine of dnsrig: everything on the hot path.
 //!
 //! One module for each subcommand: [`generate`], [`watch`], [`probe`], [`propagation`], [`change`], [`load`],
-//! [`replay`], [`transfer`], [`interrogate`], [`serve`], [`link`], [`enter`]. They stand beside each other: none uses
+//! [`replay`], [`transfer`], [`interrogate`], [`serve`], [`link`], [`clock`], [`enter`]. They stand beside each other: none uses
 //! another. What they share lies below them, in [`world`], [`net`], [`dns`], [`stats`] and [`base`]. The engine knows
 //! nothing of experiments, of servers' configuration or of charts: it takes arguments, prints JSON lines
 //! ([`base::events`]) and writes files of rows ([`base::rows`]). What decides (pacing, parsing, accounting) is kept
@@ -9,6 +9,7 @@
 
 pub mod base;
 pub mod change;
+pub mod clock;
 pub mod dns;
 pub mod enter;
 pub mod generate;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dnsrig_engine::{
     base::{events, failure::Failure},
-    change, enter, generate, interrogate, link, load, probe, propagation, replay, serve, transfer, watch,
+    change, clock, enter, generate, interrogate, link, load, probe, propagation, replay, serve, transfer, watch,
 };
 
 /// The instruments of dnsrig, a test rig for DNS.
@@ -33,6 +33,7 @@ enum Command {
     Interrogate(interrogate::Arguments),
     Serve(serve::Arguments),
     Link(link::Arguments),
+    Clock(clock::Arguments),
     #[command(hide = true)]
     Enter(enter::Arguments),
 }
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
         Command::Interrogate(arguments) => ("interrogate", interrogate::run(&arguments)),
         Command::Serve(arguments) => ("serve", serve::run(&arguments)),
         Command::Link(arguments) => ("link", link::run(&arguments)),
+        Command::Clock(arguments) => ("clock", clock::run(&arguments)),
         Command::Enter(arguments) => ("enter", enter::run(&arguments).map(|never| match never {})),
     };
     events::finish();

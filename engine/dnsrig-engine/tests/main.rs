@@ -6,6 +6,7 @@ mod process;
 mod streams;
 
 mod change;
+mod clock;
 mod enter;
 mod generate;
 mod link;

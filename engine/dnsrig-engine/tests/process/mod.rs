@@ -36,13 +36,13 @@ pub struct Process {
 impl Process {
     /// Starts the engine with `arguments`, separated by spaces.
     pub fn start(arguments: &str) -> Self {
-        let mut child = Command::new(ENGINE)
-            .args(arguments.split_whitespace())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        Process::spawn(Command::new(ENGINE).args(arguments.split_whitespace()))
+    }
+
+    /// Starts a command that becomes the engine.
+    pub fn spawn(command: &mut Command) -> Self {
+        let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
         Process { child, input, output }
     }
