@@ -12,6 +12,7 @@ mod generate;
 mod link;
 mod load;
 mod load_stream;
+mod merge;
 mod probe;
 mod replay_classes;
 mod replay_play;

@@ -4,7 +4,7 @@ use hdrhistogram::Histogram;
 use serde::Serialize;
 
 /// Three significant digits: values are known to 0.1 %.
-const DIGITS: u8 = 3;
+pub const DIGITS: u8 = 3;
 
 /// The longest time that is told apart from longer ones, in nanoseconds.
 pub const TIME_MAX_NS: u64 = 120_000_000_000;
