@@ -172,7 +172,7 @@ mod tests {
             logs.read(number, file).map_err(|error| failed(number, &error))?;
         }
         let mut out = Vec::new();
-        let totals = logs.write(&mut out, |number, error| failed(number, error), |error| panic!("{error}"))?;
+        let totals = logs.write(&mut out, failed, |error| panic!("{error}"))?;
         Ok((out, totals))
     }
 
