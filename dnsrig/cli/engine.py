@@ -1,5 +1,5 @@
 """`dnsrig generate`, `watch`, `probe`, `propagation`, `load`, `transfer`, `interrogate`, `serve`, `change`, `replay`,
-`clock`: the engine's subcommands, passed straight through."""
+`clock`, `merge`: the engine's subcommands, passed straight through."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ SUBCOMMANDS = {
     "serve": "Be a server whose behaviour is known (engine).",
     "change": "Change zones of a primary at a constant rate, by dynamic updates (engine).",
     "clock": "Tell how far the clocks of two machines lie apart, and how sure that is (engine).",
+    "merge": "Put together what several generators of one load wrote (engine).",
 }
 PASS_THROUGH = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 

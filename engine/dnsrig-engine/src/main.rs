@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 use dnsrig_engine::{
     base::{events, failure::Failure},
-    change, clock, enter, generate, interrogate, link, load, probe, propagation, replay, serve, transfer, watch,
+    change, clock, enter, generate, interrogate, link, load, merge, probe, propagation, replay, serve, transfer, watch,
 };
 
 /// The instruments of dnsrig, a test rig for DNS.
@@ -28,6 +28,7 @@ enum Command {
     Propagation(propagation::Arguments),
     Change(change::Arguments),
     Load(load::Arguments),
+    Merge(merge::Arguments),
     Replay(Replay),
     Transfer(transfer::Arguments),
     Interrogate(interrogate::Arguments),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Propagation(arguments) => ("propagation", propagation::run(&arguments)),
         Command::Change(arguments) => ("change", change::run(&arguments)),
         Command::Load(arguments) => ("load", load::run(&arguments)),
+        Command::Merge(arguments) => ("merge", merge::run(&arguments)),
         Command::Replay(Replay { step: ReplayStep::Prepare(arguments) }) => {
             ("replay prepare", replay::prepare::run(&arguments))
         }

@@ -13,6 +13,7 @@ mod link;
 mod load;
 mod load_led;
 mod load_stream;
+mod merge;
 mod probe;
 mod replay_classes;
 mod replay_play;
