@@ -14,9 +14,9 @@ from dnsrig.cli import _console, _on
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.lab.check import Remark
+    from dnsrig.lab.remark import Remark
 
-STYLES = {"good": "green", "note": "yellow", "bad": "red"}
+STYLES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}
 
 
 def add(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def _show(remarks: Sequence[Remark]) -> set[str]:
 
 def _machines(machines: str) -> set[str]:
     from dnsrig.experiment.machines import spread, there
-    from dnsrig.lab.check import Remark
+    from dnsrig.lab.remark import Remark
 
     console, grades = _console.out(), set[str]()
     with _on.places(machines) as places:
