@@ -14,6 +14,7 @@ report can say what the rig could tell, and a trap whether that still holds.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -213,7 +214,7 @@ def read(path: Path) -> Certificate:
         raise DnsrigError(f"{file} is not what dnsrig writes: {where}: {first['msg']}") from error
 
 
-def cited(conditions: dict[str, Any]) -> Cited | None:
+def cited(conditions: Mapping[str, Any]) -> Cited | None:
     """The certificate that a manifest's ``conditions`` name; None where they name none that this version reads."""
     try:
         return Cited.model_validate(conditions.get(CITED))

@@ -20,10 +20,14 @@ import math
 import random
 import statistics as stdlib
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from dnsrig.analysis import rounds, significance, statistics
+from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS
-from dnsrig.certificate import Measured, Smallest
+from dnsrig.certificate import Certificate, Measured, Smallest
+from dnsrig.rundir import Scalar
 
 POWER = 0.80
 """Cohen's convention (Statistical Power Analysis for the Behavioral Sciences, 1988): missed one time in five."""
@@ -116,3 +120,80 @@ def _rank_test_turns(variant: Sequence[float], baseline: Sequence[float]) -> flo
         else:
             low = middle + 1
     return turns[min(low, len(turns) - 1)]
+
+
+WINDOW_NS = 250_000_000
+"""In which a CPU's rest is looked at: shorter than a step of the ramp, and 25 ticks of its clock."""
+BUSY_SHARE = 0.95
+"""Of a window, from which a CPU has none to spare."""
+FOREIGN_SHARE = 0.1
+"""Of the server's CPUs, from which the trap `cpu-contention` calls a result disturbed."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Which side kept a rate from being higher, with the numbers."""
+
+    side: Literal["instrument", "server", "not known"]
+    why: str
+
+
+def bound(ramp: LoadResult, server_busy: float | None, foreign: float) -> Bound:
+    """Of a ramp. ``server_busy``: the share of the server's CPUs that was busy when they had least rest; ``foreign``:
+    what other programs took of them, from start to end."""
+    failed = [step for step in ramp.steps if not step.holds and step.rate_qps > (ramp.capacity_qps or 0.0)]
+    if not failed:
+        return Bound("not known", "no rate was too high")
+    step = min(failed, key=lambda step: step.rate_qps)
+    at = f"at {step.rate_qps:,.0f}/s"
+    if step.instrument_failed:
+        return Bound("instrument", f"{at} it sent {step.sent_qps:,.0f}/s, 1 % of them {_late(step.lag_p99_ns)} late")
+    if server_busy is None:
+        return Bound("not known", f"{at} answers were late or missing; how busy the server's CPUs were is not known")
+    if foreign > FOREIGN_SHARE:
+        return Bound(
+            "not known", f"{at} answers were late or missing, and others took {foreign:.0%} of the server's CPUs"
+        )
+    told = f"the server's CPUs were busy for {server_busy:.0%} of the time when busiest"
+    if server_busy >= BUSY_SHARE:
+        return Bound("server", f"{at} answers were late or missing, and {told}")
+    return Bound("not known", f"{at} answers were late or missing, though the queries were sent in time and {told}")
+
+
+def _late(lag_ns: float | None) -> str:
+    return f"{(lag_ns or 0) / 1e6:.3g} ms or more"
+
+
+def busiest_share(times_ns: Sequence[int], idle_us: Sequence[int]) -> float | None:
+    """Of a CPU whose idle time was read at these times: the share that was busy in its busiest window; None without a
+    window."""
+    shares, first = [], 0
+    for last, time_ns in enumerate(times_ns):
+        while first + 1 < last and time_ns - times_ns[first + 1] >= WINDOW_NS:
+            first += 1
+        span_ns = time_ns - times_ns[first]
+        if span_ns >= WINDOW_NS:
+            shares.append(1 - 1e3 * (idle_us[last] - idle_us[first]) / span_ns)
+    return min(1.0, max(shares)) if shares else None
+
+
+def key_figures(found: Certificate) -> dict[str, Scalar]:
+    """Those that a run cites, each with its unit last and with what it was taken under."""
+    figures: dict[str, Scalar] = {}
+    if floor := next((each for each in found.floors if each.transport == "udp" and each.p99_us), None):
+        assert floor.p99_us is not None
+        figures |= {"floor_transport": floor.transport, "floor_rate_qps": floor.rate_qps}
+        figures |= {"floor_p99_us": round(floor.p99_us.median, 1), "floor_trials": floor.p99_us.trials}
+        if floor.lag_p99_us is not None:
+            figures["lag_p99_us"] = round(floor.lag_p99_us.median, 1)
+    for each in found.capacities:
+        if each.qps is not None:
+            name = f"{each.transport}_{'connections_per_s' if each.new_connections else 'capacity_qps'}"
+            figures[name] = round(each.qps.median)
+    # A real server's where there is one: it comes after the reflector.
+    if noise := next((each for each in reversed(found.noise) if each.values), None):
+        figures |= {"noise_server": noise.server, "noise_metric": noise.metric, "noise_trials": len(noise.values)}
+        for smallest in noise.smallest:
+            if smallest.percent is not None:
+                figures[f"smallest_of_{smallest.repeats}_percent"] = smallest.percent
+    return figures

@@ -47,6 +47,16 @@ def figure(value: float | None, unit: str = "") -> str:
     return f"{_number(value / factor, _decimals(value / factor, unit))} {shown_unit}".rstrip()
 
 
+def microseconds(value: float) -> str:
+    """``38.2 µs``, ``2.54 ms``: in the unit that fits."""
+    return figure(1e-6 * value, "s")
+
+
+def rough_percent(value: float) -> str:
+    """``14``, ``9.7``, ``6,230``: of an estimate, of which two digits are known."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def spread(spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None) -> str:
     """``2.54 s [2.26..2.81]``: median and range in one."""
     return " ".join(part for part in median_and_range(spread, unit, censored=censored, lower=lower) if part)

@@ -19,7 +19,7 @@ from typing import Any
 import dnsrig
 from dnsrig import cached, paths
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import children
+from dnsrig.experiment import certificates, children
 from dnsrig.experiment.children import Child
 from dnsrig.experiment.machines import content, leases
 from dnsrig.experiment.machines.content import Archive
@@ -35,13 +35,14 @@ _ending = threading.Event()
 
 def look() -> dict[str, Any]:
     """What must be equal on all machines of a run, and what is to be told of each."""
+    around = conditions.snapshot()
     return {
         "version": dnsrig.__version__,
         "engine_fingerprint": sources.fingerprint(paths.engine()),
         "available_cpus": sorted(os.sched_getaffinity(0)),
         "root": os.geteuid() == 0,
         "holder": held.holder if (held := leases.read(_lease_file())) is not None and not held.is_over else "",
-        "conditions": conditions.snapshot(),
+        "conditions": {**around, **certificates.cited(around)},
     }
 
 
