@@ -6,12 +6,12 @@ import json
 
 from dnsrig.analysis import calibration
 from dnsrig.analysis.calibration import measured
+from dnsrig.analysis.cpu_shares import shares_of
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.certificate import Capacity, Floor, Noise
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, sources
-from dnsrig.traps.cpu_contention import shares_of
 
 ECHO = "echo@engine"
 REAL = ("nsd", "knot", "bind", "powerdns")
