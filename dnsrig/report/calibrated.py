@@ -47,4 +47,8 @@ def _smallest(found: Cited) -> str:
         for repeats, name in names.items()
         if name in found.figures
     ]
-    return f"smallest difference {', '.join(shown)} repeats (p99 of {found.figures['noise_server']})" if shown else ""
+    return (
+        f"smallest difference {', '.join(shown)} repeats (p99 of {found.figures.get('noise_server', 'a server')})"
+        if shown
+        else ""
+    )

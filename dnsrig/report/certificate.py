@@ -181,7 +181,7 @@ def short(found: Certificate) -> list[str]:
     """The answer in a few sentences."""
     told = []
     for each in found.floors:
-        if each.transport == "udp" and each.p99_us:
+        if each.transport == "udp" and each.p99_us and not each.not_done:
             lag = f", lag p99 {_us(each.lag_p99_us)}" if each.lag_p99_us else ""
             told.append(
                 f"At {each.rate_qps:,.0f} queries a second over UDP the floor of p99 is {_us(each.p99_us)}{lag}."

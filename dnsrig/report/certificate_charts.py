@@ -15,7 +15,8 @@ PANEL_PX = 190
 CAPTIONS = {
     "floor": (
         "Latency of a server without work, from the moment at which each query was due: the median over the trials, and"
-        " their range as an upright line. What a server is told to take cannot be less than this."
+        " their range as an upright line. A server cannot be told to take less than this. Open marks: a rate that the rig does not"
+        " hold, of which the table says why."
     ),
     "lag": (
         "From the moment at which each query was due to that at which it was sent: what the instrument adds by itself. It is"
@@ -59,7 +60,12 @@ def _by_rate(found: Certificate, of: Mapping[str, str], title: str) -> alt.VConc
         layers = [
             base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
             base.mark_line(strokeWidth=1.6).encode(x, y, colour),
-            base.mark_point(size=34, filled=True, opacity=1).encode(x, y, colour, shape),
+            *(
+                base.transform_filter(wanted)
+                .mark_point(size=34, filled=filled, opacity=1, strokeWidth=1.4)
+                .encode(x, y, colour, shape)
+                for wanted, filled in ((alt.datum.done, True), (~alt.datum.done, False))
+            ),
         ]
         panels.append(alt.layer(*layers).properties(width=PANEL_PX, height=220, title=_look.heading(str(transport))))
     return _look.stack([alt.hconcat(*panels, spacing=18)])
@@ -71,7 +77,8 @@ def _rates(floors: list[Floor], of: Mapping[str, str]) -> Iterator[dict[str, obj
             value: Measured | None = getattr(floor, name)
             if value is not None:
                 ends = {"low": value.low, "median": value.median, "high": value.high}
-                yield {"transport": floor.transport, "rate": floor.rate_qps, "percentile": percentile, **ends}
+                about = {"transport": floor.transport, "rate": floor.rate_qps, "done": not floor.not_done}
+                yield {**about, "percentile": percentile, **ends}
 
 
 def _smallest(found: Certificate) -> alt.VConcatChart | None:

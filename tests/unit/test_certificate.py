@@ -18,12 +18,13 @@ from dnsrig.analysis.read import Run
 from dnsrig.certificate import CERTIFICATE_VERSION, FILE, Certificate
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import calibration as measuring
-from dnsrig.experiment import certificates
+from dnsrig.experiment import certificates, preparation
 from dnsrig.experiment.calibration import machine
 from dnsrig.lab import nics
 from dnsrig.report import calibrated
 from dnsrig.report import certificate as page
 from dnsrig.rundir import Machine, write_json
+from dnsrig.traps import all_traps
 
 GOLDEN = Path(__file__).parent / "golden/certificate.json"
 
@@ -77,12 +78,20 @@ def test_the_summary_fits_a_terminal(width: int) -> None:
     assert "remedy: `top`" in text and "61.0 µs" in text and "made/certificate.html" in text
 
 
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of a machine that has an id."""
+    (tmp_path / "machine-id").write_text("0123456789abcdef\n")
+    monkeypatch.setattr(certificates, "MACHINE_ID", tmp_path / "machine-id")
+    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
+    return tmp_path
+
+
 def made(where: Path, name: str, found: Certificate) -> None:
     write_json(where / name / FILE, found.model_copy(update={"id": name}))
 
 
-def test_a_run_cites_the_newest_of_its_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DNSRIG_CACHE", str(tmp_path))
+def test_a_run_cites_the_newest_of_its_machine(cache: Path) -> None:
     where, here = certificates.folder(), certificate().model_copy(update={"machine": certificates.machine({})})
     assert certificates.cited({}) == {}
     for name, found in (("20250101T0-aaaa", here), ("20250201T0-bbbb", here), ("20250301T0-cccc", certificate())):
@@ -96,6 +105,18 @@ def test_a_run_cites_the_newest_of_its_machine(tmp_path: Path, monkeypatch: pyte
     assert found is not None and found.id == "20250201T0-bbbb", "not another machine's, not one that is not whole"
     assert found.conditions == CONDITIONS and len(found.digest) == 64
     assert found.figures["floor_p99_us"] == 61 and found.figures["smallest_of_10_percent"] == 9.9
+
+
+def test_the_manifest_of_a_run_names_it(cache: Path) -> None:
+    where = certificates.folder()
+    (where / "20250101T0-aaaa").mkdir(parents=True)
+    made(where, "20250101T0-aaaa", certificate().model_copy(update={"machine": certificates.machine({})}))
+    one = ["rate_qps=2000", "transport=udp", "baseline={}", "dataset.zones=3"]
+    manifest = preparation.prepare(preparation.Request("echo-baseline", settings=one), print)
+    found = file.cited(manifest.conditions)
+    assert found is not None and found.id == "20250101T0-aaaa"
+    (said,) = all_traps()["calibration-stale"].examine(Run(cache, manifest))
+    assert said.verdict == "found" and "Synthetic CPU" in said.summary, "it is of another machine than this one"
 
 
 def test_a_machine_without_an_id_is_known_by_its_hardware(monkeypatch: pytest.MonkeyPatch) -> None:
