@@ -8,6 +8,7 @@ from dnsrig.analysis import calibration
 from dnsrig.analysis.calibration import measured
 from dnsrig.analysis.cpu_shares import shares_of
 from dnsrig.analysis.metrics import all_metrics
+from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.certificate import Capacity, Floor, Noise
 from dnsrig.rundir import TrialSpec
@@ -116,7 +117,14 @@ def _noise(spec: TrialSpec, trials: list[Trial], seed: int) -> Noise:
         rate_qps=float(spec.options["rate_qps"]),
         transport=str(spec.options["transport"]),
         values=values,
-        not_done=_not_done(trials),
+        not_done="; ".join(filter(None, (_not_done(trials), _at_timeout(trials)))),
         smallest=calibration.smallest_differences(values, seed),
         seed=seed,
     )
+
+
+def _at_timeout(trials: list[Trial]) -> str:
+    """Of how many the figure is at least what it says, which makes their spread too narrow."""
+    limits = [(trial.value(NOISE_METRIC), timeout_ms(trial)) for trial in trials]
+    reached = sum(value is not None and limit is not None and value >= limit for value, limit in limits)
+    return f"{reached} of {len(trials)} at the client's timeout, so they spread more than this" if reached else ""
