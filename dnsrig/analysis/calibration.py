@@ -177,9 +177,19 @@ def busiest_share(times_ns: Sequence[int], idle_us: Sequence[int]) -> float | No
     return min(1.0, max(shares)) if shares else None
 
 
+DISTURBING = ("load", "other load", "other trials", "steal")
+"""What passes: with it the figures are of a disturbed machine, and it is better to calibrate again."""
+
+
+def disturbed_by(found: Certificate) -> list[str]:
+    """What was seen to disturb the calibration itself."""
+    return [each.what for each in found.disturbances if each.what in DISTURBING and each.grade == "note"]
+
+
 def key_figures(found: Certificate) -> dict[str, Scalar]:
     """Those that a run cites, each with its unit last and with what it was taken under."""
-    figures: dict[str, Scalar] = {}
+    disturbed = disturbed_by(found)
+    figures: dict[str, Scalar] = {"disturbed_by": ", ".join(disturbed)} if disturbed else {}
     if floor := next((each for each in found.floors if each.transport == "udp" and each.p99_us), None):
         assert floor.p99_us is not None
         figures |= {"floor_transport": floor.transport, "floor_rate_qps": floor.rate_qps}

@@ -28,7 +28,8 @@ def told(found: Cited) -> str:
     parts = [part for part in (_floor(found), _smallest(found)) if part] or ["no figures"]
     under = [f"{name} {value}" for name in CONDITIONS if (value := found.conditions.get(name)) is not None]
     under.append(f"dnsrig {found.dnsrig_version}")
-    return f"Calibrated {found.created[:10]} ({found.scale}, {found.id}): {'; '.join(parts)}. Taken with {', '.join(under)}."
+    spoilt = f"; disturbed by {disturbed}" if (disturbed := found.figures.get("disturbed_by")) else ""
+    return f"Calibrated {found.created[:10]} ({found.scale}, {found.id}{spoilt}): {'; '.join(parts)}. Taken with {', '.join(under)}."
 
 
 def _floor(found: Cited) -> str:
@@ -43,7 +44,7 @@ def _floor(found: Cited) -> str:
 def _smallest(found: Cited) -> str:
     names = {repeats: f"smallest_of_{repeats}_percent" for repeats in SHOWN}
     shown = [
-        f"{figures.rough_percent(float(found.figures[name]))} % with {repeats}"
+        f"{figures.slower(float(found.figures[name]))} with {repeats}"
         for repeats, name in names.items()
         if name in found.figures
     ]

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dnsrig import certificate
-from dnsrig.analysis import statistics
+from dnsrig.analysis import calibration, statistics
 from dnsrig.analysis.statistics import Spread
 from dnsrig.certificate import PAGE, Capacity, Certificate, Floor, LinkTest, Measured, Noise, Smallest, Step
 from dnsrig.report import certificate_charts, conditions, figures, svg
@@ -56,7 +56,7 @@ def tables(found: Certificate) -> dict[str, tuple[Row, list[Row]]]:
     """Name -> head and rows: the same on the page and on a terminal."""
     return {
         "floor": (
-            ["transport", "queries/s", "p50", "p99", "p99.9", "lag p50", "lag p99", "lag max", "trials"],
+            ["transport", "queries/s", "p50", "p99", "p99.9", "lag p50", "lag p99", "lag max", "trials", "not done"],
             [_floor(each) for each in found.floors],
         ),
         "capacity": (["what", "highest rate", "bound by", "trials"], [_capacity(each) for each in found.capacities]),
@@ -83,14 +83,13 @@ def _us(found: Measured | None) -> str:
 
 def _floor(each: Floor) -> Row:
     told = [each.p50_us, each.p99_us, each.p99_9_us, each.lag_p50_us, each.lag_p99_us, each.lag_max_us]
-    trials = f"{each.trials}" + (f" ({each.not_done})" if each.not_done else "")
-    return [each.transport, f"{each.rate_qps:,.0f}", *map(_us, told), trials]
+    return [each.transport, f"{each.rate_qps:,.0f}", *map(_us, told), str(each.trials), each.not_done]
 
 
 def _narrow_floor(found: Certificate) -> tuple[Row, list[Row]]:
     """Medians alone, for 80 columns; the ranges are on the page."""
     head = ["", "queries/s", "p50", "p99", "p99.9", "lag p50", "p99", "max"]
-    rows = [[cell.partition(" [")[0] for cell in _floor(each)[:-1]] for each in found.floors]
+    rows = [[cell.partition(" [")[0] for cell in _floor(each)[:-2]] for each in found.floors]
     return head, rows
 
 
@@ -169,17 +168,22 @@ def smallest(each: Smallest) -> str:
     """``10.0 % [8.6..10.6]``."""
     if each.percent is None:
         return "none shows"
-    ends = (
-        ""
-        if each.low is None or each.high is None
-        else f" [{figures.rough_percent(each.low)}..{figures.rough_percent(each.high)}]"
-    )
-    return f"{figures.rough_percent(each.percent)} %{ends}"
+    ends = "" if each.low is None or each.high is None else f" [{_between(each.low, each.high)}]"
+    return f"{figures.slower(each.percent)}{ends}"
+
+
+def _between(low: float, high: float) -> str:
+    """``8.6..11 %``: the unit once, where both have one."""
+    one, other = figures.slower(low), figures.slower(high)
+    return f"{one.partition(' ')[0] if one.split()[1] == other.split()[1] else one}..{other}"
 
 
 def short(found: Certificate) -> list[str]:
     """The answer in a few sentences."""
     told = []
+    if disturbed := calibration.disturbed_by(found):
+        said = "; ".join(each.says for each in found.disturbances if each.what in disturbed)
+        told.append(f"These are figures of a disturbed machine: {said}. Calibrate again when it is quiet.")
     for each in found.floors:
         if each.transport == "udp" and each.p99_us and not each.not_done:
             lag = f", lag p99 {_us(each.lag_p99_us)}" if each.lag_p99_us else ""

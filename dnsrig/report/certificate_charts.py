@@ -49,7 +49,8 @@ def _by_rate(found: Certificate, of: Mapping[str, str], title: str) -> alt.VConc
     rows = rows if rows.is_empty() else rows.filter(pl.col("low") > 0)
     if rows.is_empty():
         return None
-    x = alt.X("rate:Q", **_look.log_axis(rows["rate"], "queries/s"))
+    rates = alt.Axis(values=sorted(set(rows["rate"])), format="~s")
+    x = alt.X("rate:Q", **_look.log_axis(rows["rate"], "queries/s") | {"axis": rates})
     y = alt.Y("median:Q", **_look.log_axis(pl.concat([rows["low"], rows["high"]]), title))
     names = list(of)
     colour = alt.Color("percentile:N", scale=_look.colours(names), legend=alt.Legend())

@@ -17,6 +17,9 @@ SIGNIFICANT = 3
 NONE = "–"
 """Shown where there is no figure."""
 
+TIMES_FROM_PERCENT = 900
+"""From ten times on nobody thinks in percent."""
+
 FLOOR = "transfer@engine"
 STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
 """Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its
@@ -52,9 +55,11 @@ def microseconds(value: float) -> str:
     return figure(1e-6 * value, "s")
 
 
-def rough_percent(value: float) -> str:
-    """``14``, ``9.7``, ``6,230``: of an estimate, of which two digits are known."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+def slower(percent: float) -> str:
+    """``14 %``, ``9.7 %``, ``62 times``: an estimate of by how much, of which two digits are known."""
+    if percent >= TIMES_FROM_PERCENT:
+        return f"{float(f'{1 + percent / 100:.2g}'):,.0f} times"
+    return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def spread(spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None) -> str:

@@ -21,7 +21,7 @@ from dnsrig.experiment import calibration as measuring
 from dnsrig.experiment import certificates, preparation
 from dnsrig.experiment.calibration import machine
 from dnsrig.lab import nics
-from dnsrig.report import calibrated
+from dnsrig.report import calibrated, figures
 from dnsrig.report import certificate as page
 from dnsrig.rundir import Machine, write_json
 from dnsrig.traps import all_traps
@@ -59,12 +59,13 @@ def test_the_page_has_everything_and_runs_nothing(tmp_path: Path) -> None:
     text = (tmp_path / file.PAGE).read_text()
     assert text.count("<svg") == 3 and "http://" not in text.replace("http://www.w3.org", "")
     assert "<script" not in text and "&lt;script&gt;" in text and "&lt;b&gt;" in text
-    for told in ("61.0 µs [54.9..73.2]", "240,000/s", "none shows", "42 % [42..42]", "lost 9 of 1,000", "not known"):
+    for told in ("61.0 µs [54.9..73.2]", "240,000/s", "none shows", "42 % [42..42 %]", "lost 9 of 1,000", "not known"):
         assert told in text
 
 
 def test_a_page_of_what_has_no_figures(tmp_path: Path) -> None:
-    empty = certificate().model_copy(update={"floors": [], "capacities": [], "noise": [], "links": []})
+    lacking = ("floors", "capacities", "noise", "links", "disturbances")
+    empty = certificate().model_copy(update={name: [] for name in lacking})
     assert "<svg" not in page.render(empty)
     assert calibration.key_figures(empty) == {}
 
@@ -131,12 +132,19 @@ def test_what_old_or_newer_runs_say_is_no_citation() -> None:
     assert file.cited({"calibration": cited()}) is not None
 
 
+@pytest.mark.parametrize(
+    ("percent", "text"), [(0.5, "0.5 %"), (9.87, "9.9 %"), (14.3, "14 %"), (899, "899 %"), (6130, "62 times")]
+)
+def test_by_how_much(percent: float, text: str) -> None:
+    assert figures.slower(percent) == text
+
+
 def test_the_line_of_a_report(tmp_path: Path) -> None:
     manifest = Run.open(synthetic.build(tmp_path / "run")).manifest
     assert calibrated.line(manifest) == calibrated.NOT_CALIBRATED
     manifest.conditions["calibration"] = cited()
     assert calibrated.line(manifest) == (
-        "Calibrated 2025-01-01 (quick, 20250101T120000Z-test): floor p99 61.0 µs (udp at 2,000/s, 3 trials); smallest"
+        "Calibrated 2025-01-01 (quick, 20250101T120000Z-test; disturbed by load): floor p99 61.0 µs (udp at 2,000/s, 3 trials); smallest"
         " difference 42 % with 5, 9.9 % with 10, 5.5 % with 20 repeats (p99 of echo@engine). Taken with kernel"
         " 6.1.0-synthetic, cpu_model Synthetic CPU, cpus 2, clocksource tsc, dnsrig 0.0.0."
     )
