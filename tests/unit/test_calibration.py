@@ -35,14 +35,20 @@ def test_the_ratio_is_where_the_own_comparison_turns(repeats: int) -> None:
 
 @pytest.mark.parametrize("repeats", [5, 10])
 def test_it_is_told_four_times_in_five(repeats: int) -> None:
-    """By the own comparison, in data sets that were not drawn to find it."""
+    """By the own comparison, in data sets that were not drawn to find it. Ten values make steps, so it is told in at
+    least so many just above the ratio, and in at most so many just below."""
     ratio = smallest_ratio(VALUES, repeats, seed=1)
     assert ratio is not None
     noise, sets = random.Random(99), 200
     pool = calibration._pool(VALUES)
     sides = [[calibration._draw(pool, repeats, noise) for _ in range(2)] for _ in range(sets)]
-    share = sum(told([ratio * value for value in a], b) for a, b in sides) / sets
-    assert share == pytest.approx(calibration.POWER, abs=3 * math.sqrt(0.8 * 0.2 / sets))
+
+    def share(of: float) -> float:
+        return sum(told([of * value for value in a], b) for a, b in sides) / sets
+
+    by_chance = 3 * math.sqrt(0.8 * 0.2 / sets)
+    assert share(1.001 * ratio) >= calibration.POWER - by_chance
+    assert share(0.999 * ratio) <= calibration.POWER + by_chance
 
 
 def test_more_repeats_show_less_and_more_spread_hides_more() -> None:
