@@ -233,6 +233,13 @@ def run_directory() -> str:
     return f"# The run directory\n\nSchema version {rundir.SCHEMA_VERSION}.\n\n{doc.strip()}\n"
 
 
+def certificates() -> str:
+    from dnsrig import certificate
+
+    doc = (certificate.__doc__ or "").replace("::\n\n", "\n```text\n", 1).replace("\n\nEvery", "\n```\n\nEvery")
+    return f"# The certificate of a calibration\n\nVersion {certificate.CERTIFICATE_VERSION}.\n\n{doc.strip()}\n"
+
+
 def world() -> str:
     defaults = (ROOT / "engine/dnsrig-engine/src/world/defaults.toml").read_text()
     return (
@@ -251,6 +258,7 @@ PAGES = {
     "traps.md": traps,
     "checks.md": checks,
     "run-directory.md": run_directory,
+    "certificate.md": certificates,
     "world.md": world,
 }
 

@@ -16,10 +16,13 @@ from dnsrig.rundir import Manifest, Record, ServerSource, TrialSpec, Variant
 
 CHANGING = ("boot_id", "clock_synchronised", "clock_error_bound_us")
 """Of a machine, from one boot to the next."""
+BESIDE = ("calibration", "nics")
+"""What is told of a machine, and changes nothing that is measured: the certificate that a run cites, and interfaces,
+through which no trial goes."""
 MAY_DIFFER = (
     *("schema_version", "run", "experiment", "variant", "repeat"),
     *("dataset.key", "next_dataset.key", "hosts.*.server.key", "hosts.*.address"),
-    *(f"machine{each}{fact}" for each in (".", ".*.") for fact in CHANGING),
+    *(f"machine{each}{fact}" for each in (".", ".*.") for fact in (*CHANGING, *BESIDE)),
 )
 """Names, where things lie, what every boot changes, and addresses, of which the family tells. The values on the
 matrix's axes are what variants are matched by."""

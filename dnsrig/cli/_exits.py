@@ -33,6 +33,10 @@ STATUS: dict[str, dict[int, str]] = {
         EXIT_BROKEN_PIPE: "the reader of standard output went away",
     },
     "check": {EXIT_ERROR: "something is missing without which dnsrig cannot work"},
+    "calibrate": {
+        EXIT_ERROR: "something could not be measured, and there is no certificate",
+        EXIT_INTERRUPTED: "interrupted; nothing is left of it",
+    },
     "clean": {EXIT_ERROR: "something could not be removed"},
     "run": {
         EXIT_ERROR: "trials failed by a fault of dnsrig or the machine and are missing, or the run could not begin or go on",

@@ -14,9 +14,9 @@ from dnsrig.cli import _console, _on
 from dnsrig.text import visible
 
 if TYPE_CHECKING:
-    from dnsrig.lab.check import Remark
+    from dnsrig.lab.remark import Remark
 
-STYLES = {"good": "green", "note": "yellow", "bad": "red"}
+STYLES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}
 
 
 def add(app: typer.Typer) -> None:
@@ -53,7 +53,7 @@ def _show(remarks: Sequence[Remark]) -> set[str]:
 
 def _machines(machines: str) -> set[str]:
     from dnsrig.experiment.machines import spread, there
-    from dnsrig.lab.check import Remark
+    from dnsrig.lab.remark import Remark
 
     console, grades = _console.out(), set[str]()
     with _on.places(machines) as places:
@@ -72,9 +72,10 @@ def _machines(machines: str) -> set[str]:
 def _show_differences(machines: Mapping[str, Mapping[str, Any]]) -> None:
     """Of their conditions, but for what every boot changes."""
     from dnsrig.analysis.run_differences import CHANGING
+    from dnsrig.certificate import CITED
     from dnsrig.report import conditions
 
-    lasting = {name: {k: v for k, v in told.items() if k not in CHANGING} for name, told in machines.items()}
+    lasting = {name: {k: v for k, v in told.items() if k not in (*CHANGING, CITED)} for name, told in machines.items()}
     found, _ = conditions.as_table(conditions.differing({n: conditions.flatten(told) for n, told in lasting.items()}))
     console = _console.out()
     console.print("what differs between them", style="bold")

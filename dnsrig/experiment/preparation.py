@@ -14,7 +14,7 @@ from typing import Any
 import dnsrig
 from dnsrig import datasets, paths, streams
 from dnsrig.errors import UsageError
-from dnsrig.experiment import builds, model, path, plan
+from dnsrig.experiment import builds, certificates, model, path, plan
 from dnsrig.experiment import versions as versions_of_server
 from dnsrig.experiment.elsewhere import Elsewhere, machines
 from dnsrig.experiment.executors import executor
@@ -121,6 +121,7 @@ def assemble(
         versions_made, stream = _data(point.document, note)
         made.append(plan.spec(run, name, point, servers, versions_made, where.cpus, stream, elsewhere or {}))
     specs = {spec.variant.id: spec for spec in made}
+    around = conditions.snapshot()
     return Manifest(
         run=run,
         dnsrig_version=dnsrig.__version__,
@@ -141,7 +142,12 @@ def assemble(
         repeats=repeats,
         servers=servers,
         specs=specs,
-        conditions={**conditions.snapshot(), **_provided(made, note), **_elsewhere(elsewhere or {})},
+        conditions={
+            **around,
+            **certificates.cited(around),
+            **_provided(made, note),
+            **_elsewhere(elsewhere or {}),
+        },
         machines=where.machines,
     )
 

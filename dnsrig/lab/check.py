@@ -6,34 +6,22 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig import paths
 from dnsrig.errors import DnsrigError
-from dnsrig.lab import addresses, cgroup, clock, conditions, congestion, idle, ledger, uml
+from dnsrig.lab import addresses, cgroup, conditions, congestion, disturbances, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.network import Network
+from dnsrig.lab.remark import Remark
 from dnsrig.rundir import HostSpec, LinkSpec
 
-Grade = Literal["good", "note", "bad"]
 DISK_WANTED_BYTES = 5 << 30
 OPEN_FILES_WANTED = 20_000
 WANTED_CONTROLS = ("reno", "cubic", "bbr", "hybla", "illinois")
 """What the built-in experiments compare."""
-
-
-@dataclass(frozen=True)
-class Remark:
-    """``bad`` keeps dnsrig from working; a ``note`` is something that results may depend on."""
-
-    what: str
-    grade: Grade
-    says: str
-    remedy: str = ""
 
 
 def remarks() -> Iterator[Remark]:
@@ -132,16 +120,6 @@ def _uml() -> Iterator[Remark]:
         )
 
 
-def _cpus() -> Iterator[Remark]:
-    available = len(os.sched_getaffinity(0))
-    if available >= 2:
-        yield Remark("CPUs", "good", f"{available}: the server under test has one for itself")
-    else:
-        yield Remark(
-            "CPUs", "note", "one: server, instruments and peer share it", "use a machine with two or more CPUs"
-        )
-
-
 def _cgroups() -> Iterator[Remark]:
     trees = cgroup.hierarchies()
     if not trees:
@@ -155,78 +133,6 @@ def _pressure() -> Iterator[Remark]:
         yield Remark("PSI", "good", "the kernel tells who waited for CPU, memory and I/O")
     else:
         yield Remark("PSI", "note", "no pressure stall information: some traps cannot tell", "boot with psi=1")
-
-
-def _governor() -> Iterator[Remark]:
-    governor = conditions.read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
-    if governor not in (None, "performance"):
-        yield Remark(
-            "CPU frequency",
-            "note",
-            f"governor {governor}: the clock rate varies with load",
-            "cpupower frequency-set -g performance",
-        )
-
-
-def _idle() -> Iterator[Remark]:
-    if os.access(idle.DEVICE, os.W_OK):
-        yield Remark("idle CPUs", "good", "are kept awake in trials, so none wakes late")
-    else:
-        yield Remark(
-            "idle CPUs",
-            "note",
-            f"may sleep, and wake late: {idle.DEVICE} cannot be written",
-            f"run as root; in a container, pass it on (e.g. `--device {idle.DEVICE}`)",
-        )
-
-
-def _autogroups() -> Iterator[Remark]:
-    if conditions.read(conditions.AUTOGROUPS) == "1":
-        yield Remark(
-            "autogroups",
-            "note",
-            "the kernel shares CPUs by session (sched(7)): a program of another one that is nice, or idle, is not",
-            "sysctl -w kernel.sched_autogroup_enabled=0, if something has to run beside a measurement",
-        )
-
-
-def _load() -> Iterator[Remark]:
-    load = os.getloadavg()[0]
-    if load > 0.5:
-        yield Remark(
-            "load",
-            "note",
-            f"{load:.1f} programs run on average: something else uses the CPUs",
-            "`top` shows what it is; stop it",
-        )
-    if tags := ledger.live():
-        yield Remark("other trials", "note", f"dnsrig is measuring already ({', '.join(tags)})", "wait until it ends")
-
-
-def _virtual() -> Iterator[Remark]:
-    if "hypervisor" in Path("/proc/cpuinfo").read_text():
-        yield Remark(
-            "hypervisor",
-            "note",
-            "a virtual machine: other guests may take CPU time",
-            "trust ratios within one run, not absolute figures",
-        )
-
-
-def _clock() -> Iterator[Remark]:
-    source = conditions.read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-    if source not in ("tsc", "kvm-clock", None):
-        yield Remark(
-            "clock source",
-            "note",
-            f"{source}: reading the time is slow",
-            "boot with clocksource=tsc if the CPU's is stable",
-        )
-    state = clock.synchronisation()
-    if state is not None and not state.synchronised:
-        yield Remark(
-            "wall clock", "note", "not synchronised: times in logs may be off", "run an NTP client, e.g. chrony"
-        )
 
 
 def _ports() -> Iterator[Remark]:
@@ -276,5 +182,5 @@ def _suites() -> Iterator[Remark]:
 
 
 LOOKS: tuple[Callable[[], Iterator[Remark]], ...] = (
-    _root, _engine, _network, _links, _congestion, _uml, _cpus, _cgroups, _pressure, _governor, _idle, _autogroups, _load, _virtual, _clock, _ports, _files, _disk, _suites,
+    _root, _engine, _network, _links, _congestion, _uml, _cgroups, _pressure, disturbances.remarks, _ports, _files, _disk, _suites,
 )  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from dnsrig import discovery
-from dnsrig.lab import cgroup, clock, idle, ledger, uml
+from dnsrig.lab import cgroup, clock, idle, ledger, nics, uml
 
 NETWORK_SYSCTLS = (
     "net.core.rmem_max",
@@ -58,6 +58,7 @@ def snapshot() -> dict[str, Any]:
         "open_files_limit": resource.getrlimit(resource.RLIMIT_NOFILE)[1],
         "cgroups": [f"v{t.version} {','.join(t.controllers)}".strip() for t in cgroup.hierarchies()],
         "psi": Path("/proc/pressure/cpu").exists(),
+        "nics": {nic.name: nic.says for nic in nics.found()},
         **({"plugins": plugins} if (plugins := discovery.packages()) else {}),
         "sysctls": {name: sysctl(name) for name in NETWORK_SYSCTLS},
     }

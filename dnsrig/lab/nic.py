@@ -18,6 +18,7 @@ from pyroute2 import Ethtool, IPRoute, NetNS
 from pyroute2.netlink.exceptions import NetlinkError
 
 from dnsrig.errors import UsageError
+from dnsrig.lab import nics
 
 SYS = Path("/sys/class/net")
 SIOCETHTOOL = 0x8946
@@ -106,24 +107,9 @@ def facts(name: str) -> dict[str, Any]:
         "rings": _words(name, GET_RINGS, 8, ("", "", "", "", "rx", "", "", "tx")),
         "rss_rings": _flow_rings(name),
         "offloads": _offloads(name),
-        "irqs": irqs(name),
+        "irqs": {str(number): cpus for number, cpus in nics.interrupts(name).items()},
     }
     return {key: value for key, value in told.items() if value not in (None, {}, [])}
-
-
-def irqs(name: str) -> dict[str, str]:
-    """Interrupt -> the CPUs that take it: placed badly, they share the CPU of the server."""
-    found = {path.name for path in (SYS / name / "device/msi_irqs").glob("*")}
-    for line in Path("/proc/interrupts").read_text().splitlines():
-        number, _, rest = line.partition(":")
-        if re.search(rf"(^|[\s,-]){re.escape(name)}([\s,@-]|$)", rest):
-            found.add(number.strip())
-    placed = {number: _text(Path("/proc/irq", number, "smp_affinity_list")) for number in sorted(found, key=_as_number)}
-    return {number: cpus for number, cpus in placed.items() if cpus is not None}
-
-
-def _as_number(text: str) -> tuple[int, str]:
-    return (int(text) if text.isdigit() else 0, text)
 
 
 def _driver(name: str) -> str | None:

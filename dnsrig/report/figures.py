@@ -17,6 +17,9 @@ SIGNIFICANT = 3
 NONE = "–"
 """Shown where there is no figure."""
 
+TIMES_FROM_PERCENT = 900
+"""From ten times on nobody thinks in percent."""
+
 FLOOR = "transfer@engine"
 STANDS_FOR: dict[Scalar, str] = {FLOOR: "protocol floor, not stored", "zones@engine": "synthetic primary"}
 """Parts of the engine that stand beside servers, and what they are: no reader takes one for a server that keeps its
@@ -45,6 +48,18 @@ def figure(value: float | None, unit: str = "") -> str:
         return NONE
     factor, shown_unit = _scale(value, unit)
     return f"{_number(value / factor, _decimals(value / factor, unit))} {shown_unit}".rstrip()
+
+
+def microseconds(value: float) -> str:
+    """``38.2 µs``, ``2.54 ms``: in the unit that fits."""
+    return figure(1e-6 * value, "s")
+
+
+def slower(percent: float) -> str:
+    """``14 %``, ``9.7 %``, ``62 times``: an estimate of by how much, of which two digits are known."""
+    if percent >= TIMES_FROM_PERCENT:
+        return f"{float(f'{1 + percent / 100:.2g}'):,.0f} times"
+    return f"{percent:,.0f} %" if percent >= 10 else f"{percent:.2g} %"
 
 
 def spread(spread: Spread | None, unit: str = "", *, censored: bool = False, lower: Spread | None = None) -> str:

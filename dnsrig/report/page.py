@@ -19,6 +19,7 @@ from dnsrig.analysis.read import Run
 from dnsrig.analysis.summary import VariantRow, describe, main_metric, metric_tables, variant_table
 from dnsrig.report import (
     bisection,
+    calibrated,
     checks,
     conditions,
     features,
@@ -100,6 +101,7 @@ def render(run: Run, reports: list[TrapReport], drawings: list[Rendered]) -> str
     return template.render(
         run=run,
         manifest=run.manifest,
+        calibrated=known.section("calibration", lambda run: calibrated.line(run.manifest)),
         axes=list(run.manifest.axes),
         neutrals=_look.NEUTRALS,
         font=Markup(_look.FONT),

@@ -6,6 +6,7 @@ the kernel's interrupt work accounts for: some other program on the same CPU.
 
 from __future__ import annotations
 
+from dnsrig.analysis.cpu_shares import shares_of
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -46,30 +47,3 @@ def after(trial: Trial) -> Conclusion | None:
         metrics=(record.spec.main_metric, f"{record.spec.hosts[trial.subject].role}_cpu_s"),
         remedy="Stop what else runs on this machine (`dnsrig check` names it), or measure on one that is not shared.",
     )
-
-
-def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
-    """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of ``host``."""
-    cpus = trial.record.spec.hosts[host].cpus
-    usage = trial.during_measure(host, "cgroup", "cpu_usage_us")
-    if usage.height < 2:
-        return None
-    span_us = float(usage["time_ns"][-1] - usage["time_ns"][0]) / 1000
-    own_us = float(usage["value"][-1] - usage["value"][0])
-    steal_us, programs_us = 0.0, 0.0
-    for cpu in cpus:
-        grown = {n: trial.growth("machine", f"cpu{cpu}", n) for n in ("user_us", "nice_us", "system_us", "steal_us")}
-        if any(value is None for value in grown.values()):
-            return None
-        steal_us += grown["steal_us"] or 0.0
-        programs_us += sum(value or 0.0 for name, value in grown.items() if name != "steal_us")
-    whole_us = span_us * len(cpus)
-    foreign_us = max(0.0, programs_us - own_us - _other_hosts_us(trial, host))
-    return span_us / 1e6, steal_us / whole_us, foreign_us / whole_us
-
-
-def _other_hosts_us(trial: Trial, host: str) -> float:
-    """CPU time of other hosts that share the CPUs of ``host`` by the experiment's own will."""
-    hosts = trial.record.spec.hosts
-    shared = [name for name, h in hosts.items() if name != host and set(h.cpus) & set(hosts[host].cpus)]
-    return sum(trial.growth(name, "cgroup", "cpu_usage_us") or 0.0 for name in shared)

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from dnsrig.cli import check as command
-from dnsrig.lab import check, conditions, congestion, idle, network, uml
-from dnsrig.lab.check import Remark
+from dnsrig.lab import check, conditions, congestion, disturbances, idle, network, uml
 from dnsrig.lab.links import netem, tun
+from dnsrig.lab.remark import Remark
 
 
 @pytest.fixture(autouse=True)
@@ -47,14 +47,14 @@ def test_idle_cpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_there: bo
     if is_there:
         device.touch()
     monkeypatch.setattr(idle, "DEVICE", device)
-    (found,) = check._idle()
+    (found,) = disturbances._idle()
     assert found.grade == grade and (is_there or str(device) in found.remedy)
 
 
 @pytest.mark.parametrize(("says", "remarks"), [("1", 1), ("0", 0), (None, 0)])
 def test_autogroups(monkeypatch: pytest.MonkeyPatch, says: str | None, remarks: int) -> None:
     monkeypatch.setattr(conditions, "read", lambda path: says if path == conditions.AUTOGROUPS else None)
-    found = list(check._autogroups())
+    found = list(disturbances._autogroups())
     assert len(found) == remarks and all(one.grade == "note" and "=0" in one.remedy for one in found)
 
 

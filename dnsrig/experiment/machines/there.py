@@ -20,7 +20,7 @@ import dnsrig
 from dnsrig import archives, cached, paths
 from dnsrig.archives import Archive
 from dnsrig.errors import DnsrigError
-from dnsrig.experiment import children
+from dnsrig.experiment import certificates, children
 from dnsrig.experiment.children import Child
 from dnsrig.experiment.machines import leases
 from dnsrig.lab import check, conditions, removal
@@ -35,13 +35,14 @@ _ending = threading.Event()
 
 def look() -> dict[str, Any]:
     """What must be equal on all machines of a run, and what is to be told of each."""
+    around = conditions.snapshot()
     return {
         "version": dnsrig.__version__,
         "engine_fingerprint": sources.fingerprint(paths.engine()),
         "available_cpus": sorted(os.sched_getaffinity(0)),
         "root": os.geteuid() == 0,
         "holder": held.holder if (held := leases.current()) is not None and not held.is_over else "",
-        "conditions": conditions.snapshot(),
+        "conditions": {**around, **certificates.cited(around)},
     }
 
 

@@ -1,0 +1,222 @@
+"""What `dnsrig calibrate` writes: what this rig can tell, on this machine.
+
+::
+
+    ~/.cache/dnsrig/calibrations/<UTC time>-<4 letters>/
+      certificate.json     Certificate
+      certificate.html     the same as a page (derived)
+      runs/                the run directories that its figures come from, one a part: `floor`, `capacity`, `noise`
+
+Every run names the newest certificate of its machine in its manifest, under ``conditions.calibration`` (`Cited`): so a
+report can say what the rig could tell, and a trap whether that still holds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError
+
+from dnsrig.errors import DnsrigError
+from dnsrig.rundir import LinkKind, Name, NewerSchema, Record, Scalar
+
+CERTIFICATE_VERSION = 1
+"""Raised by one whenever an older dnsrig would misread a newer certificate."""
+FILE = "certificate.json"
+PAGE = "certificate.html"
+CITED = "calibration"
+"""The key of `Cited` among the conditions of a manifest."""
+LASTING = ("kernel", "cpu_model", "cpus", "clocksource", "governor", "nics")
+"""Of a machine's conditions those with which its figures may change. A boot alone changes none."""
+
+Scale = Literal["quick", "standard"]
+
+
+class Measured(Record):
+    """A figure over the trials that have one."""
+
+    median: float
+    low: float
+    high: float
+    trials: int
+
+
+class Floor(Record):
+    """What is left of a latency where the server has no work: `echo@engine` at a rate, over veth."""
+
+    transport: str
+    rate_qps: float
+    trials: int
+    not_done: str = ""
+    """Why a trial is not `done`; empty where all are. Their figures count all the same: it is the instrument that is
+    measured."""
+    p50_us: Measured | None = None
+    """Latencies from the moment at which each query was due."""
+    p99_us: Measured | None = None
+    p99_9_us: Measured | None = None
+    lag_p50_us: Measured | None = None
+    """From that moment to the sending."""
+    lag_p99_us: Measured | None = None
+    lag_max_us: Measured | None = None
+
+
+class Capacity(Record):
+    """The highest rate of the instrument against `echo@engine`."""
+
+    transport: str
+    new_connections: bool
+    """Whether each query has a connection of its own, over TLS with a full handshake."""
+    trials: int
+    not_done: str = ""
+    qps: Measured | None = None
+    bound_by: Literal["instrument", "server", "not known"] = "not known"
+    why: str = ""
+
+
+class Step(Record):
+    """A clock: the smallest step seen between two readings, which holds the time of a reading, and what the kernel
+    says."""
+
+    smallest_ns: int
+    resolution_ns: int
+    readings: int
+
+
+class Clock(Record):
+    source: str | None
+    monotonic: Step
+    realtime: Step
+    anchor_error_ns: Measured
+    """Half of what passed between the two readings of an anchor pair."""
+    synchronised: bool | None
+    error_bound_us: int | None
+
+
+class LinkWay(Record):
+    """A direction of an emulated link, as asked and as found by its self-test."""
+
+    asked: dict[str, Any]
+    found: dict[str, Any]
+
+
+class LinkTest(Record):
+    """A kind of link that this machine has, or has not."""
+
+    kind: LinkKind
+    works: bool
+    missing: str = ""
+    """Why there is none."""
+    rtt_us: Measured | None = None
+    """Of plain veth seen by refused TCP connects, else by datagrams both ways."""
+    rtt_asked_us: float | None = None
+    ways: dict[str, LinkWay] = Field(default_factory=dict)
+    wrong: list[str] = Field(default_factory=list)
+
+
+class Smallest(Record):
+    """What so many repeats a side would show."""
+
+    repeats: int
+    percent: float | None
+    """By so much slower is told; None: no difference, however large."""
+    low: float | None = None
+    high: float | None = None
+    """The same with each measured trial left out in turn."""
+
+
+class Noise(Record):
+    """Repeats of one variant that nothing changes, and so the smallest difference that shows."""
+
+    server: str
+    metric: str
+    unit: str
+    rate_qps: float
+    transport: str
+    values: list[float]
+    """One a trial, in the order of the trials."""
+    not_done: str = ""
+    smallest: list[Smallest]
+    seed: int
+
+
+class Disturbance(Record):
+    """What spoils the figures, and what helps."""
+
+    what: str
+    grade: Literal["good", "note", "bad", "not known"]
+    says: str
+    remedy: str = ""
+
+
+class Certificate(Record):
+    """certificate.json."""
+
+    certificate_version: int = CERTIFICATE_VERSION
+    id: Name
+    machine: str
+    """The same for one machine, whatever its settings; empty where nothing tells machines apart."""
+    created: str
+    duration_s: float
+    scale: Scale
+    dnsrig_version: str
+    engine_fingerprint: str
+    conditions: dict[str, Any]
+    """Of the machine, when it began."""
+    nic: str = ""
+    """The interface that was asked for by name. Nothing is measured through it: all figures are of veth."""
+    floors: list[Floor]
+    capacities: list[Capacity]
+    clock: Clock
+    links: list[LinkTest]
+    noise: list[Noise]
+    disturbances: list[Disturbance]
+
+
+class Cited(Record):
+    """A certificate as a run's manifest names it."""
+
+    id: Name
+    created: str
+    digest: str
+    """SHA-256 of certificate.json."""
+    scale: Scale
+    dnsrig_version: str
+    engine_fingerprint: str
+    figures: dict[str, Scalar]
+    """The key figures, unit last."""
+    conditions: dict[str, Any]
+    """Those of `LASTING`, when it was measured."""
+
+
+def read(path: Path) -> Certificate:
+    """The certificate at ``path``: the file, or its folder. Raises DnsrigError."""
+    file = path / FILE if path.is_dir() else path
+    try:
+        data = json.loads(file.read_bytes())
+    except FileNotFoundError as error:
+        raise DnsrigError(f"{file} does not exist", hint="`dnsrig calibrate` makes one") from error
+    except (OSError, ValueError) as error:
+        raise DnsrigError(f"{file} cannot be read: {error}") from error
+    version = data.get("certificate_version") if isinstance(data, dict) else None
+    if isinstance(version, int) and version > CERTIFICATE_VERSION:
+        raise NewerSchema(
+            f"{file} was written by a newer dnsrig (version {version}; this one reads up to {CERTIFICATE_VERSION})",
+            hint="update dnsrig to read it, or `dnsrig calibrate` again",
+        )
+    try:
+        return Certificate.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise DnsrigError(f"{file} is not what dnsrig writes: {where}: {first['msg']}") from error
+
+
+def cited(conditions: Mapping[str, Any]) -> Cited | None:
+    """The certificate that a manifest's ``conditions`` name; None where they name none that this version reads."""
+    try:
+        return Cited.model_validate(conditions.get(CITED))
+    except ValidationError:
+        return None

@@ -1,0 +1,126 @@
+"""`dnsrig calibrate`: what this rig can tell, measured by runs as any other, and written as a certificate
+(`dnsrig.certificate`).
+
+- ``floor.toml``, ``capacity.toml``, ``noise.toml``  the experiments, which the runner executes
+- ``rounds``   one of them: so many rounds as its time allows
+- ``machine``  what needs no trials: clocks, the self-test of links, which machine this is
+- ``figures``  the trials as the certificate's figures
+
+Where certificates lie, and which one a run cites, says `dnsrig.experiment.certificates`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import dnsrig
+from dnsrig import cached, paths
+from dnsrig.certificate import FILE, Certificate, Disturbance, Scale
+from dnsrig.errors import UsageError
+from dnsrig.experiment import certificates, runner
+from dnsrig.experiment.calibration import figures, machine, rounds
+from dnsrig.experiment.runner import Progress
+from dnsrig.lab import conditions, disturbances, ledger, nics
+from dnsrig.lab.disturbances import CpuTimes
+from dnsrig.lab.remark import Remark
+from dnsrig.rundir import write_json
+from dnsrig.servers import sources
+
+LIMIT_S: dict[Scale, float] = {"quick": 120.0, "standard": 540.0}
+"""When all rounds should be over; looking before and drawing after take up to a minute where others have the CPUs. The
+fewest rounds of each part are measured even where that takes longer."""
+FLOOR_UNTIL, CAPACITY_UNTIL = 0.5, 0.7
+"""Shares of it, for the first two parts; the rest is for the noise, of which more trials say most."""
+REST_S = 2.0
+"""In which dnsrig does nothing, to see what others do."""
+
+
+def calibrate(scale: Scale, nic: str, folder: Path, progress: Progress) -> Path:
+    """Measure, and write the certificate; returns its folder, which is there as a whole or not at all.
+
+    Interrupted it leaves nothing; where a trial fails its logs stay, until the next calibration begins.
+    """
+    check_nic(nic)
+    runner.check_folders(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with cached.only_one(folder, "somebody else is calibrating already"):
+        for leftover in folder.glob(f"{cached.UNFINISHED}*"):
+            shutil.rmtree(leftover)
+        name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
+        working = folder / f"{cached.UNFINISHED}{name}"
+        with _nothing_left_of(working):
+            made = measure(name, scale, nic, working / "runs", progress)
+            write_json(working / FILE, made)
+            working.rename(folder / name)
+    return folder / name
+
+
+@contextlib.contextmanager
+def _nothing_left_of(working: Path) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        shutil.rmtree(working, ignore_errors=True)
+        raise
+
+
+def check_nic(name: str) -> None:
+    """Refuse an interface that this machine has not."""
+    known = [nic.name for nic in nics.found()]
+    if name and name not in known:
+        there = f"it has {', '.join(known)}" if known else "it has none that is hardware or a hypervisor's"
+        raise UsageError(f"this machine has no network interface {name!r}", hint=there)
+
+
+def measure(name: str, scale: Scale, nic: str, runs: Path, progress: Progress) -> Certificate:
+    """Everything, in the order in which it is told."""
+    began_s, began = time.monotonic(), datetime.now(UTC)
+    around: dict[str, Any] = conditions.snapshot()
+    progress.note(f"looking at this machine: load, clocks, links; it rests for {REST_S:g} s")
+    before = CpuTimes.now()
+    time.sleep(REST_S)
+    others = disturbances.others(before, CpuTimes.now())
+    told = [*disturbances.remarks(), others, *_of_nic(nic)]
+    clock, links = machine.clock(), machine.links(progress.note)
+    until_s = [began_s + LIMIT_S[scale] * share for share in (FLOOR_UNTIL, CAPACITY_UNTIL, 1.0)]
+    floor = rounds.execute("floor", scale, [], runs, progress, 1, until_s[0])
+    capacity = rounds.execute("capacity", scale, [], runs, progress, 1, until_s[1])
+    servers = figures.noisy_servers()
+    noise = rounds.execute("noise", scale, [figures.server_axis(servers)], runs, progress, 6, until_s[2])
+    told.append(disturbances.steal(before, CpuTimes.now()))
+    progress.note("computing the smallest difference that repeats would show")
+    return Certificate(
+        id=name,
+        machine=certificates.machine(around),
+        created=began.isoformat(timespec="seconds"),
+        duration_s=round(time.monotonic() - began_s, 1),
+        scale=scale,
+        dnsrig_version=dnsrig.__version__,
+        engine_fingerprint=sources.fingerprint(paths.engine()),
+        conditions=around,
+        nic=nic,
+        floors=figures.floors(floor),
+        capacities=figures.capacities(capacity),
+        clock=clock,
+        links=links,
+        noise=figures.noise(noise),
+        disturbances=[
+            Disturbance(what=each.what, grade=each.grade, says=each.says, remedy=each.remedy) for each in told
+        ],
+    )
+
+
+def _of_nic(name: str) -> list[Remark]:
+    """All hosts are joined by veth: the one place to change once hosts can have an interface of the machine."""
+    if not name:
+        return []
+    (nic,) = (nic for nic in nics.found() if nic.name == name)
+    says = f"{nic.says}: nothing is measured through it yet; all latencies, lags and rates here are of veth"
+    return [Remark(f"interface {name}", "note", says, "take them as what the rig adds, without the interface's part")]

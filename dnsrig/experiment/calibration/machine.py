@@ -1,0 +1,100 @@
+"""What of a machine is measured without trials: its clocks, and the links that it can make."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dnsrig.analysis import calibration
+from dnsrig.certificate import Clock, LinkTest, LinkWay, Measured, Step
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import addresses, conditions, disturbances, idle
+from dnsrig.lab import clock as clocks
+from dnsrig.lab.links import netem, tun
+from dnsrig.lab.network import Network
+from dnsrig.rundir import HostSpec, LinkKind, LinkSpec, PathSpec
+
+READINGS = 100_000
+"""Of each clock: some 10 ms."""
+ANCHORS = 1000
+PATH = PathSpec(delay_ms=10, jitter_ms=1, loss_percent=1, rate_mbit=50)
+"""Of either direction of an emulated link: every kind of thing that is asked of one, none of it hard."""
+KINDS: dict[LinkKind, tuple[Callable[[], bool], str]] = {
+    "veth": (lambda: True, ""),
+    "netem": (netem.available, "this kernel has no netem, or this user may not ask it"),
+    "tun": (tun.available, f"there is no {tun.TUN_DEVICE}"),
+}
+
+
+def clock() -> Clock:
+    state = clocks.synchronisation()
+    errors_ns = calibration.measured([float(clocks.anchor().error_ns) for _ in range(ANCHORS)])
+    assert errors_ns is not None
+    return Clock(
+        source=conditions.read(disturbances.CLOCKSOURCE),
+        monotonic=_step(time.CLOCK_MONOTONIC),
+        realtime=_step(time.CLOCK_REALTIME),
+        anchor_error_ns=errors_ns,
+        synchronised=None if state is None else state.synchronised,
+        error_bound_us=None if state is None else state.error_bound_us,
+    )
+
+
+def _step(which: int) -> Step:
+    """The smallest step between two readings that differ; 0 where a clock never moved."""
+    read, smallest_ns = time.clock_gettime_ns, 0
+    before_ns = read(which)
+    for _ in range(READINGS):
+        now_ns = read(which)
+        step_ns = now_ns - before_ns
+        if step_ns > 0 and (step_ns < smallest_ns or not smallest_ns):
+            smallest_ns = step_ns
+        before_ns = now_ns
+    return Step(smallest_ns=smallest_ns, resolution_ns=round(1e9 * time.clock_getres(which)), readings=READINGS)
+
+
+def links(note: Callable[[str], None]) -> list[LinkTest]:
+    """The self-test of each kind that this machine has."""
+    found = []
+    for kind, (available, missing) in KINDS.items():
+        if available():
+            note(f"self-test of the link {kind}")
+            found.append(_tested(kind))
+        else:
+            found.append(LinkTest(kind=kind, works=False, missing=missing))
+    return found
+
+
+def _tested(kind: LinkKind) -> LinkTest:
+    # Each has CPUs as in a trial: the server's is the last one.
+    cpus = sorted(os.sched_getaffinity(0))
+    hosts = {
+        name: HostSpec(address=str(addresses.TRIED.ipv4[number]), cpus=[cpu])
+        for number, (name, cpu) in enumerate((("left", cpus[0]), ("right", cpus[-1])), start=1)
+    }
+    path = None if kind == "veth" else PATH
+    spec = LinkSpec(ends=("left", "right"), kind=kind, forward=path, reverse=path)
+    try:
+        with idle.awake(), Network(hosts, [spec]) as network:
+            (told,) = network.check_links()
+    except DnsrigError as error:
+        return LinkTest(kind=kind, works=False, wrong=[error.message])
+    return link_test(kind, told, None if path is None else 2e3 * PATH.delay_ms)
+
+
+def link_test(kind: LinkKind, told: dict[str, Any], asked_us: float | None) -> LinkTest:
+    """What the self-test told, as the certificate has it."""
+    rtt = None
+    if "rtt_median_us" in told:
+        rtt = Measured(median=told["rtt_median_us"], low=told["rtt_min_us"], high=told["rtt_max_us"], trials=1)
+    ways = {way: told[way] for way in ("forward", "reverse") if way in told}
+    return LinkTest(
+        kind=kind,
+        works=told["works"],
+        rtt_us=rtt,
+        rtt_asked_us=asked_us,
+        ways={way: LinkWay(asked=each["asked"], found=each["found"]) for way, each in ways.items()},
+        wrong=told.get("wrong", []),
+    )

@@ -1,0 +1,66 @@
+"""Where certificates lie, and which of them a run on this machine cites."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from dnsrig import certificate, paths
+from dnsrig.analysis import calibration
+from dnsrig.analysis.run_differences import HARDWARE
+from dnsrig.certificate import CITED, FILE, LASTING, Certificate, Cited
+from dnsrig.errors import DnsrigError
+from dnsrig.lab import conditions
+
+MACHINE_ID = "/etc/machine-id"
+MOST_LOOKED_AT = 100
+"""The newest ones, should somebody calibrate every hour."""
+
+
+def folder() -> Path:
+    return paths.cache() / "calibrations"
+
+
+def machine(around: Mapping[str, Any]) -> str:
+    """A name for this machine that stays with it; of its hardware where it has no id.
+
+    Hashed, as machine-id(5) asks whoever hands it on.
+    """
+    own = conditions.read(MACHINE_ID) or json.dumps([around.get(fact) for fact in HARDWARE])
+    return hashlib.sha256(f"dnsrig {own}".encode()).hexdigest()[:16]
+
+
+def known(where: Path) -> Iterator[tuple[Path, Certificate]]:
+    """All that can be read, the newest first."""
+    folders = [file.parent for file in where.glob(f"*/{FILE}") if not file.parent.name.startswith(".")]
+    for each in sorted(folders, key=lambda path: path.name, reverse=True)[:MOST_LOOKED_AT]:
+        with contextlib.suppress(DnsrigError):
+            yield each, certificate.read(each)
+
+
+def cited(around: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The newest certificate of the machine with the conditions ``around``, as a manifest names it; empty without
+    one."""
+    own = machine(around)
+    for path, found in known(folder()):
+        if found.machine == own:
+            digest = hashlib.sha256((path / FILE).read_bytes()).hexdigest()
+            return {CITED: _cited(found, digest).model_dump()}
+    return {}
+
+
+def _cited(found: Certificate, digest: str) -> Cited:
+    return Cited(
+        id=found.id,
+        created=found.created,
+        digest=digest,
+        scale=found.scale,
+        dnsrig_version=found.dnsrig_version,
+        engine_fingerprint=found.engine_fingerprint,
+        figures=calibration.key_figures(found),
+        conditions={fact: found.conditions.get(fact) for fact in LASTING},
+    )

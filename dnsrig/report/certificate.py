@@ -1,0 +1,238 @@
+"""A certificate for people: as one page, and as a summary on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from markupsafe import Markup
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from dnsrig import certificate
+from dnsrig.analysis import calibration, statistics
+from dnsrig.analysis.statistics import Spread
+from dnsrig.certificate import PAGE, Capacity, Certificate, Floor, LinkTest, Measured, Noise, Smallest, Step
+from dnsrig.report import certificate_charts, conditions, figures, svg
+from dnsrig.report.charts import _look
+from dnsrig.report.page import environment
+
+GRADES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}
+BOUND = {"instrument": "the instrument", "server": "the reflector", "not known": "not known"}
+
+Row = list[str]
+
+
+def write(folder: Path) -> Certificate:
+    """Draw the page beside the certificate in ``folder``, and return it."""
+    found = certificate.read(folder)
+    (folder / PAGE).write_text(render(found), encoding="utf-8")
+    return found
+
+
+def render(found: Certificate) -> str:
+    """The page: one file, without scripts and without any request."""
+    drawn = {name: svg.render(chart) for name, chart in certificate_charts.charts(found).items()}
+    return (
+        environment()
+        .get_template("certificate.html.j2")
+        .render(
+            found=found,
+            charts={name: svg.embed(each, f"svg-{name}", name) for name, each in drawn.items()},
+            captions=certificate_charts.CAPTIONS,
+            tables=tables(found),
+            short=short(found),
+            facts=conditions.flatten(found.conditions),
+            neutrals=_look.NEUTRALS,
+            font=Markup(_look.FONT),
+            figures=figures,
+        )
+    )
+
+
+def tables(found: Certificate) -> dict[str, tuple[Row, list[Row]]]:
+    """Name -> head and rows: the same on the page and on a terminal."""
+    return {
+        "floor": (
+            ["transport", "queries/s", "p50", "p99", "p99.9", "lag p50", "lag p99", "lag max", "trials", "not done"],
+            [_floor(each) for each in found.floors],
+        ),
+        "capacity": (["what", "highest rate", "bound by", "trials"], [_capacity(each) for each in found.capacities]),
+        "clock": (["clock", "seen"], list(_clock(found))),
+        "links": (["link", "asked", "found", "verdict"], [row for each in found.links for row in _link(each)]),
+        "noise": (
+            ["server", "p99 of the trials", *(f"{n} repeats" for n in _numbers(found))],
+            [_noise(each) for each in found.noise],
+        ),
+        "disturbances": (
+            ["what", "", "says", "remedy"],
+            [[each.what, each.grade, each.says, each.remedy] for each in found.disturbances],
+        ),
+    }
+
+
+def _us(found: Measured | None) -> str:
+    """``38.2 µs [35.1..44.0]``, in the unit that fits; no range of a single trial."""
+    if found is None:
+        return figures.NONE
+    low, median, high = (1e-6 * value for value in (found.low, found.median, found.high))
+    return figures.spread(Spread(found.trials, median, median, low, high), "s").removesuffix(" [±0]")
+
+
+def _floor(each: Floor) -> Row:
+    told = [each.p50_us, each.p99_us, each.p99_9_us, each.lag_p50_us, each.lag_p99_us, each.lag_max_us]
+    return [each.transport, f"{each.rate_qps:,.0f}", *map(_us, told), str(each.trials), each.not_done]
+
+
+def _narrow_floor(found: Certificate) -> tuple[Row, list[Row]]:
+    """Medians alone, for 80 columns; the ranges are on the page."""
+    head = ["", "queries/s", "p50", "p99", "p99.9", "lag p50", "p99", "max"]
+    rows = [[cell.partition(" [")[0] for cell in _floor(each)[:-2]] for each in found.floors]
+    return head, rows
+
+
+def _what(each: Capacity) -> str:
+    if not each.new_connections:
+        return f"queries a second over {each.transport}"
+    return f"{'full handshakes' if each.transport == 'dot' else 'new connections'} a second over {each.transport}"
+
+
+def _capacity(each: Capacity) -> Row:
+    rate = figures.NONE
+    if each.qps is not None:
+        spread = "" if each.trials == 1 else f" [{each.qps.low:,.0f}..{each.qps.high:,.0f}]"
+        rate = f"{each.qps.median:,.0f}/s{spread}"
+    why = f": {each.why}" if each.why else ""
+    return [_what(each), rate, f"{BOUND[each.bound_by]}{why}", each.not_done or str(each.trials)]
+
+
+def _clock(found: Certificate) -> Iterator[Row]:
+    clock = found.clock
+    yield ["source", clock.source or "not known"]
+    yield ["CLOCK_MONOTONIC", _step(clock.monotonic)]
+    yield ["CLOCK_REALTIME", _step(clock.realtime)]
+    error = clock.anchor_error_ns
+    yield ["error of an anchor pair", f"± {error.median:,.0f} ns [{error.low:,.0f}..{error.high:,.0f}]"]
+    bound = "" if clock.error_bound_us is None else f", wrong by {clock.error_bound_us:,} µs at most"
+    told = {True: f"synchronised{bound}", False: "not synchronised: how wrong it is nobody knows", None: "not known"}
+    yield ["wall clock", told[clock.synchronised]]
+
+
+def _step(step: Step) -> str:
+    return f"smallest step seen {step.smallest_ns:,} ns, with the time of a reading in it; resolution {step.resolution_ns:,} ns"
+
+
+def _link(each: LinkTest) -> Iterator[Row]:
+    verdict = "as asked" if each.works else each.missing or "not as asked: " + "; ".join(each.wrong)
+    rtt = f"RTT {_us(each.rtt_us)}" if each.rtt_us else figures.NONE
+    asked = "nothing" if each.rtt_asked_us is None else f"RTT {figures.microseconds(each.rtt_asked_us)}"
+    yield [each.kind, figures.NONE if each.missing else asked, rtt, verdict]
+    for name, way in each.ways.items():
+        yield [f"{each.kind} {name}", _asked(way.asked), _found(way.found), ""]
+
+
+def _asked(asked: dict[str, Any]) -> str:
+    names = (("delay_ms", "delay {:g} ms"), ("jitter_ms", "± {:g} ms"), ("loss_percent", "loss {:g} %"))
+    told = [text.format(asked[name]) for name, text in (*names, ("rate_mbit", "{:g} Mbit/s")) if name in asked]
+    return ", ".join(told)
+
+
+def _found(found: dict[str, Any]) -> str:
+    told = []
+    if "delay_median_ms" in found:
+        ends = f"{found['delay_p5_ms']:.4g}..{found['delay_p95_ms']:.4g}"
+        told.append(f"delay {found['delay_median_ms']:.4g} ms [5 to 95 %: {ends}]")
+    if "lost_packets" in found:
+        told.append(f"lost {found['lost_packets']:,} of {found['packets']:,}")
+    if "rate_mbit" in found:
+        told.append(f"{found['rate_mbit']:.4g} Mbit/s")
+    return ", ".join(told)
+
+
+def _numbers(found: Certificate) -> list[int]:
+    return [each.repeats for each in found.noise[0].smallest] if found.noise else []
+
+
+def _noise(each: Noise) -> Row:
+    middle = figures.NONE
+    if each.values:
+        middle = f"{figures.spread(statistics.spread(each.values), each.unit)}, {len(each.values)} trials"
+    if each.not_done:
+        middle += f" ({each.not_done})"
+    return [each.server, middle, *map(smallest, each.smallest)]
+
+
+def smallest(each: Smallest) -> str:
+    """``10.0 % [8.6..10.6]``."""
+    if each.percent is None:
+        return "none shows"
+    ends = "" if each.low is None or each.high is None else f" [{_between(each.low, each.high)}]"
+    return f"{figures.slower(each.percent)}{ends}"
+
+
+def _between(low: float, high: float) -> str:
+    """``8.6..11 %``: the unit once, where both have one."""
+    one, other = figures.slower(low), figures.slower(high)
+    return f"{one.partition(' ')[0] if one.split()[1] == other.split()[1] else one}..{other}"
+
+
+def short(found: Certificate) -> list[str]:
+    """The answer in a few sentences."""
+    told = []
+    if disturbed := calibration.disturbed_by(found):
+        said = "; ".join(each.says for each in found.disturbances if each.what in disturbed)
+        told.append(f"These are figures of a disturbed machine: {said}. Calibrate again when it is quiet.")
+    for each in found.floors:
+        if each.transport == "udp" and each.p99_us and not each.not_done:
+            lag = f", lag p99 {_us(each.lag_p99_us)}" if each.lag_p99_us else ""
+            told.append(
+                f"At {each.rate_qps:,.0f} queries a second over UDP the floor of p99 is {_us(each.p99_us)}{lag}."
+            )
+    for each_noise in found.noise:
+        shown = [
+            f"{smallest(s).partition(' [')[0]} with {s.repeats}" for s in each_noise.smallest if s.percent is not None
+        ]
+        if shown:
+            told.append(f"Slower by so much shows in p99 of {each_noise.server}: {', '.join(shown)} repeats a side.")
+    return told
+
+
+def terminal(found: Certificate, where: Path) -> RenderableType:
+    """Readable without colour."""
+    titles = {
+        "floor": "floor of latency and lag: echo@engine over veth, from the moment at which each query was due",
+        "capacity": "highest rates against echo@engine",
+        "clock": "clocks",
+        "links": "links, by their self-test",
+        "noise": "smallest difference that shows: 80 % power at the 5 % level",
+        "disturbances": "what spoils it",
+    }
+    parts: list[RenderableType] = []
+    for name, (head, rows) in (tables(found) | {"floor": _narrow_floor(found)}).items():
+        parts += [_table(titles[name], head, rows, grade=name == "disturbances"), Text()]
+    told = [Text(figures.visible(sentence)) for sentence in [*_not_done(found), *short(found)]]
+    taken = f"certificate {found.id}, {found.scale}, {found.duration_s:.0f} s: {where / PAGE}"
+    return Group(*parts, *told, Text(figures.visible(taken)))
+
+
+def _not_done(found: Certificate) -> list[str]:
+    of = [(f"floor, {each.transport} at {each.rate_qps:,.0f}/s", each.not_done) for each in found.floors]
+    of += [(f"noise of {each.server}", each.not_done) for each in found.noise]
+    return [f"{what}: {why}." for what, why in of if why]
+
+
+def _table(title: str, head: Row, rows: list[Row], *, grade: bool) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    shown = [place for place, name in enumerate(head) if not (grade and name == "remedy")]
+    for place in shown:
+        table.add_column(head[place], overflow="fold")
+    for row in rows:
+        cells: list[Text] = [Text(figures.visible(row[place])) for place in shown]
+        if grade:
+            cells[1].stylize(GRADES[row[1]])
+            if row[3]:
+                cells[2].append(f"\nremedy: {figures.visible(row[3])}")
+        table.add_row(*cells)
+    return table

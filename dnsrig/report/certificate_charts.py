@@ -1,0 +1,121 @@
+"""The charts of a certificate: the floor and the lag by rate, and the smallest difference by number of repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import altair as alt
+import polars as pl
+
+from dnsrig.certificate import Certificate, Floor, Measured
+from dnsrig.report import figures
+from dnsrig.report.charts import _look
+
+PANEL_PX = 190
+CAPTIONS = {
+    "floor": (
+        "Latency of a server without work, from the moment at which each query was due: the median over the trials, and"
+        " their range as an upright line. A server cannot be told to take less than this. Open marks: a rate that the rig does not"
+        " hold, of which the table says why."
+    ),
+    "lag": (
+        "From the moment at which each query was due to that at which it was sent: what the instrument adds by itself. It is"
+        " in the latency above."
+    ),
+    "smallest": (
+        "By so much slower one side must be for a difference to be told in 80 of 100 comparisons, at the 5 % level; upright"
+        " lines: the same with each measured trial left out in turn. From 8 repeats on rounds are compared. With 3 repeats"
+        " no difference shows, however large."
+    ),
+}
+LATENCIES = {"p50": "p50_us", "p99": "p99_us", "p99.9": "p99_9_us"}
+LAGS = {"p50": "lag_p50_us", "p99": "lag_p99_us", "max": "lag_max_us"}
+
+
+def charts(found: Certificate) -> dict[str, alt.VConcatChart]:
+    """Name -> drawing, of what there are figures of."""
+    drawn = {
+        "floor": _by_rate(found, LATENCIES, "latency, µs"),
+        "lag": _by_rate(found, LAGS, "lag, µs"),
+        "smallest": _smallest(found),
+    }
+    return {name: chart for name, chart in drawn.items() if chart is not None}
+
+
+def _by_rate(found: Certificate, of: Mapping[str, str], title: str) -> alt.VConcatChart | None:
+    """A panel a transport, all with the same axes."""
+    rows = pl.DataFrame(list(_rates(found.floors, of)))
+    # What was never late has no place on a logarithmic axis.
+    rows = rows if rows.is_empty() else rows.filter(pl.col("low") > 0)
+    if rows.is_empty():
+        return None
+    rates = alt.Axis(values=sorted(set(rows["rate"])), format="~s")
+    x = alt.X("rate:Q", **_look.log_axis(rows["rate"], "queries/s") | {"axis": rates})
+    y = alt.Y("median:Q", **_look.log_axis(pl.concat([rows["low"], rows["high"]]), title))
+    names = list(of)
+    colour = alt.Color("percentile:N", scale=_look.colours(names), legend=alt.Legend())
+    shape = alt.Shape("percentile:N", scale=_look.shapes(names), legend=alt.Legend())
+    panels = []
+    for transport in dict.fromkeys(rows["transport"]):
+        base = alt.Chart(rows.filter(pl.col("transport") == transport))
+        layers = [
+            base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
+            base.mark_line(strokeWidth=1.6).encode(x, y, colour),
+            *(
+                base.transform_filter(wanted)
+                .mark_point(size=34, filled=filled, opacity=1, strokeWidth=1.4)
+                .encode(x, y, colour, shape)
+                for wanted, filled in ((alt.datum.done, True), (~alt.datum.done, False))
+            ),
+        ]
+        panels.append(alt.layer(*layers).properties(width=PANEL_PX, height=220, title=_look.heading(str(transport))))
+    return _look.stack([alt.hconcat(*panels, spacing=18)])
+
+
+def _rates(floors: list[Floor], of: Mapping[str, str]) -> Iterator[dict[str, object]]:
+    for floor in floors:
+        for percentile, name in of.items():
+            value: Measured | None = getattr(floor, name)
+            if value is not None:
+                ends = {"low": value.low, "median": value.median, "high": value.high}
+                about = {"transport": floor.transport, "rate": floor.rate_qps, "done": not floor.not_done}
+                yield {**about, "percentile": percentile, **ends}
+
+
+def _smallest(found: Certificate) -> alt.VConcatChart | None:
+    rows = pl.DataFrame(
+        [
+            {
+                "server": figures.visible(noise.server),
+                "repeats": each.repeats,
+                "percent": each.percent,
+                "low": each.percent if each.low is None else each.low,
+                "high": each.percent if each.high is None else each.high,
+            }
+            for noise in found.noise
+            for each in noise.smallest
+            if each.percent is not None
+        ]
+    )
+    # Of trials that are all alike every difference shows.
+    rows = rows if rows.is_empty() else rows.filter(pl.col("low") > 0)
+    if rows.is_empty():
+        return None
+    names = list(dict.fromkeys(rows["server"]))
+    numbers = sorted({each.repeats for noise in found.noise for each in noise.smallest})
+    x = alt.X(
+        "repeats:Q",
+        title="repeats a side",
+        scale=alt.Scale(domain=[0, max(numbers) + 1], nice=False),
+        axis=alt.Axis(values=numbers, format="d"),
+    )
+    y = alt.Y("percent:Q", **_look.log_axis(pl.concat([rows["low"], rows["high"]]), "slower by, %"))
+    colour = alt.Color("server:N", scale=_look.colours(names), legend=alt.Legend())
+    shape = alt.Shape("server:N", scale=_look.shapes(names), legend=alt.Legend())
+    base = alt.Chart(rows)
+    layers = [
+        base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
+        base.mark_line(strokeWidth=1.6).encode(x, y, colour),
+        base.mark_point(size=40, filled=True, opacity=1).encode(x, y, colour, shape),
+    ]
+    return _look.stack([alt.layer(*layers).properties(width=_look.WIDTH, height=240)])
