@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from dnsrig.cli import check as command
-from dnsrig.lab import check, conditions, congestion, disturbances, idle, network, uml
+from dnsrig.lab import check, conditions, congestion, disturbances, idle, removal, uml
 from dnsrig.lab.links import netem, tun
 from dnsrig.lab.remark import Remark
 
@@ -75,7 +75,7 @@ def test_kernel_uml(monkeypatch: pytest.MonkeyPatch, why: str | None, cached: bo
 
 
 def test_brackets_are_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(network, "clean", lambda: ([], []))
+    monkeypatch.setattr(removal, "clean", lambda: ([], []))
     monkeypatch.setattr(check, "remarks", lambda: iter([Remark("link", "note", "none", "for a [path]")]))
     with pytest.raises(SystemExit, match="0"):
         command.command()

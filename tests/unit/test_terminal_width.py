@@ -10,7 +10,7 @@ import pytest
 import synthetic
 from command_line import experiment, output
 
-from dnsrig.lab import check, network
+from dnsrig.lab import check, removal
 from dnsrig.lab.remark import Remark
 
 MARGINS = 2
@@ -40,7 +40,7 @@ def runs(folder: Path) -> list[str]:
 
 @pytest.fixture(params=["check", "compare", "run"])
 def command(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.setattr(network, "clean", lambda: ([], []))
+    monkeypatch.setattr(removal, "clean", lambda: ([], []))
     monkeypatch.setattr(check, "remarks", lambda: iter(REMARKS))
     if request.param == "compare":
         return ["compare", *runs(tmp_path)]
