@@ -72,7 +72,7 @@ class Run:
 
     @property
     def directory(self) -> Path | None:
-        return next(iter(self.folder.glob("runs/*/*")), None)
+        return next((path.parent for path in self.folder.glob("runs/*/*/manifest.json")), None)
 
     def keep_running(self) -> subprocess.Popen[str]:
         if self.process is None or self.process.poll() is not None:

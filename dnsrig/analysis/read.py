@@ -421,8 +421,14 @@ class Run:
         except DnsrigError as error:
             return error.message
         machine = self.manifest.machine_of(key.repeat)
-        found = Trial(path, record, self.failures, machine=machine.name if machine else "")
+        found = Trial(path, self._sharing(record), self.failures, machine=machine.name if machine else "")
         return found if found.key == key else f"{path / 'trial.json'} is of another trial"
+
+    def _sharing(self, record: TrialRecord) -> TrialRecord:
+        """Most of a record is its spec, which is that of the plan but for the number of the repeat: kept once."""
+        planned = self.manifest.specs.get(record.spec.variant.id, record.spec)
+        spec = planned.model_copy(update={"repeat": record.spec.repeat})
+        return record.model_copy(update={"spec": spec}) if spec == record.spec else record
 
     @property
     def is_damaged(self) -> bool:

@@ -11,7 +11,9 @@ import io
 import struct
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -71,15 +73,21 @@ def read(path: Path, recorded: FileRecord | None, schema: Schema, later: Collect
     frame, rows_damage = whole_batches(found.data)
     damage = found.damage or (f"{path.name} {rows_damage}" if rows_damage else "")
     if frame is None:
-        return Rows(pl.DataFrame(schema=schema), damage)
+        return Rows(_none(tuple(schema.items())), damage)
     frame = old_names.rows(frame)
     frame = frame.with_columns(pl.lit(0).alias(name) for name in later if name not in frame.columns)
     if missing := sorted(set(schema) - set(frame.columns)):
-        return Rows(pl.DataFrame(schema=schema), damage or f"{path.name} lacks the column {missing[0]}")
+        return Rows(_none(tuple(schema.items())), damage or f"{path.name} lacks the column {missing[0]}")
     try:
         return Rows(frame.select([pl.col(name).cast(dtype) for name, dtype in schema.items()]), damage)
     except _UNREADABLE as error:
-        return Rows(pl.DataFrame(schema=schema), damage or f"{path.name} has another type of column: {_line(error)}")
+        return Rows(_none(tuple(schema.items())), damage or f"{path.name} has another type of column: {_line(error)}")
+
+
+@cache
+def _none(schema: tuple[tuple[str, Any], ...]) -> pl.DataFrame:
+    """No rows. The same frame each time: it takes 500 bytes a column, and many trials lack the same files."""
+    return pl.DataFrame(schema=dict(schema))
 
 
 def whole_batches(data: bytes) -> tuple[pl.DataFrame | None, str]:

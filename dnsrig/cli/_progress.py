@@ -51,28 +51,34 @@ def _name(spec: TrialSpec) -> str:
 
 
 class PlainProgress:
-    """A line when a trial ends, and now and then in between."""
+    """A line when a trial ends, and now and then in between. Its number says how many have ended, or will have next."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._names: dict[Key, str] = {}
+        self._next, self._total = 1, 0
         self._last: dict[Key, float] = {}
+        """When something was said of each that runs."""
 
     def note(self, text: str) -> None:
         # Into a file or a pipe a line is a line, however long.
         self.console.print(visible(text), soft_wrap=True)
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
-        self._names[_key(spec)] = f"[{number}/{total}] {_name(spec)}"
+        self._next, self._total = number - len(self._last), total
         self._last[_key(spec)] = time.monotonic()
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
         if time.monotonic() - self._last[_key(spec)] > PLAIN_EVERY_S:
             self._last[_key(spec)] = time.monotonic()
-            self.note(f"{self._names[_key(spec)]}: {describe(event)}")
+            self._line(spec, describe(event))
 
     def trial_ended(self, spec: TrialSpec, trial: Trial | None, reason: str) -> None:
-        self.note(f"{self._names[_key(spec)]}: {result_text(trial, reason)}")
+        del self._last[_key(spec)]
+        self._line(spec, result_text(trial, reason))
+        self._next += 1
+
+    def _line(self, spec: TrialSpec, text: str) -> None:
+        self.note(f"[{self._next}/{self._total}] {_name(spec)}: {text}")
 
 
 def fitted(name: str, phase: str, width: int) -> str:

@@ -60,7 +60,8 @@ class Progress(Protocol):
 
     def note(self, text: str) -> None: ...
 
-    def trial_started(self, number: int, total: int, spec: TrialSpec) -> None: ...
+    def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
+        """``number``: how many are started with it, those that were finished before among them."""
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None: ...
 
@@ -204,17 +205,18 @@ def _apart(manifest: Manifest) -> bool:
 
 
 def _execute(manifest: Manifest, directory: Path, progress: Progress, lanes: Sequence[Lane]) -> int:
-    todo = missing(manifest, directory)
-    waiting = [*enumerate(todo, start=1 + len(manifest.order) - len(todo))]
+    waiting = missing(manifest, directory)
+    started = len(manifest.order) - len(waiting)
     running: dict[Running, Lane] = {}
     events: children.Events = queue.SimpleQueue()
     errors, in_a_row = 0, Counter[Lane]()
     try:
         while waiting or running:
             for lane in (lane for lane in lanes if lane not in running.values()):
-                if found := next((item for item in waiting if lane.takes(item[1])), None):
+                if found := next((key for key in waiting if lane.takes(key)), None):
                     waiting.remove(found)
-                    running[_start(manifest, directory, progress, *found, lane, events)] = lane
+                    started += 1
+                    running[_start(manifest, directory, progress, started, found, lane, events)] = lane
             if not running:
                 progress.note(f"{len(waiting)} trials are left: the machine that they belong to does not answer")
                 return errors + len(waiting)
@@ -254,7 +256,7 @@ def _start(
     lane: Lane,
     events: children.Events,
 ) -> Running:
-    """Start trial ``number`` of the run."""
+    """Start a trial, which is number ``number`` of those that were started."""
     spec = manifest.specs[key.variant].model_copy(update={"repeat": key.repeat})
     _check_disk(directory, f"then `{resume_command(directory)}`")
     progress.trial_started(number, len(manifest.order), spec)

@@ -30,6 +30,7 @@ The stream is the experiment's ``[stream]``. The server under test has all its z
 - ``threads`` of the instrument
 - ``generators``: hosts that replay, `clients-1` and so on where there are several, each with its share of the clients,
   from one moment on; they can be on other machines (``hosts.clients-1.machine``)
+- ``query_rows``: for so many queries a row each is kept, in ``queries.arrow``: when it was due and sent, its latency
 - ``settle_s``, ``drain_s``: the rest after the start and at the end
 """
 
@@ -92,6 +93,7 @@ OPTIONS: dict[str, int | float | str | bool] = {
     **_of_capacity.OPTIONS,
     "threads": 1,
     "generators": 1,
+    "query_rows": 0,
     "settle_s": 0.5,
     "probe_rate_per_s": 1000,
     "ready_limit_s": 900,
@@ -261,7 +263,9 @@ def start(context: TrialContext, name: str, duration_s: float, share: float = 1.
     at this share of the rate."""
 
     def words(host: str) -> list[str]:
-        return ["replay", "play", *arguments(context.spec, host, duration_s, share)]
+        rows = int(context.option("query_rows")) if out is not None else 0
+        kept = [f"--rows={rows}"] if rows else []
+        return ["replay", "play", *arguments(context.spec, host, duration_s, share), *kept]
 
     if _generators.are_led(context.spec):
         led = _generators.ready(context, name, words)

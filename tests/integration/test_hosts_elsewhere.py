@@ -75,11 +75,11 @@ def trial(folder: Path) -> tuple[Path, TrialRecord]:
     return directory, read_json(directory / "trial.json", TrialRecord)
 
 
-def queries(directory: Path, record: TrialRecord) -> pl.DataFrame:
+def queries(directory: Path, record: TrialRecord, *more: str) -> pl.DataFrame:
     """(due since the start, query) of each."""
     rows = pl.read_ipc_stream(directory / "queries.arrow")
     start_ns = record.instruments["load"]["start_ns"]
-    return rows.select("number", pl.col("due_ns") - start_ns, "query").sort("number")
+    return rows.select("number", pl.col("due_ns") - start_ns, "query", *more).sort("number")
 
 
 def test_two_generators_on_two_machines_are_one_load(tmp_path: Path, python: Path, nothing_left: None) -> None:
@@ -127,6 +127,89 @@ def assert_merged(directory: Path, record: TrialRecord) -> None:
     samples = pl.read_ipc_stream(directory / "samples.arrow").filter(pl.col("host").cast(pl.String) == "generator-1")
     assert phase is not None
     assert samples.filter(pl.col("time_ns").is_between(phase.start.monotonic_ns, phase.end.monotonic_ns)).height
+
+
+REPLAY = """
+title = "Clients on other machines"
+question = "Is it one stream?"
+procedure = "replay"
+repeats = 1
+limit_s = 60
+[hosts.primary]
+server = "echo@engine"
+{nic}
+[dataset]
+kind = "tiny-zones"
+zones = 50
+[stream]
+kind = "population"
+clients = 300
+qps = 1000
+duration_s = 2
+[options]
+duration_s = 2
+query_rows = 100000
+generators = {count}
+{hosts}
+"""
+
+
+def test_clients_on_two_machines_are_one_stream(tmp_path: Path, python: Path) -> None:
+    hosts = "".join(GENERATOR.format(number=number, machine=name) for number, name in enumerate(NAMES, start=1))
+    two = REPLAY.format(nic='nic = "nic0"', count=2, hosts=hosts.replace("generator", "clients"))
+    with lab(tmp_path / "lab", NAMES, python, clocks_ns=CLOCKS_NS) as machines:
+        machines.wire()
+        result = run(machines, tmp_path / "two", two, "--machines", machines.on)
+        assert result.returncode == 0, result.stderr
+        alone = run(machines, tmp_path / "one", REPLAY.format(nic="", count=1, hosts=""))
+        assert alone.returncode == 0, alone.stderr
+    directory, record = trial(tmp_path / "two")
+    both, one = (queries(*trial(tmp_path / name), "client") for name in ("two", "one"))
+    assert both.height > 1500 and both.equals(one), "the union is the single schedule"
+    for number, name in enumerate(("clients-1", "clients-2")):
+        own = pl.read_ipc_stream(directory / "generators" / name / "load" / "queries.arrow")
+        assert set(own["client"].unique() % 2) == {number}
+    assert record.instruments["load"]["answered"] == both.height
+    clients = pl.read_ipc_stream(directory / "clients.arrow")
+    assert clients["client"].n_unique() == clients.height == both["client"].n_unique()
+
+
+TRANSFER = """
+title = "A primary on another machine"
+question = "Does it serve?"
+procedure = "transfer"
+repeats = 1
+limit_s = 60
+[hosts.primary]
+server = "nsd@forky"
+machine = "rack-1"
+nic = "nic0"
+[hosts.secondary]
+server = "nsd@forky"
+nic = "nic0"
+[hosts.observer]
+nic = "nic0"
+[dataset]
+kind = "tiny-zones"
+zones = 20
+"""
+
+
+def test_a_primary_on_another_machine(tmp_path: Path, python: Path) -> None:
+    with lab(tmp_path / "lab", NAMES[:1], python, clocks_ns={"rack-1": CLOCKS_NS["rack-1"]}) as machines:
+        machines.wire()
+        result = run(machines, tmp_path / "one", TRANSFER, "--machines", machines.on)
+        assert result.returncode == 0, result.stderr
+        wait_until(lambda: not machines.processes(), 60)
+        assert not machines.machines["rack-1"].left_behind()
+    directory, record = trial(tmp_path / "one")
+    assert record.outcome == "done", record.reason
+    assert {link.ends: link.kind for link in record.spec.links}["observer", "primary"] == "nic"
+    assert (directory / "servers" / "primary" / "server.log").exists()
+    phase = record.phase("setup")
+    assert phase is not None
+    began_ns = record.servers["primary"].exec_ns
+    assert phase.start.monotonic_ns <= began_ns <= phase.end.monotonic_ns, "on the clock of this machine"
 
 
 def test_a_ramp_is_led_by_one(tmp_path: Path, python: Path) -> None:

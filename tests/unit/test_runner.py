@@ -44,6 +44,7 @@ class Silent:
 
     def __init__(self) -> None:
         self.started: list[tuple[str, int]] = []
+        self.numbers: list[int] = []
         self.reasons: list[str] = []
         self.events = 0
 
@@ -51,6 +52,7 @@ class Silent:
 
     def trial_started(self, number: int, total: int, spec: TrialSpec) -> None:
         self.started.append((spec.variant.id, spec.repeat))
+        self.numbers.append(number)
 
     def trial_event(self, spec: TrialSpec, event: dict[str, Any]) -> None:
         self.events += 1
@@ -84,6 +86,7 @@ def test_everything_in_the_planned_order(
     progress = Silent()
     assert runner.execute(manifest, directory, progress) == 0
     assert progress.started == [(key.variant, key.repeat) for key in manifest.order]
+    assert progress.numbers == [*range(1, 1 + len(manifest.order))]
     assert progress.events == len(manifest.order)
     assert runner.missing(manifest, directory) == []
 
@@ -100,7 +103,7 @@ def test_resume_does_what_is_missing_and_nothing_else(
     times = {path: path.stat().st_mtime_ns for path in directory.rglob("trial.json")}
     progress = Silent()
     runner.execute(manifest, directory, progress)
-    assert progress.started == [(lost.variant, lost.repeat)]
+    assert progress.started == [(lost.variant, lost.repeat)] and progress.numbers == [len(manifest.order)]
     assert {path: path.stat().st_mtime_ns for path in times} == times
 
 

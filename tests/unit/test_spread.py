@@ -6,8 +6,10 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
+from typing import Any
 
 import pytest
 import synthetic
@@ -120,9 +122,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Manifest, Path
 @contextlib.contextmanager
 def lanes(run: tuple[Manifest, Path], places: list[Processes]) -> Iterator[list[lane.MachineLane]]:
     made = [lane.MachineLane(place, *run, "lease", "anna, run 1") for place in places]
-    with contextlib.ExitStack() as stack:
-        for one in made:
-            stack.enter_context(one.held())
+    with spread.held(made):
         yield made
 
 
@@ -132,8 +132,10 @@ def where(directory: Path, key: object) -> str:
 
 def test_each_round_is_executed_on_its_machine(run: tuple[Manifest, Path], places: list[Processes]) -> None:
     manifest, directory = run
+    progress = Silent()
     with lanes(run, places) as made:
-        assert runner.execute_on(made, manifest, directory, Silent()) == 0
+        assert runner.execute_on(made, manifest, directory, progress) == 0
+    assert progress.numbers == [*range(1, 1 + len(manifest.order))]
     for key in manifest.order:
         assert where(directory, key) == ("cache-rack-1" if key.repeat % 2 else "cache-rack-2")
     (spec, *_) = manifest.specs.values()
@@ -221,6 +223,44 @@ def test_a_machine_that_is_taken_is_refused(run: tuple[Manifest, Path], places: 
     places[0].at_once(leases.take, "other", "bert@far, run tour/1")
     with pytest.raises(DnsrigError, match=r"rack-1 is taken by bert@far, run tour/1"), lanes(run, places):
         pass
+
+
+class Slow:
+    """A machine that waits for ``meeting`` before it gives a lease back."""
+
+    def __init__(self, name: str, meeting: Callable[[], object]) -> None:
+        self.name, self._meeting, self.given_back = name, meeting, False
+
+    def submit(self, function: Callable[..., Any], /, *arguments: Any) -> Future[Any]:
+        answer = Future[Any]()
+        answer.set_result([])
+        return answer
+
+    def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
+        return Future()
+
+    def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
+        if function is leases.give_back:
+            self._meeting()
+            self.given_back = True
+
+
+def test_machines_are_given_back_side_by_side(run: tuple[Manifest, Path]) -> None:
+    both = threading.Barrier(2, timeout=60)
+    slow = [Slow(name, both.wait) for name in ("rack-1", "rack-2")]
+    with spread.held([lane.MachineLane(place, *run, "lease", "anna, run 1") for place in slow]):
+        pass
+    assert all(place.given_back for place in slow)
+
+
+def test_nobody_waits_for_a_machine_that_is_silent(run: tuple[Manifest, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    for_ever = threading.Event()
+    place = Slow("rack-1", for_ever.wait)
+    with spread.held([lane.MachineLane(place, *run, "lease", "anna, run 1")]):
+        monkeypatch.setattr(lane.MachineLane, "is_lost", False)  # not yet: it has been silent for a moment
+        monkeypatch.setattr(leases, "LEASE_S", 0.1)
+    assert not place.given_back
+    for_ever.set()
 
 
 def told(**differences: object) -> dict[str, object]:

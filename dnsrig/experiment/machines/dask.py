@@ -9,6 +9,7 @@ import contextlib
 import importlib.util
 import ipaddress
 import re
+import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from typing import Any
@@ -25,6 +26,9 @@ CONNECT_LIMIT_S = 20.0
 TOPIC = "dnsrig"
 LARGE_BYTES = 2 * archives.PART_BYTES
 """What we send at once is meant to be so large."""
+ERROR_LENGTH_MAX = 1000
+SHORT_LOGS = {"distributed.admin.low-level-log-length": 10, "distributed.admin.system-monitor.log-length": 10}
+"""Dask keeps its last 1,000 messages of each connection, events of each topic, and two hours of samples."""
 HOW = "start one on each machine: dask worker SCHEDULER --nthreads 1 --resources machine=1 --name NAME"
 
 
@@ -42,19 +46,27 @@ class Worker:
         executor = self._client.get_executor(
             workers=[self._address()], resources={RESOURCE: 1}, allow_other_workers=False, retries=0, pure=False
         )
-        return _translated(executor.submit(function, *arguments), self._name)
+        return _translated(executor.submit(tell, function, *arguments), self._name)
 
     def execute(self, spec_json: str, lease: str, report: Callable[[dict[str, Any]], None]) -> Future[Any]:
-        topic = f"{TOPIC}-{lease}-{self._name}"
-        self._client.subscribe_topic(topic, lambda event: report(event[1]))
+        # A topic lives as long as its scheduler, so it is the machine's and not the run's.
+        topic = f"{TOPIC}-{self._name}"
+
+        def pass_on(event: Any) -> None:
+            whose, told = event[1]
+            if whose == lease:
+                report(told)
+
+        self._client.subscribe_topic(topic, pass_on)
         return self.submit(execute, spec_json, lease, topic)
 
     def at_once(self, function: Callable[..., Any], /, *arguments: Any) -> Any:
         address = self._address()
         try:
-            return self._client.run(function, *arguments, workers=[address])[address]
+            told = self._client.run(tell, function, *arguments, workers=[address])[address]
         except OSError as error:
             raise Lost(self._name) from error
+        return _heard(told)
 
     def _address(self) -> str:
         found = _able(self._client).get(self._name)
@@ -68,11 +80,34 @@ def execute(spec_json: str, lease: str, topic: str) -> dict[str, Any]:
     from distributed import get_worker
 
     worker = get_worker()
-    return there.execute(spec_json, lease, lambda event: worker.log_event(topic, event))
+    return there.execute(spec_json, lease, lambda event: worker.log_event(topic, (lease, event)))
+
+
+Told = tuple[Any, str, str]
+"""What a call on a worker returned, or else the sentence and the hint of its error."""
+
+
+def tell(function: Callable[..., Any], /, *arguments: Any) -> Told:
+    """Call ``function`` on a worker. An exception stays there: where one, or its traceback, cannot be unpickled on this
+    side, Dask drops it, and whoever waits for it waits for ever."""
+    try:
+        return function(*arguments), "", ""
+    except DnsrigError as error:
+        return None, error.message, error.hint
+    except Exception as error:
+        traceback.print_exc()
+        return None, f"{type(error).__name__}: {error}"[:ERROR_LENGTH_MAX], "its worker's log tells where"
+
+
+def _heard(told: Told) -> Any:
+    value, message, hint = told
+    if message:
+        raise DnsrigError(message, hint=hint)
+    return value
 
 
 def _translated(asked: Future[Any], name: str) -> Future[Any]:
-    """The same, but that Dask's words for a worker that is gone become ours."""
+    """The same, but that Dask's words for a worker that is gone become ours, and what it told becomes an answer."""
     from distributed.client import FutureCancelledError
     from distributed.comm import CommClosedError
     from distributed.scheduler import KilledWorker
@@ -80,13 +115,14 @@ def _translated(asked: Future[Any], name: str) -> Future[Any]:
     answered: Future[Any] = Future()
 
     def pass_on(done: Future[Any]) -> None:
-        error = CancelledError() if done.cancelled() else done.exception()
-        if isinstance(error, KilledWorker | CommClosedError | FutureCancelledError | CancelledError):
+        if not answered.set_running_or_notify_cancel():
+            return  # who waited for a machine that is lost does not wait any more
+        try:
+            answered.set_result(_heard(done.result()))
+        except (KilledWorker, CommClosedError, FutureCancelledError, CancelledError):
             answered.set_exception(Lost(name))
-        elif error is not None:
+        except Exception as error:
             answered.set_exception(error)
-        else:
-            answered.set_result(done.result())
 
     asked.add_done_callback(pass_on)
     return answered
@@ -101,7 +137,8 @@ def workers(address: str, security: Any = None) -> Iterator[list[Worker]]:
     from distributed import Client
 
     try:
-        client = Client(address, timeout=CONNECT_LIMIT_S, set_as_default=False, security=security)
+        with config.set(SHORT_LOGS):
+            client = Client(address, timeout=CONNECT_LIMIT_S, set_as_default=False, security=security)
     except (OSError, TimeoutError) as error:
         raise DnsrigError(f"no scheduler answers at {address}", hint="start one: dask scheduler") from error
     try:

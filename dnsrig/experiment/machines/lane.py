@@ -7,7 +7,7 @@ import hashlib
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -49,26 +49,28 @@ class MachineLane:
     def start(self, spec: TrialSpec, target: Path, events: children.Events) -> Running:
         return Away(self, spec, target, events)
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Nobody else executes trials there meanwhile. Raises DnsrigError where somebody else has it."""
+    def hold(self) -> None:
+        """Nobody else executes trials there from now on. Raises DnsrigError where somebody else has it."""
         if other := self.place.at_once(leases.take, self._lease, self._holder):
             raise DnsrigError(
                 f"the machine {self.place.name} is taken by {other}", hint="wait until that run has ended"
             )
         self._renewed_s = time.monotonic()
         threading.Thread(target=self._renew, daemon=True).start()
-        try:
-            yield
-        finally:
-            self.let_go()
 
     def let_go(self) -> None:
-        """Without its lease the trial there ends by itself."""
+        """Without its lease the trial there ends by itself, so nobody waits for an answer for longer."""
+        if self._ended.is_set():
+            return
         self._ended.set()
         if not self.is_lost:
-            with contextlib.suppress(Exception):  # it may be gone; the lease then ends by itself
-                self.place.at_once(leases.give_back, self._lease)
+            giving = threading.Thread(target=self._give_back, daemon=True)
+            giving.start()
+            giving.join(leases.LEASE_S)
+
+    def _give_back(self) -> None:
+        with contextlib.suppress(Exception):  # it may be gone; the lease then ends by itself
+            self.place.at_once(leases.give_back, self._lease)
 
     def comes_back(self) -> bool:
         """Whether it answers again, before its lease may be over."""

@@ -6,7 +6,9 @@ import contextlib
 import getpass
 import platform
 import secrets
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +17,8 @@ from dnsrig import paths
 from dnsrig.analysis import run_differences
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import runner
-from dnsrig.experiment.machines import lane, there
+from dnsrig.experiment.machines import there
+from dnsrig.experiment.machines.lane import MachineLane
 from dnsrig.experiment.machines.place import Place
 from dnsrig.experiment.preparation import Where
 from dnsrig.experiment.runner import Progress
@@ -44,13 +47,26 @@ class Spread:
         holder = f"{getpass.getuser()}@{platform.node()}, run {manifest.run}"
         names = {machine.name for machine in manifest.machines}
         lanes = [
-            lane.MachineLane(place, manifest, directory, lease, holder) for place in self._places if place.name in names
+            MachineLane(place, manifest, directory, lease, holder) for place in self._places if place.name in names
         ]
-        with contextlib.ExitStack() as stack:
-            for one in lanes:
-                stack.enter_context(one.held())
-                one.fetch_finished()
+        with held(lanes):
             return runner.execute_on(lanes, manifest, directory, progress)
+
+
+@contextlib.contextmanager
+def held(lanes: Sequence[MachineLane]) -> Iterator[None]:
+    """All of them, with what they finished before. Each may take its time to answer, so they are asked side by side."""
+    with ThreadPoolExecutor(len(lanes)) as pool:
+        try:
+            deque(pool.map(_begin, lanes), maxlen=0)
+            yield
+        finally:
+            deque(pool.map(MachineLane.let_go, lanes), maxlen=0)
+
+
+def _begin(one: MachineLane) -> None:
+    one.hold()
+    one.fetch_finished()
 
 
 def look(places: Sequence[Place]) -> dict[str, dict[str, Any]]:

@@ -47,6 +47,7 @@ QUIET = {
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.allowed-failures": 0,
     "distributed.scheduler.http.routes": [],
+    **dask.SHORT_LOGS,
 }
 
 

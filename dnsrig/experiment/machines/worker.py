@@ -13,7 +13,7 @@ from typing import Any
 from dnsrig import paths
 from dnsrig.experiment.children import TEARDOWN_LIMIT_S
 from dnsrig.experiment.machines import there
-from dnsrig.experiment.machines.dask import RESOURCE
+from dnsrig.experiment.machines.dask import RESOURCE, SHORT_LOGS
 
 SILENCE_LIMIT_S = 30.0
 """As while it arrived: without a byte for so long, the network is gone."""
@@ -23,6 +23,7 @@ ALONE = {
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.worker.profile.enabled": False,
     "distributed.worker.http.routes": [],
+    **SHORT_LOGS,
 }
 """It wakes as seldom as Dask lets it: a trial is measured beside it."""
 
