@@ -73,3 +73,14 @@ def test_an_interface_in_use_is_refused_at_either_end(tmp_path: Path, machines: 
         assert done.returncode != 0
         assert f"{who}the interface nic0 is in use: it has the address 10.98.0.1" in done.stderr, done.stderr
     assert not (tmp_path / "certificates").exists()
+
+
+@pytest.mark.alone
+@pytest.mark.full
+@pytest.mark.timeout(LIMIT_S)
+def test_without_a_cable_there_is_no_certificate(tmp_path: Path, machines: Lab) -> None:
+    subprocess.run(["ip", "-n", machines.switch, "link", "set", "port1", "down"], check=True, timeout=30)
+    done = calibrate(machines, tmp_path / "certificates")
+    assert done.returncode == 1
+    assert f"nothing was measured through {LABEL}" in done.stderr and "no packets" in done.stderr, done.stderr
+    assert not [path for path in (tmp_path / "certificates").iterdir() if not path.name.startswith(".")]
