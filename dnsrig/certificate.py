@@ -21,10 +21,12 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from dnsrig.errors import DnsrigError
-from dnsrig.rundir import LinkKind, Name, NewerSchema, Record, Scalar
+from dnsrig.rundir import ClockRecord, LinkKind, Name, NewerSchema, Record, Scalar
 
-CERTIFICATE_VERSION = 1
+CERTIFICATE_VERSION = 2
 """Raised by one whenever an older dnsrig would misread a newer certificate."""
+VETH = "veth"
+"""The path between hosts on one machine."""
 FILE = "certificate.json"
 PAGE = "certificate.html"
 CITED = "calibration"
@@ -45,8 +47,10 @@ class Measured(Record):
 
 
 class Floor(Record):
-    """What is left of a latency where the server has no work: `echo@engine` at a rate, over veth."""
+    """What is left of a latency where the server has no work: `echo@engine` at a rate."""
 
+    path: str = VETH
+    """Between generator and server: veth, or as `NicPath.label` says. Version 1 has veth alone."""
     transport: str
     rate_qps: float
     trials: int
@@ -61,6 +65,21 @@ class Floor(Record):
     """From that moment to the sending."""
     lag_p99_us: Measured | None = None
     lag_max_us: Measured | None = None
+
+
+class NicPath(Record):
+    """From a generator on another machine to the server on this one, through an interface of each."""
+
+    label: str
+    """``eth1 – rack-2:eth1``."""
+    nic: dict[str, Any]
+    """What may decide a result, of the interface of this machine (`dnsrig.lab.nic.facts`)."""
+    machine: str
+    machine_nic: dict[str, Any]
+    """The same of the other machine's interface."""
+    machine_conditions: dict[str, Any]
+    clock: ClockRecord | None = None
+    """The other machine's, as the trial with the smallest error has it."""
 
 
 class Capacity(Record):
@@ -166,7 +185,9 @@ class Certificate(Record):
     conditions: dict[str, Any]
     """Of the machine, when it began."""
     nic: str = ""
-    """The interface that was asked for by name. Nothing is measured through it: all figures are of veth."""
+    """The interface that was asked for by name. Without `nic_path` nothing is measured through it."""
+    nic_path: NicPath | None = None
+    """Through which floors are measured beside those over veth; all other figures are of veth."""
     floors: list[Floor]
     capacities: list[Capacity]
     clock: Clock

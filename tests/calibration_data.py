@@ -15,10 +15,12 @@ from dnsrig.certificate import (
     LinkTest,
     LinkWay,
     Measured,
+    NicPath,
     Noise,
     Smallest,
     Step,
 )
+from dnsrig.rundir import ClockRecord
 
 CONDITIONS: dict[str, Any] = {
     "kernel": "6.1.0-synthetic",
@@ -45,6 +47,35 @@ def floor(transport: str, rate_qps: float, p99_us: float) -> Floor:
         lag_p50_us=of(0.5),
         lag_p99_us=of(2.5),
         lag_max_us=of(900),
+    )
+
+
+def through_nic() -> Certificate:
+    """The same, with floors through an interface as well."""
+    path = NicPath(
+        label="eth1 – rack-2:eth1",
+        nic={"name": "eth1", "driver": "ixgbe", "speed_mbit": 10_000, "offloads": {"rx-gro": True}},
+        machine="rack-2",
+        machine_nic={"name": "eth1", "driver": "ixgbe", "speed_mbit": 10_000, "offloads": {"rx-gro": False}},
+        machine_conditions={"kernel": "6.1.0-other"},
+        clock=ClockRecord(
+            at_ns=1_000_000_000,
+            offset_ns=3_700_000_000,
+            drift_ppb=12.0,
+            error_ns=20_500,
+            realtime_offset_ns=-1_500_000,
+            realtime_error_ns=30_000,
+            comparisons=3,
+        ),
+    )
+    found = certificate()
+    further = [floor("udp", 2000, 91), floor("udp", 10_000, 60), floor("dot", 2000, 170)]
+    return found.model_copy(
+        update={
+            "nic": "eth1",
+            "nic_path": path,
+            "floors": [*found.floors, *(each.model_copy(update={"path": path.label}) for each in further)],
+        }
     )
 
 
@@ -109,9 +140,9 @@ def certificate() -> Certificate:
     )
 
 
-def cited(**changed: Any) -> dict[str, Any]:
+def cited(found: Certificate | None = None, **changed: Any) -> dict[str, Any]:
     """As the conditions of a manifest have it."""
-    found = certificate()
+    found = found or certificate()
     made = Cited(
         id=found.id,
         created=found.created,

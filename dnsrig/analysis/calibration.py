@@ -26,7 +26,7 @@ from typing import Literal
 from dnsrig.analysis import rounds, significance, statistics
 from dnsrig.analysis.load_result import LoadResult
 from dnsrig.analysis.statistics import ALPHA, FEWEST_REPEATS
-from dnsrig.certificate import Certificate, Measured, Smallest
+from dnsrig.certificate import VETH, Certificate, Floor, Measured, Smallest
 from dnsrig.rundir import Scalar
 
 POWER = 0.80
@@ -186,16 +186,26 @@ def disturbed_by(found: Certificate) -> list[str]:
     return [each.what for each in found.disturbances if each.what in DISTURBING and each.grade == "note"]
 
 
+def _cited_floor(found: Certificate, path: str) -> Floor | None:
+    """The first over UDP."""
+    of_path = (each for each in found.floors if each.path == path)
+    return next((each for each in of_path if each.transport == "udp" and each.p99_us), None)
+
+
 def key_figures(found: Certificate) -> dict[str, Scalar]:
     """Those that a run cites, each with its unit last and with what it was taken under."""
     disturbed = disturbed_by(found)
     figures: dict[str, Scalar] = {"disturbed_by": ", ".join(disturbed)} if disturbed else {}
-    if floor := next((each for each in found.floors if each.transport == "udp" and each.p99_us), None):
+    if floor := _cited_floor(found, VETH):
         assert floor.p99_us is not None
         figures |= {"floor_transport": floor.transport, "floor_rate_qps": floor.rate_qps}
         figures |= {"floor_p99_us": round(floor.p99_us.median, 1), "floor_trials": floor.p99_us.trials}
         if floor.lag_p99_us is not None:
             figures["lag_p99_us"] = round(floor.lag_p99_us.median, 1)
+    if found.nic_path is not None:
+        figures["nic_path"] = found.nic_path.label
+        if (floor := _cited_floor(found, found.nic_path.label)) and floor.p99_us:
+            figures |= {"nic_floor_rate_qps": floor.rate_qps, "nic_floor_p99_us": round(floor.p99_us.median, 1)}
     for each in found.capacities:
         if each.qps is not None:
             name = f"{each.transport}_{'connections_per_s' if each.new_connections else 'capacity_qps'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -12,6 +12,9 @@ from rich.console import Console
 from dnsrig.cli import _console
 from dnsrig.cli._app import complain
 from dnsrig.cli._exits import EXIT_INTERRUPTED
+
+if TYPE_CHECKING:
+    from dnsrig.experiment.calibration.through import Through
 
 
 def add(app: typer.Typer) -> None:
@@ -24,8 +27,21 @@ def command(
         typer.Option(help="quick: about two minutes, one trial a figure; standard: ten minutes at most"),
     ] = "standard",
     nic: Annotated[
-        str, typer.Option(metavar="NAME", help="a network interface of this machine, to be told about as well")
+        str,
+        typer.Option(metavar="NAME", help="a network interface of this machine; with --from it is measured through"),
     ] = "",
+    other_end: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="MACHINE:INTERFACE",
+            help="the other end of its cable: the floor is measured from there, too",
+        ),
+    ] = "",
+    machines: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="where that machine is: a TOML file, as of `dnsrig run --machines`"),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -48,9 +64,13 @@ def command(
     (certificate.json), beside the runs that its figures come from. A run names the newest certificate of its machine,
     and the trap calibration-stale says when it no longer holds. Interrupted, nothing is left behind: start it again.
 
+    With --nic and --from, latency and lag are measured over two paths: over veth on this machine, and through the
+    interface from another machine. Side by side they tell what the interface adds. Both interfaces must be unused.
+
     Exit status 1 if something could not be measured: then there is no certificate.
 
-    Examples: dnsrig calibrate; dnsrig calibrate --scale quick; dnsrig calibrate --list
+    Examples: dnsrig calibrate; dnsrig calibrate --scale quick; dnsrig calibrate --list;
+    dnsrig calibrate --nic eth1 --from rack-2:eth1 --machines machines.toml
     """
     from dnsrig.experiment import certificates
 
@@ -60,17 +80,20 @@ def command(
         return
     from dnsrig.cli import run
     from dnsrig.experiment import calibration
+    from dnsrig.experiment.calibration.through import wanted
 
-    calibration.check_nic(nic)
+    through = wanted(nic, other_end, machines)
+    if through is None:
+        calibration.check_nic(nic)
     run.need_root()
     console = _console.err()
     run.clean_machine(console)
     try:
-        made = _measure(scale, nic, where, console)
+        made = _measure(scale, nic, through, where, console)
     except KeyboardInterrupt:
         complain(
             "interrupted; nothing is left of it",
-            f"start it again: `dnsrig calibrate --scale {scale}`, as one calibration is of one moment",
+            f"start it again, with the same options (--scale {scale}), as one calibration is of one moment",
         )
         sys.exit(EXIT_INTERRUPTED)
     from dnsrig.report import certificate
@@ -78,7 +101,9 @@ def command(
     _console.out().print(certificate.terminal(certificate.write(made), made))
 
 
-def _measure(scale: Literal["quick", "standard"], nic: str, folder: Path, console: Console) -> Path:
+def _measure(
+    scale: Literal["quick", "standard"], nic: str, through: Through | None, folder: Path, console: Console
+) -> Path:
     import contextlib
 
     from dnsrig.cli._progress import LiveProgress, PlainProgress
@@ -86,7 +111,7 @@ def _measure(scale: Literal["quick", "standard"], nic: str, folder: Path, consol
 
     with contextlib.ExitStack() as stack:
         progress = stack.enter_context(LiveProgress(console)) if console.is_terminal else PlainProgress(console)
-        return calibrate(scale, nic, folder, progress)
+        return calibrate(scale, nic, through, folder, progress)
 
 
 def _list(folder: Path) -> None:

@@ -37,8 +37,15 @@ def _floor(found: Cited) -> str:
     if "floor_p99_us" not in told:
         return ""
     trials = figures.count(int(told["floor_trials"]), "trial")
-    where = f"{told['floor_transport']} at {float(told['floor_rate_qps']):,.0f}/s, {trials}"
+    where = f"{told['floor_transport']} at {float(told['floor_rate_qps']):,.0f}/s, {trials}{_through_nic(found)}"
     return f"floor p99 {figures.microseconds(float(told['floor_p99_us']))} ({where})"
+
+
+def _through_nic(found: Cited) -> str:
+    told = found.figures
+    if "nic_floor_p99_us" not in told:
+        return ""
+    return f"; {figures.microseconds(float(told['nic_floor_p99_us']))} through {told['nic_path']}"
 
 
 def _smallest(found: Cited) -> str:

@@ -14,10 +14,23 @@ from rich.text import Text
 from dnsrig import certificate
 from dnsrig.analysis import calibration, statistics
 from dnsrig.analysis.statistics import Spread
-from dnsrig.certificate import PAGE, Capacity, Certificate, Floor, LinkTest, Measured, Noise, Smallest, Step
+from dnsrig.certificate import (
+    PAGE,
+    VETH,
+    Capacity,
+    Certificate,
+    Floor,
+    LinkTest,
+    Measured,
+    NicPath,
+    Noise,
+    Smallest,
+    Step,
+)
 from dnsrig.report import certificate_charts, conditions, figures, svg
 from dnsrig.report.charts import _look
 from dnsrig.report.page import environment
+from dnsrig.rundir import ClockRecord
 
 GRADES = {"good": "green", "note": "yellow", "bad": "red", "not known": "dim"}
 BOUND = {"instrument": "the instrument", "server": "the reflector", "not known": "not known"}
@@ -45,6 +58,7 @@ def render(found: Certificate) -> str:
             tables=tables(found),
             short=short(found),
             facts=conditions.flatten(found.conditions),
+            machine_facts=conditions.flatten(found.nic_path.machine_conditions) if found.nic_path else {},
             neutrals=_look.NEUTRALS,
             font=Markup(_look.FONT),
             figures=figures,
@@ -53,11 +67,23 @@ def render(found: Certificate) -> str:
 
 
 def tables(found: Certificate) -> dict[str, tuple[Row, list[Row]]]:
-    """Name -> head and rows: the same on the page and on a terminal."""
+    """Name -> head and rows; of interfaces on the page alone."""
     return {
         "floor": (
-            ["transport", "queries/s", "p50", "p99", "p99.9", "lag p50", "lag p99", "lag max", "trials", "not done"],
-            [_floor(each) for each in found.floors],
+            [
+                "transport",
+                "path",
+                "queries/s",
+                "p50",
+                "p99",
+                "p99.9",
+                "lag p50",
+                "lag p99",
+                "lag max",
+                "trials",
+                "not done",
+            ],
+            [_floor(each) for each in _side_by_side(found)],
         ),
         "capacity": (["what", "highest rate", "bound by", "trials"], [_capacity(each) for each in found.capacities]),
         "clock": (["clock", "seen"], list(_clock(found))),
@@ -70,6 +96,7 @@ def tables(found: Certificate) -> dict[str, tuple[Row, list[Row]]]:
             ["what", "", "says", "remedy"],
             [[each.what, each.grade, each.says, each.remedy] for each in found.disturbances],
         ),
+        **({"interfaces": _interfaces(found.nic_path)} if found.nic_path else {}),
     }
 
 
@@ -83,13 +110,23 @@ def _us(found: Measured | None) -> str:
 
 def _floor(each: Floor) -> Row:
     told = [each.p50_us, each.p99_us, each.p99_9_us, each.lag_p50_us, each.lag_p99_us, each.lag_max_us]
-    return [each.transport, f"{each.rate_qps:,.0f}", *map(_us, told), str(each.trials), each.not_done]
+    return [each.transport, each.path, f"{each.rate_qps:,.0f}", *map(_us, told), str(each.trials), each.not_done]
 
 
-def _narrow_floor(found: Certificate) -> tuple[Row, list[Row]]:
+def _side_by_side(found: Certificate) -> list[Floor]:
+    """Those that differ in the path alone are one below the other."""
+    order = [each.transport for each in found.floors]
+    return sorted(found.floors, key=lambda each: (order.index(each.transport), each.rate_qps))
+
+
+def paths(found: Certificate) -> list[str]:
+    return [VETH, *([found.nic_path.label] if found.nic_path else [])]
+
+
+def _narrow_floor(floors: list[Floor]) -> tuple[Row, list[Row]]:
     """Medians alone, for 80 columns; the ranges are on the page."""
     head = ["", "queries/s", "p50", "p99", "p99.9", "lag p50", "p99", "max"]
-    rows = [[cell.partition(" [")[0] for cell in _floor(each)[:-2]] for each in found.floors]
+    rows = [[each.transport, *(cell.partition(" [")[0] for cell in _floor(each)[2:-2])] for each in floors]
     return head, rows
 
 
@@ -118,6 +155,26 @@ def _clock(found: Certificate) -> Iterator[Row]:
     bound = "" if clock.error_bound_us is None else f", wrong by {clock.error_bound_us:,} µs at most"
     told = {True: f"synchronised{bound}", False: "not synchronised: how wrong it is nobody knows", None: "not known"}
     yield ["wall clock", told[clock.synchronised]]
+    if found.nic_path is not None:
+        yield [f"clock of {found.nic_path.machine}", _other_clock(found.nic_path.clock)]
+
+
+def _other_clock(clock: ClockRecord | None) -> str:
+    if clock is None:
+        return "not compared with this machine's"
+    wall = f"wall clock {_ms(clock.realtime_offset_ns)} ± {figures.microseconds(clock.realtime_error_ns / 1e3)}"
+    ahead = f"{_ms(clock.offset_ns)} ± {figures.microseconds(clock.error_ns / 1e3)} ahead of this machine's"
+    return f"CLOCK_MONOTONIC {ahead}, drift {clock.drift_ppb:,.0f} ppb; {wall}; by {clock.comparisons} comparisons"
+
+
+def _ms(ns: int) -> str:
+    return f"{ns / 1e6:+,.3f} ms"
+
+
+def _interfaces(path: NicPath) -> tuple[Row, list[Row]]:
+    ends = {"this machine": path.nic, path.machine: path.machine_nic}
+    rows, _ = conditions.as_table({name: conditions.flatten(facts) for name, facts in ends.items()})
+    return ["", *ends], [[name, *cells] for name, cells in rows.items()]
 
 
 def _step(step: Step) -> str:
@@ -185,11 +242,12 @@ def short(found: Certificate) -> list[str]:
         said = "; ".join(each.says for each in found.disturbances if each.what in disturbed)
         told.append(f"These are figures of a disturbed machine: {said}. Calibrate again when it is quiet.")
     for each in found.floors:
-        if each.transport == "udp" and each.p99_us and not each.not_done:
+        if each.path == VETH and each.transport == "udp" and each.p99_us and not each.not_done:
             lag = f", lag p99 {_us(each.lag_p99_us)}" if each.lag_p99_us else ""
             told.append(
                 f"At {each.rate_qps:,.0f} queries a second over UDP the floor of p99 is {_us(each.p99_us)}{lag}."
             )
+    told += _added(found)
     for each_noise in found.noise:
         shown = [
             f"{smallest(s).partition(' [')[0]} with {s.repeats}" for s in each_noise.smallest if s.percent is not None
@@ -199,10 +257,29 @@ def short(found: Certificate) -> list[str]:
     return told
 
 
+def _added(found: Certificate) -> Iterator[str]:
+    """What the interface adds over UDP."""
+    over_veth = {each.rate_qps: each for each in found.floors if each.path == VETH and each.transport == "udp"}
+    for each in found.floors:
+        if each.path == VETH or each.transport != "udp" or each.not_done or not (each.p50_us and each.p99_us):
+            continue
+        told = (
+            f"Through {each.path} p50 is {_us(each.p50_us)} and p99 {_us(each.p99_us)} at {each.rate_qps:,.0f} a second"
+        )
+        veth = over_veth.get(each.rate_qps)
+        if veth is not None and veth.p50_us and veth.p99_us:
+            told += f": {_more(each.p50_us, veth.p50_us)} and {_more(each.p99_us, veth.p99_us)} than over veth"
+        yield f"{told}."
+
+
+def _more(here: Measured, there: Measured) -> str:
+    us = here.median - there.median
+    return f"{figures.microseconds(abs(us))} {'less' if us < 0 else 'more'}"
+
+
 def terminal(found: Certificate, where: Path) -> RenderableType:
     """Readable without colour."""
     titles = {
-        "floor": "floor of latency and lag: echo@engine over veth, from the moment at which each query was due",
         "capacity": "highest rates against echo@engine",
         "clock": "clocks",
         "links": "links, by their self-test",
@@ -210,20 +287,26 @@ def terminal(found: Certificate, where: Path) -> RenderableType:
         "disturbances": "what spoils it",
     }
     parts: list[RenderableType] = []
-    for name, (head, rows) in (tables(found) | {"floor": _narrow_floor(found)}).items():
-        parts += [_table(titles[name], head, rows, grade=name == "disturbances"), Text()]
+    for path in paths(found):
+        title = f"floor of latency and lag: echo@engine over {path}, from the moment at which each query was due"
+        parts += [_table(title, *_narrow_floor([each for each in found.floors if each.path == path])), Text()]
+    shown = tables(found)
+    for name, title in titles.items():
+        parts += [_table(title, *shown[name], grade=name == "disturbances"), Text()]
     told = [Text(figures.visible(sentence)) for sentence in [*_not_done(found), *short(found)]]
     taken = f"certificate {found.id}, {found.scale}, {found.duration_s:.0f} s: {where / PAGE}"
     return Group(*parts, *told, Text(figures.visible(taken)))
 
 
 def _not_done(found: Certificate) -> list[str]:
-    of = [(f"floor, {each.transport} at {each.rate_qps:,.0f}/s", each.not_done) for each in found.floors]
+    of = [
+        (f"floor over {each.path}, {each.transport} at {each.rate_qps:,.0f}/s", each.not_done) for each in found.floors
+    ]
     of += [(f"noise of {each.server}", each.not_done) for each in found.noise]
     return [f"{what}: {why}." for what, why in of if why]
 
 
-def _table(title: str, head: Row, rows: list[Row], *, grade: bool) -> Table:
+def _table(title: str, head: Row, rows: list[Row], *, grade: bool = False) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     shown = [place for place, name in enumerate(head) if not (grade and name == "remedy")]
     for place in shown:

@@ -55,12 +55,14 @@ def _by_rate(found: Certificate, of: Mapping[str, str], title: str) -> alt.VConc
     names = list(of)
     colour = alt.Color("percentile:N", scale=_look.colours(names), legend=alt.Legend())
     shape = alt.Shape("percentile:N", scale=_look.shapes(names), legend=alt.Legend())
+    paths = list(dict.fromkeys(rows["path"]))
+    dash = alt.StrokeDash("path:N", scale=_look.dashes(paths), legend=alt.Legend() if len(paths) > 1 else None)
     panels = []
     for transport in dict.fromkeys(rows["transport"]):
         base = alt.Chart(rows.filter(pl.col("transport") == transport))
         layers = [
             base.mark_rule(strokeWidth=1.5, opacity=0.6).encode(x, alt.Y("low:Q"), alt.Y2("high:Q"), colour),
-            base.mark_line(strokeWidth=1.6).encode(x, y, colour),
+            base.mark_line(strokeWidth=1.6).encode(x, y, colour, dash),
             *(
                 base.transform_filter(wanted)
                 .mark_point(size=34, filled=filled, opacity=1, strokeWidth=1.4)
@@ -78,7 +80,12 @@ def _rates(floors: list[Floor], of: Mapping[str, str]) -> Iterator[dict[str, obj
             value: Measured | None = getattr(floor, name)
             if value is not None:
                 ends = {"low": value.low, "median": value.median, "high": value.high}
-                about = {"transport": floor.transport, "rate": floor.rate_qps, "done": not floor.not_done}
+                about = {
+                    "transport": floor.transport,
+                    "path": figures.visible(floor.path),
+                    "rate": floor.rate_qps,
+                    "done": not floor.not_done,
+                }
                 yield {**about, "percentile": percentile, **ends}
 
 

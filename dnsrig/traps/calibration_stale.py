@@ -48,10 +48,15 @@ def before(manifest: Manifest, conditions: Mapping[str, Any]) -> Conclusion:
             told.append(f"it was {age.days} days old, where {LONGEST.days} are allowed")
     return Conclusion(
         "found",
-        summary=f"The certificate {cited.id} no longer held when this run began: {'; '.join(told)}.",
+        summary=f"The certificate {cited.id}{_path(cited)} no longer held when this run began: {'; '.join(told)}.",
         evidence=evidence | {what: f"{then}, {now}" for what, (then, now) in changed.items()},
         remedy=REMEDY,
     )
+
+
+def _path(cited: Cited) -> str:
+    """The interface that was measured through, where one was."""
+    return f", also of {path}," if (path := cited.figures.get("nic_path")) else ""
 
 
 def _of_machine(cited: Cited, conditions: Mapping[str, Any]) -> dict[str, tuple[str, str]]:

@@ -9,10 +9,14 @@ import pytest
 from load_data import LoadPlan, build
 
 from dnsrig.analysis.read import Run
-from dnsrig.experiment.calibration import figures
+from dnsrig.errors import DnsrigError
+from dnsrig.experiment.calibration import figures, through
+from dnsrig.experiment.calibration.through import Through
+from dnsrig.rundir import ClockRecord, MachineRecord
 from dnsrig.servers import sources
 
 ECHO = ("echo@engine",)
+CABLE = Through("eth1", "rack-2", "eth1", Path("machines.toml"))
 
 
 def run_of(directory: Path, plan: LoadPlan, **options: object) -> Run:
@@ -29,6 +33,43 @@ def test_a_floor_is_over_the_trials_and_in_microseconds(tmp_path: Path) -> None:
     assert floor.p99_us is not None and [floor.p99_us.low, floor.p99_us.median, floor.p99_us.high] == of
     assert (floor.transport, floor.rate_qps, floor.trials, floor.not_done) == ("udp", 5000.0, 3, "")
     assert floor.lag_max_us is not None and floor.lag_max_us.median == pytest.approx(20, rel=0.01)
+
+
+def test_a_floor_through_an_interface_has_its_path(tmp_path: Path) -> None:
+    run = run_of(tmp_path, LoadPlan(servers=ECHO))
+    (floor,) = through.floors_of(run, CABLE)
+    assert floor.path == "eth1 – rack-2:eth1" and figures.floors(run)[0].path == "veth"
+    assert floor.model_copy(update={"path": "veth"}) == figures.floors(run)[0]
+
+
+def test_where_nothing_came_through_there_is_no_floor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = run_of(tmp_path, LoadPlan(servers=ECHO, invalid=ECHO))
+    (floor,) = figures.floors(run)
+    nothing = floor.model_copy(update={"p50_us": None})
+    monkeypatch.setattr(figures, "floors", lambda run, path: [nothing])
+    with pytest.raises(DnsrigError, match="through eth1 – rack-2:eth1: 3 of 3 invalid"):
+        through.floors_of(run, CABLE)
+
+
+def test_the_path_has_both_interfaces_and_the_clock_that_is_known_best(tmp_path: Path) -> None:
+    run = run_of(tmp_path, LoadPlan(servers=ECHO))
+    run.manifest.conditions["other_machines"] = {"rack-2": {"kernel": "6.1"}}
+    for number, trial in enumerate(run.trials):
+        trial.record.conditions["nics"] = {"primary": {"driver": "a"}, "generator-1": {"driver": "b"}}
+        clock = ClockRecord(
+            at_ns=0,
+            offset_ns=5,
+            drift_ppb=0,
+            error_ns=abs(number - 1),
+            realtime_offset_ns=0,
+            realtime_error_ns=0,
+            comparisons=2,
+        )
+        trial.record.machines["rack-2"] = MachineRecord(conditions={}, clock=None if number == 0 else clock)
+    found = through.path_of(run, CABLE)
+    assert (found.nic["driver"], found.machine_nic["driver"]) == ("a", "b")
+    assert found.machine_conditions == {"kernel": "6.1"}
+    assert found.clock is not None and found.clock.error_ns == 0
 
 
 def test_what_is_not_done_is_told_and_counts(tmp_path: Path) -> None:

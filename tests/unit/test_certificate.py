@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
 import synthetic
-from calibration_data import CONDITIONS, certificate, cited
+from calibration_data import CONDITIONS, certificate, cited, through_nic
 from rich.console import Console
 
 from dnsrig import certificate as file
 from dnsrig.analysis import calibration
 from dnsrig.analysis.load_result import LoadResult, Try
 from dnsrig.analysis.read import Run
-from dnsrig.certificate import CERTIFICATE_VERSION, FILE, Certificate
+from dnsrig.certificate import CERTIFICATE_VERSION, FILE, VETH, Certificate
 from dnsrig.errors import DnsrigError, UsageError
 from dnsrig.experiment import calibration as measuring
-from dnsrig.experiment import certificates, preparation
-from dnsrig.experiment.calibration import machine
+from dnsrig.experiment import certificates, model, preparation
+from dnsrig.experiment.calibration import machine, through
 from dnsrig.lab import nics
 from dnsrig.report import calibrated, figures
 from dnsrig.report import certificate as page
@@ -27,15 +28,25 @@ from dnsrig.rundir import Machine, write_json
 from dnsrig.traps import all_traps
 
 GOLDEN = Path(__file__).parent / "golden/certificate.json"
+FIRST_VERSION = Path(__file__).parent / "golden/certificate-1.json"
+"""As it was written before floors had paths."""
 
 
 def test_the_file_is_as_it_was() -> None:
     """With DNSRIG_UPDATE_GOLDEN=1 in the environment, what is written becomes what is expected."""
-    text = certificate().model_dump_json(indent=2) + "\n"
+    text = through_nic().model_dump_json(indent=2) + "\n"
     if os.environ.get("DNSRIG_UPDATE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
-    assert file.read(GOLDEN) == certificate()
+    assert file.read(GOLDEN) == through_nic()
+
+
+def test_an_older_certificate_is_of_veth() -> None:
+    found = file.read(FIRST_VERSION)
+    assert found.certificate_version == 1
+    assert found.model_copy(update={"certificate_version": CERTIFICATE_VERSION}) == certificate()
+    assert {each.path for each in found.floors} == {VETH} and found.nic_path is None
+    assert "Interfaces" not in page.render(found)
 
 
 @pytest.mark.parametrize(
@@ -63,6 +74,29 @@ def test_the_page_has_everything_and_runs_nothing(tmp_path: Path) -> None:
         assert told in text
 
 
+def test_the_page_sets_both_paths_beside_each_other() -> None:
+    found = through_nic()
+    _, rows = page.tables(found)["floor"]
+    assert [row[:3] for row in rows] == [
+        [transport, path, rate]
+        for transport, rate in (("udp", "2,000"), ("udp", "10,000"), ("dot", "2,000"))
+        for path in ("veth", "eth1 – rack-2:eth1")
+    ]
+    assert (
+        "Through eth1 – rack-2:eth1 p50 is 45.5 µs [41.0..54.6] and p99 91.0 µs [81.9..109] at 2,000 a second:"
+        " 15.0 µs more and 30.0 µs more than over veth."
+    ) in page.short(found)
+    assert any("2.00 µs less and 4.00 µs less" in sentence for sentence in page.short(found))
+    (clock,) = (said for what, said in page.tables(found)["clock"][1] if what == "clock of rack-2")
+    assert "+3,700.000 ms ± 20.5 µs ahead" in clock and "wall clock -1.500 ms ± 30.0 µs; by 3 comparisons" in clock
+    _, facts = page.tables(found)["interfaces"]
+    assert ["offloads.rx-gro", "yes", "no"] in facts
+    text = page.render(found)
+    assert "rack-2: kernel" in text and "6.1.0-other" in text
+    drawn = re.findall(r"<svg.*?</svg>", text, re.DOTALL)
+    assert ["eth1 – rack-2:eth1" in each for each in drawn] == [True, True, False], "floor and lag"
+
+
 def test_a_page_of_what_has_no_figures(tmp_path: Path) -> None:
     lacking = ("floors", "capacities", "noise", "links", "disturbances")
     empty = certificate().model_copy(update={name: [] for name in lacking})
@@ -71,9 +105,10 @@ def test_a_page_of_what_has_no_figures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_summary_fits_a_terminal(width: int) -> None:
+@pytest.mark.parametrize("found", [certificate(), through_nic()])
+def test_the_summary_fits_a_terminal(width: int, found: Certificate) -> None:
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115, PTH123
-    console.print(page.terminal(certificate(), Path("made")))
+    console.print(page.terminal(found, Path("made")))
     text = console.export_text()
     assert max(map(len, text.splitlines())) <= width
     assert "remedy: `top`" in text and "61.0 µs" in text and "made/certificate.html" in text
@@ -148,6 +183,8 @@ def test_the_line_of_a_report(tmp_path: Path) -> None:
         " difference 42 % with 5, 9.9 % with 10, 5.5 % with 20 repeats (p99 of echo@engine). Taken with kernel"
         " 6.1.0-synthetic, cpu_model Synthetic CPU, cpus 2, clocksource tsc, dnsrig 0.0.0."
     )
+    manifest.conditions["calibration"] = cited(through_nic())
+    assert "3 trials; 91.0 µs through eth1 – rack-2:eth1); smallest" in calibrated.line(manifest)
     manifest.conditions["calibration"] = cited(figures={})
     assert "no figures" in calibrated.line(manifest)
     manifest.machines = [Machine(name="a", conditions={}), Machine(name="b", conditions={"calibration": cited()})]
@@ -212,3 +249,36 @@ def test_an_interface_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPat
         measuring.check_nic("eth7")
     (said,) = measuring._of_nic("eth0")
     assert said.grade == "note" and "nothing is measured through it" in said.says
+    assert "--nic eth0 --from MACHINE:INTERFACE" in said.remedy
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("eth1", "rack-2", Path("m.toml")), "names no machine with an interface"),
+        (("eth1", ":eth1", Path("m.toml")), "names no machine with an interface"),
+        (("", "rack-2:eth1", Path("m.toml")), "without --nic"),
+        (("eth1", "rack-2:eth1", None), "nobody says where the machine rack-2 is"),
+        (("eth1", "", Path("m.toml")), "without --from"),
+    ],
+)
+def test_half_a_path_is_refused(options: tuple[str, str, Path | None], told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        through.wanted(*options)
+
+
+def test_what_is_asked_of_the_floor_through_an_interface() -> None:
+    assert through.wanted("eth1", "", None) is None
+    found = through.wanted("eth1", "rack-2:eth1.5", Path("m.toml"))
+    assert found is not None and found.label == "eth1 – rack-2:eth1.5"
+    document = model.load(Path(measuring.__file__).with_name("floor.toml"), "quick", found.settings)
+    server, generator = document.hosts["primary"], document.hosts["generator-1"]
+    assert (server.server, server.machine, server.nic) == ("echo@engine", None, "eth1")
+    assert (generator.machine, generator.nic, document.options["generators"]) == ("rack-2", "eth1.5", 1)
+    assert document.title.endswith("through eth1 – rack-2:eth1.5")
+
+
+def test_each_part_has_its_share_of_the_limit() -> None:
+    assert measuring.shares(through_nic=False) == [0.0, 0.5, 0.7, 1.0]
+    first, floor, capacity, last = measuring.shares(through_nic=True)
+    assert 0 < first < floor < capacity < last == 1.0

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import synthetic
-from calibration_data import CONDITIONS, cited
+from calibration_data import CONDITIONS, cited, through_nic
 
 from dnsrig.analysis.read import Run
 from dnsrig.rundir import Finding, Machine
@@ -74,6 +74,12 @@ def test_everything_that_changed_is_told(tmp_path: Path) -> None:
     found = finding(run)
     assert found.evidence["age_days"] == 61.0 and found.evidence["cpus"] == "2, 4"
     assert all(word in found.summary for word in ("kernel", "cpus", "61 days"))
+
+
+def test_the_interface_that_was_measured_through_is_named(tmp_path: Path) -> None:
+    run = run_of(tmp_path, found=through_nic())
+    run.manifest.conditions["kernel"] = "6.2.0"
+    assert "20250101T120000Z-test, also of eth1 – rack-2:eth1, no longer held" in finding(run).summary
 
 
 def test_what_only_one_side_tells_is_not_held_against_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 - ``floor.toml``, ``capacity.toml``, ``noise.toml``  the experiments, which the runner executes
 - ``rounds``   one of them: so many rounds as its time allows
+- ``through``  the floor through an interface, with a generator on another machine
 - ``machine``  what needs no trials: clocks, the self-test of links, which machine this is
 - ``figures``  the trials as the certificate's figures
 
@@ -22,10 +23,11 @@ from typing import Any
 
 import dnsrig
 from dnsrig import cached, paths
-from dnsrig.certificate import FILE, Certificate, Disturbance, Scale
+from dnsrig.certificate import FILE, Certificate, Disturbance, Floor, NicPath, Scale
 from dnsrig.errors import UsageError
 from dnsrig.experiment import certificates, runner
 from dnsrig.experiment.calibration import figures, machine, rounds
+from dnsrig.experiment.calibration.through import Through, floors_of, path_of
 from dnsrig.experiment.runner import Progress
 from dnsrig.lab import conditions, disturbances, ledger, nics
 from dnsrig.lab.disturbances import CpuTimes
@@ -38,17 +40,22 @@ LIMIT_S: dict[Scale, float] = {"quick": 120.0, "standard": 540.0}
 fewest rounds of each part are measured even where that takes longer."""
 FLOOR_UNTIL, CAPACITY_UNTIL = 0.5, 0.7
 """Shares of it, for the first two parts; the rest is for the noise, of which more trials say most."""
+NIC_UNTIL = 0.35
+"""The share that comes before them where a floor is measured through an interface: connecting to the other machine, and
+comparing clocks, makes its trials longer."""
 REST_S = 2.0
 """In which dnsrig does nothing, to see what others do."""
 
 
-def calibrate(scale: Scale, nic: str, folder: Path, progress: Progress) -> Path:
+def calibrate(scale: Scale, nic: str, through: Through | None, folder: Path, progress: Progress) -> Path:
     """Measure, and write the certificate; returns its folder, which is there as a whole or not at all.
 
+    ``nic``: an interface that is told about; ``through``: the way through it, where the floor is measured there, too.
     Interrupted it leaves nothing; where a trial fails its logs stay, until the next calibration begins.
     """
-    check_nic(nic)
     runner.check_folders(folder)
+    if through is not None:
+        through.check(progress.note)
     folder.mkdir(parents=True, exist_ok=True)
     with cached.only_one(folder, "somebody else is calibrating already"):
         for leftover in folder.glob(f"{cached.UNFINISHED}*"):
@@ -56,7 +63,7 @@ def calibrate(scale: Scale, nic: str, folder: Path, progress: Progress) -> Path:
         name = f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{''.join(secrets.choice(ledger.TAG_LETTERS) for _ in range(4))}"
         working = folder / f"{cached.UNFINISHED}{name}"
         with _nothing_left_of(working):
-            made = measure(name, scale, nic, working / "runs", progress)
+            made = measure(name, scale, nic, through, working / "runs", progress)
             write_json(working / FILE, made)
             working.rename(folder / name)
     return folder / name
@@ -72,14 +79,14 @@ def _nothing_left_of(working: Path) -> Iterator[None]:
 
 
 def check_nic(name: str) -> None:
-    """Refuse an interface that this machine has not."""
+    """Refuse an interface that this machine has not. Of one that is measured through, `Through.check` asks more."""
     known = [nic.name for nic in nics.found()]
     if name and name not in known:
         there = f"it has {', '.join(known)}" if known else "it has none that is hardware or a hypervisor's"
         raise UsageError(f"this machine has no network interface {name!r}", hint=there)
 
 
-def measure(name: str, scale: Scale, nic: str, runs: Path, progress: Progress) -> Certificate:
+def measure(name: str, scale: Scale, nic: str, through: Through | None, runs: Path, progress: Progress) -> Certificate:
     """Everything, in the order in which it is told."""
     began_s, began = time.monotonic(), datetime.now(UTC)
     around: dict[str, Any] = conditions.snapshot()
@@ -87,13 +94,15 @@ def measure(name: str, scale: Scale, nic: str, runs: Path, progress: Progress) -
     before = CpuTimes.now()
     time.sleep(REST_S)
     others = disturbances.others(before, CpuTimes.now())
-    told = [*disturbances.remarks(), others, *_of_nic(nic)]
+    told = [*disturbances.remarks(), others, *([] if through else _of_nic(nic))]
     clock, links = machine.clock(), machine.links(progress.note)
-    until_s = [began_s + LIMIT_S[scale] * share for share in (FLOOR_UNTIL, CAPACITY_UNTIL, 1.0)]
-    floor = rounds.execute("floor", scale, [], runs, progress, 1, until_s[0])
-    capacity = rounds.execute("capacity", scale, [], runs, progress, 1, until_s[1])
+    until_s = [began_s + LIMIT_S[scale] * share for share in shares(through is not None)]
+    # Before all others: a cable that is not where it should be is then told at once.
+    nic_path, nic_floors = _through(through, scale, runs, progress, until_s[0]) if through else (None, [])
+    floor = rounds.execute("floor", scale, [], runs, progress, 1, until_s[1])
+    capacity = rounds.execute("capacity", scale, [], runs, progress, 1, until_s[2])
     servers = figures.noisy_servers()
-    noise = rounds.execute("noise", scale, [figures.server_axis(servers)], runs, progress, 6, until_s[2])
+    noise = rounds.execute("noise", scale, [figures.server_axis(servers)], runs, progress, 6, until_s[3])
     told.append(disturbances.steal(before, CpuTimes.now()))
     progress.note("computing the smallest difference that repeats would show")
     return Certificate(
@@ -106,7 +115,8 @@ def measure(name: str, scale: Scale, nic: str, runs: Path, progress: Progress) -
         engine_fingerprint=sources.fingerprint(paths.engine()),
         conditions=around,
         nic=nic,
-        floors=figures.floors(floor),
+        nic_path=nic_path,
+        floors=[*figures.floors(floor), *nic_floors],
         capacities=figures.capacities(capacity),
         clock=clock,
         links=links,
@@ -117,10 +127,26 @@ def measure(name: str, scale: Scale, nic: str, runs: Path, progress: Progress) -
     )
 
 
+def _through(
+    through: Through, scale: Scale, runs: Path, progress: Progress, until_s: float
+) -> tuple[NicPath, list[Floor]]:
+    run = rounds.execute("floor", scale, through.settings, runs, progress, 1, until_s, through.file)
+    return path_of(run, through), floors_of(run, through)
+
+
+def shares(through_nic: bool) -> list[float]:
+    """Of the limit, those in which the parts end: the floor through an interface, that over veth, capacity, noise."""
+    first = NIC_UNTIL if through_nic else 0.0
+    return [first, *(first + (1 - first) * share for share in (FLOOR_UNTIL, CAPACITY_UNTIL, 1.0))]
+
+
 def _of_nic(name: str) -> list[Remark]:
-    """All hosts are joined by veth: the one place to change once hosts can have an interface of the machine."""
     if not name:
         return []
     (nic,) = (nic for nic in nics.found() if nic.name == name)
-    says = f"{nic.says}: nothing is measured through it yet; all latencies, lags and rates here are of veth"
-    return [Remark(f"interface {name}", "note", says, "take them as what the rig adds, without the interface's part")]
+    says = f"{nic.says}: nothing is measured through it; all latencies, lags and rates here are of veth"
+    remedy = (
+        "measure what it adds, with a machine at the other end of its cable:"
+        f" `dnsrig calibrate --nic {name} --from MACHINE:INTERFACE --machines machines.toml`"
+    )
+    return [Remark(f"interface {name}", "note", says, remedy)]

@@ -10,7 +10,7 @@ from dnsrig.analysis.cpu_shares import shares_of
 from dnsrig.analysis.metrics import all_metrics
 from dnsrig.analysis.metrics.latency import timeout_ms
 from dnsrig.analysis.read import Run, Trial
-from dnsrig.certificate import Capacity, Floor, Noise
+from dnsrig.certificate import VETH, Capacity, Floor, Noise
 from dnsrig.rundir import TrialSpec
 from dnsrig.servers import all_drivers, sources
 
@@ -34,17 +34,18 @@ def server_axis(servers: list[str]) -> str:
     return f"server={json.dumps(servers)}"
 
 
-def floors(run: Run) -> list[Floor]:
-    return [_floor(spec, run.of_variant(name)) for name, spec in run.manifest.specs.items()]
+def floors(run: Run, path: str = VETH) -> list[Floor]:
+    return [_floor(spec, path, run.of_variant(name)) for name, spec in run.manifest.specs.items()]
 
 
-def _floor(spec: TrialSpec, trials: list[Trial]) -> Floor:
+def _floor(spec: TrialSpec, path: str, trials: list[Trial]) -> Floor:
     def of_metric(name: str, factor: float) -> list[float | None]:
         values = [trial.value(name) for trial in trials]
         return [None if value is None else factor * value for value in values]
 
     lag_max_us = [None if (value := t.load.lag_ns.get("max")) is None else value / 1e3 for t in trials]
     return Floor(
+        path=path,
         transport=str(spec.options["transport"]),
         rate_qps=float(spec.options["rate_qps"]),
         trials=len(trials),

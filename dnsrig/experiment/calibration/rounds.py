@@ -13,13 +13,21 @@ from dnsrig.rundir import write_json
 
 
 def execute(
-    part: str, scale: str, settings: list[str], runs: Path, progress: Progress, fewest: int, until_s: float
+    part: str,
+    scale: str,
+    settings: list[str],
+    runs: Path,
+    progress: Progress,
+    fewest: int,
+    until_s: float,
+    machines: Path | None = None,
 ) -> Run:
     """``fewest`` rounds of ``part`` at least, and no other that would end after ``until_s`` of the monotonic clock.
+    ``machines``: the file of those that hosts are on, beside this one.
 
     Raises DnsrigError where a trial fails by a fault of dnsrig or the machine: a certificate has all its figures.
     """
-    request = preparation.Request(str(Path(__file__).with_name(f"{part}.toml")), scale, settings)
+    request = preparation.Request(str(Path(__file__).with_name(f"{part}.toml")), scale, settings, machines=machines)
     manifest = preparation.prepare(request, progress.note)
     progress.note(f"{part}: {manifest.title}")
     directory = runner.create(manifest, runs)

@@ -22,6 +22,19 @@ def look(names: list[str], file: Path | None, note: Callable[[str], None]) -> di
     """Connect to each, bring what it lacks of dnsrig, and see what it is. Raises where one cannot be had."""
     if not names:
         return {}
+    specs = named(names, file)
+    note(f"looking at {', '.join(names)}")
+    with tempfile.TemporaryDirectory() as folder, remote.opened(specs, Path(folder), "that begins") as found:
+        return {
+            name: Elsewhere(
+                specs[name].model_copy(update={"boot_id": one.boot}), one.looked["cpus"], one.looked["conditions"]
+            )
+            for name, one in found.items()
+        }
+
+
+def named(names: list[str], file: Path | None) -> dict[str, MachineSpec]:
+    """What the file says of each. Raises UsageError where it does not."""
     if file is None:
         raise UsageError(
             f"hosts are to be on the machine {names[0]}, and nobody says where that is",
@@ -33,12 +46,4 @@ def look(names: list[str], file: Path | None, note: Callable[[str], None]) -> di
             f"{file} has no machine {missing[0]}",
             hint=f"it has: {', '.join(known.machines)}; write [machines.{missing[0]}]",
         )
-    note(f"looking at {', '.join(names)}")
-    specs = {name: MachineSpec(**known.machines[name].model_dump(), config=known.config) for name in names}
-    with tempfile.TemporaryDirectory() as folder, remote.opened(specs, Path(folder), "that begins") as found:
-        return {
-            name: Elsewhere(
-                specs[name].model_copy(update={"boot_id": one.boot}), one.looked["cpus"], one.looked["conditions"]
-            )
-            for name, one in found.items()
-        }
+    return {name: MachineSpec(**known.machines[name].model_dump(), config=known.config) for name in names}

@@ -1,0 +1,105 @@
+"""The floor through an interface of this machine: a generator asks from the machine at the other end of the cable."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from dnsrig.analysis.read import Run
+from dnsrig.certificate import Floor, NicPath
+from dnsrig.errors import DnsrigError, UsageError
+from dnsrig.experiment.calibration import figures
+from dnsrig.experiment.elsewhere import machines, remote
+from dnsrig.experiment.preparation import Note
+from dnsrig.lab import nic
+
+SERVER, GENERATOR = "primary", "generator-1"
+"""The hosts at either end."""
+
+
+@dataclass(frozen=True)
+class Through:
+    """An interface of this machine, and that of another one which it is joined with."""
+
+    nic: str
+    machine: str
+    machine_nic: str
+    file: Path
+    """Where the machine is."""
+
+    @property
+    def label(self) -> str:
+        return f"{self.nic} – {self.machine}:{self.machine_nic}"
+
+    @property
+    def settings(self) -> list[str]:
+        """What makes ``floor.toml`` measure it."""
+        values: dict[str, str | int] = {
+            "title": f"Floor of latency and lag through {self.label}",
+            "options.generators": 1,
+            f"hosts.{SERVER}.nic": self.nic,
+            f"hosts.{GENERATOR}.machine": self.machine,
+            f"hosts.{GENERATOR}.nic": self.machine_nic,
+        }
+        return [f"{path}={json.dumps(value)}" for path, value in values.items()]
+
+    def check(self, note: Note) -> None:
+        """Refuse interfaces that are not there or in use, and a machine that cannot be had."""
+        nic.check(self.nic)
+        note(f"looking at {self.machine}")
+        specs = machines.named([self.machine], self.file)
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            remote.opened(specs, Path(folder), "calibration") as found,
+        ):
+            found[self.machine].call(nic.check, self.machine_nic)
+
+
+def wanted(name: str, other_end: str, file: Path | None) -> Through | None:
+    """As the options ``--nic``, ``--from`` and ``--machines`` ask for it; None: nothing through an interface."""
+    if not other_end:
+        if file is not None:
+            raise UsageError(
+                "--machines without --from: on which machine is the other end of the cable?",
+                hint="--from MACHINE:INTERFACE",
+            )
+        return None
+    machine, _, machine_nic = other_end.partition(":")
+    if not machine or not machine_nic:
+        raise UsageError(
+            f"--from {other_end} names no machine with an interface", hint="--from MACHINE:INTERFACE, e.g. rack-2:eth1"
+        )
+    if not name:
+        raise UsageError("--from without --nic: which interface of this machine?", hint="--nic NAME, e.g. --nic eth1")
+    if file is None:
+        raise UsageError(
+            f"--from {other_end}: nobody says where the machine {machine} is",
+            hint="name a file of machines: --machines machines.toml",
+        )
+    return Through(name, machine, machine_nic, file)
+
+
+def floors_of(run: Run, through: Through) -> list[Floor]:
+    """Raises DnsrigError where none has a figure: then the cable, and not the rig, is what was seen."""
+    found = figures.floors(run, through.label)
+    if not any(floor.p50_us for floor in found):
+        raise DnsrigError(
+            f"nothing was measured through {through.label}: {found[0].not_done}",
+            hint="is the cable in these two interfaces? `ip link` says which have a carrier",
+        )
+    return found
+
+
+def path_of(run: Run, through: Through) -> NicPath:
+    facts = run.trials[0].record.conditions["nics"]
+    clocks = [trial.record.machines[through.machine].clock for trial in run.trials]
+    return NicPath(
+        label=through.label,
+        nic=facts[SERVER],
+        machine=through.machine,
+        machine_nic=facts[GENERATOR],
+        machine_conditions=run.manifest.conditions["other_machines"][through.machine],
+        clock=min((clock for clock in clocks if clock), key=lambda clock: clock.error_ns, default=None),
+    )
