@@ -6,6 +6,8 @@ the kernel's interrupt work accounts for: some other program on the same CPU.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dnsrig.analysis.read import Trial
 from dnsrig.traps import CLEAR, Conclusion, cannot_tell
 
@@ -26,13 +28,14 @@ def after(trial: Trial) -> Conclusion | None:
     if shares is None:
         return cannot_tell(f"No samples of /proc/stat and of the {trial.subject}'s cgroup.")
     span_s, steal, foreign = shares
-    around = (record.conditions.get(when, {}) for when in ("before", "after"))
-    others = max(int(moment.get("other_trials_running", 0)) for moment in around)
+    others = max(int(moment.get("other_trials_running", 0)) for moment in _around(trial))
     if span_s < SHORTEST_S and not others:
         return cannot_tell(f"A measurement of {span_s:.2f} s is too short to judge by ticks of 10 ms.")
     if steal <= STEAL_SHARE and foreign <= FOREIGN_SHARE and not others:
         return CLEAR
-    also = f"; {others} other trial(s) of dnsrig ran on this machine" if others else ""
+    machine = record.spec.hosts[trial.subject].machine
+    where = f"the machine {machine}" if machine else "this machine"
+    also = f"; {others} other trial(s) of dnsrig ran on {where}" if others else ""
     return Conclusion(
         "found",
         summary=f"On the {trial.subject}'s CPU the hypervisor took {steal:.1%} of the time and other programs {foreign:.1%}{also}.",
@@ -42,15 +45,30 @@ def after(trial: Trial) -> Conclusion | None:
             "measured_s": round(span_s, 3),
             "other_trials": others,
         },
-        series=tuple(f"machine/cpu{cpu}/steal_us" for cpu in record.spec.hosts[trial.subject].cpus),
+        series=steal_series(trial, trial.subject),
         metrics=(record.spec.main_metric, f"{record.spec.hosts[trial.subject].role}_cpu_s"),
-        remedy="Stop what else runs on this machine (`dnsrig check` names it), or measure on one that is not shared.",
+        remedy=f"Stop what else runs on {where} (`dnsrig check` names it), or measure on one that is not shared.",
     )
+
+
+def _around(trial: Trial) -> list[dict[str, Any]]:
+    """Conditions of the machine of the server under test, before the trial and after."""
+    record, machine = trial.record, trial.record.spec.hosts[trial.subject].machine
+    if machine is None:
+        return [record.conditions.get(when, {}) for when in ("before", "after")]
+    return [record.machines[machine].conditions] if machine in record.machines else [{}]
+
+
+def steal_series(trial: Trial, host: str) -> tuple[str, ...]:
+    """Of the CPUs of ``host``."""
+    spec = trial.record.spec
+    return tuple(f"{spec.whole_machine(host)}/cpu{cpu}/steal_us" for cpu in spec.hosts[host].cpus)
 
 
 def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
     """(seconds, share of steal, share of other programs) over `measure`, for the CPUs of ``host``."""
-    cpus = trial.record.spec.hosts[host].cpus
+    spec = trial.record.spec
+    cpus, machine = spec.hosts[host].cpus, spec.whole_machine(host)
     usage = trial.during_measure(host, "cgroup", "cpu_usage_us")
     if usage.height < 2:
         return None
@@ -58,7 +76,7 @@ def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
     own_us = float(usage["value"][-1] - usage["value"][0])
     steal_us, programs_us = 0.0, 0.0
     for cpu in cpus:
-        grown = {n: trial.growth("machine", f"cpu{cpu}", n) for n in ("user_us", "nice_us", "system_us", "steal_us")}
+        grown = {n: trial.growth(machine, f"cpu{cpu}", n) for n in ("user_us", "nice_us", "system_us", "steal_us")}
         if any(value is None for value in grown.values()):
             return None
         steal_us += grown["steal_us"] or 0.0
@@ -71,5 +89,6 @@ def shares_of(trial: Trial, host: str) -> tuple[float, float, float] | None:
 def _other_hosts_us(trial: Trial, host: str) -> float:
     """CPU time of other hosts that share the CPUs of ``host`` by the experiment's own will."""
     hosts = trial.record.spec.hosts
-    shared = [name for name, h in hosts.items() if name != host and set(h.cpus) & set(hosts[host].cpus)]
+    here = [name for name, other in hosts.items() if name != host and other.machine == hosts[host].machine]
+    shared = [name for name in here if set(hosts[name].cpus) & set(hosts[host].cpus)]
     return sum(trial.growth(name, "cgroup", "cpu_usage_us") or 0.0 for name in shared)
