@@ -19,13 +19,16 @@ from dnsrig.rundir import ClockRecord
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
 
 ORDER = 80
-TITLE = "the clocks of two machines lie apart by nobody knows how much"
+TITLE = "clocks of machines lie apart, or are not known well enough"
 SOURCE = "RFC 5905, section 8: an offset is known to half of the round trip; RFC 8945, section 10: a fudge of 300 s"
 ALLOWED_NS = 1_000_000
+"""At the start of a server: `probe` asks a thousand times a second by default."""
 SHARE_OF_INTERVAL = 0.01
+"""Of the time between two samples: a shift that no chart shows."""
 WALL_ALLOWED_NS = 1_000_000_000
 """The resolution of the coarsest log."""
 FUDGE_NS = 300_000_000_000
+"""What the RFC recommends, and servers have."""
 
 
 def after(trial: Trial) -> Conclusion | None:
