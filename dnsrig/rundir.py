@@ -19,8 +19,8 @@
                                        that want it)
         link-<host>-<host>.arrow       what went over an emulated link, one row a direction and interval, from `link`
         clocks.arrow                   clocks of other machines, one row an exchange with one
-        generators/<host>/<load>/      of several generators, or one on another machine: the files of each one's own load,
-                                       its moments by its machine's clock; <load> is `load`, or `warmup` or `ramp`
+        generators/<host>/<load>/      of several generators, or one on another machine: the files of each one's own
+                                       `load`, `warmup` and `ramp`, by its machine's clock
         servers/<host>/                configuration as used, log (packed when large); of the server under test
                                        defaults.txt, its defaults as it prints them
         instruments/                   standard error of the instruments
@@ -28,8 +28,9 @@
       summary.parquet                  one row a trial and metric (derived)
       report.html                      (derived)
 
-Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise. What was seen on other
-machines is moved to that clock (`ClockRecord` says how well); in samples.arrow `machine@<name>` is such a machine.
+Times are CLOCK_MONOTONIC nanoseconds of the machine that measured, unless a name says otherwise. What was seen on
+other machines is moved to that clock (`ClockRecord` says how well); in samples.arrow `machine@<name>` is another
+machine as a whole.
 JSON files are written whole or not at all: to a temporary name, synced, then renamed.
 
 Metrics are derived: `dnsrig report`, `compare`, `plan --from` and `export` compute them from what a trial recorded, so
