@@ -13,11 +13,12 @@ import statistics
 from collections.abc import Iterator, Sequence
 
 from dnsrig.analysis import lag
+from dnsrig.analysis.cpu_shares import shares_of, steal_series
 from dnsrig.analysis.load_result import LoadResult, Try
 from dnsrig.analysis.read import Run, Trial
 from dnsrig.rundir import OBSERVER, Scalar, TrialSpec
 from dnsrig.traps import CLEAR, JUDGED, Conclusion, cannot_tell
-from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE, shares_of, steal_series
+from dnsrig.traps.cpu_contention import FOREIGN_SHARE, SHORTEST_S, STEAL_SHARE
 
 ORDER = 40
 TITLE = "the load generator was the bottleneck"
